@@ -1,0 +1,51 @@
+"""The command ``sentemb``: one file per command, imported only when it is asked for."""
+
+import importlib
+
+import click
+
+from sentemb.errors import SentembError
+from sentemb.version import __version__
+
+# Command name -> its one-line help. Kept here so that `sentemb --help` imports no command;
+# a test holds these lines equal to the commands' own.
+COMMANDS = {
+    "simulate": "Write a simulated click log with judged dev and test sets.",
+    "data": "Turn public data into click logs and judged sets.",
+    "train": "Train a model on a click log.",
+    "gradcheck": "Check every gradient against finite differences.",
+    "encode": "Turn texts into vectors.",
+    "score": "Score one query against titles.",
+    "rank": "Rank titles for queries.",
+    "evaluate": "Measure NDCG of a model or a run on a judged set.",
+    "plot-gates": "Draw the gates of a model, word by word.",
+}
+
+
+class LazyGroup(click.Group):
+    """A click group that imports a command's module when the command is used."""
+
+    def list_commands(self, ctx):
+        return list(COMMANDS)
+
+    def get_command(self, ctx, name):
+        if name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"sentemb.cli.{name.replace('-', '_')}")
+        return module.command
+
+    def format_commands(self, ctx, formatter):
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx):
+        try:
+            return super().invoke(ctx)
+        except SentembError as error:
+            raise click.ClickException(str(error)) from error
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="sentemb")
+def main():
+    """Train sentence embeddings on a click log, check their gradients, see inside them."""

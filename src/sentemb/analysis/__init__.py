@@ -1,0 +1,1 @@
+"""Looking inside a model: traces and figures."""

@@ -1,0 +1,1 @@
+"""Click logs, judged sets, the simulator, importers of public data."""

@@ -1,0 +1,1 @@
+"""Ranking, metrics and TREC files."""

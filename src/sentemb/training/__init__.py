@@ -1,0 +1,1 @@
+"""Objective, negatives, optimiser, trainer, checkpoints."""
