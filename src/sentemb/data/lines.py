@@ -1,0 +1,60 @@
+"""Lines of the text formats: checked on the way in, whole files on the way out."""
+
+import gzip
+import sys
+
+from sentemb.errors import SentembError
+from sentemb.files import numbered_lines, replacing
+
+
+def place_name(path):
+    """What messages call ``path``: itself, or "standard input" for ``-``."""
+    return "standard input" if str(path) == "-" else str(path)
+
+
+def clean_lines(path):
+    """Yield ``(number, text)`` as `sentemb.files.numbered_lines`, without a byte-order mark.
+
+    A NUL character raises a `SentembError` with line and column: it is never part of a text and
+    most often says that the file is UTF-16 or not text at all.
+    """
+    for number, text in numbered_lines(path):
+        if number == 1:
+            text = text.removeprefix("\ufeff")
+        if "\0" in text:
+            raise SentembError(
+                f"{place_name(path)}:{number}:{text.index(chr(0)) + 1}: a NUL character; "
+                "save the file as UTF-8 text"
+            )
+        yield number, text
+
+
+def write_lines(path, lines):
+    """Write each str of ``lines`` and a line end to ``path`` in one piece, as UTF-8.
+
+    ``.gz`` is packed, without a time stamp, so that equal lines give equal files; ``-`` is
+    standard output. Lines that are not valid Unicode raise a `SentembError`.
+    """
+    encoded = (f"{line}\n".encode() for line in lines)
+    try:
+        if str(path) == "-":
+            sys.stdout.flush()
+            sys.stdout.buffer.writelines(encoded)
+            sys.stdout.buffer.flush()
+            return
+        with replacing(path) as temporary, open(temporary, "wb") as file:
+            if str(path).endswith(".gz"):
+                with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+                    packed.writelines(encoded)
+            else:
+                file.writelines(encoded)
+            file.flush()
+    except UnicodeEncodeError as error:
+        raise SentembError(
+            f"{path}: cannot be written as UTF-8 ({error}); mend the text"
+        ) from error
+
+
+def is_id(text):
+    """Whether ``text`` can stand as an id in a TREC file: not empty, no white space, no NUL."""
+    return text.split() == [text] and "\ufeff" not in text and "\0" not in text

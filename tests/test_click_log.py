@@ -1,0 +1,259 @@
+"""Click logs: what is read, what is refused and where, and that written logs come back."""
+
+import gzip
+import io
+import json
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sentemb import SentembError
+from sentemb.data.click_log import (
+    MAX_WORDS,
+    ClickLogBuilder,
+    read_click_log,
+    write_click_log,
+)
+
+
+def log_of(tmp_path, content, name="log.tsv", **options):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return read_click_log(path, **options)
+
+
+def pairs(log):
+    return [
+        (log.queries[query], log.titles[title], clicks)
+        for query, title, clicks in zip(log.query_index, log.title_index, log.clicks.tolist())
+    ]
+
+
+def skipped(log):
+    return [
+        [log.titles[index] for index in log.skipped_index[start:stop]]
+        for start, stop in zip(log.skipped_offsets, log.skipped_offsets[1:])
+    ]
+
+
+def assert_equal(one, other):
+    assert (one.queries, one.titles, one.bad_lines) == (other.queries, other.titles, 0)
+    for name in ("query_index", "title_index", "clicks", "skipped_offsets", "skipped_index"):
+        left, right = getattr(one, name), getattr(other, name)
+        assert left.dtype == right.dtype
+        np.testing.assert_array_equal(left, right)
+
+
+def test_pairs_are_distinct_in_order_and_clicks_add_up(tmp_path):
+    log = log_of(tmp_path, "b\tx\na\ty\t5\nb\tx\t2\nb\ty\n")
+    assert pairs(log) == [("b", "x", 3), ("a", "y", 5), ("b", "y", 1)]
+    assert (log.queries, log.titles) == (["b", "a"], ["x", "y"])
+    assert log.query_index.dtype == log.title_index.dtype == log.skipped_index.dtype == np.int32
+    assert log.clicks.dtype == log.skipped_offsets.dtype == np.int64
+    assert log.skipped_offsets.tolist() == [0, 0, 0, 0]
+    assert log.skipped_index.size == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "a b\tx\na b\tx\n",
+        "a b\tx\na b\tx",
+        "a b\tx\r\na b\tx\r\n",
+        "\ufeffa b\tx\na b\tx\n",
+        " a b \t x\na b\tx \n",
+        "a b\tx\t2\n",
+        "a b\tx\t 2\r\n",
+        "a b\tx\t002\n",
+        "a b\tx\n\ufeffa b\tx\n",
+    ],
+)
+def test_spellings_of_the_same_log(tmp_path, content):
+    assert pairs(log_of(tmp_path, content)) == [("a b", "x", 2)]
+
+
+def test_lines_end_at_newlines_only(tmp_path):
+    separators = "a\x0bb\x0cc\x1cd\x85e\u2028f\u2029g\rh"
+    log = log_of(tmp_path, f"{separators}\t{separators}!\n")
+    assert pairs(log) == [(separators, f"{separators}!", 1)]
+
+
+def test_gzip_and_standard_input(tmp_path, monkeypatch):
+    assert pairs(log_of(tmp_path, gzip.compress(b"a\tx\n"), "log.tsv.gz")) == [("a", "x", 1)]
+    for content in (b"a\tx\n", b'\xef\xbb\xbf  {"query": "a", "clicked": ["x"]}\n'):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        assert pairs(read_click_log("-")) == [("a", "x", 1)]
+        # Reading leaves standard input open.
+        assert not sys.stdin.buffer.closed
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.tsv", "log"])
+def test_json_lines(tmp_path, name):
+    records = [
+        {"query": "a", "clicked": ["x", "y"], "skipped": ["z", "w", "z"], "session": 7},
+        {"query": "b", "clicked": ["z"], "clicks": [4]},
+        {"query": "a", "clicked": ["x", "x"], "skipped": ["v", "w", "y"]},
+        {"query": "a", "clicked": ["w"]},
+    ]
+    log = log_of(tmp_path, "".join(json.dumps(record) + "\n" for record in records), name)
+    assert pairs(log) == [("a", "x", 3), ("a", "y", 1), ("b", "z", 4), ("a", "w", 1)]
+    # Each list once and merged; y and w are clicked for the query a elsewhere.
+    assert skipped(log) == [["z", "v"], ["z"], [], []]
+    assert log.titles == ["x", "z", "v", "y", "w"]
+
+
+def test_tabs_and_line_ends_inside_json_texts_become_spaces(tmp_path):
+    log = log_of(tmp_path, json.dumps({"query": "a\tb", "clicked": ["x\ny"]}), "log.jsonl")
+    assert pairs(log) == [("a b", "x y", 1)]
+
+
+def test_a_tsv_query_may_start_with_a_brace(tmp_path):
+    assert pairs(log_of(tmp_path, '{"a"}\tx\n')) == [('{"a"}', "x", 1)]
+
+
+BAD_TSV = {
+    "no tab": (b"just words", ":3", "no tab"),
+    "blank": (b"", ":3", "no tab"),
+    "four columns": (b"q\tt\t1\t2", ":3", "4 columns"),
+    "no query": (b"\tt", ":3", "query is empty"),
+    "blank query": (b" \xc2\xa0 \tt", ":3", "query is empty"),
+    "no title": (b"q\t", ":3", "title is empty"),
+    "blank title": (b"q\t \t3", ":3", "title is empty"),
+    "not UTF-8": (b"q\tab\xff", ":3:5", "not valid UTF-8"),
+    "surrogate": (b"q\t\xed\xa0\x80", ":3:3", "not valid UTF-8"),
+    "NUL": (b"q\0\tt", ":3:2", "NUL"),
+    "no clicks": (b"q\tt\t", ":3", "click count"),
+    "zero clicks": (b"q\tt\t0", ":3", "click count"),
+    "negative clicks": (b"q\tt\t-1", ":3", "click count"),
+    "signed clicks": (b"q\tt\t+1", ":3", "click count"),
+    "half a click": (b"q\tt\t1.5", ":3", "click count"),
+    "word for clicks": (b"q\tt\tmany", ":3", "click count"),
+    "underscore": (b"q\tt\t1_0", ":3", "click count"),
+    "other digits": ("q\tt\t٣".encode(), ":3", "click count"),
+    "too many clicks": (b"q\tt\t9223372036854775808", ":3", "click count"),
+    "endless clicks": (b"q\tt\t" + b"9" * 5000, ":3", "click count"),
+    "clicks add up": (b"good\ttitle\t9223372036854775807", ":3", "add up"),
+    "long text": (b"q\t" + b"w " * (MAX_WORDS + 1), ":3", "10001 words"),
+}
+
+
+@pytest.mark.parametrize(("line", "place", "message"), BAD_TSV.values(), ids=BAD_TSV)
+def test_bad_tsv_lines(tmp_path, line, place, message):
+    content = b"good\ttitle\nother\ttitle\n" + line + b"\nlast\ttitle\n"
+    with pytest.raises(SentembError) as caught:
+        log_of(tmp_path, content)
+    assert str(caught.value).startswith(f"{tmp_path / 'log.tsv'}{place}: ")
+    assert message in str(caught.value)
+    assert "; " in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+    log = log_of(tmp_path, content, skip_bad_lines=True)
+    assert log.bad_lines == 1
+    # Nothing of the bad line is left behind.
+    assert (log.queries, log.titles) == (["good", "other", "last"], ["title"])
+
+
+BAD_JSON = {
+    "not JSON": ('{"query": "q", "clicked": ["t"}', ":2:31", "not JSON"),
+    "cut off": ('{"query": "q",', ":2:15", "not JSON"),
+    "blank": ("", ":2:1", "not JSON"),
+    "deep": ("[" * 200_000, ":2", "not JSON"),
+    "endless number": ("9" * 5000, ":2", "not JSON"),
+    "a list": ('["q", "t"]', ":2", '"query"'),
+    "no query": ('{"clicked": ["t"]}', ":2", '"query"'),
+    "query a number": ('{"query": 3, "clicked": ["t"]}', ":2", '"query"'),
+    "empty query": ('{"query": " ", "clicked": ["t"]}', ":2", "query is empty"),
+    "none clicked": ('{"query": "q", "clicked": []}', ":2", '"clicked"'),
+    "clicked missing": ('{"query": "q", "skipped": ["t"]}', ":2", '"clicked"'),
+    "clicked a text": ('{"query": "q", "clicked": "t"}', ":2", '"clicked"'),
+    "clicked a number": ('{"query": "q", "clicked": ["t", 1]}', ":2", '"clicked"'),
+    "empty title": ('{"query": "q", "clicked": ["t", ""]}', ":2", "title is empty"),
+    "skipped a text": ('{"query": "q", "clicked": ["t"], "skipped": "u"}', ":2", '"skipped"'),
+    "skipped null": ('{"query": "q", "clicked": ["t"], "skipped": null}', ":2", '"skipped"'),
+    "skipped empty": ('{"query": "q", "clicked": ["t"], "skipped": ["u", ""]}', ":2", "is empty"),
+    "too few clicks": ('{"query": "q", "clicked": ["t", "u"], "clicks": [1]}', ":2", '"clicks"'),
+    "clicks a truth": ('{"query": "q", "clicked": ["t"], "clicks": [true]}', ":2", '"clicks"'),
+    "no clicks": ('{"query": "q", "clicked": ["t"], "clicks": [0]}', ":2", '"clicks"'),
+    "NUL": ('{"query": "q\\u0000", "clicked": ["t"]}', ":2", "NUL"),
+    "lone surrogate": ('{"query": "q", "clicked": ["\\ud800"]}', ":2", "not valid UTF-8"),
+    "not UTF-8": (b'{"query": "q\xff", "clicked": ["t"]}', ":2:13", "not valid UTF-8"),
+}
+
+
+@pytest.mark.parametrize(("line", "place", "message"), BAD_JSON.values(), ids=BAD_JSON)
+def test_bad_json_lines(tmp_path, line, place, message):
+    good = b'{"query": "good", "clicked": ["title"], "skipped": ["worse"]}\n'
+    content = good + (line if isinstance(line, bytes) else line.encode()) + b"\n" + good
+    with pytest.raises(SentembError) as caught:
+        log_of(tmp_path, content)
+    assert str(caught.value).startswith(f"{tmp_path / 'log.tsv'}{place}: ")
+    assert message in str(caught.value)
+    assert "; " in str(caught.value)
+
+    log = log_of(tmp_path, content, skip_bad_lines=True)
+    assert log.bad_lines == 1
+    assert (log.queries, log.titles) == (["good"], ["title", "worse"])
+
+
+def test_standard_input_is_named(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"no tab here\n")))
+    with pytest.raises(SentembError, match=r"^standard input:1: no tab"):
+        read_click_log("-")
+
+
+def test_nothing_to_read(tmp_path):
+    with pytest.raises(SentembError, match="no pairs"):
+        log_of(tmp_path, "")
+    with pytest.raises(SentembError, match=r"none of 2 lines is good; the first: .*:1: no tab"):
+        log_of(tmp_path, "a\nb\n", skip_bad_lines=True)
+    with pytest.raises(SentembError, match="cannot be read"):
+        read_click_log(tmp_path / "missing.tsv")
+
+
+def test_a_text_of_the_greatest_length_is_good(tmp_path):
+    log = log_of(tmp_path, "q\t" + "word " * MAX_WORDS)
+    assert len(log.titles[0].split()) == MAX_WORDS
+
+
+def test_what_could_not_be_read_back_is_not_written(tmp_path):
+    builder = ClickLogBuilder()
+    builder.add("a", "x")
+    log = builder.build()
+    log.titles[0] = "x\ty"
+    with pytest.raises(SentembError, match="cannot be written"):
+        write_click_log(log, tmp_path / "log.tsv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_equal_logs_give_equal_packed_files(tmp_path):
+    log = log_of(tmp_path, "a\tx\n")
+    write_click_log(log, tmp_path / "one.tsv.gz")
+    write_click_log(log, tmp_path / "two.tsv.gz")
+    assert (tmp_path / "one.tsv.gz").read_bytes() == (tmp_path / "two.tsv.gz").read_bytes()
+
+
+texts = st.text(max_size=6).filter(lambda text: text.replace("\ufeff", "").strip("\0").strip())
+texts = texts.map(lambda text: text.replace("\0", "0"))
+clicks = st.integers(1, 2**40)
+few_texts = st.sampled_from(["a", "b", "c d", "{", "é\u2028", '"']) | texts
+
+
+@settings(deadline=None)
+@given(
+    entries=st.lists(
+        st.tuples(few_texts, few_texts, clicks, st.lists(few_texts, max_size=3)), min_size=1
+    ),
+    name=st.sampled_from(["log.tsv", "log.tsv.gz", "log.jsonl", "log.jsonl.gz"]),
+    with_skipped=st.booleans(),
+)
+def test_round_trip(tmp_path_factory, entries, name, with_skipped):
+    builder = ClickLogBuilder()
+    for query, title, n_clicks, beside in entries:
+        builder.add(query, title, n_clicks, beside if with_skipped else ())
+    log = builder.build()
+    path = tmp_path_factory.getbasetemp() / name
+    write_click_log(log, path)
+    assert_equal(read_click_log(path), log)
