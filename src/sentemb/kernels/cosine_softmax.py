@@ -1,0 +1,147 @@
+"""The objective: cosine (3), softmax over one clicked and other titles (5), and their gradients."""
+
+import math
+
+from sentemb.kernels.activations import exp_row
+from sentemb.kernels.jit import kernel
+from sentemb.kernels.matmul import add_matmul
+
+
+@kernel
+def normalise_rows(U, norms, Y, first, end):
+    """U = Y / ||Y|| row by row; a zero row stays zero.
+
+    U, Y : (n_texts, dim) float; norms : (n_texts,) float, written.
+    """
+    for r in range(first, end):
+        u, y = U[r], Y[r]
+        total = norms[r] * 0
+        for j in range(y.size):
+            total += y[j] * y[j]
+        norm = math.sqrt(total)
+        norms[r] = norm
+        scale = norm * 0
+        if norm != 0:
+            scale = Y.dtype.type(1) / norms[r]
+        for j in range(y.size):
+            u[j] = y[j] * scale
+
+
+@kernel
+def normalise_rows_backward(dU, U, norms, first, end):
+    """dU becomes dL/dY = (dU - (dU . u) u) / ||y||, equation (15) summed over all pairs of a text.
+
+    dU, U : (n_texts, dim) float; norms : (n_texts,) float.
+    """
+    for r in range(first, end):
+        du, u = dU[r], U[r]
+        along = norms[r] * 0
+        for j in range(u.size):
+            along += du[j] * u[j]
+        scale = norms[r] * 0
+        if norms[r] != 0:
+            scale = dU.dtype.type(1) / norms[r]
+        for j in range(u.size):
+            du[j] = (du[j] - along * u[j]) * scale
+
+
+@kernel
+def softmax_loss_row(s, clicked, gamma, weight):
+    """Loss of one query from its cosines; the cosines become the loss's gradient by them.
+
+    ``-log softmax(gamma s)[clicked]``, equation (5) in a form that cannot overflow, and
+    ``gamma (p - 1)`` at the clicked title, ``gamma p`` elsewhere, both times ``weight``: equation
+    (8) with the sign that (7) lacks. A title with the cosine -inf is left out.
+
+    s : (k,) float
+    """
+    gamma, weight = s.dtype.type(gamma), s.dtype.type(weight)
+    highest = s[clicked]
+    for j in range(s.size):
+        if s[j] > highest:
+            highest = s[j]
+    at_clicked = gamma * (s[clicked] - highest)
+    for j in range(s.size):
+        s[j] = gamma * (s[j] - highest)
+    exp_row(s)
+    total = s[0] * 0
+    for j in range(s.size):
+        total += s[j]
+    scale = gamma * weight / total
+    for j in range(s.size):
+        s[j] *= scale
+    s[clicked] -= gamma * weight
+    return weight * (math.log(total) - at_clicked)
+
+
+@kernel
+def dense_softmax(S, losses, Uq, UdT, clicked, left_out_offsets, left_out, gamma, weights, first, end):
+    """Every title of the batch is a candidate for every query, but those known to be clicked.
+
+    Parameters
+    ----------
+    S : (n_pairs, n_titles) float, written
+        dL/dR of every query and title.
+    losses : (n_pairs,) float64, written
+    Uq : (n_pairs, dim) float
+        Normalised query embeddings, one row a pair.
+    UdT : (dim, n_titles) float
+        Normalised title embeddings, transposed.
+    clicked : (n_pairs,) int32
+    left_out_offsets, left_out : (n_pairs + 1,) int64, (n,) int32
+        Other titles clicked for the same query: neither right nor wrong here.
+    gamma : float
+    weights : (n_pairs,) float
+    first, end : int
+        The pairs to do.
+    """
+    for r in range(first, end):
+        s = S[r]
+        s[:] = 0
+    add_matmul(S[first:end], Uq[first:end], UdT)
+    for r in range(first, end):
+        s = S[r]
+        for entry in range(left_out_offsets[r], left_out_offsets[r + 1]):
+            s[left_out[entry]] = -math.inf
+        losses[r] = softmax_loss_row(s, clicked[r], gamma, weights[r])
+        for entry in range(left_out_offsets[r], left_out_offsets[r + 1]):
+            s[left_out[entry]] = 0
+
+
+@kernel
+def listed_softmax(dUq, dUd, losses, Uq, Ud, queries, offsets, candidates, gamma, weights, s):
+    """Each pair has its own list of candidates, the clicked title first.
+
+    Parameters
+    ----------
+    dUq, dUd : (n_queries, dim), (n_titles, dim) float
+        Added to.
+    losses : (n_pairs,) float64, written
+    Uq, Ud : as dUq, dUd
+        Normalised embeddings.
+    queries : (n_pairs,) int32
+    offsets, candidates : (n_pairs + 1,) int64, (n,) int32
+        The title numbers of each pair's candidates.
+    gamma : float
+    weights : (n_pairs,) float
+    s : (longest list,) float
+        Scratch.
+    """
+    dim = Uq.shape[1]
+    for r in range(queries.size):
+        start = offsets[r]
+        cosines = s[: offsets[r + 1] - start]
+        u, du = Uq[queries[r]], dUq[queries[r]]
+        for k in range(cosines.size):
+            d = Ud[candidates[start + k]]
+            total = u[0] * 0
+            for j in range(dim):
+                total += u[j] * d[j]
+            cosines[k] = total
+        losses[r] = softmax_loss_row(cosines, 0, gamma, weights[r])
+        for k in range(cosines.size):
+            d, dd = Ud[candidates[start + k]], dUd[candidates[start + k]]
+            for j in range(dim):
+                du[j] += cosines[k] * d[j]
+            for j in range(dim):
+                dd[j] += cosines[k] * u[j]

@@ -1,0 +1,296 @@
+"""The LSTM: equations (2) forward, and the exact error recursion backward (reverse scan).
+
+Gates are stacked side by side as [output 1, input 3, candidate 4, forget 2], each n wide; the last
+is absent in the reduced model (f = 1). Rows are laid out by `pack_blocks`, and row k of a step
+follows row k of the step before it.
+
+Where this departs from the paper's Appendix A: the error signals (43) and (44) are not gradients.
+They follow each gate through its own recurrent matrix only, leave out the cell's path, and miss
+the factor b_i(t) between the cell and the gate. `lstm_backward` computes the whole error e(t) at
+y(t) instead; see docs/gradients.md.
+"""
+
+import numpy as np
+
+from sentemb.kernels.activations import sigmoid_rows, tanh_rows
+from sentemb.kernels.jit import kernel
+from sentemb.kernels.matmul import add_matmul
+from sentemb.kernels.recurrent import cut_texts, start_errors
+
+# Values of `peepholes`.
+NONE, DIAGONAL, FULL = 0, 1, 2
+
+
+@kernel
+def lstm_forward(
+    Z,
+    C,
+    H,
+    Y,
+    P,
+    column,
+    words,
+    block_steps,
+    step_rows,
+    recurrent,
+    peephole_vectors,
+    peephole_matrices,
+    peepholes,
+    forget_gate,
+    chunk,
+    n_chunks,
+):
+    """Equations (2) for the blocks ``chunk``, ``chunk + n_chunks``, ...
+
+    Parameters
+    ----------
+    Z : (n_rows, G n) float, written
+        The gates' values [o, i, y_g, f].
+    C, H, Y : (n_rows, n) float, written
+        c(t), h = tanh(c(t)), y(t).
+    P : (n_words, width) float
+        W l + b of every distinct word; this direction's part begins at ``column``.
+    words, block_steps, step_rows : see `pack_blocks`
+    recurrent : (n, G n) float
+        [Wrec_1^T, Wrec_3^T, Wrec_4^T, Wrec_2^T].
+    peephole_vectors : (3, n) float
+        The diagonals Wp_1, Wp_2, Wp_3, read where ``peepholes`` is DIAGONAL.
+    peephole_matrices : (3, n, n) float
+        Wp_1^T, Wp_2^T, Wp_3^T, read where ``peepholes`` is FULL.
+    """
+    n = C.shape[1]
+    width = Z.shape[1]
+    for b in range(chunk, block_steps.size - 1, n_chunks):
+        for s in range(block_steps[b], block_steps[b + 1]):
+            low, high = step_rows[s], step_rows[s + 1]
+            for r in range(low, high):
+                z = Z[r]
+                p = P[words[r], column : column + width]
+                for j in range(width):
+                    z[j] = p[j]
+            starting = s == block_steps[b]
+            if not starting:
+                # y(t-1) and c(t-1) of the texts that still run
+                before = step_rows[s - 1]
+                y_before = Y[before : before + high - low]
+                c_before = C[before : before + high - low]
+                add_matmul(Z[low:high], y_before, recurrent)
+                if peepholes == FULL:
+                    add_matmul(Z[low:high, n : 2 * n], c_before, peephole_matrices[2])
+                    if forget_gate:
+                        add_matmul(Z[low:high, 3 * n :], c_before, peephole_matrices[1])
+                elif peepholes == DIAGONAL:
+                    for k in range(high - low):
+                        _add_product(Z[low + k, n : 2 * n], peephole_vectors[2], c_before[k])
+                        if forget_gate:
+                            _add_product(Z[low + k, 3 * n :], peephole_vectors[1], c_before[k])
+            sigmoid_rows(Z, low, high, n, 2 * n)
+            tanh_rows(Z, low, high, 2 * n, 3 * n)
+            if forget_gate:
+                sigmoid_rows(Z, low, high, 3 * n, 4 * n)
+            for r in range(low, high):
+                # c = f * c(t-1) + i * y_g
+                c = C[r]
+                i = Z[r, n : 2 * n]
+                y_g = Z[r, 2 * n : 3 * n]
+                if starting:
+                    for j in range(n):
+                        c[j] = i[j] * y_g[j]
+                else:
+                    c_last = C[before + r - low]
+                    if forget_gate:
+                        f = Z[r, 3 * n :]
+                        for j in range(n):
+                            c[j] = f[j] * c_last[j] + i[j] * y_g[j]
+                    else:
+                        for j in range(n):
+                            c[j] = c_last[j] + i[j] * y_g[j]
+            # the output gate looks at the new c(t)
+            if peepholes == FULL:
+                add_matmul(Z[low:high, :n], C[low:high], peephole_matrices[0])
+            elif peepholes == DIAGONAL:
+                for r in range(low, high):
+                    _add_product(Z[r, :n], peephole_vectors[0], C[r])
+            sigmoid_rows(Z, low, high, 0, n)
+            for r in range(low, high):
+                c, h = C[r], H[r]
+                for j in range(n):
+                    h[j] = c[j]
+            tanh_rows(H, low, high, 0, n)
+            for r in range(low, high):
+                o, h, y = Z[r, :n], H[r], Y[r]
+                for j in range(n):
+                    y[j] = o[j] * h[j]
+
+
+@kernel
+def _add_product(out, a, b):
+    """out += a * b, element by element."""
+    for j in range(out.size):
+        out[j] += a[j] * b[j]
+
+
+@kernel
+def lstm_backward(
+    D,
+    Z,
+    C,
+    H,
+    V,
+    column,
+    order,
+    lengths,
+    block_steps,
+    step_rows,
+    recurrent,
+    peephole_vectors,
+    peephole_matrices,
+    peepholes,
+    forget_gate,
+    window,
+    keep_cell_path,
+    block_texts,
+    chunk,
+    n_chunks,
+):
+    """Errors at the gates' pre-activations, from the last step of every text to its first.
+
+    With a = o (1 - h^2), q = h o (1 - o), b_2 = c(t-1) f (1 - f), b_3 = y_g i (1 - i) and
+    b_4 = i (1 - y_g^2), starting from e(m) = v and rho(m) = 0::
+
+        delta_1(t) = q e(t)
+        eps(t)     = a e(t) + rho(t) + Wp_1^T delta_1(t)             dL/dc(t)
+        delta_g(t) = b_g eps(t),  g = 2, 3, 4
+        rho(t-1)   = f eps(t) + Wp_2^T delta_2(t) + Wp_3^T delta_3(t)
+        e(t-1)     = sum_g Wrec_g^T delta_g(t)
+
+    This takes the place of (43) and (44).
+
+    Parameters
+    ----------
+    D : (n_rows, G n) float, written
+        [delta_1, delta_3, delta_4, delta_2] of every row.
+    Z, C, H : as `lstm_forward` left them
+    V, column, order : see `start_errors`
+    lengths : (n,) int64
+        Words of the text at every place of ``order``.
+    recurrent : (G n, n) float
+        [Wrec_1; Wrec_3; Wrec_4; Wrec_2], the transpose of the forward pass's.
+    peephole_vectors : (3, n) float
+    peephole_matrices : (3, n, n) float
+        Wp_1, Wp_2, Wp_3, not transposed.
+    window : int
+        Steps from each text's own end through which errors travel (truncation, the paper's T).
+    keep_cell_path : bool
+        Beyond the window, whether rho goes on along the cell alone (`cec`) or stops (`window`).
+    block_texts : int
+        Texts of a full block.
+    """
+    n = C.shape[1]
+    one = C.dtype.type(1)  # an int would turn float32 into float64
+    E = np.empty((block_texts, n), D.dtype)  # e(t) of the block's texts
+    rho = np.empty((block_texts, n), D.dtype)
+    for b in range(chunk, block_steps.size - 1, n_chunks):
+        first_text = b * block_texts
+        running = 0
+        for s in range(block_steps[b + 1] - 1, block_steps[b] - 1, -1):
+            low, high = step_rows[s], step_rows[s + 1]
+            t = s - block_steps[b]
+            start_errors(E, V, column, order, first_text, running, high - low)
+            for k in range(running, high - low):
+                rho[k] = 0
+            running = high - low
+            cut = cut_texts(lengths, first_text, running, t, window)
+            for k in range(cut):
+                E[k] = 0
+                if not keep_cell_path:
+                    rho[k] = 0
+            for k in range(running):
+                # delta_1 and the part of eps(t) that needs no other row; rho[k] becomes eps(t)
+                o, h, d1 = Z[low + k, :n], H[low + k], D[low + k, :n]
+                e, eps = E[k], rho[k]
+                for j in range(n):
+                    d1[j] = h[j] * o[j] * (one - o[j]) * e[j]
+                for j in range(n):
+                    eps[j] += o[j] * (one - h[j] * h[j]) * e[j]
+                if peepholes == DIAGONAL:
+                    _add_product(eps, peephole_vectors[0], d1)
+            if peepholes == FULL:
+                add_matmul(rho[:running], D[low:high, :n], peephole_matrices[0])
+            for k in range(running):
+                # delta_2..4; rho[k] becomes rho(t-1)
+                i, y_g = Z[low + k, n : 2 * n], Z[low + k, 2 * n : 3 * n]
+                d3, d4 = D[low + k, n : 2 * n], D[low + k, 2 * n : 3 * n]
+                eps = rho[k]
+                for j in range(n):
+                    d3[j] = y_g[j] * i[j] * (one - i[j]) * eps[j]
+                for j in range(n):
+                    d4[j] = i[j] * (one - y_g[j] * y_g[j]) * eps[j]
+                if forget_gate:
+                    f, d2 = Z[low + k, 3 * n :], D[low + k, 3 * n :]
+                    if t > 0:
+                        c_last = C[step_rows[s - 1] + k]
+                        for j in range(n):
+                            d2[j] = c_last[j] * f[j] * (one - f[j]) * eps[j]
+                    else:
+                        d2[:] = 0
+                    for j in range(n):
+                        eps[j] *= f[j]
+            if t == 0:
+                continue  # nothing stands before the first word
+            # The window also cuts what the peepholes carry to a step outside it.
+            cut = cut_texts(lengths, first_text, running, t - 1, window)
+            if peepholes == FULL:
+                inside = rho[cut:running]
+                add_matmul(inside, D[low + cut : high, n : 2 * n], peephole_matrices[2])
+                if forget_gate:
+                    add_matmul(inside, D[low + cut : high, 3 * n :], peephole_matrices[1])
+            elif peepholes == DIAGONAL:
+                for k in range(cut, running):
+                    _add_product(rho[k], peephole_vectors[2], D[low + k, n : 2 * n])
+                    if forget_gate:
+                        _add_product(rho[k], peephole_vectors[1], D[low + k, 3 * n :])
+            for k in range(running):
+                E[k] = 0
+            add_matmul(E[:running], D[low:high], recurrent)
+
+
+@kernel
+def add_peephole_vector_gradient(dp, C, D, block_steps, step_rows, forget_gate, chunk, n_chunks):
+    """dWp += sum over t of delta * c: diagonal peepholes.
+
+    Wp_1 sees c(t), Wp_2 and Wp_3 see c(t-1). The traces (26), (34) and the product (19), diagonals
+    only, summed with the exact errors.
+
+    dp : (3, n) float; C : (n_rows, n); D : (n_rows, G n).
+    """
+    n = C.shape[1]
+    for b in range(chunk, block_steps.size - 1, n_chunks):
+        for s in range(block_steps[b], block_steps[b + 1]):
+            low, high = step_rows[s], step_rows[s + 1]
+            for r in range(low, high):
+                _add_product(dp[0], D[r, :n], C[r])
+                if s > block_steps[b]:
+                    c_last = C[step_rows[s - 1] + r - low]
+                    if forget_gate:
+                        _add_product(dp[1], D[r, 3 * n :], c_last)
+                    _add_product(dp[2], D[r, n : 2 * n], c_last)
+
+
+@kernel
+def add_peephole_matrix_gradient(dP, C, D, block_steps, step_rows, forget_gate, chunk, n_chunks):
+    """dWp^T += sum over t of c delta^T: full peepholes, as the outer products (19), (26), (34).
+
+    dP : (3, n, n) float; C : (n_rows, n); D : (n_rows, G n).
+    """
+    n = C.shape[1]
+    for b in range(chunk, block_steps.size - 1, n_chunks):
+        for s in range(block_steps[b], block_steps[b + 1]):
+            low, high = step_rows[s], step_rows[s + 1]
+            add_matmul(dP[0], C[low:high].T, D[low:high, :n])
+            if s > block_steps[b]:
+                before = step_rows[s - 1]
+                c_last = C[before : before + high - low].T
+                if forget_gate:
+                    add_matmul(dP[1], c_last, D[low:high, 3 * n :])
+                add_matmul(dP[2], c_last, D[low:high, n : 2 * n])

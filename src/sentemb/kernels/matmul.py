@@ -1,0 +1,212 @@
+"""C += A B for the small products of the recurrences, without BLAS.
+
+A product here has some tens of rows and some hundreds of columns: too small for a threaded BLAS,
+and a plain Numba loop reaches half of what the machine can do, because LLVM keeps the running sums
+in memory. So the innermost part is written as LLVM vector instructions: a tile of C stays in vector
+registers while k runs over the whole inner dimension. Every element of C is one chain of fused
+multiply-adds in the order of k, whatever tile it falls in, so a sentence gets the same bits alone
+and in a batch.
+"""
+
+import llvmlite.binding
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from sentemb.kernels.jit import kernel
+
+# Tile sizes: 8 x 2 vectors of 64 bytes fill the 32 registers of AVX-512, 4 x 2 vectors of 32 bytes
+# the 16 registers of everything else.
+_WIDE = bool(llvmlite.binding.get_host_cpu_features().get("avx512f"))
+_VECTOR_BYTES = 64 if _WIDE else 32
+_TILE_ROWS = 8 if _WIDE else 4
+
+
+def _tile(rows, vectors, masked):
+    """An intrinsic that adds to ``rows`` rows and ``vectors`` vectors of C; see `_emit_tile`."""
+
+    @intrinsic
+    def tile(typingctx, c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, width):
+        signature = types.void(
+            c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, types.int64
+        )
+
+        def codegen(context, builder, signature, args):
+            _emit_tile(context, builder, signature.args[0].dtype, args, rows, vectors, masked)
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return tile
+
+
+def _emit_tile(context, builder, dtype, args, rows, vectors, masked):
+    """Write the instructions of one tile: C[r, :] += sum_k A[r, k] B[k, :].
+
+    The arguments are pointers to the tile's first elements of C and B and to its row of A, the
+    strides in elements, the inner length, and, where ``masked``, how many of the vector's lanes
+    exist (the last columns of a matrix whose width is no multiple of the vector).
+    """
+    c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, width = args
+    element = context.get_value_type(dtype)
+    size = 4 if isinstance(element, ir.FloatType) else 8
+    lanes = _VECTOR_BYTES // size
+    vector = ir.VectorType(element, lanes)
+    int32, int64 = ir.IntType(32), ir.IntType(64)
+    suffix = f"v{lanes}f{8 * size}"
+    fma = builder.module.declare_intrinsic(
+        f"llvm.fma.{suffix}", (), ir.FunctionType(vector, [vector] * 3)
+    )
+    nothing = ir.Constant(vector, ir.Undefined)
+
+    if masked:
+        flags = ir.VectorType(ir.IntType(1), lanes)
+        lane = ir.Constant(ir.VectorType(int64, lanes), list(range(lanes)))
+        limit = builder.insert_element(
+            ir.Constant(ir.VectorType(int64, lanes), ir.Undefined), width, int32(0)
+        )
+        limit = builder.shuffle_vector(
+            limit, limit, ir.Constant(ir.VectorType(int32, lanes), [0] * lanes)
+        )
+        mask = builder.icmp_signed("<", lane, limit)
+        pointer = vector.as_pointer()
+        load_masked = builder.module.declare_intrinsic(
+            f"llvm.masked.load.{suffix}.p0",
+            (),
+            ir.FunctionType(vector, [pointer, int32, flags, vector]),
+        )
+        store_masked = builder.module.declare_intrinsic(
+            f"llvm.masked.store.{suffix}.p0",
+            (),
+            ir.FunctionType(ir.VoidType(), [vector, pointer, int32, flags]),
+        )
+
+    def place(base, offset):
+        return builder.bitcast(builder.gep(base, [offset]), vector.as_pointer())
+
+    def load(at):
+        if masked:
+            return builder.call(load_masked, [at, int32(size), mask, ir.Constant(vector, None)])
+        return builder.load(at, align=size)
+
+    def store(value, at):
+        if masked:
+            builder.call(store_masked, [value, at, int32(size), mask])
+        else:
+            builder.store(value, at, align=size)
+
+    places = [
+        place(c, builder.add(builder.mul(row_of_c, int64(r)), int64(v * lanes)))
+        for r in range(rows)
+        for v in range(vectors)
+    ]
+    start = [load(at) for at in places]
+
+    entry = builder.block
+    loop = builder.append_basic_block("inner")
+    after = builder.append_basic_block("after")
+    builder.cbranch(builder.icmp_signed(">", inner, int64(0)), loop, after)
+
+    builder.position_at_end(loop)
+    k = builder.phi(int64)
+    sums = [builder.phi(vector) for _ in places]
+    row = builder.gep(b, [builder.mul(k, row_of_b)])
+    b_vectors = [load(place(row, int64(v * lanes))) for v in range(vectors)]
+    column = builder.gep(a, [builder.mul(k, column_of_a)])
+    new = []
+    for r in range(rows):
+        scalar = builder.load(builder.gep(column, [builder.mul(row_of_a, int64(r))]))
+        spread = builder.insert_element(nothing, scalar, int32(0))
+        spread = builder.shuffle_vector(
+            spread, nothing, ir.Constant(ir.VectorType(int32, lanes), [0] * lanes)
+        )
+        for v in range(vectors):
+            new.append(builder.call(fma, [spread, b_vectors[v], sums[r * vectors + v]]))
+    following = builder.add(k, int64(1))
+    k.add_incoming(int64(0), entry)
+    k.add_incoming(following, loop)
+    for value, first, later in zip(sums, start, new):
+        value.add_incoming(first, entry)
+        value.add_incoming(later, loop)
+    builder.cbranch(builder.icmp_signed("<", following, inner), loop, after)
+
+    builder.position_at_end(after)
+    totals = [builder.phi(vector) for _ in places]
+    for total, first, later, at in zip(totals, start, new, places):
+        total.add_incoming(first, entry)
+        total.add_incoming(later, loop)
+        store(total, at)
+
+
+@intrinsic
+def _pointer(typingctx, array):
+    """The address of an array's first element."""
+    signature = types.CPointer(array.dtype)(array)
+
+    def codegen(context, builder, signature, args):
+        return context.make_array(signature.args[0])(context, builder, args[0]).data
+
+    return signature, codegen
+
+
+@intrinsic
+def _offset(typingctx, pointer, count):
+    """A pointer moved on by ``count`` elements."""
+    signature = pointer(pointer, types.int64)
+
+    def codegen(context, builder, signature, args):
+        return builder.gep(args[0], [args[1]])
+
+    return signature, codegen
+
+
+_full_wide = _tile(_TILE_ROWS, 2, masked=False)
+_full_narrow = _tile(_TILE_ROWS, 1, masked=False)
+_full_edge = _tile(_TILE_ROWS, 1, masked=True)
+_row_wide = _tile(1, 2, masked=False)
+_row_narrow = _tile(1, 1, masked=False)
+_row_edge = _tile(1, 1, masked=True)
+
+
+@kernel
+def add_matmul(C, A, B):
+    """C += A B.
+
+    Parameters
+    ----------
+    C : (m, n) float32 or float64, rows contiguous
+    A : (m, k) same dtype, any strides (a transposed view costs nothing)
+    B : (k, n) same dtype, rows contiguous
+    """
+    m, inner = A.shape
+    n = B.shape[1]
+    size = C.itemsize
+    lanes = _VECTOR_BYTES // size
+    row_of_c, row_of_b = C.strides[0] // size, B.strides[0] // size
+    row_of_a, column_of_a = A.strides[0] // size, A.strides[1] // size
+    c0, a0, b0 = _pointer(C), _pointer(A), _pointer(B)
+    j = 0
+    while j < n:
+        left = n - j
+        i = 0
+        while i < m:
+            c = _offset(c0, i * row_of_c + j)
+            a = _offset(a0, i * row_of_a)
+            b = _offset(b0, j)
+            if i + _TILE_ROWS <= m:
+                if left >= 2 * lanes:
+                    _full_wide(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, left)
+                elif left >= lanes:
+                    _full_narrow(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, left)
+                else:
+                    _full_edge(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, left)
+                i += _TILE_ROWS
+            else:
+                if left >= 2 * lanes:
+                    _row_wide(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, left)
+                elif left >= lanes:
+                    _row_narrow(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, left)
+                else:
+                    _row_edge(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, left)
+                i += 1
+        j += 2 * lanes if left >= 2 * lanes else lanes

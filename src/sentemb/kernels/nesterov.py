@@ -1,0 +1,114 @@
+"""Nesterov momentum (6) on the input weights, touching only the rows of a mini-batch, exactly.
+
+A row without gradient for some updates would have moved by its momentum alone; `coefficients` says
+how far, in closed form, so that nothing is lost by doing it when the row is next needed.
+"""
+
+import math
+
+from sentemb.kernels.jit import kernel
+
+
+@kernel
+def coefficients(start, end, bounds, momenta):
+    """(A, B) with v_end = A v_start and theta_end = theta_start + B v_start, no gradient between.
+
+    ``A = prod mu_i`` and ``B = sum_s prod_{i <= s} mu_i`` over the updates start <= i < end, from
+    the closed form of each stretch of constant mu. Prefix products over all updates would cancel
+    to nothing after a few thousand of them.
+
+    Parameters
+    ----------
+    start, end : int
+    bounds : (s + 1,) int64
+        Stretch s of the schedule holds the updates ``bounds[s]`` to ``bounds[s + 1]``.
+    momenta : (s,) float64
+    """
+    A, B = 1.0, 0.0
+    for s in range(momenta.size):
+        steps = min(end, bounds[s + 1]) - max(start, bounds[s])
+        if steps <= 0:
+            continue
+        mu = momenta[s]
+        if mu > 0:
+            log_power = steps * math.log(mu)
+            a = math.exp(log_power)
+            b = -mu * math.expm1(log_power) / (1 - mu)
+        else:
+            a = 0.0
+            b = 0.0
+        B += A * b
+        A *= a
+    return A, B
+
+
+@kernel
+def look_ahead_rows(X, theta, v, synced, rows, update, bounds, momenta, first, end):
+    """X = theta + mu v of the rows of a mini-batch, as if they had never been left behind.
+
+    Parameters
+    ----------
+    X : (k, width) float, written
+    theta, v : (n_rows, width) float
+        Weights and velocity, row r as they stood before update ``synced[r]``.
+    synced : (n_rows,) int64
+    rows : (k,) int32
+    update : int
+        The number of the coming update.
+    bounds, momenta : see `coefficients`
+    """
+    for k in range(first, end):
+        row = rows[k]
+        _, B = coefficients(synced[row], update + 1, bounds, momenta)
+        b = X.dtype.type(B)
+        x, weights, velocity = X[k], theta[row], v[row]
+        for j in range(x.size):
+            x[j] = weights[j] + b * velocity[j]
+
+
+@kernel
+def update_rows(theta, v, synced, X, dX, rows, update, bounds, momenta, rate, first, end):
+    """One update (6): v = A v - rate dX, theta = X - rate dX, for the rows of a mini-batch.
+
+    X as `look_ahead_rows` left it, dX (k, width) the gradient there, ``rate`` the learning rate
+    times the factor of the gradient's re-normalisation.
+    """
+    rate = theta.dtype.type(rate)
+    for k in range(first, end):
+        row = rows[k]
+        A, _ = coefficients(synced[row], update + 1, bounds, momenta)
+        a = X.dtype.type(A)
+        weights, velocity, x, dx = theta[row], v[row], X[k], dX[k]
+        for j in range(x.size):
+            velocity[j] = a * velocity[j] - rate * dx[j]
+        for j in range(x.size):
+            weights[j] = x[j] - rate * dx[j]
+        synced[row] = update + 1
+
+
+@kernel
+def flush_rows(theta, v, synced, update, bounds, momenta, first, end):
+    """Bring the rows ``first`` to ``end`` to where they stand before ``update``."""
+    for row in range(first, end):
+        if synced[row] == update:
+            continue
+        A, B = coefficients(synced[row], update, bounds, momenta)
+        a, b = theta.dtype.type(A), theta.dtype.type(B)
+        weights, velocity = theta[row], v[row]
+        for j in range(weights.size):
+            weights[j] += b * velocity[j]
+            velocity[j] *= a
+        synced[row] = update
+
+
+@kernel
+def sum_of_squares(X, partial, chunk, first, end):
+    """partial[chunk] = the sum of squares of the rows ``first`` to ``end``, in float64."""
+    total = 0.0
+    for r in range(first, end):
+        x = X[r]
+        row_total = x.dtype.type(0)
+        for j in range(x.size):
+            row_total += x[j] * x[j]
+        total += row_total
+    partial[chunk] = total

@@ -1,0 +1,59 @@
+"""What the LSTM and the RNN share: where a text's error starts, what is cut, dL/dW_rec."""
+
+from sentemb.kernels.jit import kernel
+from sentemb.kernels.matmul import add_matmul
+
+
+@kernel
+def start_errors(E, V, column, order, first_text, first, end):
+    """E[k] = V[text] for the texts ``first`` to ``end`` of a block, whose last step this is.
+
+    The error e(m) = v at the last y, equation (15).
+
+    Parameters
+    ----------
+    E : (block texts, n) float
+    V : (n_texts, dim) float
+        dL/dy of every text; this direction's part begins at ``column``.
+    order : (n,) int64
+        Text of every place; the block begins at place ``first_text``.
+    """
+    n = E.shape[1]
+    for k in range(first, end):
+        v = V[order[first_text + k], column : column + n]
+        e = E[k]
+        for j in range(n):
+            e[j] = v[j]
+
+
+@kernel
+def cut_texts(lengths, first_text, running, step, window):
+    """How many texts of a block lie outside their window of the last ``window`` steps at ``step``.
+
+    They are the longest ones, so the first: the running texts ``0`` to the returned number.
+    """
+    cut = 0
+    while cut < running and lengths[first_text + cut] - window > step:
+        cut += 1
+    return cut
+
+
+@kernel
+def add_recurrent_gradient(dR, Y, D, block_steps, step_rows, chunk, n_chunks):
+    """dR += sum over steps t > 1 of y(t-1) delta(t)^T: equation (9) for all gates at once.
+
+    Parameters
+    ----------
+    dR : (n, G n) float
+        Transposed and stacked like the recurrent matrices: [dWrec_1^T, dWrec_3^T, ...].
+    Y, D : (n_rows, n), (n_rows, G n) float
+        Outputs, and errors at the pre-activations.
+    block_steps, step_rows : see `pack_blocks`
+    chunk, n_chunks : int
+        The blocks ``chunk``, ``chunk + n_chunks``, ... are added.
+    """
+    for b in range(chunk, block_steps.size - 1, n_chunks):
+        for s in range(block_steps[b] + 1, block_steps[b + 1]):
+            low, high = step_rows[s], step_rows[s + 1]
+            before = step_rows[s - 1]
+            add_matmul(dR, Y[before : before + high - low].T, D[low:high])

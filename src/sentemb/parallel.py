@@ -1,0 +1,92 @@
+"""A small pool of threads for kernels, with results that do not depend on their number.
+
+Work is always cut into the same `CHUNKS` parts, whatever the number of threads; each part writes
+to a place of its own, and what must be added up is added in the order of the parts. The threads
+sleep between calls, so a busy neighbour on the machine costs its share and no more.
+"""
+
+import itertools
+import os
+import queue
+import threading
+
+from sentemb.errors import SentembError
+
+CHUNKS = 8
+
+
+def available_threads():
+    """The number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def spans(size):
+    """Cut ``range(size)`` into `CHUNKS` parts: a list of (chunk, first, end), empty parts left out."""
+    edges = [size * chunk // CHUNKS for chunk in range(CHUNKS + 1)]
+    return [(c, edges[c], edges[c + 1]) for c in range(CHUNKS) if edges[c] < edges[c + 1]]
+
+
+class Workers:
+    """Threads that run kernels side by side.
+
+    Parameters
+    ----------
+    threads : int or None
+        How many; None takes all processors that this process may use.
+    """
+
+    def __init__(self, threads=None):
+        self.threads = available_threads() if threads is None else threads
+        if not 1 <= self.threads <= 1024:
+            raise SentembError(f"threads must be between 1 and 1024, not {threads}")
+        self._done = queue.SimpleQueue()
+        self._inboxes = [queue.SimpleQueue() for _ in range(self.threads - 1)]
+        for inbox in self._inboxes:
+            threading.Thread(target=self._serve, args=(inbox,), daemon=True).start()
+
+    def run(self, tasks):
+        """Call every ``(function, *arguments)`` of ``tasks`` once, on whatever thread is free."""
+        helpers = self._inboxes[: len(tasks) - 1]
+        if not helpers:
+            for function, *arguments in tasks:
+                function(*arguments)
+            return
+        job = (tasks, itertools.count())
+        for inbox in helpers:
+            inbox.put(job)
+        error = _work(*job)
+        for _ in helpers:
+            error = self._done.get() or error
+        if error is not None:
+            raise error
+
+    def over(self, size, function, *arguments):
+        """Call ``function(*arguments, first, end)`` for parts of ``range(size)``."""
+        self.run([(function, *arguments, first, end) for _, first, end in spans(size)])
+
+    def close(self):
+        """End the threads."""
+        for inbox in self._inboxes:
+            inbox.put(None)
+        self._inboxes = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def _serve(self, inbox):
+        while (job := inbox.get()) is not None:
+            self._done.put(_work(*job))
+
+
+def _work(tasks, counter):
+    """Take tasks until none is left; return the first exception, if any."""
+    try:
+        while (number := next(counter)) < len(tasks):
+            function, *arguments = tasks[number]
+            function(*arguments)
+    except BaseException as error:
+        return error
+    return None

@@ -1,0 +1,88 @@
+"""Texts as integers: distinct words, their letter trigrams, nothing padded, nothing one-hot."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sentemb.text.words import split_words
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Texts as indices into their distinct words.
+
+    Attributes
+    ----------
+    word_index : (n_tokens,) int32
+        For every token, in reading order, its word's place in ``words``.
+    offsets : (n_texts + 1,) int64
+        Text k holds the tokens ``offsets[k]`` to ``offsets[k + 1]``.
+    words : list of str
+        The distinct words, in order of first appearance.
+    """
+
+    word_index: np.ndarray
+    offsets: np.ndarray
+    words: list
+
+
+@dataclass(frozen=True)
+class TextBatch:
+    """Texts as indices into distinct words, and those words as lists of trigram ids and counts.
+
+    Attributes
+    ----------
+    word_index : (n_tokens,) int32
+    offsets : (n_texts + 1,) int64
+    trigram_offsets : (n_words + 1,) int64
+        Word w holds the entries ``trigram_offsets[w]`` to ``trigram_offsets[w + 1]`` of the two
+        arrays below. A word without any known trigram holds none and stays a word.
+    trigram_ids : (n_entries,) int32
+    trigram_counts : (n_entries,) int32
+    """
+
+    word_index: np.ndarray
+    offsets: np.ndarray
+    trigram_offsets: np.ndarray
+    trigram_ids: np.ndarray
+    trigram_counts: np.ndarray
+
+    @property
+    def n_texts(self):
+        return self.offsets.size - 1
+
+    @property
+    def n_words(self):
+        return self.trigram_offsets.size - 1
+
+
+def tokenize(texts):
+    """Split ``texts`` (iterable of str) into `Tokens`."""
+    places = {}
+    word_index, lengths = [], [0]
+    for text in texts:
+        words = split_words(text)
+        word_index += [places.setdefault(word, len(places)) for word in words]
+        lengths.append(len(words))
+    return Tokens(
+        word_index=np.array(word_index, np.int32),
+        offsets=np.cumsum(lengths, dtype=np.int64),
+        words=list(places),
+    )
+
+
+def batch_of(tokens, vocabulary):
+    """Give every distinct word of ``tokens`` its trigrams known to ``vocabulary``."""
+    ids, counts, lengths = [], [], [0]
+    for word in tokens.words:
+        known = vocabulary.word_trigrams(word)
+        ids += known.keys()
+        counts += known.values()
+        lengths.append(len(known))
+    return TextBatch(
+        word_index=tokens.word_index,
+        offsets=tokens.offsets,
+        trigram_offsets=np.cumsum(lengths, dtype=np.int64),
+        trigram_ids=np.array(ids, np.int32),
+        trigram_counts=np.array(counts, np.int32),
+    )
