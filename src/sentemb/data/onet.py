@@ -29,8 +29,8 @@ _CLOSE_TIER = "Primary-Short"
 _MOST_FILED = 5
 # What is judged for a query: all titles it is filed under, up to so many of each kind (closely
 # related, related, similar in words), and random ones up to the total.
-_OF_EACH_KIND = 5
-_CANDIDATES = 20
+_OF_EACH_KIND = 4
+_CANDIDATES = 24
 
 _IRREGULAR = {
     "men": "man",
