@@ -5,6 +5,7 @@ import gzip
 import os
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 
 from sentemb.errors import SentembError
@@ -16,7 +17,7 @@ def reading(path):
 
     Yields a binary file object. An unreadable or damaged file becomes a `SentembError`.
     """
-    name = "standard input" if str(path) == "-" else str(path)
+    name = place_name(path)
     try:
         if str(path) == "-":
             yield sys.stdin.buffer
@@ -26,7 +27,7 @@ def reading(path):
         else:
             with open(path, "rb") as file:
                 yield file
-    except (gzip.BadGzipFile, EOFError) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise SentembError(f"{name}: not a whole gzip file ({error}); compress it again") from error
     except OSError as error:
         raise SentembError(f"{name}: cannot be read: {error.strerror or error}") from error
@@ -88,14 +89,20 @@ def numbered_lines(path):
     Lines end at ``\\n`` or ``\\r\\n`` only, so other separators of Unicode stay part of the text.
     Bytes that are not UTF-8 raise a `SentembError` with line and column.
     """
+    name = place_name(path)
     with reading(path) as file:
         for number, raw in enumerate(file, 1):
             try:
                 yield number, raw.decode("utf-8").rstrip("\n").removesuffix("\r")
             except UnicodeDecodeError as error:
                 raise SentembError(
-                    f"{path}:{number}:{error.start + 1}: not valid UTF-8; save the file as UTF-8"
+                    f"{name}:{number}:{error.start + 1}: not valid UTF-8; save the file as UTF-8"
                 ) from error
+
+
+def place_name(path):
+    """How messages call ``path``: its name, or "standard input" for ``-``."""
+    return "standard input" if str(path) == "-" else str(path)
 
 
 def _umask():

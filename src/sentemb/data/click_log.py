@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sentemb.data.lines import place_name, write_lines
+from sentemb.data.lines import write_lines
 from sentemb.errors import SentembError
-from sentemb.files import reading
+from sentemb.files import place_name, reading
 
 MAX_WORDS = 10_000
 MAX_CLICKS = 2**63 - 1

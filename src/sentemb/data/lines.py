@@ -4,12 +4,7 @@ import gzip
 import sys
 
 from sentemb.errors import SentembError
-from sentemb.files import numbered_lines, replacing
-
-
-def place_name(path):
-    """What messages call ``path``: itself, or "standard input" for ``-``."""
-    return "standard input" if str(path) == "-" else str(path)
+from sentemb.files import numbered_lines, place_name, replacing
 
 
 def clean_lines(path):

@@ -145,3 +145,15 @@ def listed_softmax(dUq, dUd, losses, Uq, Ud, queries, offsets, candidates, gamma
                 du[j] += cosines[k] * d[j]
             for j in range(dim):
                 dd[j] += cosines[k] * u[j]
+
+
+@kernel
+def add_matmul_rows(C, A, B, first, end):
+    """C[first:end] += A[first:end] B."""
+    add_matmul(C[first:end], A[first:end], B)
+
+
+@kernel
+def add_matmul_columns(C, A, B, first, end):
+    """C[first:end] += (A[:, first:end])^T B."""
+    add_matmul(C[first:end], A[:, first:end].T, B)

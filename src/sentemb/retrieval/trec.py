@@ -5,8 +5,9 @@ A run is a dict of dicts, query id -> document id -> score.
 
 import math
 
-from sentemb.data.lines import clean_lines, is_id, place_name, write_lines
+from sentemb.data.lines import clean_lines, is_id, write_lines
 from sentemb.errors import SentembError
+from sentemb.files import place_name
 
 
 def read_run(path):

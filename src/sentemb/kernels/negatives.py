@@ -1,0 +1,140 @@
+"""Drawing unclicked titles."""
+
+import numpy as np
+
+from sentemb.kernels.jit import kernel
+
+
+@kernel
+def _next(state):
+    """One step of SplitMix64: state[0] moves on, 64 random bits come back."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@kernel
+def _below(state, limit):
+    """A random number from 0 to limit - 1; the bias, limit / 2^63, is beyond notice."""
+    return np.int64(_next(state) >> np.uint64(1)) % limit
+
+
+@kernel
+def _contains(keys, key):
+    """Whether sorted ``keys`` hold ``key``."""
+    low, high = 0, keys.size
+    while low < high:
+        middle = (low + high) // 2
+        if keys[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low < keys.size and keys[low] == key
+
+
+@kernel
+def _take(chosen, start, count, title, query, n_titles, clicked_keys):
+    """Add ``title`` to a pair's list unless it is there already or was clicked; the new count."""
+    for k in range(count):
+        if chosen[start + k] == title:
+            return count
+    if _contains(clicked_keys, query * n_titles + title):
+        return count
+    chosen[start + count] = title
+    return count + 1
+
+
+@kernel
+def draw_negatives(
+    queries, clicked, pool, skipped_offsets, skipped, wanted, n_titles, clicked_keys, seed
+):
+    """For every pair a list of candidates: its clicked title, then up to ``wanted`` others.
+
+    First titles that were shown and skipped, if the log has them, then titles drawn from ``pool``
+    with its frequencies; never one that is clicked for the same query anywhere in the log, none
+    twice. A pair gets fewer only where there are no more.
+
+    Parameters
+    ----------
+    queries, clicked : (n_pairs,) int32
+        Numbers of the pairs' queries and titles.
+    pool : (k,) int32
+        Titles to draw from, repeats welcome.
+    skipped_offsets, skipped : (n_pairs + 1,) int64, (n,) int32
+        Skipped titles of each pair.
+    wanted : int
+    n_titles : int
+        Of the whole log.
+    clicked_keys : (n,) int64
+        ``query * n_titles + title`` of all pairs of the log, sorted.
+    seed : uint64
+
+    Returns
+    -------
+    offsets : (n_pairs + 1,) int64
+    candidates : (n,) int32
+    """
+    state = np.array([seed], np.uint64)
+    chosen = np.empty(queries.size * (wanted + 1), np.int32)
+    offsets = np.zeros(queries.size + 1, np.int64)
+    for r in range(queries.size):
+        start = offsets[r]
+        query = np.int64(queries[r])
+        chosen[start] = clicked[r]
+        count = 1
+        own = skipped[skipped_offsets[r] : skipped_offsets[r + 1]].copy()
+        for k in range(own.size):  # in random order
+            other = k + _below(state, own.size - k)
+            own[k], own[other] = own[other], own[k]
+            if count <= wanted:
+                count = _take(chosen, start, count, own[k], query, n_titles, clicked_keys)
+        tries = 20 * wanted if pool.size > 0 else 0
+        while count <= wanted and tries > 0:
+            title = pool[_below(state, pool.size)]
+            count = _take(chosen, start, count, title, query, n_titles, clicked_keys)
+            tries -= 1
+        if count <= wanted and pool.size > 0:
+            # Nearly everything is clicked for this query: look at all that is left.
+            shift = _below(state, pool.size)
+            for k in range(pool.size):
+                if count <= wanted:
+                    title = pool[(shift + k) % pool.size]
+                    count = _take(chosen, start, count, title, query, n_titles, clicked_keys)
+        offsets[r + 1] = start + count
+    return offsets, chosen[: offsets[-1]].copy()
+
+
+@kernel
+def titles_to_leave_out(queries, clicked, query_offsets, query_titles, local_title):
+    """For every pair the other titles of the batch that are clicked for its query.
+
+    Parameters
+    ----------
+    queries, clicked : (n_pairs,) int32
+    query_offsets, query_titles : (n_queries + 1,) int64, (n,) int32
+        The clicked titles of every query of the log.
+    local_title : (n_titles,) int32
+        The place of a title in the batch, -1 for titles that are not in it.
+
+    Returns
+    -------
+    offsets, titles : (n_pairs + 1,) int64, (n,) int32
+        Places in the batch.
+    """
+    offsets = np.zeros(queries.size + 1, np.int64)
+    for r in range(queries.size):
+        query = queries[r]
+        offsets[r + 1] = offsets[r] + query_offsets[query + 1] - query_offsets[query]
+    titles = np.empty(offsets[-1], np.int32)
+    count = 0
+    for r in range(queries.size):
+        query = queries[r]
+        for entry in range(query_offsets[query], query_offsets[query + 1]):
+            title = query_titles[entry]
+            if title != clicked[r] and local_title[title] >= 0:
+                titles[count] = local_title[title]
+                count += 1
+        offsets[r + 1] = count
+    return offsets, titles[:count].copy()

@@ -1,0 +1,251 @@
+"""The public face of a trained model."""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from sentemb.errors import SentembError
+from sentemb.parallel import Workers
+from sentemb.text.words import split_words
+
+SIDES = ("query", "document")
+# Texts of one forward pass: enough for all threads, little memory.
+_ENCODE_TEXTS = 2048
+
+
+@dataclass(frozen=True)
+class GateTrace:
+    """What happens inside a tower while it reads one text.
+
+    Attributes
+    ----------
+    words : list of str
+        In reading order, length T.
+    y, c, i, o, y_g, f : (T, n) float, or None where the model has no such thing
+        Output, cell, input gate, output gate, candidate, forget gate after each word. Of a two-way
+        model the columns are the left-to-right cells, then the right-to-left ones, and each row is
+        what they held on reading that row's word.
+    """
+
+    words: list
+    y: np.ndarray
+    c: np.ndarray | None = None
+    i: np.ndarray | None = None
+    o: np.ndarray | None = None
+    y_g: np.ndarray | None = None
+    f: np.ndarray | None = None
+
+
+class SentenceEncoder:
+    """Two towers, one for queries and one for titles, and the trigrams that they know.
+
+    Load one with `from_pretrained`, or train one with `sentemb.train`.
+
+    Parameters
+    ----------
+    encoder : RecurrentEncoder
+        The shape of both towers.
+    vocabulary : Vocabulary
+    weights : dict
+        ``weights["query"]`` and ``weights["document"]``, stacked arrays as `RecurrentEncoder`
+        describes them; one and the same dict for shared towers.
+    training : dict, optional
+        How it was trained, for the model card.
+    history : list of dict, optional
+        One entry per report of the training.
+    threads : int, optional
+        By default all processors.
+    """
+
+    def __init__(self, encoder, vocabulary, weights, training=None, history=(), threads=None):
+        self.encoder = encoder
+        self.vocabulary = vocabulary
+        self.weights = weights
+        self.training = dict(training or {})
+        self.history = list(history)
+        self._workers = Workers(threads)
+
+    def __repr__(self):
+        shape = ", ".join(f"{key}={value}" for key, value in self.encoder.settings().items())
+        return f"SentenceEncoder({self.encoder.name}, {shape}, {len(self.vocabulary)} trigrams)"
+
+    @classmethod
+    def from_pretrained(cls, path, threads=None):
+        """Read a model directory; see docs/formats.md.
+
+        Raises
+        ------
+        SentembError
+            If it is no model, damaged, or of a newer format.
+        """
+        from sentemb.model_files import load_model
+
+        return load_model(path, threads)
+
+    def save_pretrained(self, path, force=False):
+        """Write a model directory. One that exists is replaced only with ``force``."""
+        from sentemb.model_files import save_model
+
+        save_model(self, path, force)
+
+    @property
+    def dim(self):
+        """Length of an embedding."""
+        return self.encoder.dim
+
+    @property
+    def dtype(self):
+        return self.weights["query"]["table"].dtype
+
+    @property
+    def shared_towers(self):
+        return self.weights["query"] is self.weights["document"]
+
+    def parameters(self):
+        """Every parameter under the paper's name: ``parameters()["query"]["Wrec1"]``, ...
+
+        Returns
+        -------
+        dict of dict of ndarray
+            Views: writing to them changes the model. W_g (n, d), Wrec_g (n, n), b_g (n,), Wp_k
+            (n, n) or (n,). With shared towers both sides are the same arrays.
+        """
+        blocks = {"query": self.encoder.blocks(self.weights["query"])}
+        if self.shared_towers:
+            return blocks | {"document": blocks["query"]}
+        return blocks | {"document": self.encoder.blocks(self.weights["document"])}
+
+    def astype(self, dtype):
+        """A copy of the model in ``"float32"`` or ``"float64"``."""
+        dtype = np.dtype(dtype)
+        if dtype not in (np.float32, np.float64):
+            raise SentembError(f"dtype must be float32 or float64, not {dtype}")
+        copies = {
+            side: {name: array.astype(dtype) for name, array in self.weights[side].items()}
+            for side in (SIDES[:1] if self.shared_towers else SIDES)
+        }
+        copies.setdefault("document", copies["query"])
+        return SentenceEncoder(
+            self.encoder,
+            self.vocabulary,
+            copies,
+            self.training,
+            self.history,
+            self._workers.threads,
+        )
+
+    # -- vectors ------------------------------------------------------------------------------
+
+    def encode_query(self, texts, *, normalize_embeddings=False):
+        """Embeddings of queries; see `encode`."""
+        return self.encode(texts, side="query", normalize_embeddings=normalize_embeddings)
+
+    def encode_document(self, texts, *, normalize_embeddings=False):
+        """Embeddings of titles; see `encode`."""
+        return self.encode(texts, side="document", normalize_embeddings=normalize_embeddings)
+
+    def encode(self, texts, *, side="query", normalize_embeddings=False):
+        """The output y after the last word of each text.
+
+        Parameters
+        ----------
+        texts : str or list of str
+        side : {"query", "document"}
+            Which tower reads them.
+        normalize_embeddings : bool
+            Divide each by its length, so that a dot product is the cosine.
+
+        Returns
+        -------
+        ndarray
+            (dim,) for one text, (k, dim) for a list. A text without words gives zeros, and a
+            warning says how many there were.
+        """
+        _check_side(side)
+        if isinstance(texts, str):
+            return self.encode([texts], side=side, normalize_embeddings=normalize_embeddings)[0]
+        texts = list(texts)
+        vectors = np.empty((len(texts), self.dim), self.dtype)
+        # Texts of like length go together, so that no block waits for a long one.
+        order = sorted(range(len(texts)), key=lambda k: len(_text(texts[k])))
+        empty = 0
+        for start in range(0, len(texts), _ENCODE_TEXTS):
+            part = order[start : start + _ENCODE_TEXTS]
+            batch = self.vocabulary.batch(texts[k] for k in part)
+            empty += int(np.count_nonzero(np.diff(batch.offsets) == 0))
+            done = self.encoder.forward(self.weights[side], batch, self._workers)
+            vectors[part] = done.embeddings
+        if empty:
+            warnings.warn(
+                f"{empty} of {len(texts)} texts have no words; their vectors are zero",
+                stacklevel=2,
+            )
+        return _normalised(vectors) if normalize_embeddings else vectors
+
+    def similarity(self, a, b):
+        """Cosine of every vector in ``a`` with every one in ``b``: (k, dim), (l, dim) -> (k, l).
+
+        A zero vector has the cosine 0 with everything. Single vectors count as one row.
+        """
+        return _normalised(np.atleast_2d(a)) @ _normalised(np.atleast_2d(b)).T
+
+    def similarity_pairwise(self, a, b):
+        """Cosine of each vector in ``a`` with the one in the same row of ``b``: (k,)."""
+        a, b = np.atleast_2d(a), np.atleast_2d(b)
+        if a.shape != b.shape:
+            raise SentembError(f"pairs need equal shapes, not {a.shape} and {b.shape}")
+        return np.sum(_normalised(a) * _normalised(b), axis=1)
+
+    def score(self, query, title):
+        """Cosine of a query and a title, a float from -1 to 1; 0 if one has no words.
+
+        With a list of titles, an array of their scores, (k,).
+        """
+        if isinstance(title, str):
+            return float(self.score(query, [title])[0])
+        return self.similarity(self.encode_query(query), self.encode_document(title))[0]
+
+    def rank(self, query, titles, top_k=None):
+        """The ``top_k`` best of ``titles`` (list of str) for a query: [(index, score)], best first.
+
+        All titles if ``top_k`` is None; equal scores in the order given.
+        """
+        if top_k is not None and top_k < 1:
+            raise SentembError(f"top_k must be at least 1, not {top_k}")
+        titles = list(titles)
+        if not titles:
+            return []
+        scores = self.score(query, titles)
+        best = np.argsort(-scores, kind="stable")[:top_k]
+        return [(int(k), float(scores[k])) for k in best]
+
+    def trace(self, text, side="query"):
+        """Every gate after every word of ``text``; see `GateTrace`."""
+        _check_side(side)
+        words = split_words(_text(text))
+        if not words:
+            raise SentembError("a text without words has nothing to trace")
+        done = self.encoder.forward(self.weights[side], self.vocabulary.batch([text]), self._workers)
+        values = [
+            self.encoder.gate_values(state, done.packing.rows_of_tokens(direction))
+            for direction, state in enumerate(done.states)
+        ]
+        joined = {name: np.hstack([some[name] for some in values]) for name in values[0]}
+        return GateTrace(words=words, **joined)
+
+
+def _normalised(vectors):
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms != 0)
+
+
+def _check_side(side):
+    if side not in SIDES:
+        raise SentembError(f"side must be query or document, not {side!r}")
+
+
+def _text(text):
+    if not isinstance(text, str):
+        raise SentembError(f"texts must be str, not {type(text).__name__}")
+    return text

@@ -1,0 +1,198 @@
+"""A click log as integers, and its mini-batches."""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from sentemb.errors import SentembError
+from sentemb.kernels.negatives import draw_negatives, titles_to_leave_out
+from sentemb.kernels.words import take_texts, take_words
+from sentemb.text.batch import TextBatch, batch_of, tokenize
+from sentemb.text.vocabulary import Vocabulary
+from sentemb.training.objective import Candidates
+from sentemb.training.settings import ALL
+
+
+@dataclass(frozen=True)
+class Side:
+    """The texts of one tower in one mini-batch.
+
+    Attributes
+    ----------
+    batch : TextBatch
+        Trigram ids are places in ``rows``.
+    rows : (k,) int32
+        The input weights' rows of the batch's trigrams.
+    """
+
+    batch: TextBatch
+    rows: np.ndarray
+
+
+@dataclass(frozen=True)
+class MiniBatch:
+    """Attributes: ``queries``, ``titles`` (`Side`), ``candidates``, ``weights`` (n_pairs,)."""
+
+    queries: Side
+    titles: Side
+    candidates: Candidates
+    weights: np.ndarray
+
+
+class Corpus:
+    """The pairs of a click log, ready for training.
+
+    Parameters
+    ----------
+    log : ClickLog
+    shared_towers : bool
+        Whether a mini-batch holds queries and titles as one lot of texts, queries first.
+
+    Attributes
+    ----------
+    vocabulary : Vocabulary
+        All trigrams of the log.
+    weights : (n_pairs,) float64
+        1 + ln(clicks): a title clicked a thousand times for a query counts as eight others, not as
+        a thousand.
+    """
+
+    def __init__(self, log, shared_towers):
+        if shared_towers:
+            tokens = {"query": tokenize([*log.queries, *log.titles])}
+        else:
+            tokens = {"query": tokenize(log.queries), "title": tokenize(log.titles)}
+        self.vocabulary = Vocabulary.collect(*tokens.values())
+        self.query_index, self.title_index = log.query_index, log.title_index
+        self.n_pairs = log.query_index.size
+        self.n_titles = len(log.titles)
+        self.weights = 1 + np.log(log.clicks)
+        self.skipped_offsets, self.skipped = log.skipped_offsets, log.skipped_index
+        self._texts = {side: batch_of(some, self.vocabulary) for side, some in tokens.items()}
+        self._shared = shared_towers
+        self._first_title = len(log.queries)
+        self._scratch = {
+            side: np.full(texts.n_words, -1, np.int32) for side, texts in self._texts.items()
+        }
+        self._row_scratch = np.full(len(self.vocabulary), -1, np.int32)
+        self._title_scratch = np.full(self.n_titles, -1, np.int32)
+
+        pair_keys = self.query_index.astype(np.int64) * self.n_titles + self.title_index
+        self._clicked_keys = np.sort(pair_keys)
+        by_query = np.argsort(self.query_index, kind="stable")
+        self._query_offsets = np.zeros(len(log.queries) + 1, np.int64)
+        np.cumsum(np.bincount(self.query_index), out=self._query_offsets[1:])
+        self._query_titles = self.title_index[by_query]
+        self._check_negatives()
+
+    def fingerprint(self):
+        """A hash of all that training takes from the log."""
+        digest = hashlib.sha256("\n".join(self.vocabulary.trigrams).encode("utf-8"))
+        arrays = [self.query_index, self.title_index, self.weights, self.skipped]
+        arrays += [texts.word_index for texts in self._texts.values()]
+        arrays += [texts.trigram_ids for texts in self._texts.values()]
+        for array in arrays:
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    def seen(self, side):
+        """The trigrams that the tower of ``side`` ("query" or "document") meets."""
+        texts = self._texts["query" if self._shared or side == "query" else "title"]
+        return np.unique(texts.trigram_ids)
+
+    def n_batches(self, batch_size):
+        """Mini-batches of one epoch."""
+        return -(-self.n_pairs // batch_size)
+
+    def order(self, seed, epoch):
+        """The pairs in the order of ``epoch``."""
+        return np.random.default_rng([seed, epoch]).permutation(self.n_pairs)
+
+    def mini_batch(self, pairs, settings, epoch, step):
+        """The mini-batch of some ``pairs`` ((k,) int); its negatives follow from seed, epoch, step."""
+        queries, query_of_pair = np.unique(self.query_index[pairs], return_inverse=True)
+        clicked = self.title_index[pairs]
+        weights = self.weights[pairs]
+        listed = settings.n_negatives != ALL
+        if listed:
+            offsets, titles = self._draw(pairs, clicked, settings, epoch, step)
+            titles, places = np.unique(titles, return_inverse=True)
+            local_clicked = np.searchsorted(titles, clicked)
+            candidates = places
+        else:
+            titles, local_clicked = np.unique(clicked, return_inverse=True)
+            self._title_scratch[titles] = np.arange(titles.size)
+            offsets, candidates = titles_to_leave_out(
+                self.query_index[pairs],
+                clicked,
+                self._query_offsets,
+                self._query_titles,
+                self._title_scratch,
+            )
+            self._title_scratch[titles] = -1
+        return MiniBatch(
+            *self._sides(queries.astype(np.int32), titles.astype(np.int32)),
+            Candidates(
+                queries=query_of_pair.astype(np.int32),
+                clicked=local_clicked.astype(np.int32),
+                offsets=offsets,
+                titles=candidates.astype(np.int32),
+                listed=listed,
+            ),
+            weights / weights.sum(),
+        )
+
+    def _draw(self, pairs, clicked, settings, epoch, step):
+        pool = clicked
+        if settings.negatives == "corpus":
+            pool = np.arange(self.n_titles, dtype=np.int32)
+        if settings.negatives == "log":
+            spans = [np.arange(*self.skipped_offsets[[p, p + 1]]) for p in pairs]
+            skipped_offsets = np.cumsum([0] + [span.size for span in spans], dtype=np.int64)
+            skipped = self.skipped[np.concatenate(spans)]
+        else:
+            skipped_offsets = np.zeros(pairs.size + 1, np.int64)
+            skipped = np.zeros(0, np.int32)
+        seed = np.random.SeedSequence([settings.seed, epoch, step]).generate_state(1, np.uint64)[0]
+        return draw_negatives(
+            self.query_index[pairs],
+            clicked,
+            pool,
+            skipped_offsets,
+            skipped,
+            settings.n_negatives,
+            self.n_titles,
+            self._clicked_keys,
+            seed,
+        )
+
+    def _sides(self, queries, titles):
+        if self._shared:
+            both = np.concatenate([queries, titles + np.int32(self._first_title)])
+            side = self._side("query", both)
+            return side, side
+        return self._side("query", queries), self._side("title", titles)
+
+    def _side(self, side, texts):
+        corpus = self._texts[side]
+        word_index, offsets, words = take_texts(
+            texts, corpus.word_index, corpus.offsets, self._scratch[side]
+        )
+        trigram_offsets, ids, counts, rows = take_words(
+            words,
+            corpus.trigram_offsets,
+            corpus.trigram_ids,
+            corpus.trigram_counts,
+            self._row_scratch,
+        )
+        return Side(TextBatch(word_index, offsets, trigram_offsets, ids, counts), rows)
+
+    def _check_negatives(self):
+        """There must be some pair with a title that can stand against its own."""
+        clicked_titles = np.diff(self._query_offsets)
+        if np.all(clicked_titles[self.query_index] >= self.n_titles):
+            raise SentembError(
+                "the click log has no negatives: every title in it is clicked for every query; "
+                "add queries with other titles"
+            )

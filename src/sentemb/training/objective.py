@@ -1,0 +1,235 @@
+"""The loss of equation (5) and its gradient: at the embeddings, and at every parameter."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sentemb.errors import SentembError
+from sentemb.kernels.cosine_softmax import (
+    add_matmul_columns,
+    add_matmul_rows,
+    dense_softmax,
+    listed_softmax,
+    normalise_rows,
+    normalise_rows_backward,
+)
+from sentemb.models.recurrent import Truncation, Workspace
+from sentemb.parallel import Workers
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Which titles compete for which query; all numbers are places in the mini-batch.
+
+    Attributes
+    ----------
+    queries, clicked : (n_pairs,) int32
+        The pairs.
+    offsets, titles : (n_pairs + 1,) int64, (n,) int32
+        If ``listed``: the candidates of each pair, its clicked title first. Otherwise every title
+        of the batch is a candidate, and these are the exceptions: other titles clicked for the
+        same query.
+    listed : bool
+    """
+
+    queries: np.ndarray
+    clicked: np.ndarray
+    offsets: np.ndarray
+    titles: np.ndarray
+    listed: bool
+
+
+def embedding_loss(Yq, Yd, candidates, gamma, weights, workers, workspace):
+    """Loss per pair and its gradient at the embeddings.
+
+    Parameters
+    ----------
+    Yq, Yd : (n_queries, dim), (n_titles, dim) float
+        Embeddings.
+    candidates : Candidates
+    gamma : float
+        The smoothing factor of the softmax.
+    weights : (n_pairs,) float
+        What each pair counts.
+    workers : Workers
+    workspace : Workspace
+
+    Returns
+    -------
+    losses : (n_pairs,) float64
+        Times the weight.
+    Vq, Vd : as Yq, Yd
+        dL/dY, valid until the workspace is used again.
+    """
+    Uq, Vq, q_norms = _normalised("q", Yq, workers, workspace)
+    Ud, Vd, d_norms = _normalised("d", Yd, workers, workspace)
+    losses = np.empty(candidates.queries.size)
+    weights = weights.astype(Yq.dtype)
+    if candidates.listed:
+        longest = int(np.diff(candidates.offsets).max(initial=0))
+        listed_softmax(
+            Vq,
+            Vd,
+            losses,
+            Uq,
+            Ud,
+            candidates.queries,
+            candidates.offsets,
+            candidates.titles,
+            gamma,
+            weights,
+            np.empty(longest, Yq.dtype),
+        )
+    else:
+        n_pairs, n_titles = candidates.queries.size, len(Ud)
+        S = workspace.empty("S", (n_pairs, n_titles), Yq.dtype)
+        U_pairs = Uq[candidates.queries]
+        V_pairs = workspace.zeros("V_pairs", U_pairs.shape, Yq.dtype)
+        workers.over(
+            n_pairs,
+            dense_softmax,
+            S,
+            losses,
+            U_pairs,
+            np.ascontiguousarray(Ud.T),
+            candidates.clicked,
+            candidates.offsets,
+            candidates.titles,
+            gamma,
+            weights,
+        )
+        workers.over(n_pairs, add_matmul_rows, V_pairs, S, Ud)
+        workers.over(n_titles, add_matmul_columns, Vd, S, U_pairs)
+        np.add.at(Vq, candidates.queries, V_pairs)
+    workers.over(len(Uq), normalise_rows_backward, Vq, Uq, q_norms)
+    workers.over(len(Ud), normalise_rows_backward, Vd, Ud, d_norms)
+    return losses, Vq, Vd
+
+
+def _normalised(side, Y, workers, workspace):
+    """(U, zeros like U, norms) of embeddings Y."""
+    U = workspace.empty(f"U_{side}", Y.shape, Y.dtype)
+    norms = workspace.empty(f"norms_{side}", len(Y), Y.dtype)
+    workers.over(len(Y), normalise_rows, U, norms, Y)
+    return U, workspace.zeros(f"V_{side}", Y.shape, Y.dtype), norms
+
+
+def loss_and_gradient(
+    model,
+    queries,
+    titles,
+    negatives,
+    gamma=10.0,
+    form="scan",
+    truncate=None,
+    truncation="window",
+    threads=1,
+):
+    """The loss of some pairs and its gradient by every parameter, for anyone's own checks.
+
+    Parameters
+    ----------
+    model : SentenceEncoder
+        ``model.astype("float64")`` for comparisons with finite differences.
+    queries, titles : list of str
+        Pair r is ``queries[r]`` with the clicked title ``titles[r]``.
+    negatives : list of list of str
+        The unclicked titles of each pair, at least one.
+    gamma : float
+        The smoothing factor of the softmax.
+    form : {"scan", "trace", "printed"}
+        See `RecurrentEncoder.backward`.
+    truncate : int, optional
+        Steps through which errors travel back (the paper's T); by default all.
+    truncation : {"window", "cec"}
+        What happens beyond them, see `Truncation`.
+    threads : int
+
+    Returns
+    -------
+    loss : float
+        L of equation (4), the sum over the pairs, -log softmax(gamma cos) of each.
+    gradient : dict of dict of ndarray
+        ``gradient["query"]["Wrec1"]`` and so on, named and shaped as `SentenceEncoder.parameters`.
+        With shared towers both sides name the same arrays, the whole derivative.
+
+    Raises
+    ------
+    SentembError
+        For lists of different lengths, a text without words, a pair without negatives.
+    """
+    _check_pairs(queries, titles, negatives)
+    cut = truncation_of(truncate, truncation)
+    candidates, texts = _number_texts(queries, titles, negatives)
+    encoder, vocabulary = model.encoder, model.vocabulary
+    workspace = Workspace()
+    with Workers(threads) as workers:
+        if model.shared_towers:
+            passes = {"query": texts["query"] + texts["document"]}
+        else:
+            passes = texts
+        done = {
+            side: encoder.forward(model.weights[side], vocabulary.batch(some), workers)
+            for side, some in passes.items()
+        }
+        n_queries = len(texts["query"])
+        if model.shared_towers:
+            Yq, Yd = np.split(done["query"].embeddings, [n_queries])
+        else:
+            Yq, Yd = done["query"].embeddings, done["document"].embeddings
+        weights = np.ones(len(queries))
+        losses, Vq, Vd = embedding_loss(Yq, Yd, candidates, gamma, weights, workers, workspace)
+        V = {"query": np.vstack([Vq, Vd])} if model.shared_towers else {"query": Vq, "document": Vd}
+        gradient = {}
+        for side in passes:
+            raw = encoder.backward(
+                model.weights[side], done[side], V[side], workers, form=form, truncation=cut
+            )
+            gradient[side] = encoder.blocks(raw)
+    if model.shared_towers:
+        gradient["document"] = gradient["query"]
+    return float(losses.sum()), gradient
+
+
+def truncation_of(steps, mode):
+    """A `Truncation` from what users say."""
+    if steps is not None and not (isinstance(steps, int) and steps >= 1):
+        raise SentembError(f"truncate must be a whole number of at least 1 step, not {steps!r}")
+    if mode not in ("window", "cec"):
+        raise SentembError(f"truncation must be window or cec, not {mode!r}")
+    return Truncation(steps, keep_cell_path=mode == "cec")
+
+
+def _check_pairs(queries, titles, negatives):
+    if not len(queries) == len(titles) == len(negatives):
+        raise SentembError(
+            f"queries, titles and negatives must be equally many, not {len(queries)}, "
+            f"{len(titles)} and {len(negatives)}"
+        )
+    if not queries:
+        raise SentembError("there is no pair; give at least one query with its title")
+    for r, others in enumerate(negatives):
+        if isinstance(others, str) or not others:
+            raise SentembError(f"pair {r}: negatives must be a list of at least one title")
+    for text in [*queries, *titles, *(title for others in negatives for title in others)]:
+        if not text.split():
+            raise SentembError("a text without words has no embedding; leave it out")
+
+
+def _number_texts(queries, titles, negatives):
+    """Give every distinct text a number: (Candidates, {"query": texts, "document": texts})."""
+    query_numbers, title_numbers = {}, {}
+    lists = [
+        [title_numbers.setdefault(title, len(title_numbers)) for title in [clicked, *others]]
+        for clicked, others in zip(titles, negatives)
+    ]
+    candidates = Candidates(
+        queries=np.array(
+            [query_numbers.setdefault(query, len(query_numbers)) for query in queries], np.int32
+        ),
+        clicked=np.array([numbers[0] for numbers in lists], np.int32),
+        offsets=np.cumsum([0] + [len(numbers) for numbers in lists], dtype=np.int64),
+        titles=np.array([number for numbers in lists for number in numbers], np.int32),
+        listed=True,
+    )
+    return candidates, {"query": list(query_numbers), "document": list(title_numbers)}

@@ -1,0 +1,145 @@
+"""How to train: every setting, checked, and the presets."""
+
+from dataclasses import asdict, dataclass, fields
+
+from sentemb.errors import SentembError
+from sentemb.models import make_encoder
+from sentemb.training.objective import truncation_of
+
+# What the paper used: the reduced LSTM with 4 negatives and Nesterov momentum with its schedule.
+PRESETS = {
+    "paper": {
+        "model": "lstm",
+        "forget_gate": False,
+        "peepholes": "none",
+        "n_negatives": 4,
+        "negatives": "batch",
+        "learning_rate": 0.2,
+        "epochs": 24,
+    },
+}
+NEGATIVES = ("batch", "corpus", "log")
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that decides what model comes out of a log, threads not among it.
+
+    Attributes
+    ----------
+    model : {"lstm", "rnn", "bilstm"}
+    cells : int
+        1 to 1000, in each direction.
+    forget_gate : bool
+    peepholes : {"none", "diagonal", "full"}
+        Both for ``lstm`` and ``bilstm`` only.
+    shared_towers : bool
+        One tower for queries and titles instead of two.
+    epochs : int
+    batch_size : int
+        Pairs of one update.
+    negatives : {"batch", "corpus", "log"}
+        Where unclicked titles come from: the clicked titles of the mini-batch, all titles, or
+        those that the log says were shown and skipped, filled up from the batch.
+    n_negatives : int or "all"
+        Per pair; "all" takes every other title of the batch. None is "all" for ``batch``, else 4.
+    gamma : float
+        Smoothing factor of the softmax (5).
+    learning_rate : float
+        For the mean of the batch's losses.
+    momentum, edge_momentum : float
+        mu, and mu of the first and last 2 % of updates.
+    max_norm : float
+        th_G, what a tower's gradient is re-normalised to if it is longer.
+    truncate : int or None
+        The paper's T; None is back-propagation through the whole text.
+    truncation : {"window", "cec"}
+    seed : int
+    patience : int or None
+        Stop when the dev figure has not risen for so many epochs.
+    """
+
+    model: str = "lstm"
+    cells: int = 96
+    forget_gate: bool = False
+    peepholes: str = "none"
+    shared_towers: bool = False
+    epochs: int = 10
+    batch_size: int = 512
+    negatives: str = "batch"
+    n_negatives: int | str | None = None
+    gamma: float = 10.0
+    learning_rate: float = 0.1
+    momentum: float = 0.995
+    edge_momentum: float = 0.9
+    max_norm: float = 1.0
+    truncate: int | None = None
+    truncation: str = "window"
+    seed: int = 0
+    patience: int | None = None
+
+    def __post_init__(self):
+        _whole(self, "epochs", 1)
+        _whole(self, "batch_size", 2)
+        _whole(self, "seed", 0)
+        if self.patience is not None:
+            _whole(self, "patience", 1)
+        for name in ("gamma", "learning_rate", "max_norm"):
+            _number(self, name, 0)
+        for name in ("momentum", "edge_momentum"):
+            _number(self, name, -1)
+            if not 0 <= getattr(self, name) < 1:
+                raise SentembError(f"{name} must be at least 0 and below 1")
+        if self.negatives not in NEGATIVES:
+            raise SentembError(
+                f"negatives must be one of {', '.join(NEGATIVES)}, not {self.negatives!r}"
+            )
+        if self.n_negatives is None:
+            object.__setattr__(self, "n_negatives", ALL if self.negatives == "batch" else 4)
+        if self.n_negatives == ALL:
+            if self.negatives != "batch":
+                raise SentembError(
+                    "n_negatives can be all only with negatives from the batch; give a number"
+                )
+        else:
+            _whole(self, "n_negatives", 1)
+        truncation_of(self.truncate, self.truncation)
+        self.encoder()
+
+    @classmethod
+    def of(cls, preset=None, **given):
+        """Settings from a preset's name and what is set beside it."""
+        if preset is not None and preset not in PRESETS:
+            raise SentembError(f"preset must be one of {', '.join(PRESETS)}, not {preset!r}")
+        known = {field.name for field in fields(cls)}
+        unknown = sorted(set(given) - known)
+        if unknown:
+            raise SentembError(
+                f"unknown setting {unknown[0]}; there are {', '.join(sorted(known))}"
+            )
+        return cls(**{**PRESETS.get(preset, {}), **given})
+
+    def encoder(self):
+        """The shape of one tower."""
+        settings = {"cells": self.cells}
+        if self.model != "rnn":
+            settings |= {"forget_gate": self.forget_gate, "peepholes": self.peepholes}
+        elif self.forget_gate or self.peepholes != "none":
+            raise SentembError("an rnn has neither forget gate nor peepholes; leave them out")
+        return make_encoder(self.model, **settings)
+
+    def as_dict(self):
+        return asdict(self)
+
+
+def _whole(settings, name, least):
+    value = getattr(settings, name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise SentembError(f"{name} must be a whole number of at least {least}, not {value!r}")
+
+
+def _number(settings, name, above):
+    value = getattr(settings, name)
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not above < value < 1e30:
+        raise SentembError(f"{name} must be a number above {above}, not {value!r}")

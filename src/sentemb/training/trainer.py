@@ -1,0 +1,519 @@
+"""Algorithm 1: from a click log to a model."""
+
+import contextlib
+import math
+import shutil
+import signal
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sentemb.data.click_log import ClickLog, read_click_log
+from sentemb.data.judged_set import JudgedSet, read_judged_set
+from sentemb.errors import SentembError
+from sentemb.files import unwritable
+from sentemb.kernels.jit import CACHE_FOLDER
+from sentemb.model_files import is_model, load_model, save_model
+from sentemb.models.recurrent import Workspace
+from sentemb.parallel import Workers
+from sentemb.retrieval.evaluation import evaluate_model
+from sentemb.sentence_encoder import SIDES, SentenceEncoder
+from sentemb.training.checkpoints import (
+    folder_of,
+    read_checkpoint,
+    remove_checkpoints,
+    write_checkpoint,
+)
+from sentemb.training.corpus import Corpus
+from sentemb.training.nesterov import MomentumSchedule, Nesterov
+from sentemb.training.objective import embedding_loss, truncation_of
+from sentemb.training.settings import Settings
+
+# A recurrent weight this large saturates every gate: the training has run away.
+_WILD_WEIGHT = 1e4
+_DEV_CUTOFFS = (1, 3, 10)
+_DEV_FIGURE = "ndcg@1"
+
+
+class Interrupted(SentembError):
+    """Training was stopped by Ctrl-C or a termination signal; the message says how to go on."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a training stands.
+
+    Attributes
+    ----------
+    epoch, epochs : int
+        Counted from 1.
+    step, steps : int
+        Mini-batches done of this epoch.
+    loss : float
+        Mean loss a pair since the epoch began.
+    pairs_per_second : float
+    seconds_left : float
+        Of the whole training.
+    dev : dict or None
+        NDCG on the dev set, at the end of an epoch.
+    """
+
+    epoch: int
+    epochs: int
+    step: int
+    steps: int
+    loss: float
+    pairs_per_second: float
+    seconds_left: float
+    dev: dict | None = None
+
+
+def train(
+    pairs,
+    *,
+    output=None,
+    dev=None,
+    preset=None,
+    resume=False,
+    force=False,
+    skip_bad_lines=False,
+    threads=None,
+    checkpoint_seconds=60.0,
+    on_progress=None,
+    on_note=None,
+    **settings,
+):
+    """Train a model on a click log.
+
+    Parameters
+    ----------
+    pairs : path or ClickLog
+        See `read_click_log`.
+    output : path, optional
+        The model directory to write. Without it nothing is written.
+    dev : path or JudgedSet, optional
+        Measured after every epoch; the model of the best epoch (by NDCG@1) is the result. Without
+        it that of the last epoch is.
+    preset : {"paper"}, optional
+        Settings of the paper instead of the defaults.
+    resume : bool
+        Go on from the newest checkpoint in ``output``, to the same bits as a run that was never
+        stopped; from the beginning if there is none.
+    force : bool
+        Replace a model that is in ``output``.
+    skip_bad_lines : bool
+        Count malformed lines of the log instead of stopping at the first.
+    threads : int, optional
+        By default all processors; the result is the same for any number.
+    checkpoint_seconds : float
+        Time between checkpoints.
+    on_progress : function of a `Progress`, optional
+        Called after every mini-batch and every epoch.
+    on_note : function of a str, optional
+        Called with what is worth knowing on the way.
+    **settings
+        See `Settings`.
+
+    Returns
+    -------
+    SentenceEncoder
+
+    Raises
+    ------
+    SentembError
+        For bad settings or data, a place that cannot be written, a loss that is no number.
+    Interrupted
+        After Ctrl-C, once the checkpoint is written.
+    """
+    chosen = Settings.of(preset, **settings)
+    if not checkpoint_seconds >= 0:
+        raise SentembError(f"checkpoint_seconds must not be negative: {checkpoint_seconds}")
+    note = on_note or (lambda message: None)
+    if output is not None:
+        _check_output(Path(output), resume, force)
+    elif resume:
+        raise SentembError("resume needs the output of the training to go on with")
+    if dev is not None and not isinstance(dev, JudgedSet):
+        dev = read_judged_set(dev)
+    log = pairs if isinstance(pairs, ClickLog) else read_click_log(
+        pairs, skip_bad_lines=skip_bad_lines
+    )
+    if log.bad_lines:
+        note(f"{log.bad_lines} bad lines of the log were skipped")
+    if chosen.negatives == "log" and not log.skipped_index.size:
+        raise SentembError(
+            "negatives from the log need skipped titles; give a log in JSON lines with them, or "
+            "choose negatives from the batch"
+        )
+    with Workers(threads) as workers:
+        training = _Training(log, dev, chosen, output, checkpoint_seconds, workers, note)
+        if resume and training.is_finished():
+            note(f"the training of {output} is finished already")
+            return load_model(output, threads)
+        if output is not None:
+            training.prepare_output(resume)
+        with _stop_signals(training):
+            return training.run(on_progress or (lambda progress: None), threads)
+
+
+class _Training:
+    """One run, from a fresh start or a checkpoint."""
+
+    def __init__(self, log, dev, settings, output, checkpoint_seconds, workers, note):
+        self.settings = settings
+        self.output = None if output is None else Path(output)
+        self.dev = dev
+        self.checkpoint_seconds = checkpoint_seconds
+        self.workers = workers
+        self.note = note
+        self.stop = threading.Event()
+
+        self.corpus = Corpus(log, settings.shared_towers)
+        self.encoder = settings.encoder()
+        self.truncation = truncation_of(settings.truncate, settings.truncation)
+        self.sides = SIDES[:1] if settings.shared_towers else SIDES
+        self.steps = self.corpus.n_batches(settings.batch_size)
+        schedule = MomentumSchedule.paper(
+            settings.epochs * self.steps, settings.edge_momentum, settings.momentum
+        )
+        self.towers = {}
+        for number, side in enumerate(self.sides):
+            weights = self.encoder.initialise(
+                len(self.corpus.vocabulary),
+                np.random.default_rng([settings.seed, number]),
+                seen=self.corpus.seen(side),
+            )
+            self.towers[side] = Nesterov(weights, schedule, settings.max_norm)
+        self._workspaces = {side: Workspace() for side in (*SIDES, "loss")}
+        # What the log and the settings must have in common for a checkpoint to fit.
+        self.identity = {"settings": settings.as_dict(), "log": self.corpus.fingerprint()}
+
+        self.epoch = 0
+        self.step = 0
+        self.loss_sum = 0.0  # of this epoch's mini-batches
+        self.history = []
+        self.best = None  # {"epoch", the figure}
+        self._best_weights = None
+        self._best_saved = True
+        self._seconds = 0.0  # of this epoch, before this run of the process
+
+    # -- the loop -----------------------------------------------------------------------------
+
+    def run(self, on_progress, threads):
+        settings = self.settings
+        if CACHE_FOLDER is None or not any(CACHE_FOLDER.rglob("*.nbi")):
+            self.note("compiling kernels, once; this takes some seconds")
+        began, done_before = time.monotonic(), self.epoch * self.steps + self.step
+        last_checkpoint = began
+        while self.epoch < settings.epochs and not self._out_of_patience():
+            order = self.corpus.order(settings.seed, self.epoch)
+            epoch_began = time.monotonic() - self._seconds
+            while self.step < self.steps:
+                first = self.step * settings.batch_size
+                self._update(order[first : first + settings.batch_size])
+                self.step += 1
+                now = time.monotonic()
+                on_progress(self._progress(epoch_began, began, done_before))
+                if self.stop.is_set() or now - last_checkpoint >= self.checkpoint_seconds:
+                    self._seconds = now - epoch_began
+                    self._checkpoint()
+                    last_checkpoint = time.monotonic()
+                if self.stop.is_set():
+                    raise Interrupted(self._how_to_go_on())
+            self._end_epoch(epoch_began, on_progress, began, done_before)
+        return self._finish(threads)
+
+    def _update(self, pairs):
+        """One mini-batch: forward, loss, backward, step."""
+        settings = self.settings
+        update = self.epoch * self.steps + self.step
+        batch = self.corpus.mini_batch(pairs, settings, self.epoch, self.step)
+        parts = {"query": batch.queries, "document": batch.titles}
+        ahead, passes = {}, {}
+        for side in self.sides:
+            workspace = self._workspaces[side]
+            ahead[side] = self.towers[side].look_ahead(
+                parts[side].rows, update, self.workers, workspace
+            )
+            passes[side] = self.encoder.forward(
+                ahead[side], parts[side].batch, self.workers, workspace
+            )
+        if settings.shared_towers:
+            n_queries = int(batch.candidates.queries.max()) + 1
+            Yq, Yd = np.split(passes["query"].embeddings, [n_queries])
+        else:
+            Yq, Yd = passes["query"].embeddings, passes["document"].embeddings
+        losses, Vq, Vd = embedding_loss(
+            Yq,
+            Yd,
+            batch.candidates,
+            settings.gamma,
+            batch.weights,
+            self.workers,
+            self._workspaces["loss"],
+        )
+        loss = float(losses.sum())
+        if not math.isfinite(loss):
+            raise self._diverged("the loss is not a number")
+        V = {"query": Vq, "document": Vd}
+        if settings.shared_towers:
+            V = {"query": np.vstack([Vq, Vd])}
+        for side in self.sides:
+            gradient = self.encoder.backward(
+                ahead[side],
+                passes[side],
+                V[side],
+                self.workers,
+                truncation=self.truncation,
+                workspace=self._workspaces[side],
+            )
+            tower = self.towers[side]
+            tower.step(
+                ahead[side],
+                gradient,
+                parts[side].rows,
+                update,
+                settings.learning_rate,
+                self.workers,
+            )
+            if not np.abs(tower.weights["recurrent"]).max() < _WILD_WEIGHT:
+                raise self._diverged("the weights have grown beyond all measure")
+        self.loss_sum += loss
+
+    def _end_epoch(self, epoch_began, on_progress, began, done_before):
+        """Flush, measure, remember the best; the epoch's line of history."""
+        for tower in self.towers.values():
+            tower.flush((self.epoch + 1) * self.steps, self.workers)
+        seconds = time.monotonic() - epoch_began
+        dev = None
+        if self.dev is not None:
+            mean = evaluate_model(self._live_model(), self.dev, _DEV_CUTOFFS).mean
+            dev = {f"ndcg@{k}": round(float(value), 6) for k, value in zip(_DEV_CUTOFFS, mean)}
+            if self.best is None or dev[_DEV_FIGURE] > self.best[_DEV_FIGURE]:
+                self.best = {"epoch": self.epoch + 1, **dev}
+                self._best_weights = {
+                    side: {name: array.copy() for name, array in tower.weights.items()}
+                    for side, tower in self.towers.items()
+                }
+                self._best_saved = False
+        self.history.append(
+            {
+                "epoch": self.epoch + 1,
+                "step": (self.epoch + 1) * self.steps,
+                "loss": round(self.loss_sum / self.steps, 6),
+                "dev": dev,
+                "pairs_per_second": round(self.corpus.n_pairs / max(seconds, 1e-9), 1),
+                "seconds": round(sum(line["seconds"] for line in self.history[-1:]) + seconds, 3),
+            }
+        )
+        on_progress(self._progress(epoch_began, began, done_before, dev))
+        self.epoch += 1
+        self.step, self.loss_sum, self._seconds = 0, 0.0, 0.0
+
+    def _finish(self, threads):
+        """The best model, or the last, saved if it was asked for."""
+        model = self._model(self._best_weights or self._weights(), threads)
+        if self.output is not None:
+            try:
+                save_model(model, self.output, force=True)
+            except SentembError as error:
+                raise SentembError(
+                    f"{error}; make room there and go on with --resume"
+                ) from error
+            remove_checkpoints(self.output)
+        return model
+
+    def _out_of_patience(self):
+        if self.settings.patience is None or self.best is None:
+            return False
+        return self.epoch - self.best["epoch"] >= self.settings.patience
+
+    def _progress(self, epoch_began, began, done_before, dev=None):
+        now = time.monotonic()
+        pairs = min(self.step * self.settings.batch_size, self.corpus.n_pairs)
+        done = self.epoch * self.steps + self.step
+        left = self.settings.epochs * self.steps - done
+        return Progress(
+            epoch=self.epoch + 1,
+            epochs=self.settings.epochs,
+            step=self.step,
+            steps=self.steps,
+            loss=self.loss_sum / self.step,
+            pairs_per_second=pairs / max(now - epoch_began, 1e-9),
+            seconds_left=left * (now - began) / max(done - done_before, 1),
+            dev=dev,
+        )
+
+    # -- models -------------------------------------------------------------------------------
+
+    def _weights(self):
+        return {side: tower.weights for side, tower in self.towers.items()}
+
+    def _model(self, weights, threads):
+        weights = {"document": weights["query"], **weights}
+        return SentenceEncoder(
+            self.encoder,
+            self.corpus.vocabulary,
+            weights,
+            training={**self.settings.as_dict(), "pairs": self.corpus.n_pairs},
+            history=self.history,
+            threads=threads,
+        )
+
+    def _live_model(self):
+        return self._model(self._weights(), self.workers.threads)
+
+    # -- stopping and going on ----------------------------------------------------------------
+
+    def is_finished(self):
+        """Whether ``output`` holds the result of just this training."""
+        if not is_model(self.output) or folder_of(self.output).exists():
+            return False
+        model = load_model(self.output, threads=1)
+        known = {key: model.training.get(key) for key in self.settings.as_dict()}
+        if known != self.settings.as_dict():
+            raise self._other_settings(known)
+        return True
+
+    def prepare_output(self, resume):
+        """Take up a checkpoint, or see to it that the model will have room."""
+        found = read_checkpoint(self.output, self.note) if resume else None
+        if found is not None:
+            self._restore(*found)
+            self.note(
+                f"going on at epoch {self.epoch + 1}, step {self.step} of {self.steps}"
+            )
+            return
+        if resume:
+            self.note("no checkpoint yet; starting from the beginning")
+        remove_checkpoints(self.output)
+        try:
+            folder_of(self.output).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unwritable(self.output, error) from error
+        size = sum(array.nbytes for tower in self._weights().values() for array in tower.values())
+        free = shutil.disk_usage(self.output).free
+        if free < size:
+            folder_of(self.output).rmdir()
+            raise SentembError(
+                f"{self.output}: the model needs {size / 1e6:.0f} MB and {free / 1e6:.0f} MB are "
+                "free there; make room or choose another place"
+            )
+
+    def _checkpoint(self):
+        if self.output is None:
+            return
+        try:
+            if not self._best_saved:
+                save_model(
+                    self._model(self._best_weights, self.workers.threads), self.output, force=True
+                )
+                self._best_saved = True
+            arrays = {}
+            for side, tower in self.towers.items():
+                for name, array in tower.weights.items():
+                    arrays[f"{side}.weights.{name}"] = array
+                    arrays[f"{side}.velocity.{name}"] = tower.velocity[name]
+                arrays[f"{side}.synced"] = tower.synced
+            progress = {
+                "identity": self.identity,
+                "epoch": self.epoch,
+                "step": self.step,
+                "loss_sum": self.loss_sum,
+                "seconds": self._seconds,
+                "history": self.history,
+                "best": self.best,
+            }
+            write_checkpoint(
+                self.output, self.epoch * self.steps + self.step, arrays, progress
+            )
+        except SentembError as error:
+            # The training itself is unharmed; there may be room again at the next checkpoint.
+            self.note(f"no checkpoint could be written: {error}")
+
+    def _restore(self, arrays, progress):
+        if progress["identity"]["settings"] != self.identity["settings"]:
+            raise self._other_settings(progress["identity"]["settings"])
+        if progress["identity"]["log"] != self.identity["log"]:
+            raise SentembError(
+                f"{self.output}: the checkpoint belongs to another click log; give that one, or "
+                "start anew with --force"
+            )
+        for side, tower in self.towers.items():
+            for name, array in tower.weights.items():
+                array[...] = arrays[f"{side}.weights.{name}"]
+                tower.velocity[name][...] = arrays[f"{side}.velocity.{name}"]
+            tower.synced[...] = arrays[f"{side}.synced"]
+        self.epoch, self.step = progress["epoch"], progress["step"]
+        self.loss_sum, self._seconds = progress["loss_sum"], progress["seconds"]
+        self.history, self.best = progress["history"], progress["best"]
+        if self.best is not None:
+            best = load_model(self.output, threads=1)
+            self._best_weights = {side: best.weights[side] for side in self.sides}
+
+    def _other_settings(self, known):
+        mine = self.settings.as_dict()
+        key = next(key for key in mine if known.get(key) != mine[key])
+        return SentembError(
+            f"{self.output}: was trained with {key} = {known.get(key)}, not {mine[key]}; resume "
+            "with the same settings, or start anew with --force"
+        )
+
+    def _diverged(self, what):
+        where = f"epoch {self.epoch + 1}, step {self.step + 1}"
+        kept = ""
+        if self.output is not None:
+            if not self._best_saved:
+                save_model(
+                    self._model(self._best_weights, self.workers.threads), self.output, force=True
+                )
+            whole = is_model(self.output)
+            kept = f"; {self.output} holds the best model before that" if whole else ""
+            if not whole and folder_of(self.output).is_dir():
+                remove_checkpoints(self.output)
+        return SentembError(f"{what} at {where}; lower the learning rate{kept}")
+
+    def _how_to_go_on(self):
+        where = f"stopped at epoch {self.epoch + 1}, step {self.step} of {self.steps}"
+        if self.output is None:
+            return f"{where}; nothing was kept, as there is no output"
+        return f"{where}; go on with the same command and --resume"
+
+
+@contextlib.contextmanager
+def _stop_signals(training):
+    """Let Ctrl-C and termination end the training after its mini-batch, with a checkpoint.
+
+    A second Ctrl-C acts at once. Outside the main thread signals are not ours to take.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ask_to_stop(number, frame):
+        signal.signal(signal.SIGINT, before[signal.SIGINT])
+        training.stop.set()
+
+    before = {
+        number: signal.signal(number, ask_to_stop) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _check_output(output, resume, force):
+    if resume and force:
+        raise SentembError("resume goes on with what is there and force replaces it; choose one")
+    if is_model(output) and not (resume or force):
+        raise SentembError(
+            f"{output}: a model is there already; use --resume to go on with it, --force to "
+            "replace it, or choose another place"
+        )
+    if output.exists() and not output.is_dir():
+        raise SentembError(f"{output}: is a file, not a folder; choose another place")
