@@ -118,6 +118,18 @@ def test_word_order_queries_have_reversed_twins_at_a_lower_grade(out, truth):
         assert all(bag(title) in fair for title in excellent)
 
 
+def test_the_order_of_titles_does_not_give_their_grades_away(out):
+    """Neither ties broken by file order nor by identifier may favour the better twin."""
+    before = []
+    for _, candidates in judged(out / "dev"):
+        grades = [grade for _, grade in candidates]
+        best, worst = (
+            [place for place, grade in enumerate(grades) if grade == wanted] for wanted in (3, 1)
+        )
+        before += [one < other for one in best for other in worst]
+    assert sum(before) / len(before) == pytest.approx(0.5, abs=0.05)
+
+
 def test_grades_follow_the_topic(out, truth):
     for query, candidates in judged(out / "test"):
         topic = truth["query", query]["topic"]

@@ -71,10 +71,15 @@ class Simulation:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """A judged set in the making: queries, and for each its (title index, grade) list."""
+    """A judged set in the making.
+
+    ``candidates`` has for each query its list of (title index, grade); ``titles`` has the indices
+    of all of them in the order of ``docs.tsv``.
+    """
 
     queries: list
     candidates: list
+    titles: list
 
 
 def simulate(
@@ -231,7 +236,7 @@ class _Engine:
                 raise _used_up(sort, f"{len(self._held_out)} judged queries")
             self._held_out.add(_bag(query))
             queries.append(query)
-        return _Judged(queries, [])
+        return _Judged(queries, [], [])
 
     def judge(self, judged):
         """Choose about 15 candidates for each query of a judged set."""
@@ -240,8 +245,11 @@ class _Engine:
             found = self.world.candidates(
                 query, exact=3, near=3, fair=fair, lexical=3, strange=self.random.randint(1, 3)
             )
-            # By title, so that the order of a file does not give the grades away.
-            judged.candidates.append(sorted(found))
+            judged.candidates.append(found)
+        judged.titles.extend(sorted({title for found in judged.candidates for title, _ in found}))
+        # Titles are published better ones first. Shuffled, neither the files' order nor that of
+        # the identifiers, which breaks ties in many evaluations, gives the grades away.
+        self.random.shuffle(judged.titles)
 
     def search_until(self, pairs, progress):
         """Let people search until the log has that many distinct (query, clicked title) pairs.
@@ -343,24 +351,21 @@ def _clicked(engine):
 
 
 def _write_judged(folder, name, judged, titles):
-    identifiers = {index: f"d{index}" for index in _judged_titles(judged)}
-    numbered = [(f"{name}{number}", query) for number, query in enumerate(judged.queries, 1)]
-    _write_lines(folder / "queries.tsv", (f"{key}\t{query.text}" for key, query in numbered))
+    numbers = {title: number for number, title in enumerate(judged.titles, 1)}
+    queries = [(f"{name}{number}", query) for number, query in enumerate(judged.queries, 1)]
+    _write_lines(folder / "queries.tsv", (f"{key}\t{query.text}" for key, query in queries))
     _write_lines(
-        folder / "docs.tsv", (f"{key}\t{titles[index].text}" for index, key in identifiers.items())
+        folder / "docs.tsv",
+        (f"d{number}\t{titles[title].text}" for title, number in numbers.items()),
     )
     _write_lines(
         folder / "qrels.txt",
         (
-            f"{key} 0 {identifiers[title]} {level}"
-            for (key, _), candidates in zip(numbered, judged.candidates)
-            for title, level in candidates
+            f"{key} 0 d{number} {level}"
+            for (key, _), candidates in zip(queries, judged.candidates)
+            for number, level in sorted((numbers[title], level) for title, level in candidates)
         ),
     )
-
-
-def _judged_titles(judged):
-    return sorted({title for candidates in judged.candidates for title, _ in candidates})
 
 
 def _write_truth(out, engine, judged_sets):
@@ -369,7 +374,7 @@ def _write_truth(out, engine, judged_sets):
     queries = [query for judged in judged_sets for query in judged.queries]
     queries += [world.queries[text] for text, _ in logged]
     used = {title for _, clicks in logged for title in clicks}
-    used.update(title for judged in judged_sets for title in _judged_titles(judged))
+    used.update(title for judged in judged_sets for title in judged.titles)
     lines = [(query, "query") for query in queries]
     lines += [(world.titles[title], "title") for title in sorted(used)]
     _write_lines(out / "truth.jsonl", (_json(_truth(world, *line)) for line in lines))
@@ -406,9 +411,9 @@ def _summarise(out, engine, dev, test):
         queries=len(logged),
         titles=len({title for _, clicks in logged for title in clicks}),
         dev_queries=len(dev.queries),
-        dev_titles=len(_judged_titles(dev)),
+        dev_titles=len(dev.titles),
         test_queries=len(test.queries),
-        test_titles=len(_judged_titles(test)),
+        test_titles=len(test.titles),
         candidates_per_query=sum(candidates) / len(candidates),
         shares={
             name: sorts[name] / len(logged)
@@ -449,11 +454,10 @@ The rest are plain informational queries. Misspelt ones are of every sort.
   queries, {clicks} clicks. Titles high on the page are looked at more, and some clicks are noise.
 - `log.jsonl`: the same log with the titles that were shown and not clicked,
   `{{"query", "clicked", "skipped"}}`.
-- `dev/`, `test/`: judged sets of {dev_queries} and {test_queries} queries,
-  {candidates_per_query:.1f} titles a query on average. `queries.tsv` (id, text),
-  `docs.tsv` (id, title), `qrels.txt` (TREC: query id, 0, title id, grade). None of their queries
-  is in the log or in the other set, in any word order. Some of their titles are in the log, as
-  they would be on the web.
+- `dev/`, `test/`: judged sets of {dev_queries} and {test_queries} queries, on average
+  {candidates_per_query:.1f} titles each. `queries.tsv` (id, text), `docs.tsv` (id, title),
+  `qrels.txt` (TREC: query id, 0, title id, grade). None of their queries is in the log or in the
+  other set, in any word order. Some of their titles are in the log, as they would be on the web.
 - `truth.jsonl`: for every text above its side (query or title), topic, keywords (the words that
   carry its meaning, as they stand in it), kind (informational, navigational, transactional),
   whether its meaning hangs on word order, and whether it is misspelt.
