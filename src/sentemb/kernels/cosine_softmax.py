@@ -15,12 +15,12 @@ def normalise_rows(U, norms, Y, first, end):
     """
     for r in range(first, end):
         u, y = U[r], Y[r]
-        total = norms[r] * 0
+        total = Y.dtype.type(0)
         for j in range(y.size):
             total += y[j] * y[j]
         norm = math.sqrt(total)
         norms[r] = norm
-        scale = norm * 0
+        scale = Y.dtype.type(0)
         if norm != 0:
             scale = Y.dtype.type(1) / norms[r]
         for j in range(y.size):
@@ -35,10 +35,10 @@ def normalise_rows_backward(dU, U, norms, first, end):
     """
     for r in range(first, end):
         du, u = dU[r], U[r]
-        along = norms[r] * 0
+        along = dU.dtype.type(0)
         for j in range(u.size):
             along += du[j] * u[j]
-        scale = norms[r] * 0
+        scale = dU.dtype.type(0)
         if norms[r] != 0:
             scale = dU.dtype.type(1) / norms[r]
         for j in range(u.size):
@@ -64,7 +64,7 @@ def softmax_loss_row(s, clicked, gamma, weight):
     for j in range(s.size):
         s[j] = gamma * (s[j] - highest)
     exp_row(s)
-    total = s[0] * 0
+    total = s.dtype.type(0)
     for j in range(s.size):
         total += s[j]
     scale = gamma * weight / total
@@ -134,7 +134,7 @@ def listed_softmax(dUq, dUd, losses, Uq, Ud, queries, offsets, candidates, gamma
         u, du = Uq[queries[r]], dUq[queries[r]]
         for k in range(cosines.size):
             d = Ud[candidates[start + k]]
-            total = u[0] * 0
+            total = Uq.dtype.type(0)
             for j in range(dim):
                 total += u[j] * d[j]
             cosines[k] = total

@@ -99,7 +99,7 @@ def lstm_exact_signals(signals, v, o, i, y_g, f, h, c_last, R, Wp, first):
         signals[2, t] = L
         signals[3, t] = L
         for j in range(n):
-            total = e[j] * 0
+            total = 0.0
             for k in range(n):
                 total += R[0, k, j] * delta_1[k] + R[1, k, j] * delta_3[k]
                 total += R[2, k, j] * delta_4[k] + R[3, k, j] * delta_2[k]
@@ -129,7 +129,7 @@ def lstm_printed_signals(signals, v, o, h, R, first):
                     factor = (1 - h[t, j]) * (1 + h[t, j]) * o[t, j]
                 signals[gate, t, j] = factor * error[j]
             for j in range(n):
-                total = error[j] * 0
+                total = 0.0
                 for k in range(n):
                     total += R[gate, k, j] * signals[gate, t, k]
                 error[j] = total
@@ -147,7 +147,7 @@ def rnn_signals(signals, v, y, R, first):
         for j in range(n):
             signals[t, j] = (1 - y[t, j]) * (1 + y[t, j]) * error[j]
         for j in range(n):
-            total = error[j] * 0
+            total = 0.0
             for k in range(n):
                 total += R[k, j] * signals[t, k]
             error[j] = total

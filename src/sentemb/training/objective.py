@@ -158,37 +158,73 @@ def loss_and_gradient(
     SentembError
         For lists of different lengths, a text without words, a pair without negatives.
     """
-    _check_pairs(queries, titles, negatives)
-    cut = truncation_of(truncate, truncation)
-    candidates, texts = _number_texts(queries, titles, negatives)
-    encoder, vocabulary = model.encoder, model.vocabulary
-    workspace = Workspace()
     with Workers(threads) as workers:
+        problem = PairProblem(model, queries, titles, negatives, gamma, workers)
+        cut = truncation_of(truncate, truncation)
+        return problem.loss(), problem.gradient(form, cut)
+
+
+class PairProblem:
+    """Some pairs with their negatives, and the loss of a model on them.
+
+    Parameters as for `loss_and_gradient`. The model's parameters may change between calls.
+    """
+
+    def __init__(self, model, queries, titles, negatives, gamma, workers):
+        _check_pairs(queries, titles, negatives)
+        self.model = model
+        self.gamma = gamma
+        self._workers = workers
+        self._workspace = Workspace()
+        self._candidates, texts = _number_texts(queries, titles, negatives)
+        self._n_queries = len(texts["query"])
         if model.shared_towers:
-            passes = {"query": texts["query"] + texts["document"]}
-        else:
-            passes = texts
-        done = {
-            side: encoder.forward(model.weights[side], vocabulary.batch(some), workers)
-            for side, some in passes.items()
+            texts = {"query": texts["query"] + texts["document"]}
+        self._batches = {side: model.vocabulary.batch(some) for side, some in texts.items()}
+
+    def loss(self):
+        """The sum over the pairs, a float."""
+        losses, _, _ = self._embedding_loss(self._forward())
+        return float(losses.sum())
+
+    def gradient(self, form="scan", truncation=None):
+        """By every parameter: ``{"query": {"W1": ...}, "document": ...}``."""
+        model = self.model
+        done = self._forward()
+        _, Vq, Vd = self._embedding_loss(done)
+        V = {"query": np.vstack([Vq, Vd])} if model.shared_towers else {"query": Vq, "document": Vd}
+        gradient = {
+            side: model.encoder.blocks(
+                model.encoder.backward(
+                    model.weights[side],
+                    done[side],
+                    V[side],
+                    self._workers,
+                    form=form,
+                    truncation=truncation,
+                )
+            )
+            for side in done
         }
-        n_queries = len(texts["query"])
-        if model.shared_towers:
-            Yq, Yd = np.split(done["query"].embeddings, [n_queries])
+        gradient.setdefault("document", gradient["query"])
+        return gradient
+
+    def _forward(self):
+        model = self.model
+        return {
+            side: model.encoder.forward(model.weights[side], batch, self._workers)
+            for side, batch in self._batches.items()
+        }
+
+    def _embedding_loss(self, done):
+        if self.model.shared_towers:
+            Yq, Yd = np.split(done["query"].embeddings, [self._n_queries])
         else:
             Yq, Yd = done["query"].embeddings, done["document"].embeddings
-        weights = np.ones(len(queries))
-        losses, Vq, Vd = embedding_loss(Yq, Yd, candidates, gamma, weights, workers, workspace)
-        V = {"query": np.vstack([Vq, Vd])} if model.shared_towers else {"query": Vq, "document": Vd}
-        gradient = {}
-        for side in passes:
-            raw = encoder.backward(
-                model.weights[side], done[side], V[side], workers, form=form, truncation=cut
-            )
-            gradient[side] = encoder.blocks(raw)
-    if model.shared_towers:
-        gradient["document"] = gradient["query"]
-    return float(losses.sum()), gradient
+        weights = np.ones(self._candidates.queries.size)
+        return embedding_loss(
+            Yq, Yd, self._candidates, self.gamma, weights, self._workers, self._workspace
+        )
 
 
 def truncation_of(steps, mode):
