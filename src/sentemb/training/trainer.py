@@ -6,7 +6,7 @@ import shutil
 import signal
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -57,8 +57,10 @@ class Progress:
     pairs_per_second : float
     seconds_left : float
         Of the whole training.
+    epoch_ended : bool
+        Whether this is the report that closes the epoch.
     dev : dict or None
-        NDCG on the dev set, at the end of an epoch.
+        NDCG on the dev set, if there is one, in that report.
     """
 
     epoch: int
@@ -68,6 +70,7 @@ class Progress:
     loss: float
     pairs_per_second: float
     seconds_left: float
+    epoch_ended: bool = False
     dev: dict | None = None
 
 
@@ -309,7 +312,11 @@ class _Training:
                 "seconds": round(sum(line["seconds"] for line in self.history[-1:]) + seconds, 3),
             }
         )
-        on_progress(self._progress(epoch_began, began, done_before, dev))
+        on_progress(
+            replace(
+                self._progress(epoch_began, began, done_before), epoch_ended=True, dev=dev
+            )
+        )
         self.epoch += 1
         self.step, self.loss_sum, self._seconds = 0, 0.0, 0.0
 
@@ -331,7 +338,7 @@ class _Training:
             return False
         return self.epoch - self.best["epoch"] >= self.settings.patience
 
-    def _progress(self, epoch_began, began, done_before, dev=None):
+    def _progress(self, epoch_began, began, done_before):
         now = time.monotonic()
         pairs = min(self.step * self.settings.batch_size, self.corpus.n_pairs)
         done = self.epoch * self.steps + self.step
@@ -344,7 +351,6 @@ class _Training:
             loss=self.loss_sum / self.step,
             pairs_per_second=pairs / max(now - epoch_began, 1e-9),
             seconds_left=left * (now - began) / max(done - done_before, 1),
-            dev=dev,
         )
 
     # -- models -------------------------------------------------------------------------------

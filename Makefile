@@ -1,0 +1,73 @@
+# Targets with a comment behind ## are listed by plain `make`.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# What the virtual environment holds beside the package: comma-separated extras of setup.cfg.
+EXTRAS ?= dev
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO ?= demo
+DEMO_PAIRS ?= 60000
+DEMO_QUERY := hotels in shanghai
+DEMO_TITLE := Shanghai Hotels - Affordable Lodging and Accommodation in Shanghai
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
+
+# Made anew when the dependencies change; one stamp for each set of extras.
+$(VENV)/.with-$(EXTRAS): setup.cfg pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer is needed; name it with: make PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
+	@touch $@
+
+.PHONY: venv
+venv: $(VENV)/.with-$(EXTRAS) ## Set up .venv with the package and what the tests need
+
+.PHONY: demo
+demo: venv ## Set up, simulate a click log, train on it, evaluate, draw gates (under 5 minutes)
+	$(BIN)/sentemb simulate $(DEMO)/log --pairs $(DEMO_PAIRS) --force
+	$(BIN)/sentemb train $(DEMO)/log/pairs.tsv --dev $(DEMO)/log/dev -o $(DEMO)/model --epochs 8 --force
+	$(BIN)/sentemb evaluate $(DEMO)/model $(DEMO)/log/test
+	$(BIN)/sentemb plot-gates $(DEMO)/model "$(DEMO_QUERY)" --title "$(DEMO_TITLE)" -o $(DEMO)/gates.png
+	@echo
+	@echo "Made in $(DEMO)/:"
+	@echo "  log/       a simulated click log (pairs.tsv) with judged dev and test sets"
+	@echo "  model/     an LSTM with 96 cells trained on it, ranked on log/test above"
+	@echo "  gates.png  what its gates do while it reads a query and a title"
+	@echo "Try next:"
+	@echo "  . $(VENV)/bin/activate"
+	@echo "  sentemb score $(DEMO)/model \"cheap hotel in paris\" \"Affordable Lodging in Paris\" \"Paris Hair Salons\""
+	@echo "  sentemb gradcheck"
+	@echo "  sentemb train YOUR_LOG.tsv -o YOUR_MODEL      (lines of: query, tab, clicked title)"
+
+.PHONY: test
+test: venv ## Set up and run the quick tests
+	$(BIN)/python -m pytest -q
+
+.PHONY: test-slow
+test-slow: venv ## Run the long tests too, on the shared data sets where they are present
+	$(BIN)/python -m pytest -q -m "slow or not slow"
+
+.PHONY: gradcheck
+gradcheck: venv ## Check the gradients of every model and variant
+	$(BIN)/sentemb gradcheck --model all
+
+.PHONY: quality
+quality: venv ## Train on the shared data sets and write docs/benchmarks.md
+	$(BIN)/python benchmarks/quality.py
+
+.PHONY: docs
+docs: venv ## Write docs/cli.md anew from --help
+	$(BIN)/python docs/make_cli.py
+
+.PHONY: lint
+lint: venv ## Check style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+.PHONY: clean
+clean: ## Remove the virtual environment and the demo
+	rm -rf $(VENV) $(DEMO) build src/*.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,163 @@
+"""``sentemb train``: a model from a click log."""
+
+import sys
+import time
+
+import click
+
+REDRAW_SECONDS = 0.2
+
+
+def _all_or_number(ctx, parameter, value):
+    if value is None or value == "all":
+        return value
+    try:
+        return int(value)
+    except ValueError:
+        raise click.BadParameter("give a whole number, or all") from None
+
+
+@click.command("train")
+@click.argument("pairs", type=click.Path(allow_dash=True))
+@click.option("-o", "--output", required=True, type=click.Path(), help="Folder of the model.")
+@click.option("--dev", type=click.Path(), help="Judged set, measured after every epoch.")
+@click.option(
+    "--preset", type=click.Choice(["paper"]), help="Settings of the paper instead of the defaults."
+)
+@click.option("--model", type=click.Choice(["lstm", "rnn", "bilstm"]), help="Encoder. [lstm]")
+@click.option("--cells", type=int, help="Cells in each direction, 1 to 1000. [96]")
+@click.option("--forget-gate", is_flag=True, default=None, help="LSTM with forget gate.")
+@click.option(
+    "--peepholes",
+    type=click.Choice(["none", "diagonal", "full"]),
+    help="Connections from the cell to its gates. [none]",
+)
+@click.option(
+    "--shared-towers", is_flag=True, default=None, help="One tower for queries and titles."
+)
+@click.option("--epochs", type=int, help="Times through the log. [20]")
+@click.option("--batch-size", type=int, help="Pairs of one update. [512]")
+@click.option(
+    "--negatives",
+    type=click.Choice(["batch", "corpus", "log"]),
+    help="Where unclicked titles come from: the mini-batch, all titles, or the titles that the "
+    "log says were skipped. [batch]",
+)
+@click.option(
+    "--n-negatives",
+    callback=_all_or_number,
+    metavar="N|all",
+    help="Unclicked titles of each pair. [all with batch, else 4]",
+)
+@click.option("--gamma", type=float, help="Smoothing factor of the softmax. [10]")
+@click.option("--learning-rate", type=float, help="For the mean loss of a mini-batch. [0.2]")
+@click.option("--momentum", type=float, help="Of most updates. [0.995]")
+@click.option("--edge-momentum", type=float, help="Of the first and last 2 %. [0.9]")
+@click.option("--max-norm", type=float, help="A tower's longest gradient. [1]")
+@click.option("--truncate", type=int, help="Steps through which errors travel back. [all]")
+@click.option(
+    "--truncation",
+    type=click.Choice(["window", "cec"]),
+    help="Beyond them: stop, or go on along the cell. [window]",
+)
+@click.option("--patience", type=int, help="Stop after so many epochs without a better dev figure.")
+@click.option("--seed", type=int, help="Of everything random. [0]")
+@click.option("--threads", type=int, help="The result is the same for any number. [all]")
+@click.option("--resume", is_flag=True, help="Go on from the last checkpoint.")
+@click.option("--force", is_flag=True, help="Replace a model that is there.")
+@click.option("--skip-bad-lines", is_flag=True, help="Count bad lines instead of stopping.")
+@click.option(
+    "--checkpoint-seconds",
+    type=float,
+    default=60.0,
+    show_default=True,
+    help="Time between checkpoints.",
+)
+def command(pairs, output, checkpoint_seconds, **options):
+    """Train a model on a click log.
+
+    PAIRS is a click log: lines of query, tab, clicked title and, if you like, tab, clicks; .gz and
+    - (standard input) work too; or JSON lines with "query", "clicked" and "skipped". What stands in
+    brackets is the default; with --dev the model of the best epoch is kept.
+
+    \b
+    sentemb train pairs.tsv --dev dev/ -o model/
+    """
+    from sentemb.training.trainer import Interrupted, train
+
+    began = time.monotonic()
+    show = _ProgressLine()
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        model = train(
+            pairs,
+            output=output,
+            checkpoint_seconds=checkpoint_seconds,
+            on_progress=show,
+            on_note=show.note,
+            **given,
+        )
+    except Interrupted as interrupted:
+        show.note(str(interrupted))
+        sys.exit(130)
+    finally:
+        show.close()
+    last = model.history[-1]
+    click.echo(
+        f"{output}: {model.encoder.name}, {model.encoder.cells} cells, "
+        f"{len(model.vocabulary)} trigrams, {model.training['pairs']} pairs, "
+        f"{last['epoch']} epochs, loss {last['loss']:.4f}, "
+        f"{time.monotonic() - began:.0f} s"
+    )
+    measured = [line for line in model.history if line["dev"]]
+    if measured:
+        best = max(measured, key=lambda line: line["dev"]["ndcg@1"])
+        figures = ", ".join(f"{name} {value:.3f}" for name, value in best["dev"].items())
+        click.echo(f"kept epoch {best['epoch']}, on dev: {figures}")
+    click.echo(f'next: sentemb score {output} "a query" "a title"')
+
+
+class _ProgressLine:
+    """Progress on stderr: one line that is redrawn on a terminal, one line an epoch elsewhere."""
+
+    def __init__(self):
+        self._terminal = sys.stderr.isatty()
+        self._drawn = 0.0
+        self._open = False
+
+    def __call__(self, progress):
+        now = time.monotonic()
+        ended = progress.step == progress.steps
+        if self._terminal and (ended or now - self._drawn >= REDRAW_SECONDS):
+            self._drawn = now
+            click.echo(f"\r\x1b[K{_describe(progress)}", err=True, nl=False)
+            self._open = True
+        if progress.epoch_ended:
+            self.note(_describe(progress))
+
+    def note(self, message):
+        """A line that stays."""
+        self.close()
+        click.echo(message, err=True)
+
+    def close(self):
+        if self._open:
+            click.echo("\r\x1b[K", err=True, nl=False)
+            self._open = False
+
+
+def _describe(progress):
+    parts = [f"epoch {progress.epoch}/{progress.epochs}"]
+    if not progress.epoch_ended:
+        parts.append(f"step {progress.step}/{progress.steps}")
+    parts.append(f"loss {progress.loss:.4f}")
+    if progress.dev:
+        parts += [f"{name} {value:.3f}" for name, value in progress.dev.items()]
+    parts.append(f"{progress.pairs_per_second:,.0f} pairs/s")
+    parts.append(f"{_duration(progress.seconds_left)} left")
+    return ", ".join(parts)
+
+
+def _duration(seconds):
+    minutes, seconds = divmod(round(seconds), 60)
+    return f"{minutes} min {seconds:02d} s" if minutes else f"{seconds} s"
