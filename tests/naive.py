@@ -1,0 +1,316 @@
+"""Slow twins of the kernels, written from the equations: float64, one text and one step at a time.
+
+Parameters come as a dict under the paper's names (``W1`` (n, d), ``Wrec1`` (n, n), ``b1`` (n,),
+``Wp1`` (n, n) or (n,), ...; 1 output, 2 forget, 3 input, 4 candidate), so nothing here knows how
+the package stacks them. A model without ``W2`` has no forget gate (f = 1). Steps are counted from
+0, and y(-1) = c(-1) = 0.
+"""
+
+import math
+
+import numpy as np
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def matmul(A, B):
+    """A B, every element one sum in the order of the inner dimension."""
+    C = np.zeros((A.shape[0], B.shape[1]))
+    for i in range(A.shape[0]):
+        for k in range(A.shape[1]):
+            C[i] += A[i, k] * B[k]
+    return C
+
+
+# -- words ---------------------------------------------------------------------------------------
+
+
+def trigram_vectors(text, trigrams):
+    """l(t) of every word: (T, d) counts of the known ``trigrams`` in ``#word#``."""
+    place = {trigram: k for k, trigram in enumerate(trigrams)}
+    L = np.zeros((len(text.split()), len(trigrams)))
+    for t, word in enumerate(text.lower().split()):
+        marked = "#" + word + "#"
+        for first in range(len(marked) - 2):
+            if marked[first : first + 3] in place:
+                L[t, place[marked[first : first + 3]]] += 1
+    return L
+
+
+def visits(lengths, block_texts):
+    """How `pack_blocks` goes through texts of falling ``lengths``: [[[(text, t), ...], ...], ...].
+
+    Blocks of texts, steps of a block, texts that still run at that step.
+    """
+    blocks = []
+    for first in range(0, len(lengths), block_texts):
+        texts = range(first, min(first + block_texts, len(lengths)))
+        blocks.append([[(k, t) for k in texts if lengths[k] > t] for t in range(lengths[first])])
+    return blocks
+
+
+# -- RNN: equations (1), (9) to (13) -------------------------------------------------------------
+
+
+def rnn_forward(p, L):
+    """y(t) for every step, (T, n)."""
+    Y = []
+    y = np.zeros(len(p["b"]))
+    for l in L:
+        y = np.tanh(p["W"] @ l + p["Wrec"] @ y + p["b"])
+        Y.append(y)
+    return np.array(Y)
+
+
+def rnn_backward(p, L, v, steps=None):
+    """dL/dW, dL/dWrec, dL/db from v = dL/dy of the last step."""
+    Y = rnn_forward(p, L)
+    gradient = {name: np.zeros_like(block) for name, block in p.items()}
+    e = v
+    for t in reversed(range(_first_step(L, steps), len(L))):
+        delta = (1 - Y[t] ** 2) * e
+        gradient["W"] += np.outer(delta, L[t])
+        gradient["b"] += delta
+        gradient["Wrec"] += np.outer(delta, _before(Y, t))
+        e = p["Wrec"].T @ delta
+    return gradient
+
+
+# -- LSTM: equations (2) and their exact gradient ------------------------------------------------
+
+
+def lstm_forward(p, L):
+    """All gates of all steps: a dict of (T, n) arrays o, f, i, y_g, c, y."""
+    n = len(p["b1"])
+    run = {name: np.zeros((len(L), n)) for name in ("o", "f", "i", "y_g", "c", "y")}
+    for t, l in enumerate(L):
+        y, c = _before(run["y"], t), _before(run["c"], t)
+
+        def gate(g, seen=None, l=l, y=y):
+            peephole = 0 if seen is None else _through(p, g, seen)
+            return p[f"W{g}"] @ l + p[f"Wrec{g}"] @ y + p[f"b{g}"] + peephole
+
+        run["y_g"][t] = np.tanh(gate(4))
+        run["i"][t] = sigmoid(gate(3, c))
+        run["f"][t] = sigmoid(gate(2, c)) if "W2" in p else 1
+        run["c"][t] = run["f"][t] * c + run["i"][t] * run["y_g"][t]
+        run["o"][t] = sigmoid(gate(1, run["c"][t]))
+        run["y"][t] = run["o"][t] * np.tanh(run["c"][t])
+    return run
+
+
+def lstm_backward(p, L, v, steps=None, keep_cell_path=False):
+    """The reverse scan from v = dL/dy of the last step: a gradient for every block.
+
+    ``steps`` is the paper's T. Before the window nothing flows any more, or, with
+    ``keep_cell_path``, only what runs along the cell.
+    """
+    run = lstm_forward(p, L)
+    gradient = {name: np.zeros_like(block) for name, block in p.items()}
+    first = _first_step(L, steps)
+    e, rho = v, np.zeros_like(v)
+    for t in reversed(range(len(L))):
+        o, i, f, y_g, c = (run[name][t] for name in ("o", "i", "f", "y_g", "c"))
+        c_before, y_before = _before(run["c"], t), _before(run["y"], t)
+        h = np.tanh(c)
+        if t < first:
+            e = np.zeros_like(v)
+            if not keep_cell_path:
+                break
+        delta = {"1": h * o * (1 - o) * e}
+        eps = o * (1 - h**2) * e + _back_through(p, 1, delta["1"]) + rho
+        delta["3"] = y_g * i * (1 - i) * eps
+        delta["4"] = i * (1 - y_g**2) * eps
+        if "W2" in p:
+            delta["2"] = c_before * f * (1 - f) * eps
+        rho = f * eps
+        if t > first:  # peepholes lead out of the window at its first step
+            rho = rho + _back_through(p, 3, delta["3"])
+            if "W2" in p:
+                rho = rho + _back_through(p, 2, delta["2"])
+        e = sum(p[f"Wrec{g}"].T @ delta[g] for g in delta)
+        for g in delta:
+            gradient[f"W{g}"] += np.outer(delta[g], L[t])
+            gradient[f"Wrec{g}"] += np.outer(delta[g], y_before)
+            gradient[f"b{g}"] += delta[g]
+            _add_peephole(gradient, g, delta[g], c if g == "1" else c_before)
+    return gradient
+
+
+def lstm_trace_gradient(p, L, signals, first=0, start=0):
+    """dL/dX = sum over t >= first of diag(signal(t)) Tr(t), for all blocks.
+
+    Tr(t) = diag(f) Tr(t-1) + b_g u(t)^T begins at ``start``. The output gate has no trace.
+    """
+    run = lstm_forward(p, L)
+    n = len(p["b1"])
+    gradient = {name: np.zeros_like(block) for name, block in p.items()}
+    for g in "1234" if "W2" in p else "134":
+        traces = {}
+        for t in range(start, len(L)):
+            c_before, y_before = _before(run["c"], t), _before(run["y"], t)
+            i, f, y_g = run["i"][t], run["f"][t], run["y_g"][t]
+            seen = run["c"][t] if g == "1" else c_before
+            inputs = {f"W{g}": L[t], f"Wrec{g}": y_before, f"b{g}": np.ones(1), f"Wp{g}": seen}
+            for name in inputs.keys() & p.keys():
+                u = inputs[name]
+                if g == "1":
+                    trace = np.outer(np.ones(n), u)
+                else:
+                    factor = {
+                        "2": c_before * f * (1 - f),
+                        "3": y_g * i * (1 - i),
+                        "4": i * (1 - y_g**2),
+                    }[g]
+                    before = traces.get(name, np.zeros((n, u.size)))
+                    trace = traces[name] = np.diag(f) @ before + np.outer(factor, u)
+                if t >= first:
+                    part = np.diag(signals[g][t]) @ trace
+                    if name.startswith("Wp") and p[name].ndim == 1:
+                        part = np.diagonal(part)
+                    gradient[name] += part.reshape(p[name].shape)
+    return gradient
+
+
+def lstm_exact_signals(p, L, v, first=0):
+    """L(t) for the traces of gates 2 to 4 and delta_1(t) for gate 1, as (T, n) arrays by gate."""
+    run = lstm_forward(p, L)
+    n = len(v)
+    eps = np.zeros((len(L) + 1, n))
+    f_after = np.vstack([run["f"], np.zeros((1, n))])
+    signals = {g: np.zeros((len(L), n)) for g in "1234"}
+    e, delta_2, delta_3 = v, np.zeros(n), np.zeros(n)
+    for t in reversed(range(first, len(L))):
+        o, i, f, y_g = (run[name][t] for name in ("o", "i", "f", "y_g"))
+        h = np.tanh(run["c"][t])
+        delta_1 = h * o * (1 - o) * e
+        reaching = o * (1 - h**2) * e + _back_through(p, 1, delta_1) + _back_through(p, 3, delta_3)
+        if "W2" in p:
+            reaching = reaching + _back_through(p, 2, delta_2)
+        eps[t] = reaching + f_after[t + 1] * eps[t + 1]
+        delta_3 = y_g * i * (1 - i) * eps[t]
+        delta_4 = i * (1 - y_g**2) * eps[t]
+        e = p["Wrec1"].T @ delta_1 + p["Wrec3"].T @ delta_3 + p["Wrec4"].T @ delta_4
+        if "W2" in p:
+            delta_2 = _before(run["c"], t) * f * (1 - f) * eps[t]
+            e = e + p["Wrec2"].T @ delta_2
+        signals["1"][t] = delta_1
+        for g in "234":
+            signals[g][t] = reaching
+    return signals
+
+
+def lstm_printed_signals(p, L, v, first=0):
+    """Equations (43) and (44) to the letter: every gate follows its own recurrent matrix."""
+    run = lstm_forward(p, L)
+    signals = {}
+    for g in "1234" if "W2" in p else "134":
+        signals[g] = np.zeros((len(L), len(v)))
+        arriving = v
+        for t in reversed(range(first, len(L))):
+            o, h = run["o"][t], np.tanh(run["c"][t])
+            factor = o * (1 - o) * h if g == "1" else (1 - h) * (1 + h) * o
+            signals[g][t] = factor * arriving
+            arriving = p[f"Wrec{g}"].T @ signals[g][t]
+    return signals
+
+
+def _first_step(L, steps):
+    return 0 if steps is None else max(0, len(L) - steps)
+
+
+def _before(rows, t):
+    return rows[t - 1] if t > 0 else np.zeros_like(rows[0] if len(rows) else rows)
+
+
+def _through(p, g, c):
+    """Wp_g c: a product with a matrix, or with a diagonal; 0 without peepholes."""
+    wp = p.get(f"Wp{g}")
+    if wp is None:
+        return 0
+    return wp @ c if wp.ndim == 2 else wp * c
+
+
+def _back_through(p, g, delta):
+    """Wp_g^T delta."""
+    wp = p.get(f"Wp{g}")
+    if wp is None:
+        return 0
+    return wp.T @ delta if wp.ndim == 2 else wp * delta
+
+
+def _add_peephole(gradient, g, delta, c):
+    wp = gradient.get(f"Wp{g}")
+    if wp is not None:
+        wp += np.outer(delta, c) if wp.ndim == 2 else delta * c
+
+
+# -- objective: equations (3), (5), (8), (15) ----------------------------------------------------
+
+
+def loss(Yq, Yd, pairs, gamma, weights):
+    """Losses of ``pairs`` and their gradient at the embeddings.
+
+    Parameters
+    ----------
+    pairs : list of (query, clicked, others)
+        Numbers of rows; ``others`` the unclicked candidates.
+    """
+    losses = []
+    Vq, Vd = np.zeros_like(Yq), np.zeros_like(Yd)
+    for (query, clicked, others), weight in zip(pairs, weights):
+        candidates = [clicked, *others]
+        cosines = [_cosine(Yq[query], Yd[d]) for d in candidates]
+        powers = [math.exp(gamma * (cosine - max(cosines))) for cosine in cosines]
+        losses.append(-weight * math.log(powers[0] / sum(powers)))
+        for k, d in enumerate(candidates):
+            by_cosine = weight * gamma * (powers[k] / sum(powers) - (k == 0))
+            Vq[query] += by_cosine * _cosine_slope(Yq[query], Yd[d])
+            Vd[d] += by_cosine * _cosine_slope(Yd[d], Yq[query])
+    return np.array(losses), Vq, Vd
+
+
+def _cosine(a, b):
+    lengths = math.sqrt(a @ a) * math.sqrt(b @ b)
+    return a @ b / lengths if lengths else 0.0
+
+
+def _cosine_slope(a, b):
+    """d cos(a, b) / da; a text without words, a = 0, has none."""
+    if not a.any() or not b.any():
+        return np.zeros_like(a)
+    u, w = a / math.sqrt(a @ a), b / math.sqrt(b @ b)
+    return (w - (u @ w) * u) / math.sqrt(a @ a)
+
+
+# -- optimiser: equation (6) ---------------------------------------------------------------------
+
+
+def nesterov_coefficients(momenta):
+    """(A, B) of a run of updates without gradient, product by product."""
+    theta, v = 0.0, 1.0
+    for mu in momenta:
+        v = mu * v
+        theta = theta + v
+    return v, theta
+
+
+def nesterov_step(theta, v, gradient_at, mu, rate, max_norm):
+    """One dense update of a dict of arrays: (theta, v), and the norm before re-normalisation."""
+    ahead = {name: theta[name] + mu * v[name] for name in theta}
+    gradient = gradient_at(ahead)
+    norm = math.sqrt(sum(float(np.sum(g**2)) for g in gradient.values()))
+    scale = min(1.0, max_norm / norm) if norm else 1.0
+    v = {name: mu * v[name] - rate * scale * gradient[name] for name in theta}
+    return {name: theta[name] + v[name] for name in theta}, v, norm
+
+
+# -- negatives -----------------------------------------------------------------------------------
+
+
+def allowed_negatives(query, clicks, pool, skipped):
+    """The titles that may stand against a pair: none that is clicked for its query anywhere."""
+    clicked = {title for q, title in clicks if q == query}
+    return {int(title) for title in [*pool, *skipped]} - clicked

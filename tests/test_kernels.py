@@ -1,0 +1,559 @@
+"""Every kernel against its slow twin in naive.py."""
+
+import itertools
+
+import naive
+import numba
+import numpy as np
+import pytest
+from helpers import (
+    VARIANTS,
+    each_variant,
+    made_up_model,
+    made_up_texts,
+    relative_error,
+    variant_name,
+)
+from numba import types
+
+from sentemb.kernels.activations import exp_row, sigmoid_rows, tanh_rows
+from sentemb.kernels.cosine_softmax import normalise_rows, normalise_rows_backward
+from sentemb.kernels.matmul import add_matmul
+from sentemb.kernels.negatives import draw_negatives, titles_to_leave_out
+from sentemb.kernels.packing import pack_blocks
+from sentemb.kernels.words import (
+    gather_rows,
+    gather_weighted_rows,
+    invert_lists,
+    project_words,
+    take_texts,
+    take_words,
+)
+from sentemb.models.recurrent import Truncation, Workspace
+from sentemb.parallel import Workers
+from sentemb.training.objective import Candidates, embedding_loss
+
+DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+# One text per interesting length, sorted by nothing: alone, equal, unequal, repeated, wordless,
+# and a word of which no trigram is known.
+LENGTHS = (1, 3, 7, 1, 2, 5, 3, 12, 4)
+WITHOUT_TRIGRAM = "XYZ"
+
+
+def texts_of_all_kinds(seed=0):
+    texts = made_up_texts(np.random.default_rng(seed), LENGTHS)
+    middle = f"{texts[1]} {WITHOUT_TRIGRAM} {texts[4]}"
+    return [*texts, texts[2], "", middle, WITHOUT_TRIGRAM, f"{WITHOUT_TRIGRAM} {texts[0]}"]
+
+
+def known_texts():
+    return [text for text in texts_of_all_kinds() if WITHOUT_TRIGRAM not in text]
+
+
+@pytest.fixture(scope="module")
+def workers():
+    with Workers(2) as some:
+        yield some
+
+
+# -- matmul --------------------------------------------------------------------------------------
+
+
+def _strided_add_matmul(dtype):
+    """add_matmul for arrays of any strides, compiled once instead of once for each layout."""
+    matrix = types.Array(numba.from_dtype(np.dtype(dtype)), 2, "A")
+    return numba.njit(types.void(matrix, matrix, matrix))(lambda C, A, B: add_matmul(C, A, B))
+
+
+@DTYPES
+def test_add_matmul_of_all_sizes_changes_its_own_elements_alone(dtype):
+    add = _strided_add_matmul(dtype)
+    rng = np.random.default_rng(1)
+    sizes = [(1, 1, 1), (70, 70, 70), (9, 1, 33), *rng.integers(1, 71, (60, 3)), (5, 0, 7)]
+    for number, (m, k, n) in enumerate(sizes):
+        wide = rng.standard_normal((m + 2, n + 5)).astype(dtype)
+        A = [
+            rng.standard_normal((m, k)).astype(dtype),
+            rng.standard_normal((k, m)).astype(dtype).T,
+            rng.standard_normal((2 * m, 3 * k)).astype(dtype)[::2, ::3],
+        ][number % 3]
+        B = rng.standard_normal((k, n + 4)).astype(dtype)[:, 2 : n + 2]
+        before, C = wide.copy(), wide[1 : m + 1, 3 : n + 3]
+        add(C, A, B)
+        expected = before[1 : m + 1, 3 : n + 3] + naive.matmul(A.astype(float), B.astype(float))
+        # k + 1 roundings of sums that are no larger than this
+        size = abs(before[1 : m + 1, 3 : n + 3]) + abs(A.astype(float)) @ abs(B.astype(float))
+        assert np.all(abs(C - expected) <= (k + 1) * np.finfo(dtype).eps * size), (m, k, n)
+        wide[1 : m + 1, 3 : n + 3] = before[1 : m + 1, 3 : n + 3]
+        assert np.array_equal(wide, before), f"neighbours of C changed for {(m, k, n)}"
+
+
+@DTYPES
+def test_a_row_of_a_product_does_not_depend_on_the_rows_beside_it(dtype):
+    add = _strided_add_matmul(dtype)
+    rng = np.random.default_rng(2)
+    A, B = rng.standard_normal((37, 23)).astype(dtype), rng.standard_normal((23, 45)).astype(dtype)
+    whole = np.zeros((37, 45), dtype)
+    add(whole, A, B)
+    for first, end in ((0, 1), (5, 6), (3, 20), (36, 37)):
+        part = np.zeros((end - first, 45), dtype)
+        add(part, A[first:end], B)
+        assert np.array_equal(part, whole[first:end])
+
+
+# -- activations ---------------------------------------------------------------------------------
+
+
+def test_float32_activations_keep_their_stated_accuracy():
+    x = np.concatenate([np.linspace(-20, 20, 400_001), np.geomspace(1e-38, 1e3, 10_001)])
+    x = np.concatenate([x, -x, [0.0, -0.0, 7.9053, -7.9053, 1e30, -1e30, np.inf, -np.inf]])
+    x = x.astype(np.float32)
+    exact = x.astype(float)
+
+    tanh = x.reshape(1, -1).copy()
+    tanh_rows(tanh, 0, 1, 0, x.size)
+    assert abs(tanh[0] - np.tanh(exact)).max() <= 4e-7
+    sigmoid = x.reshape(1, -1).copy()
+    sigmoid_rows(sigmoid, 0, 1, 0, x.size)
+    assert abs(sigmoid[0] - 0.5 * (1 + np.tanh(exact / 2))).max() <= 4e-7
+
+    below = np.linspace(-87, 0, 300_001).astype(np.float32)
+    powers = below.copy()
+    exp_row(powers)
+    assert (abs(powers / np.exp(below.astype(float)) - 1)).max() <= 2e-7
+    far_below = np.array([-88, -1e4, -1e30, -np.inf], np.float32)
+    exp_row(far_below)
+    assert np.all((far_below >= 0) & (far_below < 2e-38))
+
+
+def test_float64_activations_are_exact():
+    x = np.concatenate([np.linspace(-30, 30, 1001), [0.0, np.inf, -np.inf, 1e300]])
+    tanh, sigmoid = x.reshape(1, -1).copy(), x.reshape(1, -1).copy()
+    tanh_rows(tanh, 0, 1, 0, x.size)
+    sigmoid_rows(sigmoid, 0, 1, 0, x.size)
+    np.testing.assert_allclose(tanh[0], np.tanh(x), rtol=1e-15, atol=1e-300)
+    with np.errstate(over="ignore"):
+        np.testing.assert_allclose(sigmoid[0], naive.sigmoid(x), rtol=1e-15, atol=2e-16)
+    powers = -abs(x)
+    exp_row(powers)
+    np.testing.assert_allclose(powers, np.exp(-abs(x)), rtol=1e-15)
+
+
+@DTYPES
+def test_activations_keep_nan_and_touch_their_own_columns_and_rows_alone(dtype):
+    for kernel in (tanh_rows, sigmoid_rows):
+        Z = np.full((4, 40), 0.5, dtype)
+        Z[1, 3], Z[2, 30] = np.nan, np.nan
+        kernel(Z, 1, 3, 2, 35)
+        assert np.isnan(Z[1, 3]) and np.isnan(Z[2, 30]) and np.isnan(Z).sum() == 2
+        for untouched in (Z[0], Z[3], Z[:, :2], Z[:, 35:]):
+            assert np.all(untouched == 0.5)
+        inside = Z[1:3, 2:35]
+        assert np.all(inside[~np.isnan(inside)] != 0.5)
+    z = np.array([-1, np.nan, 0] * 11, dtype)
+    exp_row(z)
+    assert np.array_equal(np.isnan(z), [False, True, False] * 11)
+
+
+# -- words ---------------------------------------------------------------------------------------
+
+
+@DTYPES
+def test_words_are_projected_and_their_errors_gathered(dtype):
+    rng = np.random.default_rng(3)
+    n_trigrams, n_words, width = 11, 9, 13
+    counts = rng.integers(0, 4, (n_words, n_trigrams)) * (rng.random((n_words, n_trigrams)) < 0.4)
+    counts[4] = 0  # a word without known trigram
+    offsets = np.concatenate([[0], np.cumsum(np.count_nonzero(counts, axis=1))])
+    ids = np.nonzero(counts)[1].astype(np.int32)
+    weights = counts[counts > 0].astype(np.int32)
+    table = rng.standard_normal((n_trigrams, width)).astype(dtype)
+    bias = rng.standard_normal(width).astype(dtype)
+    tolerance = 20 * np.finfo(dtype).eps
+
+    P = np.full((n_words, width), np.nan, dtype)
+    project_words(P, table, bias, offsets, ids, weights, 0, 5)
+    assert np.isnan(P[5:]).all()
+    project_words(P, table, bias, offsets, ids, weights, 5, n_words)
+    expected = bias + naive.matmul(counts.astype(float), table.astype(float))
+    assert relative_error(P, expected) < tolerance
+    assert np.array_equal(P[4], bias)
+
+    inverse_offsets, lists, entries = invert_lists(offsets, ids, n_trigrams)
+    for trigram in range(n_trigrams):
+        own = slice(inverse_offsets[trigram], inverse_offsets[trigram + 1])
+        assert lists[own].tolist() == np.nonzero(counts[:, trigram])[0].tolist()
+        assert np.all(ids[entries[own]] == trigram)
+
+    errors = rng.standard_normal((n_words, width)).astype(dtype)
+    gathered = np.full((n_trigrams, width), np.nan, dtype)
+    gather_weighted_rows(gathered, errors, inverse_offsets, lists, weights[entries], 0, n_trigrams)
+    expected = naive.matmul(counts.T.astype(float), errors.astype(float))
+    assert relative_error(gathered, expected) < tolerance
+    plain = np.full((n_trigrams, width), np.nan, dtype)
+    gather_rows(plain, errors, inverse_offsets, lists, 0, n_trigrams)
+    expected = naive.matmul((counts.T > 0).astype(float), errors.astype(float))
+    assert relative_error(plain, expected) < tolerance
+
+
+def test_texts_and_words_are_taken_out_with_new_numbers():
+    rng = np.random.default_rng(4)
+    lengths = np.array([3, 0, 5, 1, 4])
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    word_index = rng.integers(0, 6, offsets[-1]).astype(np.int32)
+    scratch = np.full(6, -1, np.int32)
+    chosen = np.array([4, 1, 2, 4], np.int32)
+    new_index, new_offsets, words = take_texts(chosen, word_index, offsets, scratch)
+    for k, text in enumerate(chosen):
+        taken = words[new_index[new_offsets[k] : new_offsets[k + 1]]]
+        assert taken.tolist() == word_index[offsets[text] : offsets[text + 1]].tolist()
+    assert list(dict.fromkeys(new_index.tolist())) == list(range(len(words)))
+    assert np.all(scratch == -1)
+
+    ids = rng.integers(0, 20, offsets[-1]).astype(np.int32)
+    counts = rng.integers(1, 5, offsets[-1]).astype(np.int32)
+    scratch = np.full(20, -1, np.int32)
+    new_offsets, new_ids, new_counts, rows = take_words(chosen[:3], offsets, ids, counts, scratch)
+    for k, word in enumerate(chosen[:3]):
+        old, new = slice(*offsets[word : word + 2]), slice(*new_offsets[k : k + 2])
+        assert rows[new_ids[new]].tolist() == ids[old].tolist()
+        assert new_counts[new].tolist() == counts[old].tolist()
+    assert len(set(rows.tolist())) == len(rows)
+    assert np.all(scratch == -1)
+
+
+@pytest.mark.parametrize("block_texts", [1, 3, 64])
+def test_rows_are_visited_block_by_block_and_step_by_step(block_texts):
+    rng = np.random.default_rng(5)
+    lengths = np.array([2, 7, 0, 1, 7, 3, 3, 1, 5, 0, 2])
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    word_index = rng.integers(0, 9, offsets[-1]).astype(np.int32)
+    order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
+    block_steps, step_rows, words, words_reversed, tokens, tokens_reversed, last_rows = pack_blocks(
+        order, offsets, word_index, block_texts
+    )
+    row = step = 0
+    blocks = naive.visits(lengths[order], block_texts)
+    assert block_steps.tolist() == np.cumsum([0] + [len(steps) for steps in blocks]).tolist()
+    for steps in blocks:
+        for running in steps:
+            assert step_rows[step] == row
+            for k, t in running:
+                first, end = offsets[order[k]], offsets[order[k] + 1]
+                assert tokens[row] == first + t
+                assert tokens_reversed[row] == end - 1 - t
+                assert words[row] == word_index[first + t]
+                assert words_reversed[row] == word_index[end - 1 - t]
+                if first + t == end - 1:
+                    assert last_rows[k] == row
+                row += 1
+            step += 1
+    assert step_rows[-1] == row == offsets[-1]
+
+
+# -- recurrences ---------------------------------------------------------------------------------
+
+
+def naive_embedding(model, text):
+    parts = []
+    for direction, p in enumerate(directions(model.parameters()["query"])):
+        L = naive.trigram_vectors(text, model.vocabulary.trigrams)[:: -1 if direction else 1]
+        if not len(L):
+            return np.zeros(model.dim)
+        parts.append((naive.rnn_forward(p, L) if "W" in p else naive.lstm_forward(p, L)["y"])[-1])
+    return np.concatenate(parts)
+
+
+def directions(blocks):
+    """The blocks of each direction under their bare names, in float64."""
+    blocks = {name: block.astype(float) for name, block in blocks.items()}
+    if "forward.W1" not in blocks:
+        return [blocks]
+    return [
+        {name.removeprefix(way): blocks[name] for name in blocks if name.startswith(way)}
+        for way in ("forward.", "backward.")
+    ]
+
+
+def naive_gradient(model, texts, V, backward):
+    """The sum over ``texts`` of ``backward(p, L, v)`` under the model's names of the blocks."""
+    n = model.encoder.cells
+    total = {}
+    ways = directions(model.parameters()["query"])
+    for direction, p in enumerate(ways):
+        prefix = ("forward.", "backward.")[direction] if len(ways) == 2 else ""
+        for text, v in zip(texts, V):
+            L = naive.trigram_vectors(text, model.vocabulary.trigrams)
+            if not len(L):
+                continue
+            part = backward(p, L[:: -1 if direction else 1], v[direction * n :][:n].astype(float))
+            for name, block in part.items():
+                total[prefix + name] = total.get(prefix + name, 0) + block
+    return total
+
+
+def kernel_gradient(model, texts, V, workers, **arguments):
+    weights = model.weights["query"]
+    done = model.encoder.forward(weights, model.vocabulary.batch(texts), workers)
+    gradient = model.encoder.backward(weights, done, V, workers, **arguments)
+    return model.encoder.blocks(gradient)
+
+
+def assert_close(ours, theirs, tolerance):
+    assert ours.keys() == theirs.keys()
+    for name in ours:
+        error = relative_error(ours[name], theirs[name])
+        assert error < tolerance, f"{name}: relative error {error:.1e}"
+
+
+def backward_twin(steps=None, keep_cell_path=False):
+    def backward(p, L, v):
+        if "W" in p:
+            return naive.rnn_backward(p, L, v, steps)
+        return naive.lstm_backward(p, L, v, steps, keep_cell_path)
+
+    return backward
+
+
+SIZES = [(variant, cells) for variant in VARIANTS for cells in (1, 2, 7)] + [
+    (variant, cells) for variant in (VARIANTS[0], VARIANTS[1], VARIANTS[6]) for cells in (96, 100)
+]
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-12), (np.float32, 2e-5)])
+@pytest.mark.parametrize("variant, cells", SIZES, ids=[f"{variant_name(v)}-{c}" for v, c in SIZES])
+def test_recurrences_forward_and_backward(variant, cells, dtype, tolerance, workers):
+    texts = texts_of_all_kinds()
+    model = made_up_model(variant, known_texts(), cells=cells, dtype=dtype)
+    batch = model.vocabulary.batch(texts)
+    embeddings = model.encoder.forward(model.weights["query"], batch, workers).embeddings
+    expected = np.array([naive_embedding(model, text) for text in texts])
+    assert relative_error(embeddings, expected) < tolerance
+    assert np.all(embeddings[texts.index("")] == 0)
+
+    V = np.random.default_rng(6).standard_normal(embeddings.shape).astype(dtype)
+    ours = kernel_gradient(model, texts, V, workers)
+    assert_close(ours, naive_gradient(model, texts, V, backward_twin()), 2 * tolerance)
+
+
+@pytest.mark.parametrize("keep_cell_path", [False, True], ids=["window", "cec"])
+@pytest.mark.parametrize("steps", [1, 2, 5, 12])
+@pytest.mark.parametrize(**each_variant())
+def test_truncated_recurrences(variant, steps, keep_cell_path, workers):
+    texts = texts_of_all_kinds()
+    model = made_up_model(variant, known_texts())
+    V = np.random.default_rng(7).standard_normal((len(texts), model.dim))
+    cut = Truncation(steps, keep_cell_path)
+    ours = kernel_gradient(model, texts, V, workers, truncation=cut)
+    expected = naive_gradient(model, texts, V, backward_twin(steps, keep_cell_path))
+    assert_close(ours, expected, 2e-12)
+
+
+@pytest.mark.parametrize("steps", [None, 3])
+@pytest.mark.parametrize(**each_variant(VARIANTS[1:]))
+def test_traces_with_exact_and_with_printed_signals(variant, steps, workers):
+    texts = texts_of_all_kinds()
+    model = made_up_model(variant, known_texts())
+    V = np.random.default_rng(8).standard_normal((len(texts), model.dim))
+    for form, signals_of in (
+        ("trace", naive.lstm_exact_signals),
+        ("printed", naive.lstm_printed_signals),
+    ):
+
+        def backward(p, L, v, signals_of=signals_of):
+            first = 0 if steps is None else max(0, len(L) - steps)
+            signals = signals_of(p, L, v, first)
+            return naive.lstm_trace_gradient(p, L, signals, first, start=first)
+
+        ours = kernel_gradient(model, texts, V, workers, form=form, truncation=Truncation(steps))
+        assert_close(ours, naive_gradient(model, texts, V, backward), 2e-12)
+
+
+def test_the_two_forms_of_the_twins_agree():
+    """The twins themselves: the reverse scan and the traces are the same gradient."""
+    for variant in VARIANTS[1:7]:
+        model = made_up_model(variant, known_texts())
+        (p,) = directions(model.parameters()["query"])
+        L = naive.trigram_vectors(known_texts()[7], model.vocabulary.trigrams)
+        v = np.random.default_rng(9).standard_normal(model.dim)
+        for steps in (None, 1, 4):
+            first = 0 if steps is None else len(L) - steps
+            signals = naive.lstm_exact_signals(p, L, v, first)
+            for keep_cell_path in (False, True):
+                scan = naive.lstm_backward(p, L, v, steps, keep_cell_path)
+                start = 0 if keep_cell_path else first
+                traced = naive.lstm_trace_gradient(p, L, signals, first, start)
+                assert_close(traced, scan, 1e-12)
+
+
+@pytest.mark.parametrize(**each_variant())
+def test_a_text_gets_the_same_bits_alone_and_among_others(variant, workers):
+    texts = made_up_texts(np.random.default_rng(10), [4, 1, 9, 2, 4, 3] * 25)
+    model = made_up_model(variant, texts, cells=21, dtype=np.float32)
+    together = model.encoder.forward(
+        model.weights["query"], model.vocabulary.batch(texts), workers
+    ).embeddings
+    for k in (0, 1, 2, 77, 149):
+        alone = model.encoder.forward(
+            model.weights["query"], model.vocabulary.batch([texts[k]]), workers
+        ).embeddings
+        assert np.array_equal(alone[0], together[k])
+
+
+# -- objective -----------------------------------------------------------------------------------
+
+
+def made_up_pairs(rng, n_queries, n_titles, n_pairs):
+    """Pairs with their own candidates: [(query, clicked, others), ...]; queries may repeat."""
+    pairs = []
+    for _ in range(n_pairs):
+        chosen = rng.choice(n_titles, rng.integers(2, n_titles + 1), replace=False).tolist()
+        pairs.append((int(rng.integers(n_queries)), chosen[0], chosen[1:]))
+    return pairs
+
+
+def candidates_of(pairs, n_titles, listed):
+    queries, clicked, others = zip(*pairs)
+    if listed:
+        lists = [[c, *some] for c, some in zip(clicked, others)]
+    else:
+        lists = [sorted(set(range(n_titles)) - {c, *some}) for c, some in zip(clicked, others)]
+    return Candidates(
+        queries=np.array(queries, np.int32),
+        clicked=np.array(clicked, np.int32),
+        offsets=np.cumsum([0] + [len(some) for some in lists], dtype=np.int64),
+        titles=np.array([title for some in lists for title in some], np.int32),
+        listed=listed,
+    )
+
+
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-12), (np.float32, 2e-5)])
+def test_loss_and_its_gradient_at_the_embeddings(listed, dtype, tolerance, workers):
+    rng = np.random.default_rng(11)
+    n_queries, n_titles, dim = 13, 17, 10
+    Yq = rng.standard_normal((n_queries, dim)).astype(dtype)
+    Yd = (3 * rng.standard_normal((n_titles, dim))).astype(dtype)
+    Yq[2] = Yd[3] = 0  # texts without words
+    pairs = made_up_pairs(rng, n_queries, n_titles, 40)
+    weights = rng.uniform(0.2, 2, len(pairs))
+    losses, Vq, Vd = embedding_loss(
+        Yq, Yd, candidates_of(pairs, n_titles, listed), 7.0, weights, workers, Workspace()
+    )
+    expected = naive.loss(Yq.astype(float), Yd.astype(float), pairs, 7.0, weights)
+    for ours, theirs in zip((losses, Vq, Vd), expected):
+        assert relative_error(ours, theirs) < tolerance
+    assert np.all(Vq[2] == 0) and np.all(Vd[3] == 0)
+
+
+@DTYPES
+def test_loss_neither_overflows_nor_hides_nan(dtype, workers):
+    Yq, Yd = np.eye(2, 3, dtype=dtype), np.eye(3, dtype=dtype) * 1e-6
+    Yd[0] *= -1
+    for listed in (True, False):
+        candidates = candidates_of([(0, 0, [1, 2]), (1, 1, [0, 2])], 3, listed)
+        losses, Vq, Vd = embedding_loss(Yq, Yd, candidates, 1e4, np.ones(2), workers, Workspace())
+        np.testing.assert_allclose(losses, [1e4 + np.log(2), 0], atol=2e-3)
+        assert np.isfinite(Vq).all() and np.isfinite(Vd).all()
+        poisoned = Yq.copy()
+        poisoned[1, 0] = np.nan
+        losses, _, _ = embedding_loss(
+            poisoned, Yd, candidates, 1e4, np.ones(2), workers, Workspace()
+        )
+        assert np.isfinite(losses[0]) and np.isnan(losses[1])
+
+
+@DTYPES
+def test_rows_are_normalised_and_the_slope_is_across_them(dtype):
+    rng = np.random.default_rng(12)
+    Y = rng.standard_normal((6, 9)).astype(dtype)
+    Y[4] = 0
+    U, norms = np.full_like(Y, np.nan), np.full(6, np.nan, dtype)
+    normalise_rows(U, norms, Y, 0, 6)
+    np.testing.assert_allclose(norms, np.linalg.norm(Y, axis=1), rtol=1e-6)
+    assert np.all(U[4] == 0)
+    np.testing.assert_allclose(np.delete(np.linalg.norm(U, axis=1), 4), 1, rtol=1e-6)
+    dU = rng.standard_normal(Y.shape).astype(dtype)
+    dY = dU.copy()
+    normalise_rows_backward(dY, U, norms, 0, 6)
+    np.testing.assert_allclose(np.sum(dY * Y, axis=1), 0, atol=2e-6)
+    assert np.all(dY[4] == 0)
+
+
+# -- negatives -----------------------------------------------------------------------------------
+
+CLICKS = [(0, 0), (0, 1), (1, 1), (2, 2), (2, 3), (2, 4), (3, 5), (4, 0)]
+N_TITLES = 8
+
+
+def draw(wanted, pool, skipped=None, seed=1, clicks=CLICKS):
+    """The list of candidates of each pair."""
+    queries, clicked = (np.array(column, np.int32) for column in zip(*clicks))
+    skipped = skipped or [[] for _ in clicks]
+    offsets, candidates = draw_negatives(
+        queries,
+        clicked,
+        np.array(pool, np.int32),
+        np.cumsum([0] + [len(some) for some in skipped], dtype=np.int64),
+        np.array([title for some in skipped for title in some], np.int32),
+        wanted,
+        N_TITLES,
+        np.sort(queries.astype(np.int64) * N_TITLES + clicked),
+        np.uint64(seed),
+    )
+    return [candidates[a:b].tolist() for a, b in itertools.pairwise(offsets)]
+
+
+@pytest.mark.parametrize("wanted", [1, 3, 20])
+@pytest.mark.parametrize(
+    "pool", [[1, 5], [2, 2, 2, 2, 6], list(range(N_TITLES))], ids=["few", "repeats", "all"]
+)
+def test_negatives_keep_the_rules(wanted, pool):
+    for seed in range(30):
+        for (query, title), candidates in zip(CLICKS, draw(wanted, pool, seed=seed)):
+            allowed = naive.allowed_negatives(query, CLICKS, pool, [])
+            assert candidates[0] == title
+            negatives = candidates[1:]
+            assert set(negatives) <= allowed
+            assert len(set(negatives)) == len(negatives) == min(wanted, len(allowed))
+
+
+def test_skipped_titles_come_first_and_the_pool_fills_up():
+    skipped = [[6, 7, 1], [], [7], [], [], [], [5, 5, 6], []]
+    seen = set()
+    for seed in range(20):
+        drawn = draw(2, list(range(N_TITLES)), skipped, seed=seed)
+        assert set(drawn[0][1:]) == {6, 7}  # 1 is clicked for the same query
+        assert drawn[2][1] == 7 and len(drawn[2]) == 3
+        assert drawn[6][1:] == [6, drawn[6][2]] and drawn[6][2] not in (5, 6)
+        assert len(drawn[1]) == 3
+        seen.add(tuple(drawn[0][1:]))
+    assert seen == {(6, 7), (7, 6)}, "skipped titles are to come in random order"
+    assert draw(2, [], skipped)[1] == [1], "no pool and nothing skipped: no negatives"
+
+
+def test_draws_follow_the_seed_and_the_frequencies_of_the_pool():
+    pool = [6] * 6 + [7] * 3 + [5]
+    assert draw(1, pool, seed=3) == draw(1, pool, seed=3)
+    clicks = [(0, 0)] * 3000
+    drawn = [candidates[1] for candidates in draw(1, pool, clicks=clicks)]
+    shares = np.bincount(drawn, minlength=N_TITLES) / len(drawn)
+    # Five standard deviations of a share are 0.045.
+    np.testing.assert_allclose(shares[[5, 6, 7]], [0.1, 0.6, 0.3], atol=0.045)
+    assert drawn != [candidates[1] for candidates in draw(1, pool, seed=2, clicks=clicks)]
+
+
+def test_titles_clicked_for_the_same_query_are_left_out():
+    queries, clicked = (np.array(column, np.int32) for column in zip(*CLICKS))
+    query_offsets = np.concatenate([[0], np.cumsum(np.bincount(queries))])
+    batch = np.array([0, 3, 5], np.int32)  # pairs of the batch
+    titles = np.unique([*clicked[batch], 1, 4])
+    local = np.full(N_TITLES, -1, np.int32)
+    local[titles] = np.arange(titles.size)
+    offsets, left_out = titles_to_leave_out(
+        queries[batch], clicked[batch], query_offsets, clicked, local
+    )
+    for k, pair in enumerate(batch):
+        also = {t for q, t in CLICKS if q == queries[pair]} - {int(clicked[pair])}
+        found = titles[left_out[offsets[k] : offsets[k + 1]]].tolist()
+        assert sorted(found) == sorted(also & set(titles.tolist()))
