@@ -1,0 +1,174 @@
+"""The encoders: blocks, forms of the gradient, threads, batches."""
+
+import numpy as np
+import pytest
+from helpers import (
+    LSTM_SETTINGS,
+    VARIANTS,
+    each_variant,
+    made_up_model,
+    made_up_texts,
+    made_up_weights,
+    relative_error,
+)
+
+from sentemb import SentembError
+from sentemb.models import make_encoder
+from sentemb.models.recurrent import Truncation
+from sentemb.parallel import Workers
+
+LENGTHS = (5, 1, 2, 9, 3, 3, 1, 14, 6)
+
+
+def gradient_of(model, texts, V, workers, **arguments):
+    weights = model.weights["query"]
+    done = model.encoder.forward(weights, model.vocabulary.batch(texts), workers)
+    return model.encoder.backward(weights, done, V, workers, **arguments)
+
+
+# -- blocks --------------------------------------------------------------------------------------
+
+
+def expected_shapes(gates, n, d, peepholes):
+    shapes = {}
+    for gate in gates:
+        shapes |= {f"W{gate}": (n, d), f"Wrec{gate}": (n, n), f"b{gate}": (n,)}
+    if peepholes != "none":
+        for gate in set("123") & set(gates):
+            shapes[f"Wp{gate}"] = (n, n) if peepholes == "full" else (n,)
+    return shapes
+
+
+def shapes_of(encoder, d):
+    weights = made_up_weights(encoder, d, np.random.default_rng(0))
+    return {name: block.shape for name, block in encoder.blocks(weights).items()}
+
+
+def test_blocks_have_the_names_and_shapes_of_the_paper():
+    n, d = 4, 7
+    assert shapes_of(make_encoder("rnn", cells=n), d) == expected_shapes([""], n, d, "none")
+    for settings in LSTM_SETTINGS:
+        gates = "1234" if settings["forget_gate"] else "134"
+        lstm = expected_shapes(gates, n, d, settings["peepholes"])
+        assert shapes_of(make_encoder("lstm", cells=n, **settings), d) == lstm
+        both = {f"{way}.{name}": lstm[name] for way in ("forward", "backward") for name in lstm}
+        assert shapes_of(make_encoder("bilstm", cells=n, **settings), d) == both
+
+
+@pytest.mark.parametrize(**each_variant())
+def test_blocks_are_views_that_cover_all_weights_once(variant):
+    name, settings = variant
+    encoder = make_encoder(name, cells=3, **settings)
+    weights = made_up_weights(encoder, 5, np.random.default_rng(0))
+    for block in encoder.blocks(weights).values():
+        block += 1000
+    covered = np.concatenate([array.ravel() > 500 for array in weights.values()])
+    twice = np.concatenate([array.ravel() > 1500 for array in weights.values()])
+    # Wp2 has a place among the stacked peepholes even where there is no forget gate to use it.
+    spare = 0
+    if not settings.get("forget_gate") and "peepholes" in weights:
+        spare = weights["peepholes"][:, 1].size
+    assert np.count_nonzero(~covered) == spare
+    assert not twice.any()
+
+
+@pytest.mark.parametrize(
+    "arguments, word",
+    [
+        ({"name": "gru"}, "gru"),
+        ({"name": "lstm", "cells": 0}, "cells"),
+        ({"name": "lstm", "cells": 1001}, "cells"),
+        ({"name": "lstm", "cells": 2.5}, "cells"),
+        ({"name": "lstm", "cells": 3, "peepholes": "half"}, "peepholes"),
+        ({"name": "rnn", "cells": 3, "forget_gate": True}, "rnn"),
+    ],
+)
+def test_what_is_no_encoder_is_refused(arguments, word):
+    with pytest.raises(SentembError, match=word):
+        make_encoder(**arguments)
+
+
+def test_fresh_weights_leave_unseen_trigrams_at_zero():
+    encoder = make_encoder("lstm", cells=8)
+    seen = np.array([1, 4])
+    weights = encoder.initialise(6, np.random.default_rng(0), seen=seen)
+    assert np.all(weights["table"][seen] != 0)
+    assert np.all(np.delete(weights["table"], seen, axis=0) == 0)
+    assert np.all(weights["bias"] == 0) and np.all(weights["recurrent"] != 0)
+
+
+# -- gradients -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "truncation",
+    [Truncation(), *(Truncation(k, cec) for k in (1, 3, 20) for cec in (False, True))],
+    ids=str,
+)
+@pytest.mark.parametrize(**each_variant())
+def test_scan_equals_trace(variant, truncation):
+    texts = made_up_texts(np.random.default_rng(1), LENGTHS)
+    model = made_up_model(variant, texts)
+    V = np.random.default_rng(2).standard_normal((len(texts), model.dim))
+    with Workers(1) as workers:
+        scan = gradient_of(model, texts, V, workers, truncation=truncation)
+        trace = gradient_of(model, texts, V, workers, truncation=truncation, form="trace")
+        whole = gradient_of(model, texts, V, workers)
+    for name in scan:
+        assert relative_error(scan[name], trace[name]) < 1e-10
+        beyond_all_texts = truncation.steps in (None, 20)
+        assert np.array_equal(scan[name], whole[name]) == beyond_all_texts
+
+
+def test_unknown_form_is_refused():
+    texts = ["a b"]
+    model = made_up_model(VARIANTS[0], texts)
+    with Workers(1) as workers, pytest.raises(SentembError, match="form"):
+        gradient_of(model, texts, np.ones((1, model.dim)), workers, form="exact")
+
+
+@pytest.mark.parametrize(**each_variant())
+def test_threads_and_repetition_change_no_bit(variant):
+    rng = np.random.default_rng(3)
+    texts = made_up_texts(rng, rng.integers(1, 12, 300), n_words=200)
+    model = made_up_model(variant, texts, cells=13, dtype=np.float32)
+    batch, weights = model.vocabulary.batch(texts), model.weights["query"]
+    V = rng.standard_normal((len(texts), model.dim)).astype(np.float32)
+    runs = []
+    for threads in (1, 1, 2, 3):
+        with Workers(threads) as workers:
+            done = model.encoder.forward(weights, batch, workers)
+            gradient = model.encoder.backward(weights, done, V, workers)
+            runs.append({"embeddings": done.embeddings, **gradient})
+    for run in runs[1:]:
+        assert run.keys() == runs[0].keys()
+        for name in run:
+            assert np.array_equal(run[name], runs[0][name]), name
+
+
+@pytest.mark.parametrize(**each_variant())
+def test_embeddings_do_not_depend_on_the_batch(variant):
+    rng = np.random.default_rng(4)
+    texts = made_up_texts(rng, rng.integers(0, 9, 150), n_words=80)
+    model = made_up_model(variant, texts, cells=9, dtype=np.float32)
+    with pytest.warns(UserWarning, match="no words"):
+        together = model.encode(texts)
+    backwards = model.encode([text for text in reversed(texts) if text])[::-1]
+    kept = np.array([bool(text) for text in texts])
+    assert np.array_equal(together[kept], backwards)
+    assert np.all(together[~kept] == 0)
+    for k in np.flatnonzero(kept)[:12]:
+        assert np.array_equal(model.encode(texts[k]), together[k])
+
+
+def test_an_error_in_one_task_reaches_the_caller_and_the_threads_live_on():
+    def fail():
+        raise ZeroDivisionError
+
+    with Workers(3) as workers:
+        for _ in range(3):
+            with pytest.raises(ZeroDivisionError):
+                workers.run([(fail,)] * 5)
+        seen = []
+        workers.run([(seen.append, k) for k in range(50)])
+        assert sorted(seen) == list(range(50))
