@@ -1,0 +1,160 @@
+"""Nesterov momentum: lazy rows against a dense loop that touches everything in every update."""
+
+import naive
+import numpy as np
+import pytest
+
+from sentemb.kernels.nesterov import coefficients
+from sentemb.models.recurrent import Workspace
+from sentemb.parallel import Workers
+from sentemb.training.nesterov import MomentumSchedule, Nesterov
+
+UPDATES = 500
+ROWS, WIDTH = 120, 6
+
+
+def momenta_of(schedule, updates):
+    return [schedule.at(update) for update in range(updates)]
+
+
+def test_schedule_of_the_paper():
+    momenta = momenta_of(MomentumSchedule.paper(1000), 1000)
+    assert momenta == [0.9] * 20 + [0.995] * 960 + [0.9] * 20
+
+
+@pytest.mark.parametrize("updates", [1, 2, 3, 30, 99])
+def test_schedule_of_short_trainings_covers_every_update(updates):
+    schedule = MomentumSchedule.paper(updates, edge=0.5, middle=0.75)
+    for update, mu in enumerate(momenta_of(schedule, updates)):
+        at_edge = update < 0.02 * updates or update >= 0.98 * updates
+        assert mu == (0.5 if at_edge else 0.75)
+
+
+@pytest.mark.parametrize("middle", [0.995, 0.5, 0.0])
+def test_coefficients_are_the_products_of_the_momenta(middle):
+    schedule = MomentumSchedule.paper(4000, middle=middle)
+    momenta = momenta_of(schedule, 4000)
+    for start, end in [(0, 0), (0, 1), (7, 7), (79, 82), (0, 4000), (3919, 3921), (60, 3950)]:
+        A, B = coefficients(start, end, schedule.bounds, schedule.momenta)
+        expected_A, expected_B = naive.nesterov_coefficients(momenta[start:end])
+        np.testing.assert_allclose((A, B), (expected_A, expected_B), rtol=1e-12, atol=1e-300)
+
+
+class Twin:
+    """A tower of a sparse table and a dense block whose gradients depend on each other."""
+
+    def __init__(self, seed):
+        rng = np.random.default_rng(seed)
+        self.start = {
+            "table": rng.standard_normal((ROWS, WIDTH)),
+            "recurrent": rng.standard_normal((WIDTH, WIDTH)),
+        }
+        self.target = rng.standard_normal(WIDTH)
+        # Zipf-like: some rows in nearly every update, many a few times in all.
+        shares = 1 / np.arange(1, ROWS + 1)
+        self.touched = [
+            np.unique(rng.choice(ROWS, 5, p=shares / shares.sum())).astype(np.int32)
+            for _ in range(UPDATES)
+        ]
+
+    def gradient(self, rows, table_rows, recurrent):
+        """Of |sum of rows . recurrent - target|^2 / 2, by the rows and by the dense block."""
+        pooled = table_rows.sum(axis=0)
+        error = pooled @ recurrent - self.target
+        by_row = np.tile(error @ recurrent.T, (len(rows), 1))
+        return by_row, np.outer(pooled, error)
+
+
+MAX_NORM = 4.0
+
+
+def run_dense(twin, momenta, rate):
+    theta = {name: array.copy() for name, array in twin.start.items()}
+    v = {name: np.zeros_like(array) for name, array in theta.items()}
+    norms = []
+    for rows, mu in zip(twin.touched, momenta):
+
+        def gradient_at(ahead, rows=rows):
+            by_row, by_recurrent = twin.gradient(rows, ahead["table"][rows], ahead["recurrent"])
+            table = np.zeros_like(ahead["table"])
+            table[rows] = by_row
+            return {"table": table, "recurrent": by_recurrent}
+
+        theta, v, norm = naive.nesterov_step(theta, v, gradient_at, mu, rate, MAX_NORM)
+        norms.append(norm)
+    return theta, v, norms
+
+
+def run_lazy(twin, schedule, rate, workers, dtype=np.float64, flush_at=()):
+    weights = {name: array.astype(dtype) for name, array in twin.start.items()}
+    tower, workspace, norms = Nesterov(weights, schedule, MAX_NORM), Workspace(), []
+    for update, rows in enumerate(twin.touched):
+        if update in flush_at:
+            tower.flush(update, workers)
+        ahead = tower.look_ahead(rows, update, workers, workspace)
+        by_row, by_recurrent = twin.gradient(rows, ahead["table"], ahead["recurrent"])
+        gradient = {"table": by_row, "recurrent": by_recurrent}
+        norms.append(tower.step(ahead, gradient, rows, update, rate, workers))
+    tower.flush(UPDATES, workers)
+    return tower, norms
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_lazy_rows_equal_the_dense_loop(seed):
+    twin, rate = Twin(seed), 0.002
+    schedule = MomentumSchedule.paper(UPDATES)
+    theta, v, expected_norms = run_dense(twin, momenta_of(schedule, UPDATES), rate)
+    clipped = np.array(expected_norms) > MAX_NORM
+    assert clipped.any() and not clipped.all()
+    with Workers(2) as workers:
+        tower, norms = run_lazy(twin, schedule, rate, workers)
+    for name in theta:
+        np.testing.assert_allclose(
+            tower.weights[name], theta[name], rtol=0, atol=1e-12 * abs(theta[name]).max()
+        )
+        np.testing.assert_allclose(
+            tower.velocity[name], v[name], rtol=0, atol=1e-12 * abs(v[name]).max()
+        )
+    np.testing.assert_allclose(norms, expected_norms, rtol=1e-10)
+    assert np.all(tower.synced == UPDATES)
+
+
+def test_flushing_on_the_way_changes_nothing_but_rounding():
+    twin, schedule = Twin(2), MomentumSchedule.paper(UPDATES)
+    with Workers(1) as workers:
+        plain, _ = run_lazy(twin, schedule, 0.002, workers)
+        flushed, _ = run_lazy(twin, schedule, 0.002, workers, flush_at=(5, 6, 250, 491))
+    for name in plain.weights:
+        np.testing.assert_allclose(flushed.weights[name], plain.weights[name], atol=1e-11)
+        np.testing.assert_allclose(flushed.velocity[name], plain.velocity[name], atol=1e-11)
+
+
+def test_float32_stays_near_the_dense_float64_loop():
+    twin, schedule = Twin(3), MomentumSchedule.paper(UPDATES)
+    theta, _, _ = run_dense(twin, momenta_of(schedule, UPDATES), 0.002)
+    with Workers(1) as workers:
+        tower, _ = run_lazy(twin, schedule, 0.002, workers, np.float32)
+    for name in theta:
+        assert tower.weights[name].dtype == np.float32
+        error = abs(tower.weights[name] - theta[name]).max() / abs(theta[name]).max()
+        assert error < 2e-4
+
+
+def test_look_ahead_is_theta_plus_mu_v_of_the_dense_loop():
+    twin, schedule = Twin(4), MomentumSchedule.paper(UPDATES)
+    momenta, rate = momenta_of(schedule, UPDATES), 0.002
+    twin.touched = twin.touched[:40]
+    theta, v, _ = run_dense(twin, momenta, rate)
+    tower = Nesterov({name: a.copy() for name, a in twin.start.items()}, schedule, MAX_NORM)
+    workspace = Workspace()
+    with Workers(1) as workers:
+        for update, rows in enumerate(twin.touched):
+            ahead = tower.look_ahead(rows, update, workers, workspace)
+            by_row, by_recurrent = twin.gradient(rows, ahead["table"], ahead["recurrent"])
+            gradient = {"table": by_row, "recurrent": by_recurrent}
+            tower.step(ahead, gradient, rows, update, rate, workers)
+        every_row = np.arange(ROWS, dtype=np.int32)
+        assert np.any(tower.synced < 40)
+        ahead = tower.look_ahead(every_row, 40, workers, workspace)
+    for name in theta:
+        np.testing.assert_allclose(ahead[name], theta[name] + momenta[40] * v[name], atol=1e-12)
