@@ -1,0 +1,104 @@
+"""``sentemb evaluate``: NDCG of a model or of a run."""
+
+import json
+import math
+from pathlib import Path
+
+import click
+
+_GAINS = {"exponential": "2^grade - 1", "linear": "grade"}
+_TIES = "score descending, then title id descending, as trec_eval"
+
+
+def _cutoffs(ctx, parameter, value):
+    try:
+        return tuple(int(part) for part in value.split(","))
+    except ValueError:
+        raise click.BadParameter("give whole numbers with commas between, such as 1,3,10") from None
+
+
+@click.command("evaluate")
+@click.argument("model_or_run", type=click.Path())
+@click.argument("judged", type=click.Path())
+@click.option(
+    "--cutoffs",
+    default="1,3,10",
+    show_default=True,
+    callback=_cutoffs,
+    help="Ranks down to which NDCG looks.",
+)
+@click.option(
+    "--gain",
+    type=click.Choice(list(_GAINS)),
+    default="exponential",
+    show_default=True,
+    help="What a grade is worth: 2^grade - 1, or the grade itself as trec_eval has it.",
+)
+@click.option("-q", "--per-query", is_flag=True, help="A line for each query as well.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+def command(model_or_run, judged, cutoffs, gain, per_query, as_json):
+    """Measure NDCG of a model or a run on a judged set.
+
+    A folder is a model: it ranks the judged titles of each query. A file, or - for standard input,
+    is a TREC run, of this or any other program. JUDGED is a folder with queries.tsv, docs.tsv and
+    qrels.txt.
+    """
+    from sentemb.data.judged_set import read_judged_set
+    from sentemb.retrieval.evaluation import evaluate_model
+    from sentemb.retrieval.metrics import ndcg
+    from sentemb.retrieval.trec import read_run
+    from sentemb.sentence_encoder import SentenceEncoder
+
+    judgments = read_judged_set(judged)
+    if Path(model_or_run).is_dir():
+        model = SentenceEncoder.from_pretrained(model_or_run)
+        result = evaluate_model(model, judgments, cutoffs, gain)
+    else:
+        result = ndcg(judgments, read_run(model_or_run), cutoffs, gain)
+    if as_json:
+        click.echo(json.dumps(_as_dict(result, judgments.query_ids, per_query), indent=1))
+    else:
+        from sentemb.data.lines import write_lines
+
+        write_lines("-", _table(result, judgments.query_ids if per_query else []))
+
+
+def _as_dict(result, query_ids, per_query):
+    names = [f"ndcg@{cutoff}" for cutoff in result.cutoffs]
+    found = dict(zip(names, result.mean.tolist()))
+    found |= {
+        "gain": result.gain,
+        "ties": _TIES,
+        "queries": {
+            "evaluated": result.n_evaluated,
+            "without_relevant": result.n_without_relevant,
+            "missing": result.n_missing,
+            "unknown": result.n_unknown,
+        },
+    }
+    if per_query:
+        found["per_query"] = {
+            id: {name: None if math.isnan(value) else value for name, value in zip(names, values)}
+            for id, values in zip(query_ids, result.values.tolist())
+        }
+    return found
+
+
+def _table(result, query_ids):
+    """The lines that are printed: queries, their mean, and what the numbers mean."""
+    width = max(len(id) for id in ("mean", *query_ids))
+    names = [f"NDCG@{cutoff}" for cutoff in result.cutoffs]
+    yield " ".join([" " * width, *(f"{name:>8}" for name in names)])
+    for id, values in zip((*query_ids, "mean"), (*result.values[: len(query_ids)], result.mean)):
+        numbers = ("-" if math.isnan(value) else f"{value:.4f}" for value in values)
+        yield " ".join(
+            [id.ljust(width), *(f"{n:>{max(8, len(m))}}" for n, m in zip(numbers, names))]
+        )
+    yield ""
+    yield f"gain       {result.gain}, {_GAINS[result.gain]}; discount log2(rank + 1)"
+    yield f"ties       {_TIES}"
+    yield "unjudged   titles count as grade 0 and keep their rank"
+    yield f"evaluated  {result.n_evaluated} queries, which the mean is over"
+    yield f"left out   {result.n_without_relevant} queries without a relevant title"
+    yield f"missing    {result.n_missing} evaluated queries that are not in the run: they count 0"
+    yield f"unknown    {result.n_unknown} queries of the run that are not judged: they are ignored"

@@ -1,0 +1,109 @@
+"""``sentemb rank``: the best titles for each query."""
+
+import click
+
+from sentemb.cli.common import Text, warnings_to_stderr
+from sentemb.errors import SentembError
+
+# Scores that are in memory at a time: 64 MB of them, whatever the number of titles and queries.
+_BLOCK_SCORES = 16_000_000
+
+
+@click.command("rank")
+@click.argument("model", type=click.Path())
+@click.argument("files", type=click.Path(), metavar="[QUERIES] TITLES", nargs=-1)
+@click.option("--query", type=Text(), help="Rank for this query; QUERIES is left out then.")
+@click.option(
+    "--top-k",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    help="Titles for each query; 0 is all of them.",
+)
+@click.option("--table", is_flag=True, help="Print texts to be read instead of a TREC run.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(),
+    default="-",
+    help="Where the ranking goes instead of standard output.",
+)
+def command(model, files, query, top_k, table, output):
+    """Rank titles for queries.
+
+    QUERIES and TITLES are files with lines id<TAB>text, packed if they end in .gz; one of them may
+    be -, standard input. The result is a TREC run, by falling score, then falling id of the title.
+    With --query the run calls the query "query".
+    """
+    from sentemb.data.lines import write_lines
+    from sentemb.retrieval.trec import write_run
+    from sentemb.sentence_encoder import SentenceEncoder
+
+    if len(files) != (2 if query is None else 1):
+        raise click.UsageError("give MODEL QUERIES TITLES, or MODEL --query TEXT TITLES")
+    if files.count("-") == 2:
+        raise click.UsageError("standard input can be QUERIES or TITLES, not both")
+    encoder = SentenceEncoder.from_pretrained(model)
+    title_ids, titles = _read_texts(files[-1])
+    query_ids, queries = (["query"], [query]) if query is not None else _read_texts(files[0])
+    with warnings_to_stderr():
+        query_vectors = encoder.encode_query(queries, normalize_embeddings=True)
+        title_vectors = encoder.encode_document(titles, normalize_embeddings=True)
+    run = _best(query_ids, query_vectors, title_ids, title_vectors, top_k)
+    if table:
+        title_of = dict(zip(title_ids, titles))
+        write_lines(output, _table(zip(queries, run.values()), title_of))
+    else:
+        write_run(run, output)
+
+
+def _read_texts(path):
+    from sentemb.data.judged_set import _read_texts as read_texts
+    from sentemb.files import place_name
+
+    ids, texts = read_texts(path)
+    if not ids:
+        raise SentembError(f"{place_name(path)}: the input is empty; write lines id<TAB>text")
+    return ids, texts
+
+
+def _best(query_ids, queries, title_ids, titles, top_k):
+    """The run of the ``top_k`` best titles of each query, best first, all for 0.
+
+    Parameters
+    ----------
+    query_ids, title_ids : list of str
+    queries, titles : (k, dim), (l, dim) float
+        Normalised.
+    top_k : int
+    """
+    import numpy as np
+
+    # With the titles by falling id, a stable sort breaks ties as trec_eval does.
+    falling = np.array(sorted(range(len(title_ids)), key=title_ids.__getitem__, reverse=True))
+    titles = titles[falling]
+    k = min(top_k or len(titles), len(titles))
+    block = max(1, _BLOCK_SCORES // len(titles))
+    run = {}
+    for start in range(0, len(queries), block):
+        for query_id, scores in zip(
+            query_ids[start : start + block], queries[start : start + block] @ titles.T
+        ):
+            # All that reach the k-th score, so that ties across the cut are broken by id too.
+            reaching = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
+            best = reaching[np.argsort(-scores[reaching], kind="stable")[:k]]
+            run[query_id] = {
+                title_ids[title]: score
+                for title, score in zip(falling[best].tolist(), scores[best].tolist())
+            }
+    return run
+
+
+def _table(rankings, title_of):
+    """Lines for people: a query, under it rank, score and title."""
+    for query, scores in rankings:
+        yield query
+        for rank, (title_id, score) in enumerate(scores.items(), 1):
+            yield f"{rank:5}  {score:9.6f}  {title_of[title_id]}"
+        yield ""
