@@ -1,0 +1,37 @@
+"""A small model for tests that use one and do not ask how well it ranks."""
+
+import numpy as np
+import pytest
+
+from sentemb import SentenceEncoder
+from sentemb.models import make_encoder
+from sentemb.text.batch import tokenize
+from sentemb.text.vocabulary import Vocabulary
+
+TEXTS = ["hotels in shanghai", "shanghai hotels and resorts", "fix a bath tub", "bath tub repair"]
+
+
+@pytest.fixture(scope="session")
+def make_model():
+    """A function that makes an untrained model of ``name`` with its settings."""
+
+    def make(name="lstm", **settings):
+        encoder = make_encoder(name, **{"cells": 8, **settings})
+        vocabulary = Vocabulary.collect(tokenize(TEXTS))
+        rng = np.random.default_rng(0)
+        weights = {side: encoder.initialise(len(vocabulary), rng) for side in ("query", "document")}
+        return SentenceEncoder(encoder, vocabulary, weights)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def model(make_model):
+    return make_model()
+
+
+@pytest.fixture(scope="session")
+def model_dir(model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("models") / "tiny"
+    model.save_pretrained(path)
+    return str(path)

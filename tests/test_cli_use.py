@@ -1,0 +1,236 @@
+"""The commands that use a model: encode, score, rank, evaluate, plot-gates."""
+
+import gzip
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from sentemb.cli import COMMANDS, main
+from sentemb.retrieval.trec import read_run
+
+QUERIES = "q1\thotels in shanghai\nq2\tfix a bath tub\n"
+TITLES = "d1\tshanghai hotels\nd3\tbath tub repair\nd2\tbath tub repair\nd4\tresorts\n"
+QRELS = "q1 0 d1 3\nq1 0 d2 0\nq2 0 d2 2\nq2 0 d4 1\n"
+
+
+def run(*arguments, input=None, code=0):
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments], input=input)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def refused(*arguments, input=None):
+    """The one line that stderr says, exit code 1."""
+    result = run(*arguments, input=input, code=1)
+    assert result.stdout == ""
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr.removeprefix("Error: ")
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """The working folder of a test, with queries, titles and a judged set."""
+    monkeypatch.chdir(tmp_path)
+    Path("judged").mkdir()
+    for folder in (Path(), Path("judged")):
+        (folder / "queries.tsv").write_text(QUERIES)
+        (folder / "docs.tsv").write_text(TITLES)
+    Path("judged/qrels.txt").write_text(QRELS)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["encode", "score", "rank", "evaluate", "plot-gates"])
+def test_help_begins_with_the_line_of_the_overview(name):
+    assert f"\n  {COMMANDS[name]}\n" in run(name, "-h").output
+
+
+class TestEncode:
+    def test_lines_to_vectors(self, model, model_dir, files):
+        lines = ["hotels in shanghai", "", "bath\ttub"]
+        Path("texts").write_text("\n".join(lines))
+        result = run("encode", model_dir, "texts", "-o", "out.npy", "--side", "document")
+        vectors = np.load("out.npy")
+        assert vectors.dtype == np.float32
+        with pytest.warns(UserWarning):
+            np.testing.assert_array_equal(vectors, model.encode_document(lines))
+        assert not vectors[1].any()
+        assert result.stdout == ""
+        warning, summary = result.stderr.splitlines()
+        assert warning == "warning: 1 of 3 texts have no words; their vectors are zero"
+        assert summary.startswith("3 texts, 8 dimensions, ")
+
+    def test_standard_input_to_standard_output(self, model, model_dir):
+        result = run("encode", model_dir, "-o", "-", "--normalize", input="bath tub\n")
+        vectors = np.load(io.BytesIO(result.stdout_bytes))
+        expected = model.encode_query(["bath tub"], normalize_embeddings=True)
+        np.testing.assert_array_equal(vectors, expected)
+
+    def test_gz(self, model_dir, files):
+        Path("texts.gz").write_bytes(gzip.compress(b"a\nb\n"))
+        run("encode", model_dir, "texts.gz", "-o", "out.npy")
+        assert np.load("out.npy").shape == (2, 8)
+
+    def test_mistakes(self, model_dir, files):
+        Path("empty").touch()
+        Path("latin").write_bytes(b"bath\nt\xfcr\n")
+        Path("file").write_text("a\n")
+        out = ("-o", "out.npy")
+        assert "no model is here" in refused("encode", "judged", "file", *out)
+        assert "no model is here" in refused("encode", "file", "file", *out)
+        assert refused("encode", model_dir, "nowhere", *out).startswith("nowhere: cannot be read")
+        assert refused("encode", model_dir, "empty", *out).startswith("empty: the input is empty")
+        assert refused("encode", model_dir, "latin", *out).startswith("latin:2:2: not valid UTF-8")
+        assert not Path("out.npy").exists()
+        assert "file/out.npy: cannot be written" in refused(
+            "encode", model_dir, "file", "-o", "file/out.npy"
+        )
+        run("encode", model_dir, "file", code=2)
+
+
+class TestScore:
+    def test_lines(self, model, model_dir):
+        titles = ["shanghai hotels", "bath tub"]
+        result = run("score", model_dir, "hotels", *titles)
+        scores = model.score("hotels", titles)
+        assert result.stdout == "".join(f"{s:.6f}\t{t}\n" for s, t in zip(scores, titles))
+
+    def test_json(self, model, model_dir):
+        found = json.loads(run("score", model_dir, "hotels", "bath", "--json").stdout)
+        score = pytest.approx(model.score("hotels", "bath"))
+        assert found == {"query": "hotels", "titles": [{"title": "bath", "score": score}]}
+
+    def test_without_words(self, model_dir):
+        result = run("score", model_dir, " ", "bath tub")
+        assert result.stdout == "0.000000\tbath tub\n"
+        assert result.stderr.startswith("warning: 1 of 1 texts have no words")
+
+    def test_mistakes(self, model_dir, files):
+        assert "no model is here" in refused("score", "nowhere", "a", "b")
+        run("score", model_dir, "a", code=2)
+        assert "not valid UTF-8" in run("score", model_dir, "\udcff", "b", code=2).stderr
+
+
+class TestRank:
+    def test_run_has_the_scores_and_the_order_of_trec(self, model, model_dir, files):
+        run("rank", model_dir, "queries.tsv", "docs.tsv", "-o", "run.txt", "--top-k", 0)
+        ranked = read_run("run.txt")
+        for query_id, query in (line.split("\t") for line in QUERIES.splitlines()):
+            for title_id, title in (line.split("\t") for line in TITLES.splitlines()):
+                score = pytest.approx(model.score(query, title), abs=1e-6)
+                assert ranked[query_id][title_id] == score
+            pairs = [(score, title_id) for title_id, score in ranked[query_id].items()]
+            assert pairs == sorted(pairs, reverse=True)
+
+    @pytest.mark.parametrize("block", [1, 5, 100])
+    @pytest.mark.parametrize("top_k", [1, 2, 3, 4, 9])
+    def test_ties_across_the_cut(self, monkeypatch, block, top_k):
+        from sentemb.cli import rank
+
+        monkeypatch.setattr(rank, "_BLOCK_SCORES", block)
+        titles = np.array([[0.5], [1], [0.5], [0.5]], np.float32)
+        found = rank._best(["q", "r"], np.ones((2, 1)), ["a", "b", "c", "d"], titles, top_k)
+        assert [list(scores) for scores in found.values()] == [list("bdca")[:top_k]] * 2
+
+    def test_one_query_to_standard_output(self, model, model_dir, files):
+        result = run("rank", model_dir, "--query", "bath", "-", "--top-k", 2, input=TITLES)
+        first, second = (line.split() for line in result.stdout.splitlines())
+        assert first[:2] == second[:2] == ["query", "Q0"]
+        assert (first[3], second[3]) == ("1", "2")
+
+    def test_table(self, model_dir, files):
+        table = ("rank", model_dir, "queries.tsv", "docs.tsv", "--table", "--top-k", 1)
+        lines = run(*table).stdout.splitlines()
+        assert [lines[0], lines[3]] == ["hotels in shanghai", "fix a bath tub"]
+        rank, score, *title = lines[1].split()
+        assert rank == "1"
+        assert -1 <= float(score) <= 1
+        assert " ".join(title) in TITLES
+
+    def test_mistakes(self, model_dir, files):
+        Path("empty").touch()
+        Path("no tab").write_text("q1\ta\nq2 b\n")
+        Path("latin").write_bytes(b"q1\tb\xe4h\n")
+        rank = ("rank", model_dir)
+        assert "no model is here" in refused("rank", "judged", "queries.tsv", "docs.tsv")
+        assert refused(*rank, "nowhere", "docs.tsv").startswith("nowhere: cannot be read")
+        assert refused(*rank, "empty", "docs.tsv").startswith("empty: the input is empty")
+        assert "the input is empty" in refused(*rank, "queries.tsv", "-", input="")
+        assert refused(*rank, "no tab", "docs.tsv").startswith("no tab:2: no tab")
+        assert refused(*rank, "queries.tsv", "latin").startswith("latin:1:5: not valid UTF-8")
+        unwritable = refused(*rank, "queries.tsv", "docs.tsv", "-o", "empty/run.txt")
+        assert unwritable.startswith("empty/run.txt: cannot be written")
+        run(*rank, "docs.tsv", code=2)
+        run(*rank, "queries.tsv", "docs.tsv", "--query", "a", code=2)
+        run(*rank, "-", "-", code=2)
+
+
+class TestEvaluate:
+    def test_model(self, model_dir, files):
+        found = json.loads(run("evaluate", model_dir, "judged", "--json", "-q").stdout)
+        assert list(found["per_query"]) == ["q1", "q2"]
+        for name in ("ndcg@1", "ndcg@3", "ndcg@10"):
+            values = [values[name] for values in found["per_query"].values()]
+            assert found[name] == pytest.approx(np.mean(values))
+            assert 0 <= found[name] <= 1
+
+    def test_run(self, files):
+        qrels = Path("judged/qrels.txt")
+        qrels.write_text(QRELS + "q3 0 d1 0\n")
+        Path("judged/queries.tsv").write_text(QUERIES + "q3\tnothing\n")
+        Path("run.txt").write_text("q1 Q0 d1 1 0.5 t\nq1 Q0 d2 2 0.5 t\nq9 Q0 d1 1 1 t\n")
+        result = run("evaluate", "run.txt", "judged", "--gain", "linear", "--cutoffs", "1,2", "-q")
+        assert result.stdout.splitlines() == [
+            "       NDCG@1   NDCG@2",
+            "q1     0.0000   0.6309",  # d2 comes first: equal scores, higher id
+            "q2     0.0000   0.0000",
+            "q3          -        -",
+            "mean   0.0000   0.3155",
+            "",
+            "gain       linear, grade; discount log2(rank + 1)",
+            "ties       score descending, then title id descending, as trec_eval",
+            "unjudged   titles count as grade 0 and keep their rank",
+            "evaluated  2 queries, which the mean is over",
+            "left out   1 queries without a relevant title",
+            "missing    1 evaluated queries that are not in the run: they count 0",
+            "unknown    1 queries of the run that are not judged: they are ignored",
+        ]
+        found = json.loads(run("evaluate", "run.txt", "judged", "--json", "-q").stdout)
+        assert found["per_query"]["q3"] == {"ndcg@1": None, "ndcg@3": None, "ndcg@10": None}
+        counts = {"evaluated": 2, "without_relevant": 1, "missing": 1, "unknown": 1}
+        assert found["queries"] == counts
+
+    def test_own_ranking_from_standard_input(self, model_dir, files):
+        ranking = run("rank", model_dir, "queries.tsv", "docs.tsv").stdout
+        found = run("evaluate", "-", "judged", input=ranking).stdout
+        assert "missing    0 evaluated" in found
+
+    def test_mistakes(self, model_dir, files):
+        assert refused("evaluate", "nowhere", "judged").startswith("nowhere: cannot be read")
+        assert "no model is here" in refused("evaluate", "judged", "judged")
+        assert refused("evaluate", "queries.tsv", "judged").startswith("queries.tsv:1: 4 columns")
+        assert "no such file; a judged set is a folder" in refused("evaluate", model_dir, "nowhere")
+        assert "cut-offs" in refused("evaluate", model_dir, "judged", "--cutoffs", "0")
+        run("evaluate", model_dir, "judged", "--cutoffs", "one", code=2)
+        Path("judged/qrels.txt").write_text("q1 0 d1 good\n")
+        assert "qrels.txt:1: the grade 'good'" in refused("evaluate", model_dir, "judged")
+        Path("judged/qrels.txt").write_text("q1 0 d1 0\nq1 0 d2 -1\n")
+        assert "relevant" in refused("evaluate", model_dir, "judged")
+
+
+class TestPlotGates:
+    def test_figure(self, model_dir, files):
+        result = run("plot-gates", model_dir, "bath tub", "--title", "bath tub repair")
+        assert result.stderr == "gates.png: i, o, c, y of 8 cells\n"
+        assert Path("gates.png").read_bytes().startswith(b"\x89PNG")
+
+    def test_mistakes(self, model_dir, files):
+        plot = ("plot-gates", model_dir, "bath tub", "-o")
+        assert "use .png, .svg or .pdf" in refused(*plot, "gates.jpg")
+        assert "cannot be written" in refused(*plot, "queries.tsv/gates.png")
+        assert "without words" in refused("plot-gates", model_dir, " ")
+        assert "no model is here" in refused("plot-gates", "judged", "bath")
