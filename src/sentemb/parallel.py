@@ -9,6 +9,7 @@ import itertools
 import os
 import queue
 import threading
+import weakref
 
 from sentemb.errors import SentembError
 
@@ -42,7 +43,9 @@ class Workers:
         self._done = queue.SimpleQueue()
         self._inboxes = [queue.SimpleQueue() for _ in range(self.threads - 1)]
         for inbox in self._inboxes:
-            threading.Thread(target=self._serve, args=(inbox,), daemon=True).start()
+            threading.Thread(target=_serve, args=(inbox, self._done), daemon=True).start()
+        # The threads know nothing of this object, so they end when it is no longer used.
+        self._end = weakref.finalize(self, _end, self._inboxes)
 
     def run(self, tasks):
         """Call every ``(function, *arguments)`` of ``tasks`` once, on whatever thread is free."""
@@ -65,9 +68,8 @@ class Workers:
         self.run([(function, *arguments, first, end) for _, first, end in spans(size)])
 
     def close(self):
-        """End the threads."""
-        for inbox in self._inboxes:
-            inbox.put(None)
+        """End the threads; later work runs on the calling thread alone."""
+        self._end()
         self._inboxes = []
 
     def __enter__(self):
@@ -76,9 +78,17 @@ class Workers:
     def __exit__(self, *exception):
         self.close()
 
-    def _serve(self, inbox):
-        while (job := inbox.get()) is not None:
-            self._done.put(_work(*job))
+
+def _serve(inbox, done):
+    while (job := inbox.get()) is not None:
+        error = _work(*job)
+        job = None  # or its arrays would live until the next job
+        done.put(error)
+
+
+def _end(inboxes):
+    for inbox in inboxes:
+        inbox.put(None)
 
 
 def _work(tasks, counter):
