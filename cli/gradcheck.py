@@ -85,7 +85,7 @@ def command(model, forget_gate, peepholes, as_json, **settings):
 
     if model == "all":
         if forget_gate or peepholes != "none":
-            raise SentembError("--model all goes through gates and peepholes itself; leave them out")
+            raise SentembError("--model all tries gates and peepholes itself; leave them out")
         variants = VARIANTS
     else:
         variants = [(model, {"forget_gate": forget_gate, "peepholes": peepholes})]

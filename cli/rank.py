@@ -45,8 +45,8 @@ def command(model, files, query, top_k, table, output):
     if files.count("-") == 2:
         raise click.UsageError("standard input can be QUERIES or TITLES, not both")
     encoder = SentenceEncoder.from_pretrained(model)
-    title_ids, titles = _read_texts(files[-1])
-    query_ids, queries = (["query"], [query]) if query is not None else _read_texts(files[0])
+    title_ids, titles = read_texts(files[-1])
+    query_ids, queries = (["query"], [query]) if query is not None else read_texts(files[0])
     with warnings_to_stderr():
         query_vectors = encoder.encode_query(queries, normalize_embeddings=True)
         title_vectors = encoder.encode_document(titles, normalize_embeddings=True)
@@ -58,8 +58,8 @@ def command(model, files, query, top_k, table, output):
         write_run(run, output)
 
 
-def _read_texts(path):
-    from sentemb.data.judged_set import _read_texts as read_texts
+def read_texts(path):
+    from sentemb.data.judged_set import read_texts as read_texts
     from sentemb.files import place_name
 
     ids, texts = read_texts(path)

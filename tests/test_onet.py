@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from sentemb.cli import COMMANDS, main
 
 from sentemb import SentembError
+from sentemb.cli import COMMANDS, main
 from sentemb.data.click_log import read_click_log
 from sentemb.data.judged_set import read_judged_set
 from sentemb.data.onet import import_onet, name_key

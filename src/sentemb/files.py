@@ -1,4 +1,4 @@
-"""Reading text from files, ``.gz`` and standard input; writing files that are whole or not there."""
+"""Text from files, ``.gz`` and standard input; files that are written whole or not at all."""
 
 import contextlib
 import gzip

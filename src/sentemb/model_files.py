@@ -80,11 +80,7 @@ def load_model(path, threads=None):
     vocabulary = Vocabulary(raw.decode("utf-8").split("\n")[:-1])
     encoder = make_encoder(
         config["model"],
-        **{
-            key: config[key]
-            for key in ("cells", "forget_gate", "peepholes")
-            if key in config
-        },
+        **{key: config[key] for key in ("cells", "forget_gate", "peepholes") if key in config},
     )
     tensors, metadata = read_tensors(path / TENSORS)
     if metadata.get("config_sha256") != _sha256(text):

@@ -8,6 +8,7 @@ import numpy as np
 
 from sentemb.data.lines import clean_lines, is_id, write_lines
 from sentemb.errors import SentembError
+from sentemb.files import place_name
 
 _FILES = ("queries.tsv", "docs.tsv", "qrels.txt")
 _MAX_GRADE = 2**31 - 1
@@ -69,8 +70,8 @@ def read_judged_set(folder):
             raise SentembError(
                 f"{folder / name}: no such file; a judged set is a folder with {', '.join(_FILES)}"
             )
-    query_ids, queries = _read_texts(folder / "queries.tsv")
-    doc_ids, docs = _read_texts(folder / "docs.tsv")
+    query_ids, queries = read_texts(folder / "queries.tsv")
+    doc_ids, docs = read_texts(folder / "docs.tsv")
     query, doc, grade = _read_judgments(folder / "qrels.txt", query_ids, doc_ids)
 
     by_query = np.argsort(query, kind="stable")
@@ -99,22 +100,28 @@ def write_judged_set(judged, folder):
     write_lines(folder / "qrels.txt", _judgment_lines(judged))
 
 
-def _read_texts(path):
+def read_texts(path):
+    """Ids and texts of a file of ``id<TAB>text`` lines: two lists of str.
+
+    A line without tab, an id that is empty, has white space or stands there already, an empty text
+    or bytes that are not UTF-8 raise a `SentembError` with the line.
+    """
     ids, texts, line_of = [], [], {}
+    name = place_name(path)
     for number, line in clean_lines(path):
         id, tab, text = line.partition("\t")
         if not tab:
-            raise SentembError(f"{path}:{number}: no tab; write id<TAB>text")
+            raise SentembError(f"{name}:{number}: no tab; write id<TAB>text")
         if not is_id(id):
             raise SentembError(
-                f"{path}:{number}: the id {id!r} is empty or has white space; "
+                f"{name}:{number}: the id {id!r} is empty or has white space; "
                 "write id<TAB>text with an id of one word"
             )
         if not text.strip():
-            raise SentembError(f"{path}:{number}: the text of {id} is empty; write id<TAB>text")
+            raise SentembError(f"{name}:{number}: the text of {id} is empty; write id<TAB>text")
         if id in line_of:
             raise SentembError(
-                f"{path}:{number}: the id {id} stands in line {line_of[id]} already; "
+                f"{name}:{number}: the id {id} stands in line {line_of[id]} already; "
                 "give each text its own id"
             )
         line_of[id] = number

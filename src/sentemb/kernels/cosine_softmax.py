@@ -75,7 +75,9 @@ def softmax_loss_row(s, clicked, gamma, weight):
 
 
 @kernel
-def dense_softmax(S, losses, Uq, UdT, clicked, left_out_offsets, left_out, gamma, weights, first, end):
+def dense_softmax(
+    S, losses, Uq, UdT, clicked, left_out_offsets, left_out, gamma, weights, first, end
+):
     """Every title of the batch is a candidate for every query, but those known to be clicked.
 
     Parameters

@@ -101,9 +101,7 @@ class LSTM(RecurrentEncoder):
         )
         return state, lstm_forward, arguments
 
-    def _prepare_backward(
-        self, weights, direction, state, packing, D, V, truncation
-    ):
+    def _prepare_backward(self, weights, direction, state, packing, D, V, truncation):
         arguments = (
             D,
             state["Z"],
@@ -191,7 +189,5 @@ class LSTM(RecurrentEncoder):
         c = values["c"]
         f = values.get("f", np.ones_like(c))
         c_last = np.vstack([np.zeros_like(c[:1]), c[:-1]])
-        lstm_exact_signals(
-            signals, v, o, values["i"], values["y_g"], f, h, c_last, R, Wp, first
-        )
+        lstm_exact_signals(signals, v, o, values["i"], values["y_g"], f, h, c_last, R, Wp, first)
         return signals

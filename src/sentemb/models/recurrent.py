@@ -233,9 +233,7 @@ class RecurrentEncoder:
 
     # -- backward -----------------------------------------------------------------------------
 
-    def backward(
-        self, weights, done, V, workers, *, form="scan", truncation=None, workspace=None
-    ):
+    def backward(self, weights, done, V, workers, *, form="scan", truncation=None, workspace=None):
         """The gradient of the loss from its gradient at the embeddings.
 
         Parameters

@@ -18,9 +18,7 @@ class RNN(RecurrentEncoder):
         arguments = (Y, P, packing.words[direction], *steps, weights["recurrent"][direction])
         return {"Y": Y}, rnn_forward, arguments
 
-    def _prepare_backward(
-        self, weights, direction, state, packing, D, V, truncation
-    ):
+    def _prepare_backward(self, weights, direction, state, packing, D, V, truncation):
         arguments = (
             D,
             state["Y"],

@@ -150,9 +150,7 @@ class Nesterov:
         """L2 norm over the whole tower; rows that the batch does not touch add nothing to it."""
         partial = np.zeros(CHUNKS)
         table = gradient[SPARSE]
-        workers.run(
-            [(sum_of_squares, table, partial, *span) for span in spans(len(table))]
-        )
+        workers.run([(sum_of_squares, table, partial, *span) for span in spans(len(table))])
         dense = sum(
             float(np.sum(np.square(array, dtype=np.float64)))
             for name, array in gradient.items()

@@ -141,8 +141,10 @@ def train(
         raise SentembError("resume needs the output of the training to go on with")
     if dev is not None and not isinstance(dev, JudgedSet):
         dev = read_judged_set(dev)
-    log = pairs if isinstance(pairs, ClickLog) else read_click_log(
-        pairs, skip_bad_lines=skip_bad_lines
+    log = (
+        pairs
+        if isinstance(pairs, ClickLog)
+        else read_click_log(pairs, skip_bad_lines=skip_bad_lines)
     )
     if log.bad_lines:
         note(f"{log.bad_lines} bad lines of the log were skipped")
@@ -313,9 +315,7 @@ class _Training:
             }
         )
         on_progress(
-            replace(
-                self._progress(epoch_began, began, done_before), epoch_ended=True, dev=dev
-            )
+            replace(self._progress(epoch_began, began, done_before), epoch_ended=True, dev=dev)
         )
         self.epoch += 1
         self.step, self.loss_sum, self._seconds = 0, 0.0, 0.0
@@ -327,9 +327,7 @@ class _Training:
             try:
                 save_model(model, self.output, force=True)
             except SentembError as error:
-                raise SentembError(
-                    f"{error}; make room there and go on with --resume"
-                ) from error
+                raise SentembError(f"{error}; make room there and go on with --resume") from error
             remove_checkpoints(self.output)
         return model
 
@@ -389,9 +387,7 @@ class _Training:
         found = read_checkpoint(self.output, self.note) if resume else None
         if found is not None:
             self._restore(*found)
-            self.note(
-                f"going on at epoch {self.epoch + 1}, step {self.step} of {self.steps}"
-            )
+            self.note(f"going on at epoch {self.epoch + 1}, step {self.step} of {self.steps}")
             return
         if resume:
             self.note("no checkpoint yet; starting from the beginning")
@@ -433,9 +429,7 @@ class _Training:
                 "history": self.history,
                 "best": self.best,
             }
-            write_checkpoint(
-                self.output, self.epoch * self.steps + self.step, arrays, progress
-            )
+            write_checkpoint(self.output, self.epoch * self.steps + self.step, arrays, progress)
         except SentembError as error:
             # The training itself is unharmed; there may be room again at the next checkpoint.
             self.note(f"no checkpoint could be written: {error}")

@@ -1,0 +1,131 @@
+"""How well a trained model ranks: default and paper settings on real data, one command each.
+
+Runs ``sentemb train`` and ``sentemb evaluate`` as a user would, once for every data set, settings
+and seed, and writes the table in docs/benchmarks.md. Settings were chosen on dev; test is only
+measured here.
+
+    python benchmarks/quality.py [--data ../shared/data] [--seeds 1]
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "benchmarks.md"
+SETS = ("occupations", "tldr", "msdocs_index")
+SETTINGS = {"defaults": [], "`--preset paper`": ["--preset", "paper"]}
+BEGIN, END = "<!-- quality:begin -->", "<!-- quality:end -->"
+
+
+def sentemb(*arguments):
+    """Run a command; return its standard output, the seconds it took and its peak memory in MB."""
+    began = time.monotonic()
+    command = [sys.executable, "-m", "sentemb.cli", *map(str, arguments)]
+    with tempfile.TemporaryFile("w+") as out:
+        process = subprocess.Popen(command, stdout=out)
+        _, status, usage = os.wait4(process.pid, 0)
+        if status != 0:
+            sys.exit(f"{' '.join(command)} failed")
+        out.seek(0)
+        return out.read(), time.monotonic() - began, usage.ru_maxrss / 1e3
+
+
+def measure(data, name, options, seed):
+    """One training and its figures, as a dict."""
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / "model"
+        _, seconds, memory = sentemb(
+            "train", data / name / "pairs.tsv", "--dev", data / name / "dev", "-o", model,
+            "--seed", seed, *options,
+        )  # fmt: skip
+        report, _, _ = sentemb("evaluate", model, data / name / "test", "--json")
+        history = [json.loads(line) for line in (model / "history.jsonl").read_text().splitlines()]
+        config = json.loads((model / "config.json").read_text())
+    best = max(history, key=lambda line: line["dev"]["ndcg@1"])
+    test = json.loads(report)
+    return {
+        "test": [test[f"ndcg@{k}"] for k in (1, 3, 10)],
+        "dev": [best["dev"][f"ndcg@{k}"] for k in (1, 3, 10)],
+        "seconds": seconds,
+        "memory": memory,
+        "epoch": best["epoch"],
+        "training": config["training"],
+        "trigrams": config["trigrams"],
+    }
+
+
+def table(results, seeds):
+    """The Markdown between the markers."""
+    lines = [
+        f"Machine: {processor()}, {os.cpu_count()} processors; Python {platform.python_version()}.",
+        f"NDCG with gain 2^grade − 1; mean over {seeds} seed{'s' if seeds > 1 else ''}. Time is",
+        "that of the whole command, from reading the log to the saved model; memory is its peak.",
+        "",
+        "| set | pairs | trigrams | settings | dev NDCG@1 / @3 / @10 | test NDCG@1 / @3 / @10 "
+        "| time | memory |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for (name, label), runs in results.items():
+        dev, test = (
+            " / ".join(f"{value:.3f}" for value in np.mean([run[part] for run in runs], axis=0))
+            for part in ("dev", "test")
+        )
+        seconds = np.mean([run["seconds"] for run in runs])
+        memory = max(run["memory"] for run in runs)
+        lines.append(
+            f"| {name} | {runs[0]['training']['pairs']:,} | {runs[0]['trigrams']:,} | {label} "
+            f"| {dev} | {test} | {seconds:.0f} s | {memory:.0f} MB |"
+        )
+    lines += ["", "Settings that were used (`config.json` of the models):", ""]
+    for label in SETTINGS:
+        runs = next(runs for (_, used), runs in results.items() if used == label)
+        used = {key: value for key, value in runs[0]["training"].items() if key != "pairs"}
+        lines.append(f"- {label}: " + ", ".join(f"{key} {value}" for key, value in used.items()))
+    return "\n".join(lines)
+
+
+def processor():
+    """The processor's name."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+        return next(
+            line.split(":")[1].strip() for line in text.splitlines() if "model name" in line
+        )
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--seeds", type=int, default=1)
+    options = parser.parse_args()
+    present = [name for name in SETS if (options.data / name / "pairs.tsv").exists()]
+    for name in set(SETS) - set(present):
+        print(f"{options.data / name} is not here; skipped", file=sys.stderr)
+    if not present:
+        sys.exit(1)
+    results = {}
+    for name in present:
+        for label, extra in SETTINGS.items():
+            results[name, label] = [
+                measure(options.data, name, extra, seed) for seed in range(options.seeds)
+            ]
+    made = table(results, options.seeds)
+    print(made)
+    page = PAGE.read_text(encoding="utf-8")
+    before, after = page.split(BEGIN)[0], page.split(END)[1]
+    PAGE.write_text(f"{before}{BEGIN}\n{made}\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
