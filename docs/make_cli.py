@@ -17,18 +17,18 @@ exit code 2.
 def reference():
     """The whole page."""
     parts = [HEAD]
-    for name, command in _commands(main, "sentemb"):
-        context = click.Context(command, info_name=name, max_content_width=96)
-        parts.append(f"## `{name}`\n\n```\n{command.get_help(context)}\n```\n")
+    for context in _contexts(main, "sentemb", None):
+        parts.append(f"## `{context.command_path}`\n\n```\n{context.get_help()}\n```\n")
     return "\n".join(parts)
 
 
-def _commands(command, name):
-    yield name, command
+def _contexts(command, name, parent):
+    settings = {"max_content_width": 96, **command.context_settings}
+    context = click.Context(command, parent, name, **settings)
+    yield context
     if isinstance(command, click.Group):
-        context = click.Context(command)
         for child in command.list_commands(context):
-            yield from _commands(command.get_command(context, child), f"{name} {child}")
+            yield from _contexts(command.get_command(context, child), child, context)
 
 
 if __name__ == "__main__":

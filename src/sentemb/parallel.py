@@ -22,7 +22,7 @@ def available_threads():
 
 
 def spans(size):
-    """Cut ``range(size)`` into `CHUNKS` parts: a list of (chunk, first, end), empty parts left out."""
+    """Cut ``range(size)`` into `CHUNKS` parts: (chunk, first, end) of all that are not empty."""
     edges = [size * chunk // CHUNKS for chunk in range(CHUNKS + 1)]
     return [(c, edges[c], edges[c + 1]) for c in range(CHUNKS) if edges[c] < edges[c + 1]]
 

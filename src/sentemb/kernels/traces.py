@@ -58,7 +58,8 @@ def lstm_exact_signals(signals, v, o, i, y_g, f, h, c_last, R, Wp, first):
     With the factors of `lstm_backward`, and e(t), eps(t) the whole errors at y(t) and c(t)::
 
         signal_1(t)    = delta_1(t) = q e(t)
-        signal_2..4(t) = L(t) = a e(t) + Wp_1^T delta_1(t) + Wp_2^T delta_2(t+1) + Wp_3^T delta_3(t+1)
+        signal_2..4(t) = L(t) = a e(t) + Wp_1^T delta_1(t)
+                                + Wp_2^T delta_2(t+1) + Wp_3^T delta_3(t+1)
 
     L(t) is all that reaches c(t) except through f(t+1) c(t): that path the trace carries already.
 
@@ -113,8 +114,8 @@ def lstm_printed_signals(signals, v, o, h, R, first):
 
     ::
 
-        delta_1(T) = o (1 - o) h v,              delta_1(t-1) = o (1 - o) h * Wrec_1^T delta_1(t)
-        delta_g(T) = (1 - h)(1 + h) o v,         delta_g(t-1) = (1 - h)(1 + h) o * Wrec_g^T delta_g(t)
+        delta_1(T) = o (1 - o) h v,       delta_1(t-1) = o (1 - o) h * Wrec_1^T delta_1(t)
+        delta_g(T) = (1 - h)(1 + h) o v,  delta_g(t-1) = (1 - h)(1 + h) o * Wrec_g^T delta_g(t)
 
     with o, h of the step on the left, g = 2, 3, 4. Shapes as in `lstm_exact_signals`.
     """

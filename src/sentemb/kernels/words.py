@@ -38,7 +38,7 @@ def project_words(P, table, bias, offsets, ids, counts, first, end):
 
 @kernel
 def gather_rows(out, source, offsets, items, first, end):
-    """out[k] = sum of source[items[e]] over the entries e of list k, for lists ``first`` to ``end``.
+    """out[k] = sum of source[items[e]] over the entries e of list k, for some lists.
 
     The gradient at a word: the sum over its tokens.
 

@@ -64,7 +64,7 @@ class Workspace:
         self._arrays = {}
 
     def empty(self, name, shape, dtype):
-        """An array of ``shape`` with arbitrary contents, valid until ``name`` is asked for again."""
+        """An array with arbitrary contents, valid until ``name`` is asked for again."""
         size = int(np.prod(shape))
         array = self._arrays.get(name)
         if array is None or array.size < size or array.dtype != dtype:

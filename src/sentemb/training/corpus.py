@@ -110,7 +110,7 @@ class Corpus:
         return np.random.default_rng([seed, epoch]).permutation(self.n_pairs)
 
     def mini_batch(self, pairs, settings, epoch, step):
-        """The mini-batch of some ``pairs`` ((k,) int); its negatives follow from seed, epoch, step."""
+        """The mini-batch of some ``pairs`` ((k,) int); seed, epoch, step decide its negatives."""
         queries, query_of_pair = np.unique(self.query_index[pairs], return_inverse=True)
         clicked = self.title_index[pairs]
         weights = self.weights[pairs]

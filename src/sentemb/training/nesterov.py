@@ -27,7 +27,7 @@ class MomentumSchedule:
 
     @classmethod
     def paper(cls, updates, edge=0.9, middle=0.995):
-        """0.9 in the first and last 2 % of all updates, 0.995 between (the paper's section IV-B)."""
+        """0.9 in the first and last 2 % of all updates, 0.995 between, as the paper has it."""
         first = int(np.ceil(0.02 * updates))
         last = max(first, int(np.ceil(0.98 * updates)))
         bounds = np.array([0, first, last, updates], np.int64)
