@@ -1,0 +1,68 @@
+"""Short trainings replayed against the losses that they once had, step by step.
+
+A change of a kernel, of a draw or of the optimiser shows here at the step where it first matters.
+If the change is meant, write the file anew and look at the difference::
+
+    python tests/test_trajectory.py
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sentemb import train
+from sentemb.data.click_log import ClickLogBuilder
+
+STORED = Path(__file__).with_name("trajectory.json")
+RUNS = {
+    "lstm, all titles of the batch": {"model": "lstm"},
+    "lstm, 4 drawn titles": {"model": "lstm", "n_negatives": 4},
+    "bilstm, all titles of the batch": {"model": "bilstm"},
+    "bilstm, 4 drawn titles": {"model": "bilstm", "n_negatives": 4},
+}
+
+
+def made_up_log():
+    """120 pairs on 12 topics: queries of one to three words, titles of two to six."""
+    rng = np.random.default_rng(7)
+    letters = list("abcdefghijklmnopqrstuvwxyz")
+    topics = [["".join(rng.choice(letters, 6)) for _ in range(5)] for _ in range(12)]
+    builder = ClickLogBuilder()
+    for number in range(120):
+        words = topics[number % 12]
+        query = " ".join(rng.choice(words, rng.integers(1, 4)))
+        title = " ".join(rng.choice(words, rng.integers(2, 7)))
+        builder.add(query, title, clicks=int(rng.integers(1, 20)))
+    return builder.build()
+
+
+def losses_of(settings):
+    """The loss of each of 30 updates."""
+    means = []
+    train(
+        made_up_log(),
+        cells=16,
+        epochs=5,
+        batch_size=20,
+        threads=1,
+        on_progress=lambda at: means.append((at.epoch, at.step, at.loss)),
+        **settings,
+    )
+    sums = {(epoch, step): step * loss for epoch, step, loss in means}
+    return [total - sums.get((epoch, step - 1), 0.0) for (epoch, step), total in sums.items()]
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_losses_are_as_they_were(run):
+    stored = json.loads(STORED.read_text("utf-8"))[run]
+    losses = losses_of(RUNS[run])
+    assert len(losses) == len(stored) == 30
+    np.testing.assert_allclose(losses, stored, rtol=1e-4)
+    assert np.mean(losses[-6:]) < 0.8 * np.mean(losses[:6]), "the training is to learn something"
+
+
+if __name__ == "__main__":
+    found = {run: [round(loss, 7) for loss in losses_of(RUNS[run])] for run in RUNS}
+    STORED.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
