@@ -5,6 +5,8 @@ import time
 
 import click
 
+from sentemb.training.settings import Settings
+
 REDRAW_SECONDS = 0.2
 
 
@@ -17,6 +19,14 @@ def _all_or_number(ctx, parameter, value):
         raise click.BadParameter("give a whole number, or all") from None
 
 
+def _setting(flag, text, **kind):
+    """An option for a field of `Settings`: unset unless given, so that presets can set it."""
+    default = Settings.__dataclass_fields__[flag[2:].replace("-", "_")].default
+    if default is not None and not kind.get("is_flag"):
+        text = f"{text} [default: {default}]"
+    return click.option(flag, default=None, help=text, **kind)
+
+
 @click.command("train")
 @click.argument("pairs", type=click.Path(allow_dash=True))
 @click.option("-o", "--output", required=True, type=click.Path(), help="Folder of the model.")
@@ -24,45 +34,43 @@ def _all_or_number(ctx, parameter, value):
 @click.option(
     "--preset", type=click.Choice(["paper"]), help="Settings of the paper instead of the defaults."
 )
-@click.option("--model", type=click.Choice(["lstm", "rnn", "bilstm"]), help="Encoder. [lstm]")
-@click.option("--cells", type=int, help="Cells in each direction, 1 to 1000. [96]")
-@click.option("--forget-gate", is_flag=True, default=None, help="LSTM with forget gate.")
-@click.option(
+@_setting("--model", "Encoder.", type=click.Choice(["lstm", "rnn", "bilstm"]))
+@_setting("--cells", "Cells in each direction, 1 to 1000.", type=int)
+@_setting("--forget-gate", "LSTM with forget gate.", is_flag=True)
+@_setting(
     "--peepholes",
+    "Connections from the cell to its gates.",
     type=click.Choice(["none", "diagonal", "full"]),
-    help="Connections from the cell to its gates. [none]",
 )
-@click.option(
-    "--shared-towers", is_flag=True, default=None, help="One tower for queries and titles."
-)
-@click.option("--epochs", type=int, help="Times through the log. [20]")
-@click.option("--batch-size", type=int, help="Pairs of one update. [512]")
-@click.option(
+@_setting("--shared-towers", "One tower for queries and titles.", is_flag=True)
+@_setting("--epochs", "Times through the log.", type=int)
+@_setting("--batch-size", "Pairs of one update.", type=int)
+@_setting(
     "--negatives",
+    "Where unclicked titles come from: the mini-batch, all titles, or the titles that the log says "
+    "were skipped.",
     type=click.Choice(["batch", "corpus", "log"]),
-    help="Where unclicked titles come from: the mini-batch, all titles, or the titles that the "
-    "log says were skipped. [batch]",
 )
-@click.option(
+@_setting(
     "--n-negatives",
+    "Unclicked titles of each pair. [default: all with batch, else 4]",
     callback=_all_or_number,
     metavar="N|all",
-    help="Unclicked titles of each pair. [all with batch, else 4]",
 )
-@click.option("--gamma", type=float, help="Smoothing factor of the softmax. [10]")
-@click.option("--learning-rate", type=float, help="For the mean loss of a mini-batch. [0.2]")
-@click.option("--momentum", type=float, help="Of most updates. [0.995]")
-@click.option("--edge-momentum", type=float, help="Of the first and last 2 %. [0.9]")
-@click.option("--max-norm", type=float, help="A tower's longest gradient. [1]")
-@click.option("--truncate", type=int, help="Steps through which errors travel back. [all]")
-@click.option(
+@_setting("--gamma", "Smoothing factor of the softmax.", type=float)
+@_setting("--learning-rate", "For the mean loss of a mini-batch.", type=float)
+@_setting("--momentum", "Of most updates.", type=float)
+@_setting("--edge-momentum", "Of the first and last 2 % of updates.", type=float)
+@_setting("--max-norm", "A tower's longest gradient.", type=float)
+@_setting("--truncate", "Steps through which errors travel back. [default: all]", type=int)
+@_setting(
     "--truncation",
+    "Beyond them: stop, or go on along the cell.",
     type=click.Choice(["window", "cec"]),
-    help="Beyond them: stop, or go on along the cell. [window]",
 )
-@click.option("--patience", type=int, help="Stop after so many epochs without a better dev figure.")
-@click.option("--seed", type=int, help="Of everything random. [0]")
-@click.option("--threads", type=int, help="The result is the same for any number. [all]")
+@_setting("--patience", "Stop after so many epochs without a better dev figure.", type=int)
+@_setting("--seed", "Of everything random.", type=int)
+@click.option("--threads", type=int, help="The result is the same for any number. [default: all]")
 @click.option("--resume", is_flag=True, help="Go on from the last checkpoint.")
 @click.option("--force", is_flag=True, help="Replace a model that is there.")
 @click.option("--skip-bad-lines", is_flag=True, help="Count bad lines instead of stopping.")
@@ -77,8 +85,8 @@ def command(pairs, output, checkpoint_seconds, **options):
     """Train a model on a click log.
 
     PAIRS is a click log: lines of query, tab, clicked title and, if you like, tab, clicks; .gz and
-    - (standard input) work too; or JSON lines with "query", "clicked" and "skipped". What stands in
-    brackets is the default; with --dev the model of the best epoch is kept.
+    - (standard input) work too; or JSON lines with "query", "clicked" and "skipped". With --dev the
+    model of the best epoch is kept, else that of the last.
 
     \b
     sentemb train pairs.tsv --dev dev/ -o model/

@@ -4,7 +4,6 @@ from dataclasses import asdict, dataclass, fields
 
 from sentemb.errors import SentembError
 from sentemb.models import make_encoder
-from sentemb.training.objective import truncation_of
 
 # What the paper used: the reduced LSTM with 4 negatives and Nesterov momentum with its schedule.
 PRESETS = {
@@ -65,7 +64,7 @@ class Settings:
     forget_gate: bool = False
     peepholes: str = "none"
     shared_towers: bool = False
-    epochs: int = 10
+    epochs: int = 30
     batch_size: int = 512
     negatives: str = "batch"
     n_negatives: int | str | None = None
@@ -104,7 +103,7 @@ class Settings:
                 )
         else:
             _whole(self, "n_negatives", 1)
-        truncation_of(self.truncate, self.truncation)
+        self.truncation_settings()
         self.encoder()
 
     @classmethod
@@ -128,6 +127,13 @@ class Settings:
         elif self.forget_gate or self.peepholes != "none":
             raise SentembError("an rnn has neither forget gate nor peepholes; leave them out")
         return make_encoder(self.model, **settings)
+
+    def truncation_settings(self):
+        """The `Truncation` of the backward pass."""
+        # Imported late: the command line reads the defaults above without waiting for Numba.
+        from sentemb.training.objective import truncation_of
+
+        return truncation_of(self.truncate, self.truncation)
 
     def as_dict(self):
         return asdict(self)

@@ -1,7 +1,7 @@
 """Algorithm 1: from a click log to a model."""
 
 import contextlib
-import math
+import copy
 import shutil
 import signal
 import threading
@@ -9,18 +9,15 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from sentemb.data.click_log import ClickLog, read_click_log
 from sentemb.data.judged_set import JudgedSet, read_judged_set
 from sentemb.errors import SentembError
 from sentemb.files import unwritable
 from sentemb.kernels.jit import CACHE_FOLDER
 from sentemb.model_files import is_model, load_model, save_model
-from sentemb.models.recurrent import Workspace
 from sentemb.parallel import Workers
 from sentemb.retrieval.evaluation import evaluate_model
-from sentemb.sentence_encoder import SIDES, SentenceEncoder
+from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.training.checkpoints import (
     folder_of,
     read_checkpoint,
@@ -28,12 +25,9 @@ from sentemb.training.checkpoints import (
     write_checkpoint,
 )
 from sentemb.training.corpus import Corpus
-from sentemb.training.nesterov import MomentumSchedule, Nesterov
-from sentemb.training.objective import embedding_loss, truncation_of
 from sentemb.training.settings import Settings
+from sentemb.training.two_towers import Diverged, TwoTowers
 
-# A recurrent weight this large saturates every gate: the training has run away.
-_WILD_WEIGHT = 1e4
 _DEV_CUTOFFS = (1, 3, 10)
 _DEV_FIGURE = "ndcg@1"
 
@@ -177,22 +171,8 @@ class _Training:
         self.stop = threading.Event()
 
         self.corpus = Corpus(log, settings.shared_towers)
-        self.encoder = settings.encoder()
-        self.truncation = truncation_of(settings.truncate, settings.truncation)
-        self.sides = SIDES[:1] if settings.shared_towers else SIDES
         self.steps = self.corpus.n_batches(settings.batch_size)
-        schedule = MomentumSchedule.paper(
-            settings.epochs * self.steps, settings.edge_momentum, settings.momentum
-        )
-        self.towers = {}
-        for number, side in enumerate(self.sides):
-            weights = self.encoder.initialise(
-                len(self.corpus.vocabulary),
-                np.random.default_rng([settings.seed, number]),
-                seen=self.corpus.seen(side),
-            )
-            self.towers[side] = Nesterov(weights, schedule, settings.max_norm)
-        self._workspaces = {side: Workspace() for side in (*SIDES, "loss")}
+        self.towers = TwoTowers(self.corpus, settings, settings.epochs * self.steps)
         # What the log and the settings must have in common for a checkpoint to fit.
         self.identity = {"settings": settings.as_dict(), "log": self.corpus.fingerprint()}
 
@@ -205,20 +185,30 @@ class _Training:
         self._best_saved = True
         self._seconds = 0.0  # of this epoch, before this run of the process
 
+    @property
+    def updates(self):
+        """Mini-batches done since the beginning."""
+        return self.epoch * self.steps + self.step
+
     # -- the loop -----------------------------------------------------------------------------
 
     def run(self, on_progress, threads):
         settings = self.settings
         if CACHE_FOLDER is None or not any(CACHE_FOLDER.rglob("*.nbi")):
             self.note("compiling kernels, once; this takes some seconds")
-        began, done_before = time.monotonic(), self.epoch * self.steps + self.step
+        began, done_before = time.monotonic(), self.updates
         last_checkpoint = began
         while self.epoch < settings.epochs and not self._out_of_patience():
             order = self.corpus.order(settings.seed, self.epoch)
             epoch_began = time.monotonic() - self._seconds
             while self.step < self.steps:
                 first = self.step * settings.batch_size
-                self._update(order[first : first + settings.batch_size])
+                pairs = order[first : first + settings.batch_size]
+                batch = self.corpus.mini_batch(pairs, settings, self.epoch, self.step)
+                try:
+                    self.loss_sum += self.towers.update(batch, self.updates, self.workers)
+                except Diverged as diverged:
+                    raise self._diverged(diverged) from None
                 self.step += 1
                 now = time.monotonic()
                 on_progress(self._progress(epoch_began, began, done_before))
@@ -231,67 +221,9 @@ class _Training:
             self._end_epoch(epoch_began, on_progress, began, done_before)
         return self._finish(threads)
 
-    def _update(self, pairs):
-        """One mini-batch: forward, loss, backward, step."""
-        settings = self.settings
-        update = self.epoch * self.steps + self.step
-        batch = self.corpus.mini_batch(pairs, settings, self.epoch, self.step)
-        parts = {"query": batch.queries, "document": batch.titles}
-        ahead, passes = {}, {}
-        for side in self.sides:
-            workspace = self._workspaces[side]
-            ahead[side] = self.towers[side].look_ahead(
-                parts[side].rows, update, self.workers, workspace
-            )
-            passes[side] = self.encoder.forward(
-                ahead[side], parts[side].batch, self.workers, workspace
-            )
-        if settings.shared_towers:
-            n_queries = int(batch.candidates.queries.max()) + 1
-            Yq, Yd = np.split(passes["query"].embeddings, [n_queries])
-        else:
-            Yq, Yd = passes["query"].embeddings, passes["document"].embeddings
-        losses, Vq, Vd = embedding_loss(
-            Yq,
-            Yd,
-            batch.candidates,
-            settings.gamma,
-            batch.weights,
-            self.workers,
-            self._workspaces["loss"],
-        )
-        loss = float(losses.sum())
-        if not math.isfinite(loss):
-            raise self._diverged("the loss is not a number")
-        V = {"query": Vq, "document": Vd}
-        if settings.shared_towers:
-            V = {"query": np.vstack([Vq, Vd])}
-        for side in self.sides:
-            gradient = self.encoder.backward(
-                ahead[side],
-                passes[side],
-                V[side],
-                self.workers,
-                truncation=self.truncation,
-                workspace=self._workspaces[side],
-            )
-            tower = self.towers[side]
-            tower.step(
-                ahead[side],
-                gradient,
-                parts[side].rows,
-                update,
-                settings.learning_rate,
-                self.workers,
-            )
-            if not np.abs(tower.weights["recurrent"]).max() < _WILD_WEIGHT:
-                raise self._diverged("the weights have grown beyond all measure")
-        self.loss_sum += loss
-
     def _end_epoch(self, epoch_began, on_progress, began, done_before):
         """Flush, measure, remember the best; the epoch's line of history."""
-        for tower in self.towers.values():
-            tower.flush((self.epoch + 1) * self.steps, self.workers)
+        self.towers.flush((self.epoch + 1) * self.steps, self.workers)
         seconds = time.monotonic() - epoch_began
         dev = None
         if self.dev is not None:
@@ -299,10 +231,7 @@ class _Training:
             dev = {f"ndcg@{k}": round(float(value), 6) for k, value in zip(_DEV_CUTOFFS, mean)}
             if self.best is None or dev[_DEV_FIGURE] > self.best[_DEV_FIGURE]:
                 self.best = {"epoch": self.epoch + 1, **dev}
-                self._best_weights = {
-                    side: {name: array.copy() for name, array in tower.weights.items()}
-                    for side, tower in self.towers.items()
-                }
+                self._best_weights = copy.deepcopy(self.towers.weights())
                 self._best_saved = False
         self.history.append(
             {
@@ -322,7 +251,7 @@ class _Training:
 
     def _finish(self, threads):
         """The best model, or the last, saved if it was asked for."""
-        model = self._model(self._best_weights or self._weights(), threads)
+        model = self._model(self._best_weights or self.towers.weights(), threads)
         if self.output is not None:
             try:
                 save_model(model, self.output, force=True)
@@ -339,7 +268,7 @@ class _Training:
     def _progress(self, epoch_began, began, done_before):
         now = time.monotonic()
         pairs = min(self.step * self.settings.batch_size, self.corpus.n_pairs)
-        done = self.epoch * self.steps + self.step
+        done = self.updates
         left = self.settings.epochs * self.steps - done
         return Progress(
             epoch=self.epoch + 1,
@@ -353,13 +282,10 @@ class _Training:
 
     # -- models -------------------------------------------------------------------------------
 
-    def _weights(self):
-        return {side: tower.weights for side, tower in self.towers.items()}
-
     def _model(self, weights, threads):
         weights = {"document": weights["query"], **weights}
         return SentenceEncoder(
-            self.encoder,
+            self.towers.encoder,
             self.corpus.vocabulary,
             weights,
             training={**self.settings.as_dict(), "pairs": self.corpus.n_pairs},
@@ -368,7 +294,7 @@ class _Training:
         )
 
     def _live_model(self):
-        return self._model(self._weights(), self.workers.threads)
+        return self._model(self.towers.weights(), self.workers.threads)
 
     # -- stopping and going on ----------------------------------------------------------------
 
@@ -396,10 +322,13 @@ class _Training:
             folder_of(self.output).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise unwritable(self.output, error) from error
-        size = sum(array.nbytes for tower in self._weights().values() for array in tower.values())
+        weights = self.towers.weights().values()
+        size = sum(array.nbytes for tower in weights for array in tower.values())
         free = shutil.disk_usage(self.output).free
         if free < size:
             folder_of(self.output).rmdir()
+            if not any(self.output.iterdir()):
+                self.output.rmdir()
             raise SentembError(
                 f"{self.output}: the model needs {size / 1e6:.0f} MB and {free / 1e6:.0f} MB are "
                 "free there; make room or choose another place"
@@ -414,12 +343,6 @@ class _Training:
                     self._model(self._best_weights, self.workers.threads), self.output, force=True
                 )
                 self._best_saved = True
-            arrays = {}
-            for side, tower in self.towers.items():
-                for name, array in tower.weights.items():
-                    arrays[f"{side}.weights.{name}"] = array
-                    arrays[f"{side}.velocity.{name}"] = tower.velocity[name]
-                arrays[f"{side}.synced"] = tower.synced
             progress = {
                 "identity": self.identity,
                 "epoch": self.epoch,
@@ -429,7 +352,7 @@ class _Training:
                 "history": self.history,
                 "best": self.best,
             }
-            write_checkpoint(self.output, self.epoch * self.steps + self.step, arrays, progress)
+            write_checkpoint(self.output, self.updates, self.towers.state(), progress)
         except SentembError as error:
             # The training itself is unharmed; there may be room again at the next checkpoint.
             self.note(f"no checkpoint could be written: {error}")
@@ -442,17 +365,13 @@ class _Training:
                 f"{self.output}: the checkpoint belongs to another click log; give that one, or "
                 "start anew with --force"
             )
-        for side, tower in self.towers.items():
-            for name, array in tower.weights.items():
-                array[...] = arrays[f"{side}.weights.{name}"]
-                tower.velocity[name][...] = arrays[f"{side}.velocity.{name}"]
-            tower.synced[...] = arrays[f"{side}.synced"]
+        self.towers.restore(arrays)
         self.epoch, self.step = progress["epoch"], progress["step"]
         self.loss_sum, self._seconds = progress["loss_sum"], progress["seconds"]
         self.history, self.best = progress["history"], progress["best"]
         if self.best is not None:
             best = load_model(self.output, threads=1)
-            self._best_weights = {side: best.weights[side] for side in self.sides}
+            self._best_weights = {side: best.weights[side] for side in self.towers.sides}
 
     def _other_settings(self, known):
         mine = self.settings.as_dict()
@@ -471,7 +390,7 @@ class _Training:
                     self._model(self._best_weights, self.workers.threads), self.output, force=True
                 )
             whole = is_model(self.output)
-            kept = f"; {self.output} holds the best model before that" if whole else ""
+            kept = f"; the model in {self.output} is from before that" if whole else ""
             if not whole and folder_of(self.output).is_dir():
                 remove_checkpoints(self.output)
         return SentembError(f"{what} at {where}; lower the learning rate{kept}")

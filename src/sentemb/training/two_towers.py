@@ -1,0 +1,137 @@
+"""Both towers and their optimisers: what one mini-batch does to them."""
+
+import math
+
+import numpy as np
+
+from sentemb.errors import SentembError
+from sentemb.models.recurrent import Workspace
+from sentemb.sentence_encoder import SIDES
+from sentemb.training.nesterov import SPARSE, MomentumSchedule, Nesterov
+from sentemb.training.objective import embedding_loss
+
+# A recurrent weight or bias this large saturates every gate: the training has run away.
+_WILD_WEIGHT = 1e4
+
+
+class Diverged(SentembError):
+    """The loss is no number, or the weights are beyond all measure."""
+
+
+class TwoTowers:
+    """The model in training.
+
+    Parameters
+    ----------
+    corpus : Corpus
+    settings : Settings
+    updates : int
+        Mini-batches of the whole training, which the momentum's schedule needs to know.
+
+    Attributes
+    ----------
+    encoder : RecurrentEncoder
+    sides : tuple of str
+        "query" and "document"; of shared towers only "query".
+    """
+
+    def __init__(self, corpus, settings, updates):
+        self.settings = settings
+        self.encoder = settings.encoder()
+        self.sides = SIDES[:1] if settings.shared_towers else SIDES
+        self._truncation = settings.truncation_settings()
+        schedule = MomentumSchedule.paper(updates, settings.edge_momentum, settings.momentum)
+        self._towers = {}
+        for number, side in enumerate(self.sides):
+            weights = self.encoder.initialise(
+                len(corpus.vocabulary),
+                np.random.default_rng([settings.seed, number]),
+                seen=corpus.seen(side),
+            )
+            self._towers[side] = Nesterov(weights, schedule, settings.max_norm)
+        self._workspaces = {side: Workspace() for side in (*self.sides, "loss")}
+
+    def update(self, batch, number, workers):
+        """One mini-batch: forward, loss, backward, step.
+
+        Parameters
+        ----------
+        batch : MiniBatch
+        number : int
+            Of this update, from 0.
+        workers : Workers
+
+        Returns
+        -------
+        float
+            The mean loss of the batch, before the step.
+        """
+        settings = self.settings
+        parts = {"query": batch.queries, "document": batch.titles}
+        ahead, passes = {}, {}
+        for side in self.sides:
+            workspace = self._workspaces[side]
+            ahead[side] = self._towers[side].look_ahead(
+                parts[side].rows, number, workers, workspace
+            )
+            passes[side] = self.encoder.forward(ahead[side], parts[side].batch, workers, workspace)
+        if settings.shared_towers:
+            n_queries = int(batch.candidates.queries.max()) + 1
+            Yq, Yd = np.split(passes["query"].embeddings, [n_queries])
+        else:
+            Yq, Yd = passes["query"].embeddings, passes["document"].embeddings
+        losses, Vq, Vd = embedding_loss(
+            Yq,
+            Yd,
+            batch.candidates,
+            settings.gamma,
+            batch.weights,
+            workers,
+            self._workspaces["loss"],
+        )
+        loss = float(losses.sum())
+        if not math.isfinite(loss):
+            raise Diverged("the loss is not a number")
+        V = {"query": Vq, "document": Vd}
+        if settings.shared_towers:
+            V = {"query": np.vstack([Vq, Vd])}
+        for side in self.sides:
+            gradient = self.encoder.backward(
+                ahead[side],
+                passes[side],
+                V[side],
+                workers,
+                truncation=self._truncation,
+                workspace=self._workspaces[side],
+            )
+            tower = self._towers[side]
+            rows = parts[side].rows
+            tower.step(ahead[side], gradient, rows, number, settings.learning_rate, workers)
+            for name, array in tower.weights.items():
+                if name != SPARSE and not np.abs(array).max() < _WILD_WEIGHT:
+                    raise Diverged("the weights have grown beyond all measure")
+        return loss
+
+    def flush(self, number, workers):
+        """Bring all weights to where they stand before update ``number``."""
+        for tower in self._towers.values():
+            tower.flush(number, workers)
+
+    def weights(self):
+        """The stacked weights of each side, the live arrays."""
+        return {side: tower.weights for side, tower in self._towers.items()}
+
+    def state(self):
+        """All that a checkpoint must keep, as named arrays; not flushed, so nothing moves."""
+        arrays = {}
+        for side, tower in self._towers.items():
+            for name, array in tower.weights.items():
+                arrays[f"{side}.weights.{name}"] = array
+                arrays[f"{side}.velocity.{name}"] = tower.velocity[name]
+            arrays[f"{side}.synced"] = tower.synced
+        return arrays
+
+    def restore(self, arrays):
+        """Take up what `state` gave."""
+        for name, array in self.state().items():
+            array[...] = arrays[name]
