@@ -18,6 +18,7 @@ from sentemb.text.vocabulary import Vocabulary
 from sentemb.version import __version__
 
 FORMAT = 1
+_METADATA = "sentemb"
 CONFIG, TENSORS, VOCABULARY, CARD, HISTORY = (
     "config.json",
     "model.safetensors",
@@ -108,10 +109,12 @@ def write_tensors(path, tensors, metadata):
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
-    metadata = {**metadata, "tensors_sha256": _tensor_hash(tensors)}
+    # One entry only: safetensors writes several in random order, and equal models should be equal
+    # files.
+    own = json.dumps({**metadata, "tensors_sha256": _tensor_hash(tensors)})
     with replacing(path) as temporary:
         try:
-            save_file(tensors, temporary, metadata)
+            save_file(tensors, temporary, {_METADATA: own})
         except SafetensorError as error:
             raise unwritable(path, error) from error
 
@@ -122,13 +125,13 @@ def read_tensors(path):
 
     try:
         with safe_open(path, framework="np") as file:
-            metadata = file.metadata() or {}
+            metadata = json.loads((file.metadata() or {}).get(_METADATA, "{}"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError as error:
         raise _damaged(path, "it is missing") from error
     except (SafetensorError, OSError, ValueError, TypeError) as error:
         raise _damaged(path, f"it is no whole safetensors file ({error})") from error
-    if metadata.get("tensors_sha256") != _tensor_hash(tensors):
+    if not isinstance(metadata, dict) or metadata.get("tensors_sha256") != _tensor_hash(tensors):
         raise _damaged(path, "its contents do not match their own checksum")
     return tensors, metadata
 
