@@ -1,7 +1,13 @@
 """Models and texts that several test files make up."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 
+from sentemb.data.click_log import ClickLogBuilder
+from sentemb.data.judged_set import JudgedSet
 from sentemb.models import make_encoder
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.text.batch import tokenize
@@ -70,3 +76,43 @@ def made_up_model(variant, texts, *, cells=5, dtype=np.float64, shared=False, se
 def relative_error(ours, theirs):
     """Largest difference, relative to the largest entry of ``theirs``."""
     return np.abs(ours - theirs).max(initial=0) / max(np.abs(theirs).max(initial=0), 1e-300)
+
+
+def made_up_log(n_pairs=60, seed=0, skipped=False):
+    """A click log on a few topics, with one query that has two clicked titles."""
+    rng = np.random.default_rng(seed)
+    topics = [made_up_words(rng, 6) for _ in range(8)]
+    builder = ClickLogBuilder()
+    for number in range(n_pairs):
+        query = " ".join(rng.choice(topics[number % 8], rng.integers(1, 4)))
+        title = " ".join(rng.choice(topics[number % 8], rng.integers(1, 6)))
+        shown = [" ".join(rng.choice(topics[(number + 1) % 8], 3))] if skipped else []
+        builder.add(query, title, int(rng.integers(1, 9)), shown)
+    return builder.build()
+
+
+def made_up_judged_set(log):
+    """Every fifth query of ``log``: its clicked title, grade 1, against three others, grade 0."""
+    chosen = np.arange(0, log.query_index.size, 5)
+    docs = np.stack([log.title_index[(chosen + k) % log.query_index.size] for k in range(4)], 1)
+    return JudgedSet(
+        query_ids=[f"q{k}" for k in range(len(chosen))],
+        queries=[log.queries[q] for q in log.query_index[chosen]],
+        doc_ids=[f"d{k}" for k in range(len(log.titles))],
+        docs=list(log.titles),
+        offsets=4 * np.arange(len(chosen) + 1),
+        doc_index=docs.ravel().astype(np.int32),
+        grade=np.tile([1, 0, 0, 0], len(chosen)).astype(np.int32),
+    )
+
+
+def run_python(code, *arguments, check=False, **environment):
+    """Run ``code`` in a fresh interpreter, with ``environment`` added to this one's."""
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=check,
+        timeout=300,
+    )
