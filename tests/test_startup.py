@@ -1,0 +1,83 @@
+"""What importing loads, and a machine on which no cache can be written."""
+
+import subprocess
+import sys
+
+import pytest
+from helpers import made_up_model, run_python
+
+HEAVY = ("numba", "llvmlite", "matplotlib", "safetensors", "scipy", "torch")
+LOADED = "; import sys; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sentemb",
+        "import sentemb; dir(sentemb); sentemb.__version__; sentemb.SentembError",
+        "import sentemb.cli",
+    ],
+)
+def test_importing_loads_nothing_heavy(code):
+    loaded = run_python(code + LOADED, check=True).stdout.split()
+    assert "sentemb" in loaded
+    assert not set(loaded) & {*HEAVY, "numpy"}
+
+
+@pytest.mark.parametrize(
+    "arguments, word", [(["--help"], "gradcheck"), (["--version"], "sentemb, version")]
+)
+def test_help_of_the_command_loads_nothing_heavy(arguments, word):
+    code = (
+        "import sys\nfrom sentemb.cli import main\n"
+        f"try:\n    main({arguments})\nexcept SystemExit as end:\n    assert not end.code\n"
+        "print('loaded:', *sorted({name.split('.')[0] for name in sys.modules}))"
+    )
+    said, loaded = run_python(code, check=True).stdout.split("loaded:")
+    assert word in said
+    assert not set(loaded.split()) & {*HEAVY, "numpy"}
+
+
+def test_help_of_each_command_compiles_nothing():
+    names = subprocess.run(
+        [sys.executable, "-c", "from sentemb.cli import COMMANDS; print(*COMMANDS)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert "train" in names
+    code = (
+        "import sys\nfrom sentemb.cli import main\n"
+        "for name in sys.argv[1:]:\n"
+        "    try:\n        main([name, '--help'])\n"
+        "    except SystemExit as end:\n        assert not end.code\n"
+        "print('loaded:', *sorted({name.split('.')[0] for name in sys.modules}))"
+    )
+    loaded = run_python(code, *names, check=True).stdout.split("loaded:")[1].split()
+    assert not set(loaded) & {"numba", "matplotlib"}
+
+
+def test_names_of_the_package_are_found_on_first_use():
+    code = (
+        "import sentemb\n"
+        "assert all(getattr(sentemb, name) for name in sentemb.__all__)\n"
+        "try:\n    sentemb.nonsense\nexcept AttributeError:\n    print('fine')"
+    )
+    assert run_python(code, check=True).stdout == "fine\n"
+
+
+def test_a_model_encodes_where_no_cache_can_be_written(tmp_path):
+    model = made_up_model(("rnn", {}), ["ab cd"], cells=3, dtype="float32")
+    model.save_pretrained(tmp_path / "m")
+    code = (
+        "import sys, sentemb\n"
+        "model = sentemb.SentenceEncoder.from_pretrained(sys.argv[1])\n"
+        "from sentemb.kernels.jit import CACHE_FOLDER\n"
+        "assert CACHE_FOLDER is None, CACHE_FOLDER\n"
+        "print(*model.encode_query('ab cd').tolist())"
+    )
+    # A path below a file is unwritable for everyone, the administrator included.
+    nowhere = {"HOME": "/dev/null/x", "NUMBA_CACHE_DIR": "/dev/null/x", "XDG_CACHE_HOME": ""}
+    result = run_python(code, tmp_path / "m", **nowhere)
+    assert result.returncode == 0, result.stderr
+    assert [float(x) for x in result.stdout.split()] == model.encode_query("ab cd").tolist()
