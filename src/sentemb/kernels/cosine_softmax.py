@@ -3,11 +3,11 @@
 import math
 
 from sentemb.kernels.activations import exp_row
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.jit import kernel, summing_kernel
 from sentemb.kernels.matmul import add_matmul
 
 
-@kernel
+@summing_kernel
 def normalise_rows(U, norms, Y, first, end):
     """U = Y / ||Y|| row by row; a zero row stays zero.
 
@@ -27,7 +27,7 @@ def normalise_rows(U, norms, Y, first, end):
             u[j] = y[j] * scale
 
 
-@kernel
+@summing_kernel
 def normalise_rows_backward(dU, U, norms, first, end):
     """dU becomes dL/dY = (dU - (dU . u) u) / ||y||, equation (15) summed over all pairs of a text.
 
@@ -45,7 +45,7 @@ def normalise_rows_backward(dU, U, norms, first, end):
             du[j] = (du[j] - along * u[j]) * scale
 
 
-@kernel
+@summing_kernel
 def softmax_loss_row(s, clicked, gamma, weight):
     """Loss of one query from its cosines; the cosines become the loss's gradient by them.
 
@@ -110,7 +110,7 @@ def dense_softmax(
             s[left_out[entry]] = 0
 
 
-@kernel
+@summing_kernel
 def listed_softmax(dUq, dUd, losses, Uq, Ud, queries, offsets, candidates, gamma, weights, s):
     """Each pair has its own list of candidates, the clicked title first.
 
@@ -159,3 +159,12 @@ def add_matmul_rows(C, A, B, first, end):
 def add_matmul_columns(C, A, B, first, end):
     """C[first:end] += (A[:, first:end])^T B."""
     add_matmul(C[first:end], A[:, first:end].T, B)
+
+
+@kernel
+def add_rows(out, places, rows):
+    """out[places[r]] += rows[r], one after the other."""
+    for r in range(places.size):
+        o, row = out[places[r]], rows[r]
+        for j in range(row.size):
+            o[j] += row[j]

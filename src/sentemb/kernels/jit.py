@@ -11,6 +11,8 @@ import numba
 # `contract` lets a multiplication and an addition become one fused instruction. Nothing else of
 # fastmath: NaN must stay visible, and sums keep their order.
 _OPTIONS = {"nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
+# `reassoc` lets the sum of a row be taken in several vector lanes. The order is fixed once compiled.
+_SUMMING_OPTIONS = _OPTIONS | {"fastmath": {"contract", "reassoc"}}
 
 
 def _cache_folder():
@@ -47,7 +49,16 @@ def kernel(function):
     No signatures are given, so nothing compiles at import. Kernels release the global interpreter
     lock; they check nothing, callers do.
     """
-    dispatcher = numba.njit(**_OPTIONS)(function)
+    return _compiled(function, _OPTIONS)
+
+
+def summing_kernel(function):
+    """As `kernel`, for functions that spend their time in sums over a row, in whatever order."""
+    return _compiled(function, _SUMMING_OPTIONS)
+
+
+def _compiled(function, options):
+    dispatcher = numba.njit(**options)(function)
     if CACHE_FOLDER is not None:
         before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(CACHE_FOLDER)
         try:

@@ -6,7 +6,7 @@ how far, in closed form, so that nothing is lost by doing it when the row is nex
 
 import math
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.jit import kernel, summing_kernel
 
 
 @kernel
@@ -101,7 +101,7 @@ def flush_rows(theta, v, synced, update, bounds, momenta, first, end):
         synced[row] = update
 
 
-@kernel
+@summing_kernel
 def sum_of_squares(X, partial, chunk, first, end):
     """partial[chunk] = the sum of squares of the rows ``first`` to ``end``, in float64."""
     total = 0.0

@@ -8,6 +8,7 @@ from sentemb.errors import SentembError
 from sentemb.kernels.cosine_softmax import (
     add_matmul_columns,
     add_matmul_rows,
+    add_rows,
     dense_softmax,
     listed_softmax,
     normalise_rows,
@@ -100,7 +101,7 @@ def embedding_loss(Yq, Yd, candidates, gamma, weights, workers, workspace):
         )
         workers.over(n_pairs, add_matmul_rows, V_pairs, S, Ud)
         workers.over(n_titles, add_matmul_columns, Vd, S, U_pairs)
-        np.add.at(Vq, candidates.queries, V_pairs)
+        add_rows(Vq, candidates.queries, V_pairs)
     workers.over(len(Uq), normalise_rows_backward, Vq, Uq, q_norms)
     workers.over(len(Ud), normalise_rows_backward, Vd, Ud, d_norms)
     return losses, Vq, Vd
