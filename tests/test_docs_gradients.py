@@ -1,0 +1,214 @@
+"""The listings of docs/gradients.md are run as printed and must agree with the package."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sentemb import loss_and_gradient
+from sentemb.kernels.nesterov import coefficients
+from sentemb.models import make_encoder
+from sentemb.sentence_encoder import SIDES, SentenceEncoder
+from sentemb.text.batch import tokenize
+from sentemb.text.vocabulary import Vocabulary
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "gradients.md"
+GAMMA = 10.0
+# The title "bad cab" is shared by both pairs, and lengths go from 1 to 5.
+QUERIES = ["abc de bad abc", "cab"]
+TITLES = ["bad cab", "e deed abc cab e"]
+NEGATIVES = [["dad ace", "bee"], ["bad cab", "ace bee dad"]]
+
+LSTMS = {
+    "reduced": {"forget_gate": False, "peepholes": "none"},
+    "forget": {"forget_gate": True, "peepholes": "none"},
+    "diagonal": {"forget_gate": True, "peepholes": "diagonal"},
+    "full": {"forget_gate": True, "peepholes": "full"},
+}
+
+
+def listings():
+    """All blocks that define functions, as one source text."""
+    blocks = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
+    return "\n".join(block for block in blocks if "def " in block)
+
+
+def run(source):
+    names = {}
+    exec(compile(source, DOCUMENT.name, "exec"), names)
+    return names
+
+
+def make_model(encoder):
+    rng = np.random.default_rng(0)
+    texts = [*QUERIES, *TITLES, *(title for some in NEGATIVES for title in some)]
+    vocabulary = Vocabulary.collect(tokenize(texts))
+    weights = {
+        side: {
+            name: 0.7 * rng.standard_normal(shape)
+            for name, shape in encoder.shapes(len(vocabulary)).items()
+        }
+        for side in SIDES
+    }
+    return SentenceEncoder(encoder, vocabulary, weights, threads=1)
+
+
+def trigram_counts(model, text):
+    """l(t) in row t - 1."""
+    l = np.zeros((len(text.split()), len(model.vocabulary)))
+    for row, word in zip(l, text.split()):
+        for trigram, count in model.vocabulary.word_trigrams(word).items():
+            row[trigram] = count
+    return l
+
+
+def dicts_of(blocks):
+    """(W, Wrec, b, Wp) as the LSTM listing takes them."""
+    n, d = blocks["W1"].shape
+    W = {g: blocks.get(f"W{g}", np.zeros((n, d))) for g in (1, 2, 3, 4)}
+    Wrec = {g: blocks.get(f"Wrec{g}", np.zeros((n, n))) for g in (1, 2, 3, 4)}
+    # Without forget gate: sigmoid(1000) is 1 to the last bit.
+    b = {g: blocks.get(f"b{g}", np.full(n, 1000.0)) for g in (1, 2, 3, 4)}
+    Wp = {}
+    for k in (1, 2, 3):
+        given = blocks.get(f"Wp{k}", np.zeros(n))
+        Wp[k] = np.diag(given) if given.ndim == 1 else given
+    return W, Wrec, b, Wp
+
+
+def listing_gradient(names, model):
+    """(loss, gradient) by the listings alone, pair by pair."""
+    parameters = model.parameters()
+    recurrent = "Wrec" in parameters["query"]
+    total, loss = {side: {} for side in SIDES}, 0.0
+
+    def forward(side, text):
+        l = trigram_counts(model, text)
+        if recurrent:
+            y = model.trace(text, side).y
+            return l, (np.vstack([np.zeros_like(y[:1]), y]),)
+        return l, names["lstm_forward"](l, *dicts_of(parameters[side]))
+
+    def add_backward(side, l, values, v):
+        if recurrent:
+            gradient = names["rnn_backward"](l, v, parameters[side]["Wrec"], *values)
+        else:
+            _, Wrec, _, Wp = dicts_of(parameters[side])
+            gradient = names["lstm_backward"](l, v, Wrec, Wp, *values)
+        for name, array in gradient.items():
+            total[side][name] = total[side].get(name, 0) + array
+
+    for query, clicked, others in zip(QUERIES, TITLES, NEGATIVES):
+        l_Q, q = forward("query", query)
+        titles = [forward("document", title) for title in [clicked, *others]]
+        y_D = np.array([values[0][-1] for _, values in titles])
+        pair_loss, v_Q, v_D = names["loss_and_start"](q[0][-1], y_D, GAMMA)
+        loss += pair_loss
+        add_backward("query", l_Q, q, v_Q)
+        for (l, values), v in zip(titles, v_D):
+            add_backward("document", l, values, v)
+    return loss, total
+
+
+def largest_error(ours, package):
+    """Largest difference of any block, relative to the block's largest entry."""
+    errors = []
+    for side in SIDES:
+        for name, expected in package[side].items():
+            got = ours[side][name]
+            if expected.ndim < got.ndim:
+                got = np.diagonal(got)
+            errors.append(np.abs(got - expected).max() / np.abs(expected).max())
+    return max(errors)
+
+
+@pytest.fixture(scope="module")
+def names():
+    return run(listings())
+
+
+@pytest.mark.parametrize("variant", LSTMS)
+def test_lstm_listing(names, variant):
+    model = make_model(make_encoder("lstm", cells=5, **LSTMS[variant]))
+    expected_loss, expected = loss_and_gradient(model, QUERIES, TITLES, NEGATIVES, GAMMA)
+    loss, gradient = listing_gradient(names, model)
+    assert loss == pytest.approx(expected_loss, rel=1e-12)
+    assert largest_error(gradient, expected) < 1e-12
+
+
+@pytest.mark.parametrize("variant", LSTMS)
+def test_lstm_forward_listing(names, variant):
+    model = make_model(make_encoder("lstm", cells=5, **LSTMS[variant]))
+    blocks = model.parameters()["document"]
+    values = names["lstm_forward"](trigram_counts(model, TITLES[1]), *dicts_of(blocks))
+    trace = model.trace(TITLES[1], "document")
+    for name, value in zip(("y", "c", "o", "f", "i", "y_g"), values):
+        expected = getattr(trace, name)
+        if expected is None:
+            expected = np.ones_like(trace.y)
+        np.testing.assert_allclose(value[1:], expected, rtol=1e-12, atol=1e-14)
+
+
+def test_rnn_listing(names):
+    model = make_model(make_encoder("rnn", cells=5))
+    expected_loss, expected = loss_and_gradient(model, QUERIES, TITLES, NEGATIVES, GAMMA)
+    loss, gradient = listing_gradient(names, model)
+    assert loss == pytest.approx(expected_loss, rel=1e-12)
+    assert largest_error(gradient, expected) < 1e-12
+
+
+# What stands in the listing, and what a mistaken one would have.
+MUTATIONS = [
+    ("h * o[t] * (1 - o[t]) * e", "h * o[t] * e"),
+    ("h * o[t] * (1 - o[t]) * e", "o[t] * (1 - o[t]) * e"),
+    ("o[t] * (1 - h**2) * e", "o[t] * e"),
+    ("o[t] * (1 - h**2) * e", "(1 - h**2) * e"),
+    (" + Wp[1].T @ delta[1][t]", ""),
+    ("delta[1][t] + rho", "delta[1][t]"),
+    ("c[t - 1] * f[t] * (1 - f[t]) * eps", "f[t] * (1 - f[t]) * eps"),
+    ("c[t - 1] * f[t] * (1 - f[t]) * eps", "eps"),
+    ("y_g[t] * i[t] * (1 - i[t]) * eps", "i[t] * (1 - i[t]) * eps"),
+    ("y_g[t] * i[t] * (1 - i[t]) * eps", "eps"),
+    ("i[t] * (1 - y_g[t] ** 2) * eps", "(1 - y_g[t] ** 2) * eps"),
+    ("i[t] * (1 - y_g[t] ** 2) * eps", "eps"),
+    ("rho = f[t] * eps", "rho = eps"),
+    ("rho = f[t] * eps + ", "rho = "),
+    (" + Wp[2].T @ delta[2][t]", ""),
+    (" + Wp[3].T @ delta[3][t]", ""),
+    ("Wrec[g].T @ delta[g][t] for g in (1, 2, 3, 4)", "Wrec[g].T @ delta[g][t] for g in (2, 3, 4)"),
+    ("Wrec[g].T @ delta[g][t] for g in (1, 2, 3, 4)", "Wrec[g].T @ delta[g][t] for g in (1, 3, 4)"),
+    ("Wrec[g].T @ delta[g][t] for g in (1, 2, 3, 4)", "Wrec[g].T @ delta[g][t] for g in (1, 2, 4)"),
+    ("Wrec[g].T @ delta[g][t] for g in (1, 2, 3, 4)", "Wrec[g].T @ delta[g][t] for g in (1, 2, 3)"),
+    ("Wrec[g].T @", "Wrec[g] @"),
+    ("c[1:] if g == 1 else c[:-1]", "c[:-1]"),
+    ("dR[0] -= gamma", "dR[0] += gamma"),
+    ("(u_D - R[:, None] * u_Q) / norm_Q", "u_D / norm_Q"),
+    ("* (u_Q - R[:, None] * u_D) / norm_D", "* (u_Q - R[:, None] * u_D)"),
+]
+
+
+@pytest.mark.parametrize("right, wrong", MUTATIONS)
+def test_every_term_of_the_listing_counts(right, wrong):
+    source = listings()
+    assert source.count(right) == 1
+    model = make_model(make_encoder("lstm", cells=5, **LSTMS["full"]))
+    _, expected = loss_and_gradient(model, QUERIES, TITLES, NEGATIVES, GAMMA)
+    _, gradient = listing_gradient(run(source.replace(right, wrong)), model)
+    assert largest_error(gradient, expected) > 1e-2
+
+
+@pytest.mark.parametrize("start, end", [(0, 1), (3, 9), (7, 25), (0, 40), (24, 40)])
+def test_momentum_listing(names, start, end):
+    bounds, momenta = np.array([0, 8, 24, 40]), np.array([0.9, 0.995, 0.9])
+    pair = (1.0, 0.0)
+    for low, high, mu in zip(bounds, bounds[1:], momenta):
+        updates = min(end, high) - max(start, low)
+        if updates > 0:
+            pair = names["in_a_row"](pair, names["idle"](mu, updates))
+    v, theta = 1.0, 0.0
+    for k in range(start, end):
+        v *= momenta[np.searchsorted(bounds, k, side="right") - 1]
+        theta += v
+    assert pair == pytest.approx((v, theta), rel=1e-12)
+    assert pair == pytest.approx(coefficients(start, end, bounds, momenta), rel=1e-12)
