@@ -20,13 +20,13 @@ import numpy as np
 
 from sentemb.kernels.nesterov import coefficients
 from sentemb.models import make_encoder
-from sentemb.models.recurrent import Truncation, Workspace
+from sentemb.models.recurrent import Truncation
 from sentemb.parallel import Workers
 from sentemb.sentence_encoder import SIDES, SentenceEncoder
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.training.nesterov import MomentumSchedule, Nesterov
-from sentemb.training.objective import Candidates, PairProblem, embedding_loss
+from sentemb.training.nesterov import MomentumSchedule
+from sentemb.training.objective import PairProblem
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "gradients.md"
 
@@ -87,6 +87,12 @@ def make_problem(encoder, length, scale, seed, workers):
     queries, titles = texts(PAIRS), texts(PAIRS)
     others = [texts(NEGATIVES) for _ in range(PAIRS)]
     vocabulary = Vocabulary.collect(tokenize(words))
+    model = random_model(encoder, vocabulary, scale, rng)
+    return Problem(model, queries, titles, others, workers)
+
+
+def random_model(encoder, vocabulary, scale, rng):
+    """Two towers with every parameter from N(0, scale²)."""
     weights = {
         side: {
             name: scale * rng.standard_normal(shape)
@@ -94,8 +100,7 @@ def make_problem(encoder, length, scale, seed, workers):
         }
         for side in SIDES
     }
-    model = SentenceEncoder(encoder, vocabulary, weights, threads=1)
-    return Problem(model, queries, titles, others, workers)
+    return SentenceEncoder(encoder, vocabulary, weights, threads=1)
 
 
 class Problem:
@@ -447,15 +452,12 @@ class TopicTask:
         self._topics = np.array(words[: TOPICS * TOPIC_WORDS]).reshape(TOPICS, TOPIC_WORDS)
         self._fillers = words[TOPICS * TOPIC_WORDS :]
         self.vocabulary = Vocabulary.collect(tokenize(words))
-        places = np.arange(TOPICS, dtype=np.int32)
-        none = np.zeros(TOPICS + 1, np.int64)
-        self.candidates = Candidates(places, places, none, places[:0], listed=False)
 
     def batch(self):
-        return {
-            "query": self.vocabulary.batch([self._text(k, 1, 2, 5) for k in range(TOPICS)]),
-            "document": self.vocabulary.batch([self._text(k, 2, 4, 8) for k in range(TOPICS)]),
-        }
+        """(queries, titles, negatives) as `PairProblem` takes them."""
+        queries = [self._text(topic, 1, 2, 5) for topic in range(TOPICS)]
+        titles = [self._text(topic, 2, 4, 8) for topic in range(TOPICS)]
+        return queries, titles, [titles[:k] + titles[k + 1 :] for k in range(TOPICS)]
 
     def _text(self, topic, topic_words, fewest, most):
         length = self._rng.integers(fewest, most + 1)
@@ -472,51 +474,35 @@ def train(encoder, form, rate, seed, workers):
     """
     task = TopicTask(seed)
     rng = np.random.default_rng([seed, 2])
+    model = random_model(encoder, task.vocabulary, 0.1, rng)
+    parameters = model.parameters()
+    velocity = {
+        side: {name: np.zeros(array.shape) for name, array in parameters[side].items()}
+        for side in SIDES
+    }
     schedule = MomentumSchedule.paper(UPDATES)
-    towers, workspace = {}, Workspace()
-    for side in SIDES:
-        weights = {
-            name: 0.1 * rng.standard_normal(shape)
-            for name, shape in encoder.shapes(len(task.vocabulary)).items()
-        }
-        towers[side] = Nesterov(weights, schedule, max_norm=1.0)
-    rows = np.arange(len(task.vocabulary), dtype=np.int32)
-
-    def loss_and_backward(weights, batch):
-        done = {side: encoder.forward(weights[side], batch[side], workers) for side in SIDES}
-        embeddings = [done[side].embeddings for side in SIDES]
-        mean = np.full(TOPICS, 1 / TOPICS)
-        losses, *V = embedding_loss(*embeddings, task.candidates, GAMMA, mean, workers, workspace)
-
-        def backward(form):
-            return {
-                side: encoder.backward(weights[side], done[side], v, workers, form=form)
-                for side, v in zip(SIDES, V)
-            }
-
-        return losses.sum(), backward
-
     cosines = []
     for update in range(UPDATES):
-        ahead = {
-            side: tower.look_ahead(rows, update, workers, Workspace())
-            for side, tower in towers.items()
-        }
-        _, backward = loss_and_backward(ahead, task.batch())
-        gradient = backward(form)
+        for side in SIDES:
+            for name, v in velocity[side].items():
+                v *= schedule.at(update)
+                parameters[side][name] += v  # the look-ahead point
+        problem = PairProblem(model, *task.batch(), GAMMA, workers)
+        gradient = problem.gradient(form)
         if form == "printed" and update % COMPARED == 0:
-            cosines.append(cosine(joined(gradient), joined(backward("scan"))))
-        for side, tower in towers.items():
-            tower.step(ahead[side], gradient[side], rows, update, rate, workers)
-    final = {side: tower.weights for side, tower in towers.items()}
-    tests = [loss_and_backward(final, task.batch())[0] for _ in range(TEST_BATCHES)]
+            cosines.append(cosine(flat(gradient), flat(problem.gradient("scan"))))
+        for side in SIDES:
+            norm = np.sqrt(sum(np.sum(array**2) for array in gradient[side].values())) / TOPICS
+            step = rate / TOPICS / max(1.0, norm)
+            for name, array in gradient[side].items():
+                velocity[side][name] -= step * array
+                parameters[side][name] -= step * array
+    losses = [
+        PairProblem(model, *task.batch(), GAMMA, workers).loss() / TOPICS
+        for _ in range(TEST_BATCHES)
+    ]
     quarters = np.reshape(cosines, (4, -1)).mean(axis=1) if cosines else []
-    return float(np.mean(tests)), quarters
-
-
-def joined(gradient):
-    """The stacked arrays of both towers as one vector."""
-    return np.concatenate([array.ravel() for side in SIDES for array in gradient[side].values()])
+    return float(np.mean(losses)), quarters
 
 
 TRAINED = ("reduced", "forget gate, full peepholes")
