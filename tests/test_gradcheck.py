@@ -330,7 +330,6 @@ def test_a_broken_line_is_found_in_its_blocks(mutant, monkeypatch):
     assert failed == expected if extent == "exactly" else failed >= expected
 
 
-@pytest.mark.xfail(strict=True, reason="no word that gradcheck makes up has a trigram twice")
 def test_a_trigram_that_a_word_holds_twice_counted_once_is_found(monkeypatch):
     broken = plain(word_kernels, monkeypatch, "o[j] += weight * s[j]", "o[j] += s[j]")
     install(broken, recurrent_model, monkeypatch)

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from sentemb.kernels.nesterov import coefficients
-from sentemb.models.recurrent import Workspace
 from sentemb.parallel import Workers
 from sentemb.training.nesterov import MomentumSchedule, Nesterov
 
@@ -87,12 +86,12 @@ def run_dense(twin, momenta, rate):
 
 def run_lazy(twin, schedule, rate, workers, dtype=np.float64, flush_at=()):
     weights = {name: array.astype(dtype) for name, array in twin.start.items()}
-    tower, workspace, norms = Nesterov(weights, schedule, MAX_NORM), Workspace(), []
+    tower, norms = Nesterov(weights, schedule, MAX_NORM), []
     for update, rows in enumerate(twin.touched):
         if update in flush_at:
             tower.flush(update, workers)
-        ahead = tower.look_ahead(rows, update, workers, workspace)
-        by_row, by_recurrent = twin.gradient(rows, ahead["table"], ahead["recurrent"])
+        ahead = tower.look_ahead(rows, update, workers)
+        by_row, by_recurrent = twin.gradient(rows, ahead["table"][rows], ahead["recurrent"])
         gradient = {"table": by_row, "recurrent": by_recurrent}
         norms.append(tower.step(ahead, gradient, rows, update, rate, workers))
     tower.flush(UPDATES, workers)
@@ -146,15 +145,14 @@ def test_look_ahead_is_theta_plus_mu_v_of_the_dense_loop():
     twin.touched = twin.touched[:40]
     theta, v, _ = run_dense(twin, momenta, rate)
     tower = Nesterov({name: a.copy() for name, a in twin.start.items()}, schedule, MAX_NORM)
-    workspace = Workspace()
     with Workers(1) as workers:
         for update, rows in enumerate(twin.touched):
-            ahead = tower.look_ahead(rows, update, workers, workspace)
-            by_row, by_recurrent = twin.gradient(rows, ahead["table"], ahead["recurrent"])
+            ahead = tower.look_ahead(rows, update, workers)
+            by_row, by_recurrent = twin.gradient(rows, ahead["table"][rows], ahead["recurrent"])
             gradient = {"table": by_row, "recurrent": by_recurrent}
             tower.step(ahead, gradient, rows, update, rate, workers)
         every_row = np.arange(ROWS, dtype=np.int32)
         assert np.any(tower.synced < 40)
-        ahead = tower.look_ahead(every_row, 40, workers, workspace)
+        ahead = tower.look_ahead(every_row, 40, workers)
     for name in theta:
         np.testing.assert_allclose(ahead[name], theta[name] + momenta[40] * v[name], atol=1e-12)

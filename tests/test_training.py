@@ -348,7 +348,6 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path):
     assert weights_file(output) == expected
 
 
-@pytest.mark.xfail(strict=True, reason="the checksum of a checkpoint leaves its progress out")
 def test_no_flipped_bit_of_a_checkpoint_is_taken_for_good(tmp_path):
     _, newest = interrupt(tmp_path / "m")
     data = newest.read_bytes()
@@ -357,7 +356,7 @@ def test_no_flipped_bit_of_a_checkpoint_is_taken_for_good(tmp_path):
         notes = []
         found = read_checkpoint(tmp_path / "m", notes.append)
         assert any(newest.name in note for note in notes), data[place - 20 : place + 20]
-        assert found[1]["step"] == 1
+        assert found[1]["step"] == 4  # the older one, at the end of the first epoch
 
 
 def test_other_settings_and_another_log_are_refused_on_resume(tmp_path):
@@ -387,16 +386,7 @@ LOGS_THAT_DIFFER_IN_ONE_PLACE = {
 }
 
 
-NOT_YET = pytest.mark.xfail(strict=True, reason="the fingerprint leaves these arrays out")
-
-
-@pytest.mark.parametrize(
-    "place",
-    [
-        pytest.param(place, marks=NOT_YET if number < 2 else ())
-        for number, place in enumerate(LOGS_THAT_DIFFER_IN_ONE_PLACE)
-    ],
-)
+@pytest.mark.parametrize("place", LOGS_THAT_DIFFER_IN_ONE_PLACE)
 def test_logs_that_differ_have_different_fingerprints(place):
     prints = set()
     for pairs in LOGS_THAT_DIFFER_IN_ONE_PLACE[place]:
@@ -442,7 +432,6 @@ def test_a_full_disk_is_one_clear_line_and_the_same_training_can_go_on(tmp_path)
     SentenceEncoder.from_pretrained(output)
 
 
-@pytest.mark.xfail(strict=True, reason="save_model replaces config.json before the weights fit")
 def test_a_full_disk_leaves_the_old_model_whole(tmp_path):
     output = tmp_path / "m"
     before = whole_run(output)

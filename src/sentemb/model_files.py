@@ -4,6 +4,7 @@ docs/formats.md describes the files. ``config.json`` stays the same while a mode
 replacing ``model.safetensors`` alone is enough, and atomic.
 """
 
+import contextlib
 import hashlib
 import json
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.files import replacing, unwritable, write_text
+from sentemb.files import replacing, unwritable
 from sentemb.models import make_encoder
 from sentemb.sentence_encoder import SIDES, SentenceEncoder
 from sentemb.text.vocabulary import Vocabulary
@@ -34,10 +35,7 @@ def is_model(path):
 
 
 def save_model(model, path, force=False):
-    """Write ``model`` to the folder ``path``.
-
-    The weights go last: a folder with a whole ``model.safetensors`` is a whole model.
-    """
+    """Write ``model`` to the folder ``path``: all of it, or, on a full disk, nothing."""
     path = Path(path)
     if not force and is_model(path):
         raise SentembError(f"{path}: a model is there already; choose another place or use --force")
@@ -54,16 +52,23 @@ def save_model(model, path, force=False):
         "sentemb": __version__,
     }
     text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
-    write_text(path / VOCABULARY, vocabulary)
-    write_text(path / CONFIG, text)
-    write_text(path / HISTORY, "".join(json.dumps(line) + "\n" for line in model.history))
-    write_text(path / CARD, _card(model, path.resolve().name))
+    texts = {
+        CONFIG: text,
+        VOCABULARY: vocabulary,
+        HISTORY: "".join(json.dumps(line) + "\n" for line in model.history),
+        CARD: _card(model, path.resolve().name),
+    }
     tensors = {}
     for side in SIDES[:1] if model.shared_towers else SIDES:
         prefix = "shared" if model.shared_towers else side
         for name, block in model.parameters()[side].items():
             tensors[f"{prefix}.{name}"] = np.ascontiguousarray(block)
-    write_tensors(path / TENSORS, tensors, {"config_sha256": _sha256(text.encode("utf-8"))})
+    with contextlib.ExitStack() as stack:
+        # On leaving they take their names, the last one first: the small files once the weights
+        # are on the disk.
+        for name, contents in texts.items():
+            stack.enter_context(replacing(path / name)).write_bytes(contents.encode("utf-8"))
+        write_tensors(path / TENSORS, tensors, {"config_sha256": _sha256(text.encode("utf-8"))})
 
 
 def load_model(path, threads=None):
@@ -79,10 +84,11 @@ def load_model(path, threads=None):
     if _sha256(raw) != config["vocabulary_sha256"]:
         raise _damaged(path / VOCABULARY, "it is not the file that the model was saved with")
     vocabulary = Vocabulary(raw.decode("utf-8").split("\n")[:-1])
-    encoder = make_encoder(
-        config["model"],
-        **{key: config[key] for key in ("cells", "forget_gate", "peepholes") if key in config},
-    )
+    shape = {key: config[key] for key in ("cells", "forget_gate", "peepholes") if key in config}
+    try:
+        encoder = make_encoder(config["model"], **shape)
+    except SentembError as error:
+        raise _damaged(path / CONFIG, str(error)) from error
     tensors, metadata = read_tensors(path / TENSORS)
     if metadata.get("config_sha256") != _sha256(text):
         raise _damaged(path / TENSORS, f"it belongs to another {CONFIG}")
@@ -111,7 +117,7 @@ def write_tensors(path, tensors, metadata):
 
     # One entry only: safetensors writes several in random order, and equal models should be equal
     # files.
-    own = json.dumps({**metadata, "tensors_sha256": _tensor_hash(tensors)})
+    own = json.dumps({"contents": metadata, "sha256": _hash(tensors, metadata)})
     with replacing(path) as temporary:
         try:
             save_file(tensors, temporary, {_METADATA: own})
@@ -125,20 +131,21 @@ def read_tensors(path):
 
     try:
         with safe_open(path, framework="np") as file:
-            metadata = json.loads((file.metadata() or {}).get(_METADATA, "{}"))
+            own = _json((file.metadata() or {}).get(_METADATA, "{}"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError as error:
         raise _damaged(path, "it is missing") from error
     except (SafetensorError, OSError, ValueError, TypeError) as error:
         raise _damaged(path, f"it is no whole safetensors file ({error})") from error
-    if not isinstance(metadata, dict) or metadata.get("tensors_sha256") != _tensor_hash(tensors):
+    metadata = own.get("contents") if isinstance(own, dict) else None
+    if metadata is None or own.get("sha256") != _hash(tensors, metadata):
         raise _damaged(path, "its contents do not match their own checksum")
     return tensors, metadata
 
 
 def _config(path, raw):
     try:
-        config = json.loads(raw)
+        config = _json(raw)
     except ValueError as error:
         raise _damaged(path, f"it is not JSON ({error})") from error
     if not isinstance(config, dict) or not isinstance(config.get("format"), int):
@@ -156,13 +163,15 @@ def _config(path, raw):
 
 
 def _history(path):
-    try:
-        lines = (path / HISTORY).read_text("utf-8").splitlines()
-        return [json.loads(line) for line in lines]
-    except FileNotFoundError:
+    if not (path / HISTORY).exists():
         return []
+    try:
+        history = [_json(line) for line in _read(path / HISTORY).decode("utf-8").splitlines()]
     except ValueError as error:
         raise _damaged(path / HISTORY, "it is not JSON lines") from error
+    if not all(isinstance(line, dict) for line in history):
+        raise _damaged(path / HISTORY, "a line is no JSON object")
+    return history
 
 
 def _read(path):
@@ -182,9 +191,17 @@ def _sha256(data):
     return hashlib.sha256(data).hexdigest()
 
 
-def _tensor_hash(tensors):
-    """SHA-256 over names, types, shapes and bytes of all arrays, in order of their names."""
-    digest = hashlib.sha256()
+def _json(text):
+    """`json.loads` whose every failure is a ValueError."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+def _hash(tensors, metadata):
+    """SHA-256 over the metadata and names, types, shapes and bytes of all arrays."""
+    digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
     for name in sorted(tensors):
         array = tensors[name]
         digest.update(f"{name} {array.dtype} {array.shape}\n".encode())

@@ -11,7 +11,7 @@ import numba
 # `contract` lets a multiplication and an addition become one fused instruction. Nothing else of
 # fastmath: NaN must stay visible, and sums keep their order.
 _OPTIONS = {"nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
-# `reassoc` lets the sum of a row be taken in several vector lanes. The order is fixed once compiled.
+# `reassoc` lets a row be summed in several vector lanes; the order is fixed when compiled.
 _SUMMING_OPTIONS = _OPTIONS | {"fastmath": {"contract", "reassoc"}}
 
 

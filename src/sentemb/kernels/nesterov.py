@@ -43,15 +43,17 @@ def coefficients(start, end, bounds, momenta):
 
 
 @kernel
-def look_ahead_rows(X, theta, v, synced, rows, update, bounds, momenta, first, end):
-    """X = theta + mu v of the rows of a mini-batch, as if they had never been left behind.
+def look_ahead_rows(table, v, synced, lead, rows, update, bounds, momenta, first, end):
+    """Move the rows of a mini-batch to theta + mu v, as if they had never been left behind.
 
     Parameters
     ----------
-    X : (k, width) float, written
-    theta, v : (n_rows, width) float
-        Weights and velocity, row r as they stood before update ``synced[r]``.
-    synced : (n_rows,) int64
+    table, v : (n_trigrams, width) float
+        Of row r, theta + lead[r] v and v, both as they stood before update ``synced[r]``. Between
+        updates a row stands at its next look-ahead point already, so a row that was touched by the
+        update before needs nothing here.
+    synced : (n_trigrams,) int64
+    lead : (n_trigrams,) float64
     rows : (k,) int32
     update : int
         The number of the coming update.
@@ -60,45 +62,56 @@ def look_ahead_rows(X, theta, v, synced, rows, update, bounds, momenta, first, e
     for k in range(first, end):
         row = rows[k]
         _, B = coefficients(synced[row], update + 1, bounds, momenta)
-        b = X.dtype.type(B)
-        x, weights, velocity = X[k], theta[row], v[row]
-        for j in range(x.size):
-            x[j] = weights[j] + b * velocity[j]
+        if lead[row] == B:
+            continue
+        b = table.dtype.type(B - lead[row])
+        lead[row] = B
+        weights, velocity = table[row], v[row]
+        for j in range(weights.size):
+            weights[j] += b * velocity[j]
 
 
 @kernel
-def update_rows(theta, v, synced, X, dX, rows, update, bounds, momenta, rate, first, end):
-    """One update (6): v = A v - rate dX, theta = X - rate dX, for the rows of a mini-batch.
+def update_rows(table, v, synced, lead, dX, rows, update, bounds, momenta, rate, first, end):
+    """One update (6) of the rows of a mini-batch, and on to their next look-ahead point.
 
-    X as `look_ahead_rows` left it, dX (k, width) the gradient there, ``rate`` the learning rate
-    times the factor of the gradient's re-normalisation.
+    ``v = A v - rate dX`` and ``theta = look-ahead point - rate dX``; then the row is left at
+    ``theta + mu v`` with mu of the following update.
+
+    Arrays as `look_ahead_rows` left them; dX (k, width) the gradient there, ``rate`` the learning
+    rate times the factor of the gradient's re-normalisation.
     """
-    rate = theta.dtype.type(rate)
+    _, following = coefficients(update + 1, update + 2, bounds, momenta)
+    mu = table.dtype.type(following)
+    rate = table.dtype.type(rate)
     for k in range(first, end):
         row = rows[k]
         A, _ = coefficients(synced[row], update + 1, bounds, momenta)
-        a = X.dtype.type(A)
-        weights, velocity, x, dx = theta[row], v[row], X[k], dX[k]
-        for j in range(x.size):
-            velocity[j] = a * velocity[j] - rate * dx[j]
-        for j in range(x.size):
-            weights[j] = x[j] - rate * dx[j]
+        a = table.dtype.type(A)
+        weights, velocity, dx = table[row], v[row], dX[k]
+        for j in range(dx.size):
+            step = rate * dx[j]
+            moved = a * velocity[j] - step
+            velocity[j] = moved
+            weights[j] = weights[j] - step + mu * moved
         synced[row] = update + 1
+        lead[row] = following
 
 
 @kernel
-def flush_rows(theta, v, synced, update, bounds, momenta, first, end):
-    """Bring the rows ``first`` to ``end`` to where they stand before ``update``."""
+def flush_rows(table, v, synced, lead, update, bounds, momenta, first, end):
+    """Bring the rows ``first`` to ``end`` to theta and v as they stand before ``update``."""
     for row in range(first, end):
-        if synced[row] == update:
+        if synced[row] == update and lead[row] == 0:
             continue
         A, B = coefficients(synced[row], update, bounds, momenta)
-        a, b = theta.dtype.type(A), theta.dtype.type(B)
-        weights, velocity = theta[row], v[row]
+        a, b = table.dtype.type(A), table.dtype.type(B - lead[row])
+        weights, velocity = table[row], v[row]
         for j in range(weights.size):
             weights[j] += b * velocity[j]
             velocity[j] *= a
         synced[row] = update
+        lead[row] = 0
 
 
 @summing_kernel

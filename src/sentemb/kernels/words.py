@@ -11,14 +11,16 @@ from sentemb.kernels.jit import kernel
 
 
 @kernel
-def project_words(P, table, bias, offsets, ids, counts, first, end):
-    """P[w] = b + sum_k count_k table[id_k] for the words ``first`` to ``end``.
+def project_words(P, table, rows, bias, offsets, ids, counts, first, end):
+    """P[w] = b + sum_k count_k table[rows[id_k]] for the words ``first`` to ``end``.
 
     Parameters
     ----------
     P : (n_words, width) float
-    table : (n_rows, width) float
+    table : (n_trigrams, width) float
         Row k holds column k of every stacked input matrix W_g.
+    rows : (n_rows,) int32
+        The distinct trigrams of the batch.
     bias : (width,) float
     offsets, ids, counts : (n_words + 1,) int64, (n_entries,) int32, (n_entries,) int32
     """
@@ -26,7 +28,7 @@ def project_words(P, table, bias, offsets, ids, counts, first, end):
         p = P[w]
         p[:] = bias
         for entry in range(offsets[w], offsets[w + 1]):
-            row = table[ids[entry]]
+            row = table[rows[ids[entry]]]
             if counts[entry] == 1:
                 for j in range(p.size):
                     p[j] += row[j]
@@ -153,7 +155,7 @@ def take_texts(texts, word_index, offsets, local_word):
 
 @kernel
 def take_words(words, offsets, ids, counts, local_row):
-    """Copy the trigram lists of some words, with the trigrams numbered anew.
+    """Copy the trigram lists of some words, with the trigrams numbered anew in rising order.
 
     Parameters
     ----------
@@ -166,26 +168,33 @@ def take_words(words, offsets, ids, counts, local_row):
     -------
     new_offsets, new_ids, new_counts : (k + 1,) int64, (entries,) int32, (entries,) int32
     rows : (distinct trigrams,) int32
-        The old number of every new one.
+        The old number of every new one, rising, so that the rows of the input weights are visited
+        in the order in which they lie in memory.
     """
     new_offsets = np.zeros(words.size + 1, np.int64)
+    n_rows = 0
     for k in range(words.size):
-        new_offsets[k + 1] = new_offsets[k] + offsets[words[k] + 1] - offsets[words[k]]
+        start, stop = offsets[words[k]], offsets[words[k] + 1]
+        new_offsets[k + 1] = new_offsets[k] + stop - start
+        for entry in range(start, stop):
+            if local_row[ids[entry]] < 0:
+                local_row[ids[entry]] = 0
+                n_rows += 1
+    rows = np.empty(n_rows, np.int32)
+    found = 0
+    for row in range(local_row.size):
+        if local_row[row] == 0:
+            rows[found] = row
+            local_row[row] = found
+            found += 1
     new_ids = np.empty(new_offsets[-1], np.int32)
     new_counts = np.empty(new_offsets[-1], np.int32)
-    rows = np.empty(new_offsets[-1], np.int32)
-    n_rows = 0
     place = 0
     for word in words:
         for entry in range(offsets[word], offsets[word + 1]):
-            row = ids[entry]
-            if local_row[row] < 0:
-                local_row[row] = n_rows
-                rows[n_rows] = row
-                n_rows += 1
-            new_ids[place] = local_row[row]
+            new_ids[place] = local_row[ids[entry]]
             new_counts[place] = counts[entry]
             place += 1
-    for k in range(n_rows):
-        local_row[rows[k]] = -1
-    return new_offsets, new_ids, new_counts, rows[:n_rows].copy()
+    for row in rows:
+        local_row[row] = -1
+    return new_offsets, new_ids, new_counts, rows

@@ -194,7 +194,6 @@ class RecurrentEncoder:
         Parameters
         ----------
         weights : dict of arrays
-            ``table`` may hold only the rows that the batch's trigram ids point to.
         batch : TextBatch
         workers : Workers
         workspace : Workspace, optional
@@ -213,6 +212,7 @@ class RecurrentEncoder:
             project_words,
             P,
             table,
+            batch.rows,
             weights["bias"],
             batch.trigram_offsets,
             batch.trigram_ids,
@@ -252,7 +252,8 @@ class RecurrentEncoder:
         Returns
         -------
         dict of arrays
-            Gradients, shaped as ``weights``.
+            Gradients, shaped as ``weights``, but for ``table`` only of the batch's rows:
+            (batch.rows.size, width).
         """
         truncation = truncation or Truncation()
         workspace = workspace or Workspace()
@@ -301,7 +302,7 @@ class RecurrentEncoder:
             workers.over(batch.n_words, gather_rows, dP[direction], D, offsets, rows)
         gradient["bias"] = dP.sum(axis=1).reshape(-1)
 
-        n_rows = weights["table"].shape[0]
+        n_rows = batch.rows.size
         offsets, words, entries = invert_lists(batch.trigram_offsets, batch.trigram_ids, n_rows)
         counts = batch.trigram_counts[entries]
         dX = workspace.empty("dX", (len(errors), n_rows, width), dtype)

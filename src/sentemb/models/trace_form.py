@@ -13,7 +13,8 @@ from sentemb.kernels.traces import accumulate_products, accumulate_trace
 def trace_backward(encoder, weights, done, V, form, truncation):
     """As `RecurrentEncoder.backward`, for the forms ``trace`` and ``printed``."""
     batch, packing = done.batch, done.packing
-    gradient = {name: np.zeros_like(array) for name, array in weights.items()}
+    gradient = {name: np.zeros_like(array) for name, array in weights.items() if name != "table"}
+    gradient["table"] = np.zeros((batch.rows.size, encoder.width), V.dtype)
     for direction, state in enumerate(done.states):
         row_of_token = packing.rows_of_tokens(direction)
         for text in range(batch.n_texts):

@@ -38,7 +38,10 @@ class TextBatch:
         Word w holds the entries ``trigram_offsets[w]`` to ``trigram_offsets[w + 1]`` of the two
         arrays below. A word without any known trigram holds none and stays a word.
     trigram_ids : (n_entries,) int32
+        Places in ``rows``.
     trigram_counts : (n_entries,) int32
+    rows : (n_rows,) int32
+        The distinct trigrams of the batch, as rows of the input weights, rising.
     """
 
     word_index: np.ndarray
@@ -46,6 +49,7 @@ class TextBatch:
     trigram_offsets: np.ndarray
     trigram_ids: np.ndarray
     trigram_counts: np.ndarray
+    rows: np.ndarray
 
     @property
     def n_texts(self):
@@ -79,10 +83,12 @@ def batch_of(tokens, vocabulary):
         ids += known.keys()
         counts += known.values()
         lengths.append(len(known))
+    rows, places = np.unique(np.array(ids, np.int32), return_inverse=True)
     return TextBatch(
         word_index=tokens.word_index,
         offsets=tokens.offsets,
         trigram_offsets=np.cumsum(lengths, dtype=np.int64),
-        trigram_ids=np.array(ids, np.int32),
+        trigram_ids=places.astype(np.int32),
         trigram_counts=np.array(counts, np.int32),
+        rows=rows,
     )

@@ -4,7 +4,6 @@ A file is written beside and renamed, so it is whole or not there, and it knows 
 The two newest are kept.
 """
 
-import json
 import re
 from pathlib import Path
 
@@ -33,8 +32,7 @@ def write_checkpoint(output, update, arrays, progress):
         Whatever JSON can hold.
     """
     folder = folder_of(output)
-    metadata = {"progress": json.dumps(progress)}
-    write_tensors(folder / f"step-{update:09d}.safetensors", arrays, metadata)
+    write_tensors(folder / f"step-{update:09d}.safetensors", arrays, progress)
     for old in _checkpoints(output)[_KEEP:]:
         old.unlink(missing_ok=True)
 
@@ -46,9 +44,8 @@ def read_checkpoint(output, note):
     """
     for path in _checkpoints(output):
         try:
-            arrays, metadata = read_tensors(path)
-            return arrays, json.loads(metadata["progress"])
-        except (SentembError, KeyError, ValueError) as error:
+            return read_tensors(path)
+        except SentembError as error:
             note(f"{path} is damaged and passed over ({error})")
     return None
 

@@ -1,7 +1,7 @@
 """A click log as integers, and its mini-batches."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -15,27 +15,20 @@ from sentemb.training.settings import ALL
 
 
 @dataclass(frozen=True)
-class Side:
-    """The texts of one tower in one mini-batch.
+class MiniBatch:
+    """What one update needs.
 
     Attributes
     ----------
-    batch : TextBatch
-        Trigram ids are places in ``rows``.
-    rows : (k,) int32
-        The input weights' rows of the batch's trigrams.
+    queries, titles : TextBatch
+        With shared towers one and the same, queries first.
+    candidates : Candidates
+    weights : (n_pairs,) float64
+        What each pair counts; they sum to 1.
     """
 
-    batch: TextBatch
-    rows: np.ndarray
-
-
-@dataclass(frozen=True)
-class MiniBatch:
-    """Attributes: ``queries``, ``titles`` (`Side`), ``candidates``, ``weights`` (n_pairs,)."""
-
-    queries: Side
-    titles: Side
+    queries: TextBatch
+    titles: TextBatch
     candidates: Candidates
     weights: np.ndarray
 
@@ -89,17 +82,17 @@ class Corpus:
     def fingerprint(self):
         """A hash of all that training takes from the log."""
         digest = hashlib.sha256("\n".join(self.vocabulary.trigrams).encode("utf-8"))
-        arrays = [self.query_index, self.title_index, self.weights, self.skipped]
-        arrays += [texts.word_index for texts in self._texts.values()]
-        arrays += [texts.trigram_ids for texts in self._texts.values()]
+        arrays = [self.query_index, self.title_index, self.weights]
+        arrays += [self.skipped_offsets, self.skipped]
+        for texts in self._texts.values():
+            arrays += [getattr(texts, field.name) for field in fields(texts)]
         for array in arrays:
-            digest.update(np.ascontiguousarray(array).tobytes())
+            digest.update(array.tobytes())
         return digest.hexdigest()
 
     def seen(self, side):
         """The trigrams that the tower of ``side`` ("query" or "document") meets."""
-        texts = self._texts["query" if self._shared or side == "query" else "title"]
-        return np.unique(texts.trigram_ids)
+        return self._texts["query" if self._shared or side == "query" else "title"].rows
 
     def n_batches(self, batch_size):
         """Mini-batches of one epoch."""
@@ -179,14 +172,14 @@ class Corpus:
         word_index, offsets, words = take_texts(
             texts, corpus.word_index, corpus.offsets, self._scratch[side]
         )
-        trigram_offsets, ids, counts, rows = take_words(
+        *lists, rows = take_words(
             words,
             corpus.trigram_offsets,
             corpus.trigram_ids,
             corpus.trigram_counts,
-            self._row_scratch,
+            self._row_scratch[: corpus.rows.size],
         )
-        return Side(TextBatch(word_index, offsets, trigram_offsets, ids, counts), rows)
+        return TextBatch(word_index, offsets, *lists, corpus.rows[rows])
 
     def _check_negatives(self):
         """There must be some pair with a title that can stand against its own."""

@@ -51,7 +51,8 @@ class Nesterov:
     Parameters
     ----------
     weights : dict of arrays
-        Changed in place. Rows of ``table`` lag behind until `flush`.
+        Changed in place. Between updates the rows of ``table`` are not theta: each stands at
+        theta + lead v of the update up to which it has been followed, until `flush`.
     schedule : MomentumSchedule
     max_norm : float
         th_G of the gradient's re-normalisation.
@@ -63,31 +64,18 @@ class Nesterov:
         self.max_norm = max_norm
         self.velocity = {name: np.zeros_like(array) for name, array in weights.items()}
         self.synced = np.zeros(len(weights[SPARSE]), np.int64)
+        self.lead = np.zeros(len(weights[SPARSE]))
 
-    def look_ahead(self, rows, update, workers, workspace):
-        """Weights at the look-ahead point, the input weights only at ``rows`` ((k,) int32)."""
+    def look_ahead(self, rows, update, workers):
+        """Weights at the look-ahead point, those of ``table`` only in ``rows`` ((k,) int32)."""
+        workers.over(rows.size, look_ahead_rows, *self._table(), rows, update, *self._schedule())
         mu = self.schedule.at(update)
-        table = self.weights[SPARSE]
-        X = workspace.empty("X", (rows.size, table.shape[1]), table.dtype)
-        workers.over(
-            rows.size,
-            look_ahead_rows,
-            X,
-            table,
-            self.velocity[SPARSE],
-            self.synced,
-            rows,
-            update,
-            self.schedule.bounds,
-            self.schedule.momenta,
-        )
         ahead = {
             name: array + array.dtype.type(mu) * self.velocity[name]
             for name, array in self.weights.items()
             if name != SPARSE
         }
-        ahead[SPARSE] = X
-        return ahead
+        return {SPARSE: self.weights[SPARSE], **ahead}
 
     def step(self, ahead, gradient, rows, update, rate, workers):
         """Update ``update`` (int, from 0) with learning rate ``rate``.
@@ -97,7 +85,7 @@ class Nesterov:
         ahead : dict of arrays
             As `look_ahead` gave them.
         gradient : dict of arrays
-            At ``ahead``, in the same shapes.
+            At ``ahead``, in the same shapes, but for ``table`` only of ``rows``: (k, width).
         rows : (k,) int32
 
         Returns
@@ -120,31 +108,24 @@ class Nesterov:
         workers.over(
             rows.size,
             update_rows,
-            self.weights[SPARSE],
-            self.velocity[SPARSE],
-            self.synced,
-            ahead[SPARSE],
+            *self._table(),
             gradient[SPARSE],
             rows,
             update,
-            self.schedule.bounds,
-            self.schedule.momenta,
+            *self._schedule(),
             rate,
         )
         return norm
 
     def flush(self, update, workers):
         """Bring every row to where it stands before ``update``."""
-        workers.over(
-            self.synced.size,
-            flush_rows,
-            self.weights[SPARSE],
-            self.velocity[SPARSE],
-            self.synced,
-            update,
-            self.schedule.bounds,
-            self.schedule.momenta,
-        )
+        workers.over(self.synced.size, flush_rows, *self._table(), update, *self._schedule())
+
+    def _table(self):
+        return self.weights[SPARSE], self.velocity[SPARSE], self.synced, self.lead
+
+    def _schedule(self):
+        return self.schedule.bounds, self.schedule.momenta
 
     def _norm(self, gradient, workers):
         """L2 norm over the whole tower; rows that the batch does not touch add nothing to it."""

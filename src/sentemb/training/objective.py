@@ -194,21 +194,18 @@ class PairProblem:
         done = self._forward()
         _, Vq, Vd = self._embedding_loss(done)
         V = {"query": np.vstack([Vq, Vd])} if model.shared_towers else {"query": Vq, "document": Vd}
-        gradient = {
-            side: model.encoder.blocks(
-                model.encoder.backward(
-                    model.weights[side],
-                    done[side],
-                    V[side],
-                    self._workers,
-                    form=form,
-                    truncation=truncation,
-                )
+        named = {}
+        for side, batch in self._batches.items():
+            weights = model.weights[side]
+            gradient = model.encoder.backward(
+                weights, done[side], V[side], self._workers, form=form, truncation=truncation
             )
-            for side in done
-        }
-        gradient.setdefault("document", gradient["query"])
-        return gradient
+            # Trigrams that are not in these texts have no part in the loss.
+            whole = np.zeros_like(weights["table"])
+            whole[batch.rows] = gradient["table"]
+            named[side] = model.encoder.blocks({**gradient, "table": whole})
+        named.setdefault("document", named["query"])
+        return named
 
     def _forward(self):
         model = self.model

@@ -70,11 +70,10 @@ class TwoTowers:
         parts = {"query": batch.queries, "document": batch.titles}
         ahead, passes = {}, {}
         for side in self.sides:
-            workspace = self._workspaces[side]
-            ahead[side] = self._towers[side].look_ahead(
-                parts[side].rows, number, workers, workspace
+            ahead[side] = self._towers[side].look_ahead(parts[side].rows, number, workers)
+            passes[side] = self.encoder.forward(
+                ahead[side], parts[side], workers, self._workspaces[side]
             )
-            passes[side] = self.encoder.forward(ahead[side], parts[side].batch, workers, workspace)
         if settings.shared_towers:
             n_queries = int(batch.candidates.queries.max()) + 1
             Yq, Yd = np.split(passes["query"].embeddings, [n_queries])
@@ -118,7 +117,7 @@ class TwoTowers:
             tower.flush(number, workers)
 
     def weights(self):
-        """The stacked weights of each side, the live arrays."""
+        """The stacked weights of each side, the live arrays; `flush` before using them."""
         return {side: tower.weights for side, tower in self._towers.items()}
 
     def state(self):
@@ -129,6 +128,7 @@ class TwoTowers:
                 arrays[f"{side}.weights.{name}"] = array
                 arrays[f"{side}.velocity.{name}"] = tower.velocity[name]
             arrays[f"{side}.synced"] = tower.synced
+            arrays[f"{side}.lead"] = tower.lead
         return arrays
 
     def restore(self, arrays):
