@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import random
 import shutil
 
@@ -84,6 +85,18 @@ def test_an_existing_model_is_replaced_only_with_force(tmp_path):
     other.save_pretrained(tmp_path / "m", force=True)
     read = SentenceEncoder.from_pretrained(tmp_path / "m", threads=1)
     assert np.array_equal(read.encode_query("xyz"), other.encode_query("xyz"))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_are_replaced_by_renaming_and_never_written_into(tmp_path, name):
+    save(tmp_path / "m")
+    before = (tmp_path / "m" / name).read_bytes()
+    os.link(tmp_path / "m" / name, tmp_path / "still the old file")
+    other = made_up_model(("rnn", {}), ["xyz"], dtype=np.float32)
+    other.save_pretrained(tmp_path / "m", force=True)
+    assert (tmp_path / "still the old file").read_bytes() == before
+    assert (tmp_path / "m" / name).read_bytes() != before
+    assert not list((tmp_path / "m").glob(".*"))
 
 
 def test_a_place_that_cannot_be_written_is_an_error(tmp_path):
