@@ -84,7 +84,7 @@ def run_dense(twin, momenta, rate):
     return theta, v, norms
 
 
-def run_lazy(twin, schedule, rate, workers, dtype=np.float64, flush_at=()):
+def run_lazy(twin, schedule, rate, workers, dtype=np.float64, flush_at=(), flush_at_end=True):
     weights = {name: array.astype(dtype) for name, array in twin.start.items()}
     tower, norms = Nesterov(weights, schedule, MAX_NORM), []
     for update, rows in enumerate(twin.touched):
@@ -94,7 +94,8 @@ def run_lazy(twin, schedule, rate, workers, dtype=np.float64, flush_at=()):
         by_row, by_recurrent = twin.gradient(rows, ahead["table"][rows], ahead["recurrent"])
         gradient = {"table": by_row, "recurrent": by_recurrent}
         norms.append(tower.step(ahead, gradient, rows, update, rate, workers))
-    tower.flush(UPDATES, workers)
+    if flush_at_end:
+        tower.flush(UPDATES, workers)
     return tower, norms
 
 
@@ -139,20 +140,24 @@ def test_float32_stays_near_the_dense_float64_loop():
         assert error < 2e-4
 
 
-def test_look_ahead_is_theta_plus_mu_v_of_the_dense_loop():
+def test_on_the_way_look_ahead_and_flush_give_what_the_dense_loop_has():
+    """A flushed model is measured and saved in the middle of a training."""
     twin, schedule = Twin(4), MomentumSchedule.paper(UPDATES)
-    momenta, rate = momenta_of(schedule, UPDATES), 0.002
-    twin.touched = twin.touched[:40]
+    momenta, rate, updates = momenta_of(schedule, UPDATES), 0.002, 40
+    twin.touched = twin.touched[:updates]
     theta, v, _ = run_dense(twin, momenta, rate)
-    tower = Nesterov({name: a.copy() for name, a in twin.start.items()}, schedule, MAX_NORM)
+    every_row = np.arange(ROWS, dtype=np.int32)
     with Workers(1) as workers:
-        for update, rows in enumerate(twin.touched):
-            ahead = tower.look_ahead(rows, update, workers)
-            by_row, by_recurrent = twin.gradient(rows, ahead["table"][rows], ahead["recurrent"])
-            gradient = {"table": by_row, "recurrent": by_recurrent}
-            tower.step(ahead, gradient, rows, update, rate, workers)
-        every_row = np.arange(ROWS, dtype=np.int32)
-        assert np.any(tower.synced < 40)
-        ahead = tower.look_ahead(every_row, 40, workers)
-    for name in theta:
-        np.testing.assert_allclose(ahead[name], theta[name] + momenta[40] * v[name], atol=1e-12)
+        tower, _ = run_lazy(twin, schedule, rate, workers, flush_at_end=False)
+        assert np.any(tower.synced < updates) and np.any(tower.synced == updates)
+        ahead = tower.look_ahead(every_row, updates, workers)
+        for name in theta:
+            expected = theta[name] + momenta[updates] * v[name]
+            np.testing.assert_allclose(ahead[name], expected, atol=1e-12)
+        for looked_ahead in (True, False):
+            if not looked_ahead:
+                tower, _ = run_lazy(twin, schedule, rate, workers, flush_at_end=False)
+            tower.flush(updates, workers)
+            for name in theta:
+                np.testing.assert_allclose(tower.weights[name], theta[name], atol=1e-12)
+                np.testing.assert_allclose(tower.velocity[name], v[name], atol=1e-12)
