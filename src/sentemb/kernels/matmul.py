@@ -26,9 +26,9 @@ def _tile(rows, vectors, masked):
     """An intrinsic that adds to ``rows`` rows and ``vectors`` vectors of C; see `_emit_tile`."""
 
     @intrinsic
-    def tile(typingctx, c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, width):
+    def tile(typingctx, c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, height, width):
         signature = types.void(
-            c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, types.int64
+            c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, types.int64, types.int64
         )
 
         def codegen(context, builder, signature, args):
@@ -44,10 +44,12 @@ def _emit_tile(context, builder, dtype, args, rows, vectors, masked):
     """Write the instructions of one tile: C[r, :] += sum_k A[r, k] B[k, :].
 
     The arguments are pointers to the tile's first elements of C and B and to its row of A, the
-    strides in elements, the inner length, and, where ``masked``, how many of the vector's lanes
-    exist (the last columns of a matrix whose width is no multiple of the vector).
+    strides in elements, the inner length, how many of the tile's rows exist, and, where ``masked``,
+    how many of the vector's lanes do (the last columns of a matrix whose width is no multiple of
+    the vector). Rows beyond the last are the last one again: all of them are read before any is
+    written, so each writes the same sum, and a tile of 5 rows costs no more than one of 8.
     """
-    c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, width = args
+    c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, height, width = args
     element = context.get_value_type(dtype)
     size = 4 if isinstance(element, ir.FloatType) else 8
     lanes = _VECTOR_BYTES // size
@@ -95,11 +97,17 @@ def _emit_tile(context, builder, dtype, args, rows, vectors, masked):
         else:
             builder.store(value, at, align=size)
 
-    places = [
-        place(c, builder.add(builder.mul(row_of_c, int64(r)), int64(v * lanes)))
+    last = builder.sub(height, int64(1))
+    row_numbers = [
+        builder.select(builder.icmp_signed("<", int64(r), last), int64(r), last)
         for r in range(rows)
+    ]
+    places = [
+        place(c, builder.add(builder.mul(row_of_c, r), int64(v * lanes)))
+        for r in row_numbers
         for v in range(vectors)
     ]
+    rows_of_a = [builder.mul(row_of_a, r) for r in row_numbers]
     start = [load(at) for at in places]
 
     entry = builder.block
@@ -115,7 +123,7 @@ def _emit_tile(context, builder, dtype, args, rows, vectors, masked):
     column = builder.gep(a, [builder.mul(k, column_of_a)])
     new = []
     for r in range(rows):
-        scalar = builder.load(builder.gep(column, [builder.mul(row_of_a, int64(r))]))
+        scalar = builder.load(builder.gep(column, [rows_of_a[r]]))
         spread = builder.insert_element(nothing, scalar, int32(0))
         spread = builder.shuffle_vector(
             spread, nothing, ir.Constant(ir.VectorType(int32, lanes), [0] * lanes)
@@ -160,10 +168,11 @@ def _offset(typingctx, pointer, count):
     return signature, codegen
 
 
-_full_wide = _tile(_TILE_ROWS, 2, masked=False)
-_full_narrow = _tile(_TILE_ROWS, 1, masked=False)
-_full_edge = _tile(_TILE_ROWS, 1, masked=True)
-_row_wide = _tile(1, 2, masked=False)
+_wide = _tile(_TILE_ROWS, 2, masked=False)
+_narrow = _tile(_TILE_ROWS, 1, masked=False)
+_edge = _tile(_TILE_ROWS, 1, masked=True)
+# A single row has no other rows to hide the latency of its sums, so it takes more columns at once.
+_row_wide = _tile(1, 8, masked=False)
 _row_narrow = _tile(1, 1, masked=False)
 _row_edge = _tile(1, 1, masked=True)
 
@@ -185,28 +194,30 @@ def add_matmul(C, A, B):
     row_of_c, row_of_b = C.strides[0] // size, B.strides[0] // size
     row_of_a, column_of_a = A.strides[0] // size, A.strides[1] // size
     c0, a0, b0 = _pointer(C), _pointer(A), _pointer(B)
+    if m == 1:
+        j = 0
+        while j < n:
+            c, b, left = _offset(c0, j), _offset(b0, j), n - j
+            if left >= 8 * lanes:
+                _row_wide(c, row_of_c, a0, row_of_a, column_of_a, b, row_of_b, inner, 1, left)
+                j += 8 * lanes
+            elif left >= lanes:
+                _row_narrow(c, row_of_c, a0, row_of_a, column_of_a, b, row_of_b, inner, 1, left)
+                j += lanes
+            else:
+                _row_edge(c, row_of_c, a0, row_of_a, column_of_a, b, row_of_b, inner, 1, left)
+                j += lanes
+        return
     j = 0
     while j < n:
-        left = n - j
-        i = 0
-        while i < m:
-            c = _offset(c0, i * row_of_c + j)
-            a = _offset(a0, i * row_of_a)
-            b = _offset(b0, j)
-            if i + _TILE_ROWS <= m:
-                if left >= 2 * lanes:
-                    _full_wide(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, left)
-                elif left >= lanes:
-                    _full_narrow(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, left)
-                else:
-                    _full_edge(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, left)
-                i += _TILE_ROWS
+        b, left = _offset(b0, j), n - j
+        for i in range(0, m, _TILE_ROWS):
+            c, a = _offset(c0, i * row_of_c + j), _offset(a0, i * row_of_a)
+            rows = min(_TILE_ROWS, m - i)
+            if left >= 2 * lanes:
+                _wide(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, rows, left)
+            elif left >= lanes:
+                _narrow(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, rows, left)
             else:
-                if left >= 2 * lanes:
-                    _row_wide(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, left)
-                elif left >= lanes:
-                    _row_narrow(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, left)
-                else:
-                    _row_edge(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, left)
-                i += 1
+                _edge(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, rows, left)
         j += 2 * lanes if left >= 2 * lanes else lanes
