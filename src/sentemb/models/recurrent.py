@@ -17,6 +17,7 @@ name           shape                                holds
 `blocks` gives them back under the paper's names and in the paper's shapes.
 """
 
+import queue
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -205,7 +206,7 @@ class RecurrentEncoder:
         """
         workspace = workspace or Workspace()
         table = weights["table"]
-        packing = Packing(batch)
+        packing = Packing(batch.word_index, batch.offsets)
         P = workspace.empty("P", (batch.n_words, self.width), table.dtype)
         workers.over(
             batch.n_words,
@@ -230,6 +231,41 @@ class RecurrentEncoder:
             part = slice(direction * self.cells, (direction + 1) * self.cells)
             embeddings[packing.order, part] = state["Y"][packing.last_rows]
         return done
+
+    def embed(self, weights, P, word_index, offsets, workers):
+        """Embed texts without keeping what a backward pass would need.
+
+        Parameters
+        ----------
+        weights : dict of arrays
+        P : (n_words, width) float
+            Projected words.
+        word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
+        workers : Workers
+
+        Returns
+        -------
+        (n_texts, dim) float
+        """
+        packing = Packing(word_index, offsets)
+        embeddings = np.zeros((offsets.size - 1, self.dim), P.dtype)
+        scratch = queue.SimpleQueue()  # one workspace for every thread
+        for _ in range(workers.threads):
+            scratch.put(Workspace())
+
+        def embed_block(block):
+            workspace = scratch.get()
+            texts = packing.block(block)
+            for direction in range(self.directions):
+                state, kernel, arguments = self._prepare(weights, direction, texts, P, workspace)
+                kernel(*arguments, 0, 1)
+                part = slice(direction * self.cells, (direction + 1) * self.cells)
+                embeddings[texts.order, part] = state["Y"][texts.last_rows]
+            scratch.put(workspace)
+
+        # Block by block, so that what the kernels write stays in the processor's cache.
+        workers.run([(embed_block, block) for block in range(packing.n_blocks)])
+        return embeddings
 
     # -- backward -----------------------------------------------------------------------------
 
@@ -265,28 +301,53 @@ class RecurrentEncoder:
             return trace_backward(self, weights, done, V, form, truncation)
         raise SentembError(f"form must be one of {', '.join(FORMS)}, not {form!r}")
 
-    def _scan_backward(self, weights, done, V, workers, truncation, workspace):
-        batch, packing = done.batch, done.packing
-        dtype = V.dtype
+    def input_errors(self, weights, done, V, workers, *, truncation=None, workspace=None):
+        """dL/d(W l(t) + b) of every token: what the scan finds before any sum over tokens.
+
+        Parameters
+        ----------
+        weights, done, V, workers, truncation : as for `backward`
+        workspace : Workspace, optional
+            Where the errors lie, by default in new arrays.
+
+        Returns
+        -------
+        list of (n_rows, G n) float
+            One per direction, gates stacked as in the weights; `Packing.rows_of_tokens` says which
+            row belongs to which token.
+        """
+        truncation = truncation or Truncation()
+        workspace = workspace or Workspace()
+        packing = done.packing
         V = np.ascontiguousarray(V)
-        n, width = self.cells, self.gate_width
-        scans, sums, errors, recurrent_parts = [], [], [], []
+        errors, tasks = [], []
         for direction, state in enumerate(done.states):
-            D = workspace.empty(f"D{direction}", (packing.n_rows, width), dtype)
+            D = workspace.empty(f"D{direction}", (packing.n_rows, self.gate_width), V.dtype)
             errors.append(D)
             kernel, arguments = self._prepare_backward(
                 weights, direction, state, packing, D, V, truncation
             )
+            tasks += [(kernel, *arguments, chunk, CHUNKS) for chunk in range(CHUNKS)]
+        workers.run(tasks)
+        return errors
+
+    def _scan_backward(self, weights, done, V, workers, truncation, workspace):
+        batch, packing = done.batch, done.packing
+        dtype = V.dtype
+        n, width = self.cells, self.gate_width
+        errors = self.input_errors(
+            weights, done, V, workers, truncation=truncation, workspace=workspace
+        )
+        # A second run: the products over all steps of a block need the block's scan to be over.
+        sums, recurrent_parts = [], []
+        for direction, (state, D) in enumerate(zip(done.states, errors)):
             dR = workspace.zeros(f"dR{direction}", (CHUNKS, n, width), dtype)
             recurrent_parts.append(dR)
             steps = (packing.block_steps, packing.step_rows)
-            for chunk in range(CHUNKS):
-                scans.append((kernel, *arguments, chunk, CHUNKS))
-                sums.append(
-                    (add_recurrent_gradient, dR[chunk], state["Y"], D, *steps, chunk, CHUNKS)
-                )
-        # Two runs: the products over all steps of a block need the block's scan to be over.
-        workers.run(scans)
+            sums += [
+                (add_recurrent_gradient, dR[chunk], state["Y"], D, *steps, chunk, CHUNKS)
+                for chunk in range(CHUNKS)
+            ]
         gradient = {}
         peephole_sums, peephole_parts = self._peephole_tasks(done, errors, workspace)
         workers.run(sums + peephole_sums)

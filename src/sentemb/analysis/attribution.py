@@ -1,0 +1,138 @@
+"""What each word does to the score of a query and a title.
+
+Two answers: how the cosine changes when the word is left out, and gradient times input, the first
+order of what happens when the word is faded out instead. The paper asks which words a model takes
+notice of (section V of Palangi et al., arXiv 1502.06922) from its gates alone; here the score
+itself is asked, through the encoder's own backward pass.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sentemb.errors import SentembError
+from sentemb.kernels.words import project_words
+from sentemb.parallel import Workers
+from sentemb.sentence_encoder import SIDES
+from sentemb.text.words import split_words
+
+
+@dataclass(frozen=True, eq=False)
+class WordEffects:
+    """What each of the T words of one text does to the score.
+
+    Attributes
+    ----------
+    words : list of str
+    left_out : (T,) float
+        The score minus the score of the text without this word; a text of no words scores 0.
+    gradient : (T,) float
+        d score / d s at s = 1, where s scales l(t), the word's trigram counts: the derivative by
+        W_g l(t) times W_g l(t), summed over the gates g and the cells.
+    """
+
+    words: list
+    left_out: np.ndarray
+    gradient: np.ndarray
+
+
+def word_effects(model, query, title):
+    """The effect of every word of a query and a title on their cosine.
+
+    Parameters
+    ----------
+    model : SentenceEncoder
+    query, title : str
+
+    Returns
+    -------
+    dict of WordEffects
+        ``"query"`` and ``"document"``.
+
+    Raises
+    ------
+    SentembError
+        For a text without words.
+    """
+    words = {side: split_words(text) for side, text in zip(SIDES, (query, title))}
+    if not all(words.values()):
+        raise SentembError("a text without words has no effects; give one with words")
+    with Workers(1) as workers:
+        done = {
+            side: _forward(model, side, _with_each_left_out(words[side]), workers) for side in SIDES
+        }
+        effects = {}
+        for side, other in (SIDES, SIDES[::-1]):
+            y = done[other].embeddings[0]
+            scores, gradient = _cosines(done[side].embeddings, y)
+            by_input = _gradient_times_input(model, side, done[side], gradient, workers)
+            effects[side] = WordEffects(words[side], scores[0] - scores[1:], by_input)
+    return effects
+
+
+def _with_each_left_out(words):
+    """The whole text, then the T texts with one word less."""
+    return [" ".join(words)] + [" ".join(words[:t] + words[t + 1 :]) for t in range(len(words))]
+
+
+def _forward(model, side, texts, workers):
+    return model.encoder.forward(model.weights[side], model.vocabulary.batch(texts), workers)
+
+
+def _cosines(Y, y):
+    """Cosines of every row of Y with y, and the gradient of the first one by Y.
+
+    Parameters
+    ----------
+    Y : (k, dim) float
+    y : (dim,) float
+
+    Returns
+    -------
+    cosines : (k,) float
+        0 where a vector is zero.
+    gradient : (k, dim) float
+        (u_y - cos u) / |Y_0| in the first row, u being unit vectors, and 0 in all others.
+    """
+    norms = np.linalg.norm(Y, axis=1)
+    norm = np.linalg.norm(y)
+    units = np.divide(Y, norms[:, None], out=np.zeros_like(Y), where=norms[:, None] != 0)
+    unit = y / norm if norm else y
+    cosines = units @ unit
+    gradient = np.zeros_like(Y)
+    if norms[0]:
+        gradient[0] = (unit - cosines[0] * units[0]) / norms[0]
+    return cosines, gradient
+
+
+def _gradient_times_input(model, side, done, V, workers):
+    """The derivative of the score by a scale on each word of the first text: (T,).
+
+    Parameters
+    ----------
+    done : ForwardPass
+    V : (n_texts, dim) float
+        The derivative of the score by the embeddings.
+    """
+    encoder, weights, batch = model.encoder, model.weights[side], done.batch
+    projected = np.empty((batch.n_words, encoder.width), V.dtype)
+    project_words(
+        projected,
+        weights["table"],
+        batch.rows,
+        np.zeros_like(weights["bias"]),
+        batch.trigram_offsets,
+        batch.trigram_ids,
+        batch.trigram_counts,
+        0,
+        batch.n_words,
+    )
+    tokens = slice(batch.offsets[0], batch.offsets[1])
+    inputs = projected[batch.word_index[tokens]]
+    effects = np.zeros(len(inputs), V.dtype)
+    for direction, D in enumerate(encoder.input_errors(weights, done, V, workers)):
+        rows = done.packing.rows_of_tokens(direction)[tokens]
+        column = direction * encoder.gate_width
+        part = inputs[:, column : column + encoder.gate_width]
+        effects += np.einsum("tj,tj->t", D[rows], part)
+    return effects
