@@ -88,7 +88,9 @@ def table(results, seeds):
     lines += ["", "Settings that were used (`config.json` of the models):", ""]
     for label in SETTINGS:
         runs = next(runs for (_, used), runs in results.items() if used == label)
-        used = {key: value for key, value in runs[0]["training"].items() if key != "pairs"}
+        used = {
+            key: value for key, value in runs[0]["training"].items() if key not in ("pairs", "log")
+        }
         lines.append(f"- {label}: " + ", ".join(f"{key} {value}" for key, value in used.items()))
     return "\n".join(lines)
 

@@ -1,17 +1,20 @@
 """The public face of a trained model."""
 
+import threading
 import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from sentemb.errors import SentembError
+from sentemb.models.word_memory import WordMemory
 from sentemb.parallel import Workers
 from sentemb.text.words import split_words
 
 SIDES = ("query", "document")
-# Texts of one forward pass: enough for all threads, little memory.
-_ENCODE_TEXTS = 2048
+# Texts and letters of one pass at most: enough for all threads, little memory.
+_PASS_TEXTS = 2048
+_PASS_LETTERS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,10 @@ class SentenceEncoder:
         self.training = dict(training or {})
         self.history = list(history)
         self._workers = Workers(threads)
+        # Vectors may be asked for from several threads of a server; they take turns.
+        self._turn = threading.Lock()
+        self._memories = {}
+        self._may_remember = True
 
     def __repr__(self):
         shape = ", ".join(f"{key}={value}" for key, value in self.encoder.settings().items())
@@ -111,6 +118,8 @@ class SentenceEncoder:
             Views: writing to them changes the model. W_g (n, d), Wrec_g (n, n), b_g (n,), Wp_k
             (n, n) or (n,). With shared towers both sides are the same arrays.
         """
+        # Whoever has the views may change the weights at any time: remembered words would lie.
+        self._may_remember = False
         blocks = {"query": self.encoder.blocks(self.weights["query"])}
         if self.shared_towers:
             return blocks | {"document": blocks["query"]}
@@ -166,22 +175,33 @@ class SentenceEncoder:
         if isinstance(texts, str):
             return self.encode([texts], side=side, normalize_embeddings=normalize_embeddings)[0]
         texts = list(texts)
-        vectors = np.empty((len(texts), self.dim), self.dtype)
-        # Texts of like length go together, so that no block waits for a long one.
-        order = sorted(range(len(texts)), key=lambda k: len(_text(texts[k])))
+        for text in texts:
+            _text(text)
+        parts = [np.empty((0, self.dim), self.dtype)]
         empty = 0
-        for start in range(0, len(texts), _ENCODE_TEXTS):
-            part = order[start : start + _ENCODE_TEXTS]
-            batch = self.vocabulary.batch(texts[k] for k in part)
-            empty += int(np.count_nonzero(np.diff(batch.offsets) == 0))
-            done = self.encoder.forward(self.weights[side], batch, self._workers)
-            vectors[part] = done.embeddings
+        with self._turn:
+            memory = self._memory(side)
+            for part in _parts(texts):
+                word_index, offsets, P = memory.look_up(part)
+                parts.append(
+                    self.encoder.embed(self.weights[side], P, word_index, offsets, self._workers)
+                )
+                empty += np.count_nonzero(offsets[1:] == offsets[:-1])
+        vectors = np.concatenate(parts)
         if empty:
             warnings.warn(
                 f"{empty} of {len(texts)} texts have no words; their vectors are zero",
                 stacklevel=2,
             )
         return _normalised(vectors) if normalize_embeddings else vectors
+
+    def _memory(self, side):
+        """The tower's `WordMemory`: one for good, or a new one where the weights may change."""
+        if not self._may_remember:
+            return WordMemory(self.encoder, self.vocabulary, self.weights[side])
+        if side not in self._memories:
+            self._memories[side] = WordMemory(self.encoder, self.vocabulary, self.weights[side])
+        return self._memories[side]
 
     def similarity(self, a, b):
         """Cosine of every vector in ``a`` with every one in ``b``: (k, dim), (l, dim) -> (k, l).
@@ -235,6 +255,18 @@ class SentenceEncoder:
         ]
         joined = {name: np.hstack([some[name] for some in values]) for name in values[0]}
         return GateTrace(words=words, **joined)
+
+
+def _parts(texts):
+    """Cut a list of texts into passes."""
+    start = letters = 0
+    for k, text in enumerate(texts):
+        if k - start == _PASS_TEXTS or (k > start and letters + len(text) > _PASS_LETTERS):
+            yield texts[start:k]
+            start, letters = k, 0
+        letters += len(text)
+    if start < len(texts):
+        yield texts[start:]
 
 
 def _normalised(vectors):

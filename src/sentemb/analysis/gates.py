@@ -1,11 +1,14 @@
-"""What a model's gates do on a query, and on a title beside it, as arrays ready to be drawn.
+"""What a model does on a query, and on a title beside it, as arrays ready to be drawn.
 
-After Figures 4 and 5 of Palangi et al. (arXiv 1502.06922).
+After Figures 4, 5, 6 and 8 to 12 of Palangi et al. (arXiv 1502.06922).
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+
+from sentemb.errors import SentembError
+from sentemb.files import replacing
 
 # What is shown, in the order of the computation; `GateTrace` has None for what a model lacks.
 GATES = {
@@ -18,64 +21,129 @@ GATES = {
 
 
 @dataclass(frozen=True, eq=False)
-class GatePanels:
-    """The gates of one or two texts.
+class TextReading:
+    """What a tower did on one text.
 
     Attributes
     ----------
-    gates : list of str
-        Those of `GATES` that the model has.
-    sides : list of str
-        "query", then "title" if there is one.
-    words : list of list of str
-        The words of each side.
-    values : (n_gates, n_sides, dim, columns) float
-        One column per word of the longer text; beyond the end of the shorter one they are 0.
-    halves : int
-        2 if the second half of the cells read from right to left, else 1.
-    score : float or None
-        The cosine of query and title.
+    side : {"query", "title"}
+    words : list of str
+        Length T.
+    gates : dict of (cells, T) float
+        Those of `GATES` that the model has, one column a word.
+    embedding : (cells,) float
+        The final vector: y after the last word, of cells that read backward after the first.
     """
 
-    gates: list
-    sides: list
+    side: str
     words: list
-    values: np.ndarray
-    halves: int
-    score: float | None
+    gates: dict
+    embedding: np.ndarray
+
+    def active_cells(self, count=10):
+        """The ``count`` cells (int array) with the largest absolute value in the embedding."""
+        return np.argsort(-np.abs(self.embedding), kind="stable")[:count]
 
 
-def gate_panels(model, query, title=None):
-    """Trace a query, and a title if there is one.
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What a model did on a query, and on a title if there is one.
 
-    Parameters
+    Attributes
     ----------
-    model : SentenceEncoder
-    query, title : str
+    model : str
+        What figures call it.
+    texts : list of TextReading
+        The query, then the title.
+    cells : int
+    halves : int
+        2 if the second half of the cells reads from right to left, else 1.
+    cosine : float or None
+        Of query and title.
+    """
+
+    model: str
+    texts: list
+    cells: int
+    halves: int
+    cosine: float | None
+
+    @property
+    def gates(self):
+        """Names of the gates that the model has, in the order of `GATES`."""
+        return list(self.texts[0].gates)
+
+
+def read_texts(model, query, title=None, name="model"):
+    """Let ``model`` (a `SentenceEncoder`) read a query, and a title if there is one.
 
     Returns
     -------
-    GatePanels
+    Reading
 
     Raises
     ------
     SentembError
         For a text without words.
     """
-    traces = [model.trace(query, side="query")]
+    texts = [_read(model, query, "query", "query")]
     if title is not None:
-        traces.append(model.trace(title, side="document"))
-    gates = [gate for gate in GATES if getattr(traces[0], gate) is not None]
-    columns = max(len(trace.words) for trace in traces)
-    values = np.zeros((len(gates), len(traces), model.dim, columns), model.dtype)
-    for row, gate in enumerate(gates):
-        for side, trace in enumerate(traces):
-            values[row, side, :, : len(trace.words)] = getattr(trace, gate).T
-    return GatePanels(
-        gates=gates,
-        sides=["query", "title"][: len(traces)],
-        words=[trace.words for trace in traces],
-        values=values,
+        texts.append(_read(model, title, "title", "document"))
+    return Reading(
+        model=name,
+        texts=texts,
+        cells=model.dim,
         halves=model.encoder.directions,
-        score=None if title is None else model.score(query, title),
+        cosine=None if title is None else model.score(query, title),
     )
+
+
+def _read(model, text, side, tower):
+    trace = model.trace(text, side=tower)
+    gates = {gate: getattr(trace, gate) for gate in GATES}
+    return TextReading(
+        side=side,
+        words=trace.words,
+        gates={gate: values.T for gate, values in gates.items() if values is not None},
+        embedding=model.encode(text, side=tower),
+    )
+
+
+def numbers_of_gates(readings):
+    """The arrays of a gate figure by name; docs/formats.md lists the names."""
+    return _numbers(readings, lambda text: text.gates)
+
+
+def numbers_of_cells(readings):
+    """The arrays of a figure of the most active cells by name; see docs/formats.md."""
+
+    def numbers(text):
+        active = text.active_cells()
+        return {"cells": active, "y": text.gates["y"][active]}
+
+    return _numbers(readings, numbers)
+
+
+def _numbers(readings, of_text):
+    arrays = {}
+    for prefix, reading in zip(("", "against."), readings):
+        for text in reading.texts:
+            arrays[f"{prefix}{text.side}.words"] = np.array(text.words)
+            for name, values in of_text(text).items():
+                arrays[f"{prefix}{text.side}.{name}"] = values
+        if reading.cosine is not None:
+            arrays[f"{prefix}cosine"] = np.array(reading.cosine)
+    return arrays
+
+
+def check_numbers_path(path):
+    """A `SentembError` unless ``path`` ends as NumPy's archives do."""
+    if not str(path).endswith(".npz"):
+        raise SentembError(f"{path}: the numbers are a NumPy archive; let the name end in .npz")
+
+
+def save_numbers(arrays, path):
+    """Write a dict of arrays as a NumPy archive (.npz), in place of an earlier one."""
+    check_numbers_path(path)
+    with replacing(path) as temporary, open(temporary, "wb") as file:
+        np.savez(file, **arrays)

@@ -1,5 +1,7 @@
 """A batch laid out for the recurrences."""
 
+import copy
+
 import numpy as np
 
 from sentemb.kernels.packing import pack_blocks
@@ -10,13 +12,17 @@ BLOCK_TEXTS = 64
 
 
 class Packing:
-    """Rows, steps and blocks of a `TextBatch`; see `pack_blocks` for the arrays.
+    """Rows, steps and blocks of some texts; see `pack_blocks` for the arrays.
 
     Texts without words have no row.
+
+    Parameters
+    ----------
+    word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
     """
 
-    def __init__(self, batch):
-        lengths = np.diff(batch.offsets)
+    def __init__(self, word_index, offsets):
+        lengths = np.diff(offsets)
         order = np.argsort(-lengths, kind="stable")
         self.order = order[: np.count_nonzero(lengths)]
         self.lengths = lengths[self.order]
@@ -30,7 +36,7 @@ class Packing:
             tokens,
             tokens_reversed,
             self.last_rows,
-        ) = pack_blocks(self.order, batch.offsets, batch.word_index, self.block_texts)
+        ) = pack_blocks(self.order, offsets, word_index, self.block_texts)
         # One per direction: left to right, right to left.
         self.words = (words, words_reversed)
         self.tokens = (tokens, tokens_reversed)
@@ -48,3 +54,19 @@ class Packing:
         rows = np.empty(self.n_rows, np.int64)
         rows[self.tokens[direction]] = np.arange(self.n_rows)
         return rows
+
+    def block(self, number):
+        """One block as a packing of its own, its rows counted from 0."""
+        if self.n_blocks == 1:
+            return self
+        first_step, end_step = self.block_steps[number : number + 2]
+        first_row, end_row = self.step_rows[first_step], self.step_rows[end_step]
+        texts = slice(number * self.block_texts, (number + 1) * self.block_texts)
+        own = copy.copy(self)
+        own.order, own.lengths = self.order[texts], self.lengths[texts]
+        own.block_steps = np.array([0, end_step - first_step])
+        own.step_rows = self.step_rows[first_step : end_step + 1] - first_row
+        own.last_rows = self.last_rows[texts] - first_row
+        own.words = tuple(words[first_row:end_row] for words in self.words)
+        own.tokens = tuple(tokens[first_row:end_row] for tokens in self.tokens)
+        return own

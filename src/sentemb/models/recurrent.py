@@ -17,6 +17,7 @@ name           shape                                holds
 `blocks` gives them back under the paper's names and in the paper's shapes.
 """
 
+import math
 import queue
 from dataclasses import dataclass, field
 
@@ -66,7 +67,7 @@ class Workspace:
 
     def empty(self, name, shape, dtype):
         """An array with arbitrary contents, valid until ``name`` is asked for again."""
-        size = int(np.prod(shape))
+        size = math.prod(shape)
         array = self._arrays.get(name)
         if array is None or array.size < size or array.dtype != dtype:
             array = self._arrays[name] = np.empty(size + size // 4, dtype)

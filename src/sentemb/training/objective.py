@@ -110,7 +110,7 @@ def embedding_loss(Yq, Yd, candidates, gamma, weights, workers, workspace):
 def _normalised(side, Y, workers, workspace):
     """(U, zeros like U, norms) of embeddings Y."""
     U = workspace.empty(f"U_{side}", Y.shape, Y.dtype)
-    norms = workspace.empty(f"norms_{side}", len(Y), Y.dtype)
+    norms = workspace.empty(f"norms_{side}", (len(Y),), Y.dtype)
     workers.over(len(Y), normalise_rows, U, norms, Y)
     return U, workspace.zeros(f"V_{side}", Y.shape, Y.dtype), norms
 

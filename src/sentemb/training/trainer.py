@@ -288,7 +288,11 @@ class _Training:
             self.towers.encoder,
             self.corpus.vocabulary,
             weights,
-            training={**self.settings.as_dict(), "pairs": self.corpus.n_pairs},
+            training={
+                **self.settings.as_dict(),
+                "pairs": self.corpus.n_pairs,
+                "log": self.identity["log"],
+            },
             history=self.history,
             threads=threads,
         )
@@ -306,6 +310,8 @@ class _Training:
         known = {key: model.training.get(key) for key in self.settings.as_dict()}
         if known != self.settings.as_dict():
             raise self._other_settings(known)
+        if model.training.get("log") != self.identity["log"]:
+            raise self._other_log()
         return True
 
     def prepare_output(self, resume):
@@ -330,7 +336,7 @@ class _Training:
             if not any(self.output.iterdir()):
                 self.output.rmdir()
             raise SentembError(
-                f"{self.output}: the model needs {size / 1e6:.0f} MB and {free / 1e6:.0f} MB are "
+                f"{self.output}: the model needs {size / 1e6:.1f} MB and {free / 1e6:.1f} MB are "
                 "free there; make room or choose another place"
             )
 
@@ -361,10 +367,7 @@ class _Training:
         if progress["identity"]["settings"] != self.identity["settings"]:
             raise self._other_settings(progress["identity"]["settings"])
         if progress["identity"]["log"] != self.identity["log"]:
-            raise SentembError(
-                f"{self.output}: the checkpoint belongs to another click log; give that one, or "
-                "start anew with --force"
-            )
+            raise self._other_log()
         self.towers.restore(arrays)
         self.epoch, self.step = progress["epoch"], progress["step"]
         self.loss_sum, self._seconds = progress["loss_sum"], progress["seconds"]
@@ -379,6 +382,12 @@ class _Training:
         return SentembError(
             f"{self.output}: was trained with {key} = {known.get(key)}, not {mine[key]}; resume "
             "with the same settings, or start anew with --force"
+        )
+
+    def _other_log(self):
+        return SentembError(
+            f"{self.output}: was trained on another click log; give that one, or start anew with "
+            "--force"
         )
 
     def _diverged(self, what):
