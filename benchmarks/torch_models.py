@@ -1,0 +1,564 @@
+"""The same training in PyTorch, twice: as a competent user writes it, and as well as it goes.
+
+Both start from the weights, texts and mini-batches in a case's folder (see `Ours.prepare`) and make
+the same updates as the package: `torch.optim.SGD(nesterov=True)` keeps the look-ahead point
+theta + mu v as its parameter, which with a constant mu is the same sequence of gradients.
+"""
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy, embedding_bag, normalize
+
+MOMENTUM = 0.9
+SIDES = ("query", "document")
+
+
+class Texts:
+    """One side's texts as words, and words as trigram ids, repeats repeated."""
+
+    def __init__(self, arrays, side):
+        self.word_index = arrays[f"{side}.word_index"]
+        self.offsets = arrays[f"{side}.offsets"]
+        counts = arrays[f"{side}.trigram_counts"]
+        ends = np.concatenate([[0], np.cumsum(counts)])
+        self.trigram_offsets = ends[arrays[f"{side}.trigram_offsets"]]
+        self.trigram_ids = np.repeat(arrays[f"{side}.trigram_ids"], counts).astype(np.int64)
+
+    def lengths(self, texts):
+        return self.offsets[texts + 1] - self.offsets[texts]
+
+    def trigrams_of(self, words):
+        """(ids, lengths) of the trigrams of ``words`` one after the other."""
+        first = self.trigram_offsets[words]
+        lengths = self.trigram_offsets[words + 1] - first
+        return self.trigram_ids[spans(first, lengths)], lengths
+
+
+def spans(first, lengths):
+    """first[0], first[0] + 1, ... (lengths[0] of them), then the same from first[1], ..."""
+    ends = np.cumsum(lengths)
+    return np.repeat(first - ends + lengths, lengths) + np.arange(ends[-1] if ends.size else 0)
+
+
+class Memory:
+    """Words to trigram ids, remembered: what encoding needs of a vocabulary."""
+
+    def __init__(self, folder):
+        trigrams = (Path(folder) / "vocabulary.txt").read_text("utf-8").split("\n")[:-1]
+        self.ids = {trigram: number for number, trigram in enumerate(trigrams)}
+        self.words = {}
+
+    def trigrams(self, word):
+        known = self.words.get(word)
+        if known is None:
+            marked = f"#{word}#"
+            parts = (marked[k : k + 3] for k in range(len(marked) - 2))
+            known = self.words[word] = [self.ids[part] for part in parts if part in self.ids]
+        return known
+
+
+class Start:
+    """What both contenders read before they begin."""
+
+    def __init__(self, folder, threads):
+        torch.set_num_threads(threads)
+        self.folder = Path(folder)
+        self.case = json.loads((self.folder / "case.json").read_text())
+        with np.load(self.folder / "start.npz") as file:
+            self.arrays = {name: file[name] for name in file.files}
+        self.texts = {side: Texts(self.arrays, side) for side in SIDES}
+        self.plan = {
+            name: self.arrays[f"plan.{name}"] for name in ("queries", "titles", "candidates")
+        }
+        self.rate = self.case["rate"]
+        self.max_norm = self.case["max_norm"]
+        self.forget_gate = self.case["settings"].get("forget_gate", False)
+        self.memory = Memory(folder)
+        self.number = 0
+
+    def weights(self, side):
+        names = ("table", "bias", "recurrent", "peepholes")
+        return {
+            name: torch.from_numpy(self.arrays[f"{side}.{name}"].copy())
+            for name in names
+            if f"{side}.{name}" in self.arrays
+        }
+
+    def next_batch(self):
+        step = self.number % len(self.plan["queries"])
+        self.number += 1
+        return (self.plan[name][step] for name in ("queries", "titles", "candidates"))
+
+    def titles(self):
+        lines = Path(self.case["log"]).read_text("utf-8").splitlines()
+        return [line.split("\t")[1] for line in lines]
+
+
+def softmax_loss(Yq, Yd, candidates):
+    """Mean of -log softmax(10 cos), the clicked title being candidate 0."""
+    Uq, Ud = normalize(Yq), normalize(Yd)
+    chosen = Ud[candidates.reshape(-1)].view(*candidates.shape, -1)
+    cosines = torch.bmm(chosen, Uq.unsqueeze(2)).squeeze(2)
+    return cross_entropy(10 * cosines, torch.zeros(len(Uq), dtype=torch.int64))
+
+
+# -- as a competent user writes it ----------------------------------------------------------------
+
+
+class DenseTower(nn.Module):
+    """EmbeddingBag over trigram ids and a loop over the cell, texts padded to the longest."""
+
+    def __init__(self, weights, forget_gate):
+        super().__init__()
+        self.bag = nn.EmbeddingBag.from_pretrained(weights["table"], freeze=False, mode="sum")
+        self.bias = nn.Parameter(weights["bias"])
+        self.recurrent = nn.Parameter(weights["recurrent"])
+        self.peepholes = nn.Parameter(weights["peepholes"]) if "peepholes" in weights else None
+        self.forget_gate = forget_gate
+
+    def forward(self, ids, bags, lengths):
+        """ids, bags: EmbeddingBag's input for every place of (steps, texts); lengths: (texts,)."""
+        x = self.bag(ids, bags) + self.bias
+        x = x.view(-1, lengths.numel(), x.shape[1])
+        if len(self.recurrent) == 1:
+            return self.scan(x, lengths, 0)
+        ahead, back = x.chunk(2, dim=2)
+        # Each text is read backwards within its own length.
+        place = (lengths - 1 - torch.arange(len(x))[:, None]).clamp(min=0)
+        back = back.gather(0, place[:, :, None].expand_as(back))
+        return torch.cat([self.scan(ahead, lengths, 0), self.scan(back, lengths, 1)], dim=1)
+
+    def scan(self, x, lengths, direction):
+        R = self.recurrent[direction]
+        n = R.shape[0]
+        peepholes = None if self.peepholes is None else self.peepholes[direction]
+        y = x.new_zeros(x.shape[1], n)
+        c = torch.zeros_like(y)
+        outputs = []
+        for x_t in x:
+            parts = torch.addmm(x_t, y, R).chunk(R.shape[1] // n, dim=1)
+            o, i, g = parts[:3]
+            if peepholes is not None:
+                i = i + peepholes[2] * c
+            new = torch.sigmoid(i) * torch.tanh(g)
+            if self.forget_gate:
+                f = parts[3] if peepholes is None else parts[3] + peepholes[1] * c
+                c = torch.sigmoid(f) * c + new
+            else:
+                c = c + new
+            if peepholes is not None:
+                o = o + peepholes[0] * c
+            y = torch.sigmoid(o) * torch.tanh(c)
+            outputs.append(y)
+        return torch.stack(outputs)[lengths - 1, torch.arange(lengths.numel())]
+
+
+def clip(parameters, max_norm):
+    """clip_grad_norm_ with a norm row by row.
+
+    `clip_grad_norm_` itself adds up millions of squares in float32 one after the other and is off
+    by 2e-4, which the comparison of losses would see. As fast, and faster where nothing is clipped.
+    """
+    gradients = [parameter.grad for parameter in parameters]
+    rows = [torch.linalg.vector_norm(gradient, dim=-1).reshape(-1) for gradient in gradients]
+    norm = torch.cat(rows).norm().item()
+    if norm > max_norm:
+        for gradient in gradients:
+            gradient.mul_(max_norm / norm)
+
+
+class Dense(Start):
+    """EmbeddingBag, cell loop, autograd, clipping and SGD(nesterov=True)."""
+
+    fused = None
+
+    def __init__(self, folder, threads):
+        super().__init__(folder, threads)
+        self.towers = {side: DenseTower(self.weights(side), self.forget_gate) for side in SIDES}
+        parameters = [p for tower in self.towers.values() for p in tower.parameters()]
+        self.optimiser = torch.optim.SGD(
+            parameters, lr=self.rate, momentum=MOMENTUM, nesterov=True, fused=self.fused
+        )
+
+    def collate(self, side, texts):
+        source = self.texts[side]
+        lengths = source.lengths(texts)
+        place = np.arange(lengths.max())[:, None]
+        here = place < lengths
+        words = source.word_index[(source.offsets[texts] + place)[here]]
+        ids, counts = source.trigrams_of(words)
+        in_bag = np.zeros(here.shape, np.int64)
+        in_bag[here] = counts
+        bags = np.cumsum(in_bag.ravel()) - in_bag.ravel()
+        return torch.from_numpy(ids), torch.from_numpy(bags), torch.from_numpy(lengths)
+
+    def train_step(self):
+        queries, titles, candidates = self.next_batch()
+        self.optimiser.zero_grad()
+        Yq = self.towers["query"](*self.collate("query", queries))
+        Yd = self.towers["document"](*self.collate("document", titles))
+        loss = softmax_loss(Yq, Yd, torch.from_numpy(candidates))
+        loss.backward()
+        for tower in self.towers.values():
+            clip(list(tower.parameters()), self.max_norm)
+        self.optimiser.step()
+        return loss.item()
+
+    @torch.inference_mode()
+    def encode(self, texts, chunk=256):
+        words = [text.lower().split() for text in texts]
+        order = sorted(range(len(words)), key=lambda k: len(words[k]))
+        tower = self.towers["document"]
+        vectors = torch.empty(len(texts), tower.recurrent.shape[0] * tower.recurrent.shape[1])
+        for start in range(0, len(order), chunk):
+            part = order[start : start + chunk]
+            rows = itertools.zip_longest(*(words[k] for k in part))
+            bags = [self.memory.trigrams(w) if w is not None else () for row in rows for w in row]
+            ids = torch.tensor(list(itertools.chain.from_iterable(bags)))
+            offsets = torch.tensor([0, *itertools.accumulate(map(len, bags))][:-1])
+            lengths = torch.tensor([len(words[k]) for k in part])
+            vectors[part] = tower(ids, offsets, lengths)
+        return vectors.numpy()
+
+
+class Fused(Dense):
+    """`Dense` with the optimiser's ``fused=True``: one pass over memory instead of several."""
+
+    fused = True
+
+
+# -- as well as it goes ---------------------------------------------------------------------------
+
+
+class Plan:
+    """A side of a mini-batch: distinct words, compact rows, tokens time-major without padding.
+
+    Texts are sorted from long to short, so those that still run at a step are the first of those
+    at the step before.
+    """
+
+    def __init__(self, words_of, trigrams_of, lengths, directions, marks):
+        self.order = np.argsort(-lengths, kind="stable")
+        lengths = lengths[self.order]
+        t, k = np.nonzero(np.arange(lengths[0])[:, None] < lengths)
+        self.running = np.bincount(t).tolist()
+        self.first = np.concatenate([[0], np.cumsum(self.running)])
+        self.last = torch.from_numpy(self.first[lengths - 1] + np.arange(lengths.size))
+        later = slice(self.running[0], None)
+        self.before = torch.from_numpy(self.first[t[later] - 1] + k[later])
+        words = words_of(self.order[k], t)
+        distinct, words = number(words, marks["words"])
+        ids, counts = trigrams_of(distinct)
+        rows, ids = number(ids, marks["rows"])
+        self.rows = torch.from_numpy(rows)
+        self.rows_array = rows
+        self.ids, self.bags = torch.from_numpy(ids), offsets_of(counts)
+        self.counts, self.local_ids = counts, ids
+        self.word_arrays = [words]
+        if directions == 2:
+            turned = np.empty_like(words)
+            turned[self.first[lengths[k] - 1 - t] + k] = words
+            self.word_arrays.append(turned)
+        self.words = [torch.from_numpy(some) for some in self.word_arrays]
+
+    def inverse_words(self, direction):
+        """For every distinct word its tokens, as EmbeddingBag's input."""
+        return inverse(self.word_arrays[direction], np.arange(len(self.words[0])), self.counts.size)
+
+    def inverse_rows(self):
+        """For every row the words that it is in."""
+        words = np.repeat(np.arange(self.counts.size), self.counts)
+        return inverse(self.local_ids, words, self.rows_array.size)
+
+
+def number(items, marks):
+    """(distinct items, places of the items among them), without sorting."""
+    marks[items] = 1
+    distinct = np.flatnonzero(marks)
+    marks[distinct] = np.arange(distinct.size)
+    places = marks[items]
+    marks[distinct] = 0
+    return distinct, places
+
+
+def joined(parts, axis):
+    """Both directions side by side; of one direction itself, not a copy."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=axis)
+
+
+def offsets_of(counts):
+    return torch.from_numpy(np.cumsum(counts) - counts)
+
+
+def inverse(keys, values, size):
+    order = np.argsort(keys, kind="stable")
+    return torch.from_numpy(values[order]), offsets_of(np.bincount(keys, minlength=size))
+
+
+def gates(z, c_last, c, h, y, n, peepholes, forget_gate):
+    """One step forward in place; z (texts, G n) holds the pre-activations, then the gates."""
+    o, i, g = z[:, :n], z[:, n : 2 * n], z[:, 2 * n : 3 * n]
+    if peepholes is not None and c_last is not None:
+        i.addcmul_(peepholes[2], c_last)
+        if forget_gate:
+            z[:, 3 * n :].addcmul_(peepholes[1], c_last)
+    if peepholes is None:
+        z[:, : 2 * n].sigmoid_()
+    else:
+        i.sigmoid_()
+    g.tanh_()
+    if forget_gate:
+        z[:, 3 * n :].sigmoid_()
+    if c_last is None:
+        torch.mul(i, g, out=c)
+    elif forget_gate:
+        torch.mul(i, g, out=c)
+        c.addcmul_(z[:, 3 * n :], c_last)
+    else:
+        torch.addcmul(c_last, i, g, out=c)
+    if peepholes is not None:
+        o.addcmul_(peepholes[0], c)
+        o.sigmoid_()
+    torch.tanh(c, out=h)
+    torch.mul(o, h, out=y)
+
+
+class BestTower:
+    """Forward and backward by hand, and Nesterov momentum that touches only a batch's rows."""
+
+    def __init__(self, weights, forget_gate, compiled):
+        self.weights = weights
+        self.velocity = {name: torch.zeros_like(array) for name, array in weights.items()}
+        self.synced = np.zeros(len(weights["table"]), np.int64)
+        self.forget_gate = forget_gate
+        self.n = weights["recurrent"].shape[1]
+        self.gates = torch.compile(gates, dynamic=True) if compiled else gates
+
+    def look_ahead(self, plan, update):
+        """Weights at theta + mu v; of the table only the rows of ``plan``."""
+        power = MOMENTUM ** torch.from_numpy(update + 1 - self.synced[plan.rows_array])
+        self.power = power.float()[:, None]
+        far = (MOMENTUM * (1 - power) / (1 - MOMENTUM)).float()[:, None]
+        self.v_rows = self.velocity["table"].index_select(0, plan.rows)
+        X = self.weights["table"].index_select(0, plan.rows)
+        ahead = {
+            name: torch.add(array, self.velocity[name], alpha=MOMENTUM)
+            for name, array in self.weights.items()
+            if name != "table"
+        }
+        return ahead | {"table": X.addcmul_(far, self.v_rows)}
+
+    def forward(self, weights, plan):
+        """Embeddings in the order of ``plan.order``; what the backward pass needs is kept."""
+        n, width = self.n, weights["recurrent"].shape[2]
+        P = embedding_bag(plan.ids, weights["table"], plan.bags, mode="sum")
+        P += weights["bias"]
+        self.states, outputs = [], []
+        for direction, R in enumerate(weights["recurrent"]):
+            peepholes = weights["peepholes"][direction] if "peepholes" in weights else None
+            part = P if len(weights["recurrent"]) == 1 else P[:, direction * width :][:, :width]
+            Z = part.index_select(0, plan.words[direction])
+            C, H, Y = (Z.new_empty(len(Z), n) for _ in range(3))
+            low = before = 0
+            for running in plan.running:
+                high = low + running
+                z, c_last = Z[low:high], None
+                if low:
+                    z.addmm_(Y[before : before + running], R)
+                    c_last = C[before : before + running]
+                self.gates(
+                    z, c_last, C[low:high], H[low:high], Y[low:high], n, peepholes, self.forget_gate
+                )
+                before, low = low, high
+            self.states.append((Z, C, H, Y))
+            outputs.append(Y.index_select(0, plan.last))
+        return joined(outputs, 1)
+
+    def backward(self, weights, plan, V):
+        """Gradients; V is the loss's gradient at the embeddings as `forward` gave them."""
+        n = self.n
+        gradient = {name: [] for name in weights}
+        words_of_row, row_bags = plan.inverse_rows()
+        for direction, R in enumerate(weights["recurrent"]):
+            state = self.states[direction]
+            peepholes = weights["peepholes"][direction] if "peepholes" in weights else None
+            D = self._errors(state, plan, V[:, direction * n : (direction + 1) * n], R, peepholes)
+            C, Y = state[1], state[3]
+            later = D[plan.running[0] :]
+            gradient["recurrent"].append(Y.index_select(0, plan.before).T @ later)
+            if peepholes is not None:
+                c_last = C.index_select(0, plan.before)
+                sums = torch.zeros_like(peepholes)
+                sums[0] = (D[:, :n] * C).sum(0)
+                sums[2] = (later[:, n : 2 * n] * c_last).sum(0)
+                if self.forget_gate:
+                    sums[1] = (later[:, 3 * n :] * c_last).sum(0)
+                gradient["peepholes"].append(sums)
+            tokens, bags = plan.inverse_words(direction)
+            dP = embedding_bag(tokens, D, bags, mode="sum")
+            gradient["bias"].append(dP.sum(0))
+            gradient["table"].append(embedding_bag(words_of_row, dP, row_bags, mode="sum"))
+        return {
+            "table": joined(gradient.pop("table"), 1),
+            "bias": joined(gradient.pop("bias"), 0),
+            **{name: torch.stack(parts) for name, parts in gradient.items()},
+        }
+
+    def _errors(self, state, plan, V, R, peepholes):
+        """The errors at all pre-activations, last step first."""
+        Z, C, H, _ = state
+        n = self.n
+        o, i, g = Z[:, :n], Z[:, n : 2 * n], Z[:, 2 * n : 3 * n]
+        # All factors at once; D takes them in and becomes the errors.
+        D = torch.empty_like(Z)
+        one = torch.ones(())
+        torch.mul(o - o * o, H, out=D[:, :n])
+        torch.mul(i - i * i, g, out=D[:, n : 2 * n])
+        torch.mul(one - g * g, i, out=D[:, 2 * n : 3 * n])
+        to_cell = o * (one - H * H)
+        if self.forget_gate:
+            first = plan.running[0]
+            f = Z[first:, 3 * n :]
+            D[:first, 3 * n :] = 0
+            torch.mul(f - f * f, C.index_select(0, plan.before), out=D[first:, 3 * n :])
+        E, rho = V.contiguous(), torch.zeros_like(V)
+        Rt = R.T
+        for t in range(len(plan.running) - 1, -1, -1):
+            running, low, high = plan.running[t], int(plan.first[t]), int(plan.first[t + 1])
+            d, e, eps = D[low:high], E[:running], rho[:running]
+            d[:, :n].mul_(e)
+            eps.addcmul_(to_cell[low:high], e)
+            if peepholes is not None:
+                eps.addcmul_(d[:, :n], peepholes[0])
+            d.view(running, -1, n)[:, 1:].mul_(eps[:, None])
+            if t == 0:
+                break
+            if self.forget_gate:
+                eps.mul_(Z[low:high, 3 * n :])
+            if peepholes is not None:
+                eps.addcmul_(d[:, n : 2 * n], peepholes[2])
+                if self.forget_gate:
+                    eps.addcmul_(d[:, 3 * n :], peepholes[1])
+            torch.mm(d, Rt, out=e)
+        return D
+
+    def step(self, ahead, gradient, plan, update, rate, max_norm):
+        # Row by row, as in `clip`.
+        norms = [torch.linalg.vector_norm(g, dim=-1).reshape(-1) for g in gradient.values()]
+        rate = rate * min(1.0, max_norm / torch.cat(norms).norm().item())
+        for name, theta in self.weights.items():
+            if name != "table":
+                self.velocity[name].mul_(MOMENTUM).sub_(gradient[name], alpha=rate)
+                torch.sub(ahead[name], gradient[name], alpha=rate, out=theta)
+        dX = gradient["table"]
+        self.velocity["table"].index_copy_(
+            0, plan.rows, self.v_rows.mul_(self.power).sub_(dX, alpha=rate)
+        )
+        self.weights["table"].index_copy_(0, plan.rows, ahead["table"].sub_(dX, alpha=rate))
+        self.synced[plan.rows_array] = update + 1
+
+
+class Best(Start):
+    """Unique words, compact rows, packed steps, gradients by hand, lazy Nesterov momentum."""
+
+    compiled = False
+
+    def __init__(self, folder, threads):
+        super().__init__(folder, threads)
+        self.towers = {
+            side: BestTower(self.weights(side), self.forget_gate, self.compiled) for side in SIDES
+        }
+        self.marks = {}
+        for side, tower in self.towers.items():
+            texts = self.texts[side]
+            self.marks[side] = {
+                "words": np.zeros(texts.trigram_offsets.size - 1, np.int64),
+                "rows": np.zeros(len(tower.weights["table"]), np.int64),
+            }
+        self.title_marks = np.zeros(self.texts["document"].offsets.size - 1, np.int64)
+        self.directions = len(self.towers["query"].weights["recurrent"])
+
+    def collate(self, side, texts):
+        source = self.texts[side]
+        first = source.offsets[texts]
+        return Plan(
+            lambda text, t: source.word_index[first[text] + t],
+            source.trigrams_of,
+            source.lengths(texts),
+            self.directions,
+            self.marks[side],
+        )
+
+    @torch.no_grad()
+    def train_step(self):
+        update = self.number
+        queries, titles, candidates = self.next_batch()
+        titles, places = number(titles, self.title_marks)
+        plans = {"query": self.collate("query", queries)}
+        plans["document"] = self.collate("document", titles)
+        ahead, Y, leaves = {}, {}, {}
+        for side, tower in self.towers.items():
+            ahead[side] = tower.look_ahead(plans[side], update)
+            sorted_rows = tower.forward(ahead[side], plans[side])
+            Y[side] = torch.empty_like(sorted_rows)
+            Y[side][plans[side].order] = sorted_rows
+        with torch.enable_grad():
+            leaves = {side: Y[side].requires_grad_() for side in SIDES}
+            loss = softmax_loss(*leaves.values(), torch.from_numpy(places[candidates]))
+            loss.backward()
+        for side, tower in self.towers.items():
+            V = leaves[side].grad.index_select(0, torch.from_numpy(plans[side].order))
+            gradient = tower.backward(ahead[side], plans[side], V)
+            tower.step(ahead[side], gradient, plans[side], update, self.rate, self.max_norm)
+        return loss.item()
+
+    @torch.inference_mode()
+    def encode(self, texts, chunk=1024):
+        words = [text.lower().split() for text in texts]
+        order = sorted(range(len(words)), key=lambda k: -len(words[k]))
+        tower = self.towers["document"]
+        weights = tower.weights
+        vectors = np.empty((len(texts), self.directions * tower.n), np.float32)
+        for start in range(0, len(order), chunk):
+            part = order[start : start + chunk]
+            places, index = {}, []
+            for k in part:
+                index += [places.setdefault(word, len(places)) for word in words[k]]
+            lengths = np.array([len(words[k]) for k in part])
+            vectors[part] = self._encode(tower, weights, list(places), np.array(index), lengths)
+        return vectors
+
+    def _encode(self, tower, weights, words, index, lengths):
+        bags = [self.memory.trigrams(word) for word in words]
+        counts = np.fromiter(map(len, bags), np.int64, len(bags))
+        ids = torch.tensor(list(itertools.chain.from_iterable(bags)))
+        P = embedding_bag(ids, weights["table"], offsets_of(counts), mode="sum") + weights["bias"]
+        first = np.cumsum(lengths) - lengths
+        running = np.bincount(np.concatenate([np.arange(size) for size in lengths])).tolist()
+        n = tower.n
+        outputs = P.new_empty(len(lengths), n)
+        R = weights["recurrent"][0]
+        y = c = None
+        for t, count in enumerate(running):
+            z = P.index_select(0, torch.from_numpy(index[first[:count] + t]))
+            if t:
+                # Texts that end here are the last ones.
+                outputs[count : len(y)] = y[count:]
+                z.addmm_(y[:count], R)
+            z[:, : 2 * n].sigmoid_()
+            new = z[:, n : 2 * n].mul_(z[:, 2 * n :].tanh_())
+            c = new if c is None else c[:count].add_(new)
+            y = z[:, :n] * torch.tanh(c)
+        outputs[: len(y)] = y
+        return outputs.numpy()
+
+
+class Compiled(Best):
+    """`Best` with the gate arithmetic through `torch.compile`."""
+
+    compiled = True
