@@ -1,0 +1,136 @@
+"""Cases to measure, and contenders that take turns at them."""
+
+import json
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from contenders import Contender
+from synthetic import write_log
+
+# Losses of two contenders may differ by this much in any of the first steps.
+TOLERANCE = 1e-4
+
+
+class DisagreementError(Exception):
+    """Two contenders do not compute the same thing, so their times mean nothing."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Median, least and greatest of the rounds."""
+
+    median: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, values):
+        return cls(float(np.median(values)), float(np.min(values)), float(np.max(values)))
+
+
+class Result:
+    """Seconds of every contender, round by round.
+
+    Parameters
+    ----------
+    seconds : dict of list of float
+        Per contender, in the same order of rounds.
+    """
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def time(self, name):
+        return Spread.of(self.seconds[name])
+
+    def ratio(self, name, base="ours"):
+        """How many times longer than ``base``, each round for itself."""
+        return Spread.of(np.array(self.seconds[name]) / np.array(self.seconds[base]))
+
+
+class Bench:
+    """Where logs and cases are kept, and how much is measured.
+
+    Parameters
+    ----------
+    folder : path
+    rounds, steps : int
+        Turns of every contender, and training steps a turn.
+    clock : {"wall", "cpu"}
+        Processor time is for one-thread figures on a machine that others use.
+    compared : int
+        First steps whose losses must agree; they also warm up.
+    """
+
+    def __init__(self, folder, rounds, steps, clock, compared):
+        self.folder = Path(folder)
+        self.rounds, self.steps, self.clock, self.compared = rounds, steps, clock, compared
+        self._numbers = iter(range(10**9))
+
+    def log(self, pairs, **shape):
+        """The path of a synthetic log, written once."""
+        parts = [f"{key}={value}" for key, value in shape.items()]
+        path = self.folder / ("-".join([f"pairs={pairs}", *parts]) + ".tsv")
+        if not path.exists():
+            write_log(path, pairs, **shape)
+        return path
+
+    def case(self, log, **settings):
+        """A folder that describes one training."""
+        from our_side import settings_of
+
+        folder = self.folder / f"case-{next(self._numbers)}"
+        folder.mkdir()
+        case = {"log": str(log), "settings": settings}
+        chosen = settings_of(case)
+        case |= {"rate": chosen.learning_rate, "max_norm": chosen.max_norm}
+        (folder / "case.json").write_text(json.dumps(case))
+        return folder
+
+    def train(self, case, kinds, threads=(1,)):
+        """Race at training steps: (`Result`, what `Ours.prepare` says, the running contenders).
+
+        A contender's name is its kind, with two threads ``kind/2``.
+        """
+        with ExitStack() as stack:
+            racers = {}
+            prepared = None
+            for kind in kinds:
+                for count in threads:
+                    name = kind if count == 1 else f"{kind}/{count}"
+                    racer = racers[name] = stack.enter_context(Contender(kind))
+                    racer.ask("load", case=str(case), threads=count)
+                    if prepared is None:  # ours comes first
+                        prepared = racer.ask("prepare", folder=str(case))
+            self.compare(racers)
+            result = Result(self.take_turns(racers, "train", steps=self.steps))
+        (case / "start.npz").unlink()  # hundreds of megabytes
+        return result, prepared
+
+    def compare(self, racers):
+        """The first steps of all: losses must agree."""
+        losses = {
+            name: np.array(racer.ask("train", steps=self.compared)["losses"])
+            for name, racer in racers.items()
+        }
+        base = losses["ours"]
+        for name, values in losses.items():
+            if not np.abs(values - base).max() <= TOLERANCE:
+                raise DisagreementError(f"losses of {name}: {values}, ours: {base}")
+
+    def take_turns(self, racers, job, **details):
+        """Seconds of every racer, round by round: the median of what a turn measures."""
+        seconds = {name: [] for name in racers}
+        for _ in range(self.rounds):
+            for name, racer in racers.items():
+                answer = racer.ask(job, **details)
+                seconds[name].append(float(np.median(answer[self.clock])))
+        return seconds
+
+
+def note(message):
+    """Say on standard error what is being measured."""
+    print(message, file=sys.stderr, flush=True)
