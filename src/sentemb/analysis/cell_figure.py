@@ -17,7 +17,8 @@ from sentemb.analysis.heat_map import (
 _PANEL_HEIGHT = 2.0
 _FRAME_WIDTH, _FRAME_HEIGHT = 1.7, 1.2
 _BAR_WIDTH = 0.6
-_MARGIN_WIDTH = 1.0
+_MARGIN_WIDTH = 1.3
+_PAD = 0.08
 
 
 def cells_figure(readings, scale="shared"):
@@ -48,6 +49,7 @@ def cells_figure(readings, scale="shared"):
     width = panel_width(columns) + _MARGIN_WIDTH + (_BAR_WIDTH if scale == "own" else 0)
     size = len(pairs) * width + _FRAME_WIDTH, _PANEL_HEIGHT + _FRAME_HEIGHT
     figure = Figure(size, layout="constrained")
+    figure.get_layout_engine().set(w_pad=_PAD)
     axes = figure.subplots(1, len(pairs), squeeze=False)[0]
     shared, _ = colour_scale(outputs)
     for ax, (reading, text), values in zip(axes, pairs, outputs):
@@ -71,10 +73,11 @@ def _number_cells(ax, reading, text):
     """
     active = text.active_cells()
     arrows = ["", ""] if reading.halves == 1 else [" →", " ←"]
-    labels = [f"{cell}{arrows[cell >= reading.cells / 2]}" for cell in active]
+    labels = [f"{cell}{arrows[int(cell >= reading.cells / 2)]}" for cell in active]
     ax.set_yticks(range(len(active)), labels, fontsize=LABEL_SIZE)
-    final = ax.secondary_yaxis("right")
-    final.set_yticks(
-        range(len(active)), [f"{text.embedding[cell]:+.2f}" for cell in active], fontsize=LABEL_SIZE
-    )
-    final.tick_params(length=0)
+    # With a minus as wide as the plus.
+    finals = [f"{text.embedding[cell]:+.2f}".replace("-", "−") for cell in active]
+    side = ax.secondary_yaxis("right")
+    side.set_yticks(range(len(active)), finals, fontsize=LABEL_SIZE)
+    side.set_ylabel("final $y$", fontsize=LABEL_SIZE)
+    side.tick_params(length=0)

@@ -1,5 +1,6 @@
 """What all figures share: names of runs, labels that fit, saving whole or not at all."""
 
+import unicodedata
 import warnings
 from pathlib import Path
 
@@ -44,3 +45,8 @@ def fitting(text, longest):
     """``text`` as it can be drawn: no control characters, at most ``longest`` characters."""
     text = "".join(letter for letter in text if letter.isprintable())
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def letters(label):
+    """The length of ``label`` in Latin letters; those of East Asia are twice as wide."""
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in label)

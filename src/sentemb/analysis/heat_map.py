@@ -1,18 +1,19 @@
 """Heat maps of cells over words: their colours, their size and the words under them."""
 
-import unicodedata
-
 import numpy as np
-from matplotlib.colors import Normalize
+from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.ticker import MaxNLocator
 
-from sentemb.analysis.figures import LABEL_SIZE, TITLE_SIZE, fitting
+from sentemb.analysis.figures import LABEL_SIZE, TITLE_SIZE, fitting, letters
 from sentemb.errors import SentembError
 
 MAX_WORDS = 200
-# From dark blue through grey at 0 to light yellow: made for colour-blind eyes, and its lightness
-# only rises, so that a grey print keeps the order of all values and with it their signs.
-COLOURS = "cividis"
+# Blue below 0, grey at it, orange and yellow above: apart for colour-blind eyes. The lightness only
+# rises, so that a grey print keeps the order of all values and with it their signs. An odd number
+# of steps has the grey in the middle.
+COLOURS = LinearSegmentedColormap.from_list(
+    "blue-grey-yellow", ["#0b1d51", "#2b60b0", "#848484", "#e39a3c", "#fff2a0"], N=255
+)
 # Inches: a word needs the height of a slanted label.
 _WORD_WIDTH = 0.2
 _PANEL_WIDTH = 2.2
@@ -57,12 +58,13 @@ def colour_scale(panels, most=np.inf):
 
 
 def draw_panel(ax, values, columns, norm):
-    """Draw ``values`` (cells, words); columns beyond the last word are 0, behind a thin line."""
+    """Draw ``values`` (cells, words); columns beyond the last word are 0, faded and hatched."""
     cells, words = values.shape
     padded = np.zeros((cells, columns), values.dtype)
     padded[:, :words] = values
     if words < columns:
-        ax.axvline(words - 0.5, color="black", linewidth=0.8)
+        end = {"facecolor": (1, 1, 1, 0.8), "edgecolor": "darkgrey", "linewidth": 0}
+        ax.axvspan(words - 0.5, columns - 0.5, hatch="////", **end)
     return ax.imshow(padded, COLOURS, norm=norm, aspect="auto", interpolation="nearest")
 
 
@@ -76,17 +78,12 @@ def draw_colour_bar(image, axes, rows, extend):
 def label_words(ax, words, columns):
     """Write words under the columns of ``ax``, slanted where they would run into each other."""
     labels = [fitting(word, _LONGEST_WORD) for word in words]
-    if max(map(_letters, labels)) * _LETTER_WIDTH < panel_width(columns) / columns:
+    if max(map(letters, labels)) * _LETTER_WIDTH < panel_width(columns) / columns:
         slant = {}
     else:
         slant = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
     # parse_math: a dollar sign is only a dollar sign.
     ax.set_xticks(range(len(labels)), labels, fontsize=LABEL_SIZE, parse_math=False, **slant)
-
-
-def _letters(label):
-    """The length of ``label`` in Latin letters; those of East Asia are twice as wide."""
-    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in label)
 
 
 def name_texts(axes, readings):
