@@ -173,10 +173,13 @@ def test_words_are_projected_and_their_errors_gathered(dtype):
     tolerance = 20 * np.finfo(dtype).eps
 
     P = np.full((n_words, width), np.nan, dtype)
-    project_words(P, table, rows, bias, offsets, ids, weights, 0, 5)
+    lead = rng.standard_normal(n_trigrams).astype(dtype) * (rng.random(n_trigrams) < 0.6)
+    velocity = rng.standard_normal(table.shape).astype(dtype)
+    project_words(P, table, velocity, lead, rows, bias, offsets, ids, weights, 0, 5)
     assert np.isnan(P[5:]).all()
-    project_words(P, table, rows, bias, offsets, ids, weights, 5, n_words)
-    expected = bias + naive.matmul(counts.astype(float), table[rows].astype(float))
+    project_words(P, table, velocity, lead, rows, bias, offsets, ids, weights, 5, n_words)
+    ahead = table[rows].astype(float) + lead[:, None].astype(float) * velocity[rows]
+    expected = bias + naive.matmul(counts.astype(float), ahead)
     assert relative_error(P, expected) < tolerance
     assert np.array_equal(P[4], bias)
 
@@ -188,11 +191,16 @@ def test_words_are_projected_and_their_errors_gathered(dtype):
 
     errors = rng.standard_normal((n_words, width)).astype(dtype)
     gathered = np.full((n_trigrams, width), np.nan, dtype)
-    gather_weighted_rows(gathered, errors, inverse_offsets, lists, weights[entries], 0, n_trigrams)
+    squares = np.full(n_trigrams, np.nan, dtype)
+    inverse = (inverse_offsets, lists)
+    gather_weighted_rows(gathered, squares, errors, *inverse, weights[entries], 0, n_trigrams)
+    np.testing.assert_allclose(squares, np.sum(gathered.astype(float) ** 2, axis=1), rtol=1e-5)
     expected = naive.matmul(counts.T.astype(float), errors.astype(float))
     assert relative_error(gathered, expected) < tolerance
-    plain = np.full((n_trigrams, width), np.nan, dtype)
-    gather_rows(plain, errors, inverse_offsets, lists, 0, n_trigrams)
+    beside = np.full((n_trigrams, width + 5), np.nan, dtype)
+    gather_rows(beside, 3, errors, inverse_offsets, lists, 0, n_trigrams)
+    plain = beside[:, 3:-2]
+    assert np.isnan(beside[:, :3]).all() and np.isnan(beside[:, -2:]).all()
     expected = naive.matmul((counts.T > 0).astype(float), errors.astype(float))
     assert relative_error(plain, expected) < tolerance
 

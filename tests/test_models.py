@@ -114,7 +114,7 @@ def test_scan_equals_trace(variant, truncation):
         scan = gradient_of(model, texts, V, workers, truncation=truncation)
         trace = gradient_of(model, texts, V, workers, truncation=truncation, form="trace")
         whole = gradient_of(model, texts, V, workers)
-    for name in scan:
+    for name in trace:
         assert relative_error(scan[name], trace[name]) < 1e-10
         beyond_all_texts = truncation.steps in (None, 20)
         assert np.array_equal(scan[name], whole[name]) == beyond_all_texts

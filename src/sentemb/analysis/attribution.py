@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.kernels.words import project_words
 from sentemb.parallel import Workers
 from sentemb.sentence_encoder import SIDES
 from sentemb.text.words import split_words
@@ -115,18 +114,7 @@ def _gradient_times_input(model, side, done, V, workers):
         The derivative of the score by the embeddings.
     """
     encoder, weights, batch = model.encoder, model.weights[side], done.batch
-    projected = np.empty((batch.n_words, encoder.width), V.dtype)
-    project_words(
-        projected,
-        weights["table"],
-        batch.rows,
-        np.zeros_like(weights["bias"]),
-        batch.trigram_offsets,
-        batch.trigram_ids,
-        batch.trigram_counts,
-        0,
-        batch.n_words,
-    )
+    projected = encoder.project(weights, batch, workers) - weights["bias"]
     tokens = slice(batch.offsets[0], batch.offsets[1])
     inputs = projected[batch.word_index[tokens]]
     effects = np.zeros(len(inputs), V.dtype)

@@ -6,7 +6,12 @@ how far, in closed form, so that nothing is lost by doing it when the row is nex
 
 import math
 
-from sentemb.kernels.jit import kernel, summing_kernel
+import numpy as np
+
+from sentemb.kernels.jit import kernel
+
+# Rests up to this many updates are looked up instead of computed.
+_KNOWN_RESTS = 256
 
 
 @kernel
@@ -43,59 +48,72 @@ def coefficients(start, end, bounds, momenta):
 
 
 @kernel
-def look_ahead_rows(table, v, synced, lead, rows, update, bounds, momenta, first, end):
-    """Move the rows of a mini-batch to theta + mu v, as if they had never been left behind.
+def row_coefficients(lead_now, decay, synced, lead, rows, update, bounds, momenta):
+    """How far each row of a mini-batch must move before and after ``update``.
+
+    A row stands at theta + lead v, theta and v as before update ``synced[row]``. With (A, B) of
+    `coefficients` from there to update + 1, the look-ahead point is the row + (B - lead) v, and v
+    decays to A v.
+
+    Parameters
+    ----------
+    lead_now, decay : (k,) float, written
+        B - lead and A.
+    synced, lead : (n_trigrams,) int64, (n_trigrams,) float64
+    rows : (k,) int32
+    update : int
+    bounds, momenta : see `coefficients`
+    """
+    # Most rows rested for a few updates only, so the logarithms are taken once for each rest.
+    known = min(update + 1, _KNOWN_RESTS)
+    A_of_rest, B_of_rest = np.empty(known), np.empty(known)
+    for rest in range(known):
+        A_of_rest[rest], B_of_rest[rest] = coefficients(update - rest, update + 1, bounds, momenta)
+    for k in range(rows.size):
+        row = rows[k]
+        rest = update - synced[row]
+        if rest < known:
+            A, B = A_of_rest[rest], B_of_rest[rest]
+        else:
+            A, B = coefficients(synced[row], update + 1, bounds, momenta)
+        lead_now[k] = B - lead[row]
+        decay[k] = A
+
+
+@kernel
+def update_rows(table, v, synced, lead, dX, lead_now, decay, rows, update, mu, rate, first, end):
+    """One update (6) of the rows of a mini-batch, and on to their next look-ahead point.
+
+    ``v = A v - rate dX`` and ``theta = look-ahead point - rate dX``; then the row is left at
+    ``theta + mu v``, where the following update will want it if it touches it again.
 
     Parameters
     ----------
     table, v : (n_trigrams, width) float
-        Of row r, theta + lead[r] v and v, both as they stood before update ``synced[r]``. Between
-        updates a row stands at its next look-ahead point already, so a row that was touched by the
-        update before needs nothing here.
-    synced : (n_trigrams,) int64
-    lead : (n_trigrams,) float64
+    synced, lead : (n_trigrams,) int64, (n_trigrams,) float64
+    dX : (k, width) float
+        The gradient at the look-ahead point.
+    lead_now, decay : (k,) float
+        As `row_coefficients` gave them.
     rows : (k,) int32
     update : int
-        The number of the coming update.
-    bounds, momenta : see `coefficients`
+    mu : float
+        The momentum of the following update.
+    rate : float
+        The learning rate times the factor of the gradient's re-normalisation.
     """
+    rate, following = table.dtype.type(rate), table.dtype.type(mu)
     for k in range(first, end):
         row = rows[k]
-        _, B = coefficients(synced[row], update + 1, bounds, momenta)
-        if lead[row] == B:
-            continue
-        b = table.dtype.type(B - lead[row])
-        lead[row] = B
-        weights, velocity = table[row], v[row]
-        for j in range(weights.size):
-            weights[j] += b * velocity[j]
-
-
-@kernel
-def update_rows(table, v, synced, lead, dX, rows, update, bounds, momenta, rate, first, end):
-    """One update (6) of the rows of a mini-batch, and on to their next look-ahead point.
-
-    ``v = A v - rate dX`` and ``theta = look-ahead point - rate dX``; then the row is left at
-    ``theta + mu v`` with mu of the following update.
-
-    Arrays as `look_ahead_rows` left them; dX (k, width) the gradient there, ``rate`` the learning
-    rate times the factor of the gradient's re-normalisation.
-    """
-    _, following = coefficients(update + 1, update + 2, bounds, momenta)
-    mu = table.dtype.type(following)
-    rate = table.dtype.type(rate)
-    for k in range(first, end):
-        row = rows[k]
-        A, _ = coefficients(synced[row], update + 1, bounds, momenta)
-        a = table.dtype.type(A)
+        b, a = lead_now[k], decay[k]
         weights, velocity, dx = table[row], v[row], dX[k]
         for j in range(dx.size):
             step = rate * dx[j]
             moved = a * velocity[j] - step
+            weights[j] = weights[j] + b * velocity[j] - step + following * moved
             velocity[j] = moved
-            weights[j] = weights[j] - step + mu * moved
         synced[row] = update + 1
-        lead[row] = following
+        lead[row] = mu
 
 
 @kernel
@@ -112,16 +130,3 @@ def flush_rows(table, v, synced, lead, update, bounds, momenta, first, end):
             velocity[j] *= a
         synced[row] = update
         lead[row] = 0
-
-
-@summing_kernel
-def sum_of_squares(X, partial, chunk, first, end):
-    """partial[chunk] = the sum of squares of the rows ``first`` to ``end``, in float64."""
-    total = 0.0
-    for r in range(first, end):
-        x = X[r]
-        row_total = x.dtype.type(0)
-        for j in range(x.size):
-            row_total += x[j] * x[j]
-        total += row_total
-    partial[chunk] = total

@@ -7,18 +7,25 @@ so that every row has one owner and threads never meet.
 
 import numpy as np
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.jit import kernel, summing_kernel
 
 
 @kernel
-def project_words(P, table, rows, bias, offsets, ids, counts, first, end):
-    """P[w] = b + sum_k count_k table[rows[id_k]] for the words ``first`` to ``end``.
+def project_words(P, table, v, lead, rows, bias, offsets, ids, counts, first, end):
+    """P[w] = b + sum_k count_k X[id_k] for the words ``first`` to ``end``.
+
+    X, the input weights of the batch's trigrams, are ``table[rows] + lead v[rows]``: in training
+    the look-ahead point, made on the fly because most rows are used by one or two words only.
 
     Parameters
     ----------
     P : (n_words, width) float
     table : (n_trigrams, width) float
         Row k holds column k of every stacked input matrix W_g.
+    v : (n_trigrams, width) float
+        Velocities.
+    lead : (n_rows,) float
+        Zero for all where there is no velocity.
     rows : (n_rows,) int32
         The distinct trigrams of the batch.
     bias : (width,) float
@@ -28,30 +35,35 @@ def project_words(P, table, rows, bias, offsets, ids, counts, first, end):
         p = P[w]
         p[:] = bias
         for entry in range(offsets[w], offsets[w + 1]):
-            row = table[rows[ids[entry]]]
-            if counts[entry] == 1:
-                for j in range(p.size):
-                    p[j] += row[j]
-            else:
-                count = P.dtype.type(counts[entry])
+            k = ids[entry]
+            count = P.dtype.type(counts[entry])
+            row = table[rows[k]]
+            if lead[k] == 0:
                 for j in range(p.size):
                     p[j] += count * row[j]
+            else:
+                velocity = v[rows[k]]
+                share = count * lead[k]
+                for j in range(p.size):
+                    p[j] += count * row[j] + share * velocity[j]
 
 
 @kernel
-def gather_rows(out, source, offsets, items, first, end):
-    """out[k] = sum of source[items[e]] over the entries e of list k, for some lists.
+def gather_rows(out, column, source, offsets, items, first, end):
+    """out[k, column:] = sum of source[items[e]] over the entries e of list k, for some lists.
 
     The gradient at a word: the sum over its tokens.
 
     Parameters
     ----------
-    out : (n_lists, width) float, rows contiguous
+    out : (n_lists, at least column + width) float
+    column : int
+        Where the columns of this direction begin.
     source : (n_rows, width) float
     offsets, items : (n_lists + 1,) int64, (n_entries,) int32
     """
     for k in range(first, end):
-        o = out[k]
+        o = out[k, column : column + source.shape[1]]
         o[:] = 0
         for entry in range(offsets[k], offsets[k + 1]):
             s = source[items[entry]]
@@ -59,25 +71,26 @@ def gather_rows(out, source, offsets, items, first, end):
                 o[j] += s[j]
 
 
-@kernel
-def gather_weighted_rows(out, source, offsets, items, weights, first, end):
+@summing_kernel
+def gather_weighted_rows(out, squares, source, offsets, items, weights, first, end):
     """out[k] = sum of weights[e] source[items[e]] over the entries e of list k.
 
     The gradient at a trigram's row: the sum over the words that hold it, times its count there.
-    Shapes as in `gather_rows`; ``weights`` (n_entries,) int32.
+    Shapes as in `gather_rows`; ``weights`` (n_entries,) int32. ``squares`` (n_lists,) float gets
+    the sum of squares of every row of ``out``, for the gradient's norm, while the row is at hand.
     """
     for k in range(first, end):
         o = out[k]
         o[:] = 0
         for entry in range(offsets[k], offsets[k + 1]):
             s = source[items[entry]]
-            if weights[entry] == 1:
-                for j in range(o.size):
-                    o[j] += s[j]
-            else:
-                weight = out.dtype.type(weights[entry])
-                for j in range(o.size):
-                    o[j] += weight * s[j]
+            weight = out.dtype.type(weights[entry])
+            for j in range(o.size):
+                o[j] += weight * s[j]
+        total = out.dtype.type(0)
+        for j in range(o.size):
+            total += o[j] * o[j]
+        squares[k] = total
 
 
 @kernel

@@ -190,12 +190,39 @@ class RecurrentEncoder:
 
     # -- forward ------------------------------------------------------------------------------
 
+    def project(self, weights, batch, workers, workspace=None):
+        """W l + b of every distinct word of ``batch``: (n_words, width) float.
+
+        Parameters as for `forward`.
+        """
+        workspace = workspace or Workspace()
+        table, lead = weights["table"], weights.get("lead")
+        if lead is None:
+            lead = np.zeros(batch.rows.size, table.dtype)
+        P = workspace.empty("P", (batch.n_words, self.width), table.dtype)
+        workers.over(
+            batch.n_words,
+            project_words,
+            P,
+            table,
+            weights.get("velocity", table),
+            lead,
+            batch.rows,
+            weights["bias"],
+            batch.trigram_offsets,
+            batch.trigram_ids,
+            batch.trigram_counts,
+        )
+        return P
+
     def forward(self, weights, batch, workers, workspace=None):
         """Embed the texts of ``batch``.
 
         Parameters
         ----------
         weights : dict of arrays
+            With ``velocity`` and ``lead`` beside it, ``table`` is taken at the look-ahead point:
+            see `Nesterov.look_ahead`.
         batch : TextBatch
         workers : Workers
         workspace : Workspace, optional
@@ -206,21 +233,9 @@ class RecurrentEncoder:
         ForwardPass
         """
         workspace = workspace or Workspace()
-        table = weights["table"]
         packing = Packing(batch.word_index, batch.offsets)
-        P = workspace.empty("P", (batch.n_words, self.width), table.dtype)
-        workers.over(
-            batch.n_words,
-            project_words,
-            P,
-            table,
-            batch.rows,
-            weights["bias"],
-            batch.trigram_offsets,
-            batch.trigram_ids,
-            batch.trigram_counts,
-        )
-        embeddings = np.zeros((batch.n_texts, self.dim), table.dtype)
+        P = self.project(weights, batch, workers, workspace)
+        embeddings = np.zeros((batch.n_texts, self.dim), P.dtype)
         done = ForwardPass(batch, embeddings, packing)
         tasks = []
         for direction in range(self.directions):
@@ -290,7 +305,8 @@ class RecurrentEncoder:
         -------
         dict of arrays
             Gradients, shaped as ``weights``, but for ``table`` only of the batch's rows:
-            (batch.rows.size, width).
+            (batch.rows.size, width). The form ``scan`` adds ``squares``, the sum of squares of each
+            of these.
         """
         truncation = truncation or Truncation()
         workspace = workspace or Workspace()
@@ -356,25 +372,22 @@ class RecurrentEncoder:
         if peephole_parts:
             gradient["peepholes"] = np.stack([part.sum(axis=0) for part in peephole_parts])
 
-        dP = workspace.empty("dP", (len(errors), batch.n_words, width), dtype)
+        dP = workspace.empty("dP", (batch.n_words, self.width), dtype)
         for direction, D in enumerate(errors):
             words = packing.words[direction]
             each_alone = np.arange(words.size + 1)
             offsets, rows, _ = invert_lists(each_alone, words, batch.n_words)
-            workers.over(batch.n_words, gather_rows, dP[direction], D, offsets, rows)
-        gradient["bias"] = dP.sum(axis=1).reshape(-1)
+            column = direction * width
+            workers.over(batch.n_words, gather_rows, dP, column, D, offsets, rows)
+        gradient["bias"] = dP.sum(axis=0)
 
         n_rows = batch.rows.size
         offsets, words, entries = invert_lists(batch.trigram_offsets, batch.trigram_ids, n_rows)
         counts = batch.trigram_counts[entries]
-        dX = workspace.empty("dX", (len(errors), n_rows, width), dtype)
-        for direction in range(len(errors)):
-            workers.over(
-                n_rows, gather_weighted_rows, dX[direction], dP[direction], offsets, words, counts
-            )
-        # One direction: the table's own layout already.
-        gradient["table"] = dX[0] if len(errors) == 1 else np.concatenate(dX, axis=1)
-        return gradient
+        dX = workspace.empty("dX", (n_rows, self.width), dtype)
+        squares = workspace.empty("squares", (n_rows,), dtype)
+        workers.over(n_rows, gather_weighted_rows, dX, squares, dP, offsets, words, counts)
+        return gradient | {"table": dX, "squares": squares}
 
     def _peephole_tasks(self, done, errors, workspace):
         return [], []

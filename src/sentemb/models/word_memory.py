@@ -8,7 +8,7 @@ from sentemb.kernels.words import project_words
 from sentemb.text.words import split_words
 
 # Bytes of projected words beyond which all are forgotten.
-_LIMIT = 64 << 20
+_LIMIT = 128 << 20
 
 
 class WordMemory:
@@ -68,6 +68,8 @@ class WordMemory:
         project_words(
             self._P[known:end],
             self._table,
+            self._table,
+            np.zeros(ids.size, self._table.dtype),
             ids,  # every entry is its own row here
             self._bias,
             np.array(offsets, np.int64),

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sentemb.kernels.nesterov import flush_rows, look_ahead_rows, sum_of_squares, update_rows
-from sentemb.parallel import CHUNKS, spans
+from sentemb.kernels.nesterov import flush_rows, row_coefficients, update_rows
 
 # The input weights: their rows are updated when a mini-batch needs them.
 SPARSE = "table"
@@ -34,9 +33,10 @@ class MomentumSchedule:
         return cls(bounds, np.array([edge, middle, edge]))
 
     def at(self, update):
-        """mu of one update."""
-        stretch = np.searchsorted(self.bounds, update, side="right") - 1
-        return float(self.momenta[min(stretch, self.momenta.size - 1)])
+        """mu of one update, 0 behind the last."""
+        if update >= self.bounds[-1]:
+            return 0.0
+        return float(self.momenta[np.searchsorted(self.bounds, update, side="right") - 1])
 
 
 class Nesterov:
@@ -66,16 +66,41 @@ class Nesterov:
         self.synced = np.zeros(len(weights[SPARSE]), np.int64)
         self.lead = np.zeros(len(weights[SPARSE]))
 
-    def look_ahead(self, rows, update, workers):
-        """Weights at the look-ahead point, those of ``table`` only in ``rows`` ((k,) int32)."""
-        workers.over(rows.size, look_ahead_rows, *self._table(), rows, update, *self._schedule())
+    def look_ahead(self, rows, update):
+        """Weights at the look-ahead point of ``update``.
+
+        Parameters
+        ----------
+        rows : (k,) int32
+            The trigrams of the mini-batch.
+        update : int
+
+        Returns
+        -------
+        dict of arrays
+            As the encoders take them, ``table`` with ``velocity`` and ``lead`` (k,): row k of the
+            batch is at ``table[rows[k]] + lead[k] velocity[rows[k]]``; and ``decay`` (k,) for
+            `step`.
+        """
         mu = self.schedule.at(update)
         ahead = {
             name: array + array.dtype.type(mu) * self.velocity[name]
             for name, array in self.weights.items()
             if name != SPARSE
         }
-        return {SPARSE: self.weights[SPARSE], **ahead}
+        table, v = self.weights[SPARSE], self.velocity[SPARSE]
+        lead, decay = np.empty((2, rows.size), table.dtype)
+        row_coefficients(
+            lead,
+            decay,
+            self.synced,
+            self.lead,
+            rows,
+            update,
+            self.schedule.bounds,
+            self.schedule.momenta,
+        )
+        return {SPARSE: table, "velocity": v, "lead": lead, "decay": decay, **ahead}
 
     def step(self, ahead, gradient, rows, update, rate, workers):
         """Update ``update`` (int, from 0) with learning rate ``rate``.
@@ -85,7 +110,8 @@ class Nesterov:
         ahead : dict of arrays
             As `look_ahead` gave them.
         gradient : dict of arrays
-            At ``ahead``, in the same shapes, but for ``table`` only of ``rows``: (k, width).
+            At ``ahead``: the dense ones in the same shapes, ``table`` only of ``rows``, (k, width),
+            and ``squares`` (k,), the sum of squares of each of these rows.
         rows : (k,) int32
 
         Returns
@@ -93,7 +119,17 @@ class Nesterov:
         float
             The gradient's norm before re-normalisation.
         """
-        norm = self._norm(gradient, workers)
+        # Over the whole tower; rows that the batch does not touch add nothing to it.
+        norm = float(
+            np.sqrt(
+                gradient["squares"].sum(dtype=np.float64)
+                + sum(
+                    np.sum(np.square(gradient[name], dtype=np.float64))
+                    for name in self.weights
+                    if name != SPARSE
+                )
+            )
+        )
         if norm > self.max_norm:
             rate = rate * self.max_norm / norm
         mu = self.schedule.at(update)
@@ -108,33 +144,30 @@ class Nesterov:
         workers.over(
             rows.size,
             update_rows,
-            *self._table(),
+            self.weights[SPARSE],
+            self.velocity[SPARSE],
+            self.synced,
+            self.lead,
             gradient[SPARSE],
+            ahead["lead"],
+            ahead["decay"],
             rows,
             update,
-            *self._schedule(),
+            self.schedule.at(update + 1),
             rate,
         )
         return norm
 
     def flush(self, update, workers):
         """Bring every row to where it stands before ``update``."""
-        workers.over(self.synced.size, flush_rows, *self._table(), update, *self._schedule())
-
-    def _table(self):
-        return self.weights[SPARSE], self.velocity[SPARSE], self.synced, self.lead
-
-    def _schedule(self):
-        return self.schedule.bounds, self.schedule.momenta
-
-    def _norm(self, gradient, workers):
-        """L2 norm over the whole tower; rows that the batch does not touch add nothing to it."""
-        partial = np.zeros(CHUNKS)
-        table = gradient[SPARSE]
-        workers.run([(sum_of_squares, table, partial, *span) for span in spans(len(table))])
-        dense = sum(
-            float(np.sum(np.square(array, dtype=np.float64)))
-            for name, array in gradient.items()
-            if name != SPARSE
+        workers.over(
+            self.synced.size,
+            flush_rows,
+            self.weights[SPARSE],
+            self.velocity[SPARSE],
+            self.synced,
+            self.lead,
+            update,
+            self.schedule.bounds,
+            self.schedule.momenta,
         )
-        return float(np.sqrt(partial.sum() + dense))

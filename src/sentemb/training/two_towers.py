@@ -70,7 +70,7 @@ class TwoTowers:
         parts = {"query": batch.queries, "document": batch.titles}
         ahead, passes = {}, {}
         for side in self.sides:
-            ahead[side] = self._towers[side].look_ahead(parts[side].rows, number, workers)
+            ahead[side] = self._towers[side].look_ahead(parts[side].rows, number)
             passes[side] = self.encoder.forward(
                 ahead[side], parts[side], workers, self._workspaces[side]
             )
