@@ -177,7 +177,7 @@ class SentenceEncoder:
         texts = list(texts)
         for text in texts:
             _text(text)
-        parts = [np.empty((0, self.dim), self.dtype)]
+        parts = [] if texts else [np.empty((0, self.dim), self.dtype)]
         empty = 0
         with self._turn:
             memory = self._memory(side)
@@ -187,7 +187,7 @@ class SentenceEncoder:
                     self.encoder.embed(self.weights[side], P, word_index, offsets, self._workers)
                 )
                 empty += np.count_nonzero(offsets[1:] == offsets[:-1])
-        vectors = np.concatenate(parts)
+        vectors = parts[0] if len(parts) == 1 else np.concatenate(parts)
         if empty:
             warnings.warn(
                 f"{empty} of {len(texts)} texts have no words; their vectors are zero",

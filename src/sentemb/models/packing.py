@@ -22,6 +22,9 @@ class Packing:
     """
 
     def __init__(self, word_index, offsets):
+        if offsets.size == 2 and word_index.size:
+            self._lay_out_one_text(word_index)
+            return
         lengths = np.diff(offsets)
         order = np.argsort(-lengths, kind="stable")
         self.order = order[: np.count_nonzero(lengths)]
@@ -40,6 +43,19 @@ class Packing:
         # One per direction: left to right, right to left.
         self.words = (words, words_reversed)
         self.tokens = (tokens, tokens_reversed)
+
+    def _lay_out_one_text(self, word_index):
+        """What `pack_blocks` would do for one text, without the time that it takes to ask it."""
+        length = word_index.size
+        tokens = np.arange(length + 1)
+        self.order = np.zeros(1, np.int64)
+        self.lengths = np.array([length])
+        self.block_texts = 1
+        self.block_steps = np.array([0, length])
+        self.step_rows = tokens
+        self.words = (word_index, word_index[::-1].copy())
+        self.tokens = (tokens[:-1], tokens[-2::-1])
+        self.last_rows = np.array([length - 1])
 
     @property
     def n_rows(self):

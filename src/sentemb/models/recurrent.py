@@ -18,7 +18,6 @@ name           shape                                holds
 """
 
 import math
-import queue
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -265,19 +264,17 @@ class RecurrentEncoder:
         """
         packing = Packing(word_index, offsets)
         embeddings = np.zeros((offsets.size - 1, self.dim), P.dtype)
-        scratch = queue.SimpleQueue()  # one workspace for every thread
-        for _ in range(workers.threads):
-            scratch.put(Workspace())
+        scratch = [Workspace() for _ in range(workers.threads)]
 
         def embed_block(block):
-            workspace = scratch.get()
+            workspace = scratch.pop()
             texts = packing.block(block)
             for direction in range(self.directions):
                 state, kernel, arguments = self._prepare(weights, direction, texts, P, workspace)
                 kernel(*arguments, 0, 1)
                 part = slice(direction * self.cells, (direction + 1) * self.cells)
                 embeddings[texts.order, part] = state["Y"][texts.last_rows]
-            scratch.put(workspace)
+            scratch.append(workspace)
 
         # Block by block, so that what the kernels write stays in the processor's cache.
         workers.run([(embed_block, block) for block in range(packing.n_blocks)])
