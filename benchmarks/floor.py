@@ -76,10 +76,10 @@ def operations_and_bytes(counts):
     dict
         ``flop``: the recurrent product of every token but a text's first, forward, backward and
         for the gradient of the weights.
-        ``bytes``: every touched row is read for the projection; its gradient is written before the
-        norm is known, then weights, velocity and gradient are read, weights and velocity written:
-        7 times the rows. Gates, cells, their tanh, outputs and errors of every token, and every
-        word's projection and its gradient, are written once and read once.
+        ``bytes``: every touched row is read for the projection, and again with its velocity for
+        the update, which writes both: 5 times the rows (their gradient can be made anew from that
+        of the words, which a cache holds). Gates, cells, their tanh, outputs and errors of every
+        token, and every word's projection and its gradient, are written once and read once.
         ``gate_values``: sigmoid and tanh results of the forward pass.
     """
     directions = counts["width"] // (counts["gates"] * counts["cells"])
@@ -89,7 +89,7 @@ def operations_and_bytes(counts):
         "flop": 3 * 2 * later * counts["cells"] * counts["width"],
         "bytes": 4
         * (
-            7 * counts["rows"] * counts["width"]
+            5 * counts["rows"] * counts["width"]
             + 2 * counts["tokens"] * per_token
             + 4 * counts["words"] * counts["width"]
         ),

@@ -52,12 +52,17 @@ def growth_table(panels):
     return lines
 
 
+def _short(number):
+    return f"{number / 1000:.0f}k" if number >= 1000 else f"{number}"
+
+
 def draw_growth(panels, path):
     """The figure, as PNG."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     figure, axes = pyplot.subplots(1, 4, figsize=(13, 3), layout="constrained")
     for axis, (name, points) in zip(axes, panels.items()):
@@ -74,6 +79,11 @@ def draw_growth(panels, path):
                 )
         axis.set_xscale("log")
         axis.set_yscale("log")
+        axis.set_xticks([x for x, _ in points], [_short(x) for x, _ in points])
+        axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.yaxis.set_major_formatter("{x:g}")
+        for one in (axis.xaxis, axis.yaxis):
+            one.set_minor_formatter(NullFormatter())
         axis.set_xlabel(name)
         axis.set_ylabel("whole job of one epoch, s" if name == "pairs" else "training step, ms")
         axis.grid(alpha=0.3)
