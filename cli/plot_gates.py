@@ -40,10 +40,10 @@ def command(model, query, title, view, scale, against, output, data):
     """Draw the gates of a model, word by word.
 
     Input gate, forget gate where there is one, output gate, cell state and output as heat maps:
-    cells down, the words of TEXT across. With --title the title's stand beside the query's, and
-    columns beyond the end of the shorter text are 0. With --against so does a second model, for
-    instance an RNN beside an LSTM. The colours are safe for colour-blind eyes, and a grey print
-    keeps their order.
+    cells down, the words of TEXT across. With --title the title's stand beside the query's; what
+    is beyond the end of the shorter text is hatched. With --against a second model reads the same,
+    for instance an RNN beside an LSTM. The colours are safe for colour-blind eyes, and a grey
+    print keeps their order.
 
     \b
     sentemb plot-gates model "hotels in shanghai" --title "Shanghai Hotels" -o gates.png

@@ -1,15 +1,21 @@
-"""Figures of gates: what is drawn where, on which scale, and what is refused."""
+"""Figures of gates and cells: what is drawn where, on which scale, and what is refused."""
 
 import xml.etree.ElementTree
-from itertools import pairwise
+from itertools import combinations, pairwise
+from pathlib import Path
 
 import matplotlib
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from sentemb import SentembError
-from sentemb.analysis.figures import gates_figure, save_figure
-from sentemb.analysis.gates import gate_panels
+from sentemb.analysis.cell_figure import cells_figure
+from sentemb.analysis.figures import save_figure, short_names
+from sentemb.analysis.gate_figure import gates_figure
+from sentemb.analysis.gates import read_texts
+from sentemb.analysis.heat_map import POSITIVE, SIGNED
+from sentemb.cli import main
 
 QUERY, TITLE = "hotels in shanghai", "Shanghai hotels and resorts near the river"
 VARIANTS = {
@@ -21,6 +27,15 @@ VARIANTS = {
 STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 
 
+@pytest.fixture(scope="module")
+def both(make_model):
+    """The readings of an LSTM and of an RNN with other cells."""
+    return [
+        read_texts(make_model("lstm"), QUERY, TITLE, "lstm"),
+        read_texts(make_model("rnn", cells=12), QUERY, TITLE, "rnn"),
+    ]
+
+
 def images_of(figure):
     return [ax.images[0] for ax in figure.axes if ax.images]
 
@@ -29,56 +44,142 @@ def labels_of(ax):
     return [label.get_text() for label in ax.get_xticklabels()]
 
 
+def lightness(colours):
+    """Rec. 601 luma, what a grey copy of a screen has, for (k, 4) RGBA."""
+    return colours[:, :3] @ [0.299, 0.587, 0.114]
+
+
 @pytest.mark.parametrize(("name", "settings", "gates"), VARIANTS.values(), ids=VARIANTS)
-def test_panels_are_the_traces_and_zero_beyond_the_end(make_model, name, settings, gates):
+def test_readings_are_the_traces(make_model, name, settings, gates):
     model = make_model(name, **settings)
-    panels = gate_panels(model, QUERY, TITLE)
-    assert panels.gates == gates
-    assert panels.values.shape == (len(gates), 2, model.dim, 7)
-    query, title = model.trace(QUERY), model.trace(TITLE, side="document")
-    for gate, (left, right) in zip(gates, panels.values):
-        np.testing.assert_array_equal(left[:, :3], getattr(query, gate).T)
-        np.testing.assert_array_equal(right, getattr(title, gate).T)
-    assert not panels.values[:, 0, :, 3:].any()
-    assert panels.score == model.score(QUERY, TITLE)
+    reading = read_texts(model, QUERY, TITLE)
+    assert reading.gates == gates
+    assert reading.cosine == model.score(QUERY, TITLE)
+    for text, words, side in zip(reading.texts, (QUERY, TITLE), ("query", "document")):
+        trace = model.trace(words, side)
+        assert text.words == words.lower().split()
+        np.testing.assert_array_equal(text.embedding, model.encode(words, side=side))
+        for gate, values in text.gates.items():
+            np.testing.assert_array_equal(values, getattr(trace, gate).T)
 
 
 @pytest.mark.parametrize(("name", "settings", "gates"), VARIANTS.values(), ids=VARIANTS)
 def test_figure_has_a_row_per_gate_and_one_scale(make_model, name, settings, gates):
-    panels = gate_panels(make_model(name, **settings), QUERY, TITLE)
-    figure = gates_figure(panels)
+    reading = read_texts(make_model(name, **settings), QUERY, TITLE)
+    figure = gates_figure([reading])
     images = images_of(figure)
-    assert len(images) == 2 * len(gates)
-    for image, drawn in zip(images, panels.values.reshape(-1, *panels.values.shape[2:])):
-        np.testing.assert_array_equal(image.get_array(), drawn)
-    limit = np.abs(panels.values).max()
+    drawn = [text.gates[gate] for gate in gates for text in reading.texts]
+    assert len(images) == len(drawn) == 2 * len(gates)
+    for image, values in zip(images, drawn):
+        np.testing.assert_array_equal(image.get_array(), values)
+        assert image.axes.get_xlim() == (-0.5, 6.5), "as wide as the longer text"
+    limit = max(np.abs(values).max() for values in drawn)
     assert {image.get_clim() for image in images} == {(-limit, limit)}
-    assert images[0].cmap(images[0].norm(0.0)) == (1.0, 1.0, 1.0, 1.0)
+    assert len(figure.axes) == len(images) + 1, "one colour bar"
     assert [images[column].axes.get_title() for column in (0, 1)] == ["query", "title"]
     assert labels_of(images[-2].axes) == QUERY.split()
     assert labels_of(images[-1].axes) == TITLE.lower().split()
-    assert figure.get_suptitle() == f"cosine {panels.score:.4f}"
+    assert figure.get_suptitle() == f"cosine {reading.cosine:.4f}"
 
 
-def test_cell_states_beyond_one_do_not_widen_the_scale(model):
-    panels = gate_panels(model, QUERY)
-    panels.values[panels.gates.index("c"), 0, 0, 0] = -7
-    assert images_of(gates_figure(panels))[0].get_clim() == (-1, 1)
+def test_own_scales_have_a_bar_each_and_no_blue_for_gates(make_model):
+    reading = read_texts(make_model("lstm", forget_gate=True), QUERY, TITLE)
+    figure = gates_figure([reading], "own")
+    images = images_of(figure)
+    assert len(figure.axes) == 2 * len(images)
+    for image, gate in zip(images, np.repeat(reading.gates, 2)):
+        values = image.get_array()
+        if gate in "ifo":
+            assert image.get_clim() == (values.min(), values.max())
+            assert image.cmap == POSITIVE
+        else:
+            assert image.get_clim() == (-np.abs(values).max(), np.abs(values).max())
+            assert image.cmap == SIGNED
+
+
+def test_cell_states_beyond_one_do_not_widen_the_shared_scale(model):
+    reading = read_texts(model, QUERY)
+    reading.texts[0].gates["c"][0, 0] = -7
+    assert images_of(gates_figure([reading]))[0].get_clim() == (-1, 1)
+    own = images_of(gates_figure([reading], "own"))[reading.gates.index("c")]
+    assert own.get_clim() == (-7, 7)
 
 
 def test_bilstm_names_both_halves_of_its_cells(make_model):
-    figure = gates_figure(gate_panels(make_model("bilstm"), QUERY))
+    figure = gates_figure([read_texts(make_model("bilstm"), QUERY)])
     image = images_of(figure)[0]
     assert image.axes.lines[0].get_ydata()[0] == 7.5  # between cells 7 and 8 of 16
     names = [text.get_text() for text in image.axes.child_axes[0].get_yticklabels()]
     assert names == ["left to\nright", "right to\nleft"]
 
 
+def test_two_models_side_by_side_say_what_one_lacks(both):
+    figure = gates_figure(both)
+    panels = np.array(figure.axes[:16]).reshape(4, 4)
+    assert [ax.get_title() for ax in panels[0]] == [
+        "lstm\nquery",
+        "lstm\ntitle",
+        "rnn\nquery",
+        "rnn\ntitle",
+    ]
+    for row, absent in zip(panels, ["input gate", "output gate", "cell state", None]):
+        assert all(ax.images for ax in row[:2])
+        assert [[text.get_text() for text in ax.texts] for ax in row[2:]] == [
+            [f"no {absent}"] if absent else []
+        ] * 2
+    assert panels[3, 2].images[0].get_array().shape == (12, 3)
+    assert figure.get_suptitle() == (
+        f"cosine {both[0].cosine:.4f} (lstm), {both[1].cosine:.4f} (rnn)"
+    )
+
+
+@pytest.mark.parametrize("name", ["lstm", "bilstm"])
+def test_active_cells_are_the_largest_of_the_final_vector(make_model, name):
+    model = make_model(name, cells=24)
+    reading = read_texts(model, QUERY, TITLE)
+    images = images_of(cells_figure([reading]))
+    for image, text in zip(images, reading.texts):
+        active = text.active_cells()
+        final = np.abs(text.embedding)
+        assert len(active) == 10
+        assert final[active].min() >= np.delete(final, active).max()
+        assert (np.diff(final[active]) <= 0).all()
+        np.testing.assert_array_equal(image.get_array(), text.gates["y"][active])
+        labels = [label.get_text() for label in image.axes.get_yticklabels()]
+        assert [int(label.split()[0]) for label in labels] == list(active)
+        if name == "bilstm":
+            assert [label[-1] for label in labels] == ["→" if k < 24 else "←" for k in active]
+            ends = np.where(active < 24, -1, 0)
+            np.testing.assert_array_equal(
+                text.gates["y"][active, ends], text.embedding[active], "where each reading ends"
+            )
+
+
+def test_small_models_have_fewer_active_cells(both):
+    images = images_of(cells_figure(both, "own"))
+    assert [image.get_array().shape for image in images] == [(8, 3), (8, 7), (10, 3), (10, 7)]
+    assert images[0].axes.get_ylabel() == "lstm\ncell"
+
+
+@pytest.mark.parametrize("colours", [SIGNED, POSITIVE])
+def test_a_grey_print_keeps_the_order_of_all_values(colours):
+    assert (np.diff(lightness(colours(np.arange(255)))) > 0).all()
+
+
+def test_zero_is_grey_and_signs_differ_in_hue():
+    red, green, blue, _ = SIGNED(127)
+    assert red == green == blue
+    for step in (40, 80, 120):
+        below, above = SIGNED(127 - step), SIGNED(127 + step)
+        assert below[2] > below[0]
+        assert above[0] > above[2]
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 30])
 @pytest.mark.parametrize("word", ["a", "hotels", "internationalisation", "酒店预订"])
 @pytest.mark.filterwarnings("ignore:Glyph")
-def test_labels_do_not_overlap(model, word, count):
-    figure = gates_figure(gate_panels(model, " ".join([word] * count)))
+def test_words_do_not_overlap(model, word, count):
+    figure = gates_figure([read_texts(model, " ".join([word] * count))])
     figure.draw_without_rendering()
     labels = images_of(figure)[-1].axes.get_xticklabels()
     boxes = [label.get_window_extent() for label in labels]
@@ -90,8 +191,29 @@ def test_labels_do_not_overlap(model, word, count):
         assert all(b.x1 - a.x1 > 2**0.5 * height for a, b in pairwise(boxes))
 
 
+@pytest.mark.parametrize("scale", ["shared", "own"])
+@pytest.mark.parametrize("draw", [gates_figure, cells_figure])
+@pytest.mark.parametrize(("words", "cells"), [(1, 1), (30, 300)])
+def test_axes_do_not_overlap(make_model, draw, scale, words, cells):
+    long_name = "a long name of a folder that goes on"
+    readings = [
+        read_texts(make_model(name, cells=cells), "hotels", "shanghai " * words, long_name)
+        for name in ("bilstm", "rnn")
+    ]
+    figure = draw(readings, scale)
+    figure.draw_without_rendering()
+    # Each with its labels and titles; a pixel is lost to rounding.
+    boxes = [ax.get_tightbbox().padded(-1) for ax in figure.axes]
+    page = figure.bbox.padded(1)
+    for a, b in combinations(boxes, 2):
+        assert not a.overlaps(b)
+    for box in boxes:
+        assert page.x0 <= box.x0 and box.x1 <= page.x1
+        assert page.y0 <= box.y0 and box.y1 <= page.y1
+
+
 def test_long_words_are_shortened_and_control_characters_left_out(model):
-    figure = gates_figure(gate_panels(model, "internationalisation a\0b\ud800"))
+    figure = gates_figure([read_texts(model, "internationalisation a\0b\ud800")])
     assert labels_of(images_of(figure)[-1].axes) == ["international…", "ab"]
 
 
@@ -100,7 +222,8 @@ def test_long_words_are_shortened_and_control_characters_left_out(model):
 def test_formats_with_every_script_and_no_mathematics(model, tmp_path, ending):
     path = tmp_path / f"gates.{ending.upper()}"
     path.write_text("an older figure")
-    save_figure(gates_figure(gate_panels(model, "$5 $x$ a_b^2 \\frac{ 上海 مرحبا नमस्ते")), path)
+    odd = read_texts(model, "$5 $x$ a_b^2 \\frac{ 上海 мир 🏨 مرحبا नमस्ते", name="$x_")
+    save_figure(gates_figure([odd, odd]), path)
     content = path.read_bytes()
     assert content.startswith(STARTS[ending])
     if ending == "svg":
@@ -109,12 +232,12 @@ def test_formats_with_every_script_and_no_mathematics(model, tmp_path, ending):
 
 
 def test_dollar_signs_are_drawn(model):
-    figure = gates_figure(gate_panels(model, "$x$"))
+    figure = gates_figure([read_texts(model, "$x$")])
     assert not images_of(figure)[-1].axes.get_xticklabels()[0].get_parse_math()
 
 
 @pytest.mark.parametrize("name", ["gates.jpg", "gates", "png"])
-def test_other_endings_are_refused(model, tmp_path, name):
+def test_other_endings_are_refused(tmp_path, name):
     with pytest.raises(SentembError, match=r"use \.png, \.svg or \.pdf"):
         save_figure(matplotlib.figure.Figure(), tmp_path / name)
     assert not list(tmp_path.iterdir())
@@ -122,6 +245,60 @@ def test_other_endings_are_refused(model, tmp_path, name):
 
 def test_refuses_texts_without_words_and_endless_ones(model):
     with pytest.raises(SentembError, match="without words"):
-        gate_panels(model, QUERY, " \t")
-    with pytest.raises(SentembError, match="201 words"):
-        gates_figure(gate_panels(model, "word " * 201))
+        read_texts(model, QUERY, " \t")
+    for draw in (gates_figure, cells_figure):
+        with pytest.raises(SentembError, match="201 words"):
+            draw([read_texts(model, "word " * 201)])
+
+
+def test_short_names_tell_paths_apart():
+    assert short_names(["a/lstm", "b/rnn/"]) == ["lstm", "rnn"]
+    assert short_names(["a/model", "b/model"]) == ["a/model", "b/model"]
+    assert short_names(["model", "./model"]) == ["model", "model"]
+
+
+class TestCommand:
+    @pytest.fixture(autouse=True)
+    def folder(self, make_model, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        make_model("lstm", cells=12).save_pretrained("lstm")
+        make_model("rnn", cells=8).save_pretrained("rnn")
+
+    def run(self, *arguments, code=0):
+        result = CliRunner().invoke(main, ["plot-gates", "lstm", QUERY, *arguments])
+        assert result.exit_code == code, result.output
+        return result
+
+    def test_numbers_of_gates(self):
+        result = self.run("--title", TITLE, "--against", "rnn", "--data", "gates.npz")
+        assert result.stderr == "gates.png: i, o, c, y of 12 cells, against y of 8 cells\n"
+        numbers = np.load("gates.npz")
+        shapes = {"i": 12, "o": 12, "c": 12, "y": 12}
+        expected = {
+            f"{prefix}{side}.{gate}": (cells, words)
+            for prefix, gates in {"": shapes, "against.": {"y": 8}}.items()
+            for gate, cells in gates.items()
+            for side, words in {"query": 3, "title": 7}.items()
+        }
+        for prefix in ("", "against."):
+            expected[f"{prefix}query.words"], expected[f"{prefix}title.words"] = (3,), (7,)
+            expected[f"{prefix}cosine"] = ()
+        assert {name: numbers[name].shape for name in numbers} == expected
+        assert list(numbers["query.words"]) == QUERY.split()
+
+    def test_numbers_of_cells(self):
+        result = self.run("--view", "cells", "-o", "cells.svg", "--data", "cells.npz")
+        assert result.stderr == "cells.svg: y of the most active of 12 cells\n"
+        numbers = np.load("cells.npz")
+        assert {name: numbers[name].shape for name in numbers} == {
+            "query.words": (3,),
+            "query.cells": (10,),
+            "query.y": (10, 3),
+        }
+
+    def test_mistakes(self):
+        assert "end in .npz" in self.run("--data", "gates.csv", code=1).stderr
+        assert "no model is here" in self.run("--against", "nowhere", code=1).stderr
+        assert "cannot be written" in self.run("--data", "rnn/config.json/x.npz", code=1).stderr
+        self.run("--scale", "none", code=2)
+        assert not Path("gates.csv").exists()

@@ -1,17 +1,21 @@
 """Heat maps of gates, after Figures 4, 5 and 8 to 10 of Palangi et al. (arXiv 1502.06922)."""
 
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from sentemb.analysis.figures import LABEL_SIZE
-from sentemb.analysis.gates import GATES
+from sentemb.analysis.figures import LABEL_SIZE, TITLE_SIZE
+from sentemb.analysis.gates import GATES, SIGMOIDS
 from sentemb.analysis.heat_map import (
-    colour_scale,
+    POSITIVE,
+    SIGNED,
     draw_colour_bar,
     draw_panel,
     label_words,
-    name_texts,
+    name_cosines,
     panel_width,
+    short_name,
+    symmetric_scale,
     word_columns,
 )
 
@@ -30,9 +34,10 @@ def gates_figure(readings, scale="shared"):
         One model, or two of the same texts side by side. Where one lacks a gate that the other
         has, its panel says so.
     scale : {"shared", "own"}
-        One colour scale for the figure or one for each panel, in both 0 in the middle. The shared
-        one ends at the largest value or at 1, which only cell states exceed: at 10 they would
-        leave all else pale, and what passes tanh changes little there.
+        One colour scale for the figure, 0 in its middle, or one for each panel. The shared one
+        ends at the largest value or at 1, which only cell states exceed: at 10 they would leave
+        all else grey, and what passes tanh changes little there. Of its own, a gate's goes from
+        its smallest to its largest value; those of cell state and output have 0 in the middle.
 
     Returns
     -------
@@ -52,25 +57,34 @@ def gates_figure(readings, scale="shared"):
     size = len(pairs) * width + _FRAME_WIDTH, len(gates) * height + _FRAME_HEIGHT
     figure = Figure(size, layout="constrained")
     axes = figure.subplots(len(gates), len(pairs), squeeze=False)
-    shared = colour_scale((values for _, text in pairs for values in text.gates.values()), most=1.0)
+    shared, extend = symmetric_scale(
+        (values for _, text in pairs for values in text.gates.values()), most=1.0
+    )
     for row, gate in zip(axes, gates):
         for ax, (reading, text) in zip(row, pairs):
             if gate not in text.gates:
                 _leave_out(ax, f"no {GATES[gate]}")
                 continue
-            norm, extend = shared if scale == "shared" else colour_scale([text.gates[gate]])
-            image = draw_panel(ax, text.gates[gate], columns, norm)
+            values, colours, norm = text.gates[gate], SIGNED, shared
+            if scale == "own" and gate in SIGMOIDS:
+                colours, norm = POSITIVE, Normalize(values.min(), values.max())
+            elif scale == "own":
+                norm, _ = symmetric_scale([values])
+            image = draw_panel(ax, values, columns, norm, colours)
             _mark_cells(ax, reading, text)
             ax.tick_params(bottom=gate == gates[-1], labelbottom=gate == gates[-1])
             if scale == "own":
-                draw_colour_bar(image, ax, 1, extend)
+                draw_colour_bar(image, ax, 1, "neither")
         row[0].set_ylabel(f"{GATES[gate]} ${gate}$\ncell", fontsize=LABEL_SIZE)
     figure.align_ylabels(axes[:, 0])
     for ax, (_, text) in zip(axes[-1], pairs):
         label_words(ax, text.words, columns)
-    name_texts(axes[0], readings)
+    for ax, (reading, text) in zip(axes[0], pairs):
+        model = f"{short_name(reading)}\n" if len(readings) > 1 else ""
+        ax.set_title(f"{model}{text.side}", fontsize=TITLE_SIZE, parse_math=False)
+    name_cosines(figure, readings)
     if scale == "shared":
-        draw_colour_bar(image, axes, len(gates), shared[1])
+        draw_colour_bar(image, axes, len(gates), extend)
     return figure
 
 

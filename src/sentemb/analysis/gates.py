@@ -18,6 +18,8 @@ GATES = {
     "c": "cell state",
     "y": "output",
 }
+# Those with values between 0 and 1; the others have both signs.
+SIGMOIDS = ("i", "f", "o")
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,12 +8,13 @@ from sentemb.analysis.figures import LABEL_SIZE, TITLE_SIZE, fitting, letters
 from sentemb.errors import SentembError
 
 MAX_WORDS = 200
-# Blue below 0, grey at it, orange and yellow above: apart for colour-blind eyes. The lightness only
-# rises, so that a grey print keeps the order of all values and with it their signs. An odd number
-# of steps has the grey in the middle.
-COLOURS = LinearSegmentedColormap.from_list(
-    "blue-grey-yellow", ["#0b1d51", "#2b60b0", "#848484", "#e39a3c", "#fff2a0"], N=255
-)
+# Apart for colour-blind eyes. Their lightness only rises, so that a grey print keeps the order of
+# all values. Signed ones are blue below 0, grey at it (in the middle, of an odd number of steps)
+# and orange and yellow above; a range of positive ones has no blue.
+_SIGNED = ["#0b1d51", "#2b60b0", "#848484", "#e39a3c", "#fff2a0"]
+_POSITIVE = ["#33200c", "#8f5a1e", "#e39a3c", "#fff2a0"]
+SIGNED = LinearSegmentedColormap.from_list("blue-grey-yellow", _SIGNED, N=255)
+POSITIVE = LinearSegmentedColormap.from_list("brown-yellow", _POSITIVE, N=255)
 # Inches: a word needs the height of a slanted label.
 _WORD_WIDTH = 0.2
 _PANEL_WIDTH = 2.2
@@ -43,8 +44,8 @@ def panel_width(columns):
     return max(columns * _WORD_WIDTH, _PANEL_WIDTH)
 
 
-def colour_scale(panels, most=np.inf):
-    """A scale for all of ``panels`` (arrays): symmetric about 0, to the largest value or ``most``.
+def symmetric_scale(panels, most=np.inf):
+    """A scale for all of ``panels`` (arrays): 0 in the middle, to the largest value or ``most``.
 
     Returns
     -------
@@ -57,22 +58,20 @@ def colour_scale(panels, most=np.inf):
     return Normalize(-limit, limit), "both" if largest > limit else "neither"
 
 
-def draw_panel(ax, values, columns, norm):
-    """Draw ``values`` (cells, words); columns beyond the last word are 0, faded and hatched."""
-    cells, words = values.shape
-    padded = np.zeros((cells, columns), values.dtype)
-    padded[:, :words] = values
-    if words < columns:
-        end = {"facecolor": (1, 1, 1, 0.8), "edgecolor": "darkgrey", "linewidth": 0}
-        ax.axvspan(words - 0.5, columns - 0.5, hatch="////", **end)
-    return ax.imshow(padded, COLOURS, norm=norm, aspect="auto", interpolation="nearest")
+def draw_panel(ax, values, columns, norm, colours=SIGNED):
+    """Draw ``values`` (cells, words) in a panel for ``columns`` words, hatched where it ends."""
+    image = ax.imshow(values, colours, norm=norm, aspect="auto", interpolation="nearest")
+    end = values.shape[1] - 0.5, columns - 0.5
+    ax.axvspan(*end, facecolor="white", edgecolor="darkgrey", hatch="////", linewidth=0)
+    ax.set_xlim(-0.5, columns - 0.5)
+    return image
 
 
 def draw_colour_bar(image, axes, rows, extend):
     """The colour bar at the right of ``axes``, which are ``rows`` panels high."""
     bar = image.figure.colorbar(image, ax=axes, extend=extend, aspect=15 * rows, pad=0.02)
     bar.ax.tick_params(labelsize=LABEL_SIZE)
-    bar.ax.yaxis.set_major_locator(MaxNLocator(4 + 4 * (rows > 1), symmetric=True))
+    bar.ax.yaxis.set_major_locator(MaxNLocator(4 if rows == 1 else 8, min_n_ticks=3))
 
 
 def label_words(ax, words, columns):
@@ -86,12 +85,15 @@ def label_words(ax, words, columns):
     ax.set_xticks(range(len(labels)), labels, fontsize=LABEL_SIZE, parse_math=False, **slant)
 
 
-def name_texts(axes, readings):
-    """Write over the columns of a figure whose they are, and over all of it the cosines."""
-    texts = [(reading, text) for reading in readings for text in reading.texts]
-    for ax, (reading, text) in zip(axes, texts):
-        model = f"{fitting(reading.model, _LONGEST_NAME)}\n" if len(readings) > 1 else ""
-        ax.set_title(f"{model}{text.side}", fontsize=TITLE_SIZE, parse_math=False)
+def name_cosines(figure, readings):
+    """Write the cosines of query and title over a figure."""
     cosines = [f"{reading.cosine:.4f}" for reading in readings if reading.cosine is not None]
+    if len(cosines) == 2:
+        cosines = [f"{cosine} ({short_name(one)})" for cosine, one in zip(cosines, readings)]
     if cosines:
-        axes[0].figure.suptitle(f"cosine {' and '.join(cosines)}", fontsize=TITLE_SIZE)
+        figure.suptitle(f"cosine {', '.join(cosines)}", fontsize=TITLE_SIZE, parse_math=False)
+
+
+def short_name(reading):
+    """The model's name as a figure has room for it."""
+    return fitting(reading.model, _LONGEST_NAME)
