@@ -19,6 +19,7 @@ COMMANDS = {
     "rank": "Rank titles for queries.",
     "evaluate": "Measure NDCG of a model or a run on a judged set.",
     "plot-gates": "Draw the gates of a model, word by word.",
+    "plot-loss": "Draw the training cost of runs, epoch by epoch.",
 }
 
 
