@@ -23,6 +23,7 @@ from sentemb.kernels.negatives import draw_negatives, titles_to_leave_out
 from sentemb.kernels.packing import pack_blocks
 from sentemb.kernels.words import (
     gather_rows,
+    gather_squares,
     gather_weighted_rows,
     invert_lists,
     project_words,
@@ -192,8 +193,9 @@ def test_words_are_projected_and_their_errors_gathered(dtype):
     errors = rng.standard_normal((n_words, width)).astype(dtype)
     gathered = np.full((n_trigrams, width), np.nan, dtype)
     squares = np.full(n_trigrams, np.nan, dtype)
-    inverse = (inverse_offsets, lists)
-    gather_weighted_rows(gathered, squares, errors, *inverse, weights[entries], 0, n_trigrams)
+    inverse = (inverse_offsets, lists, weights[entries])
+    gather_weighted_rows(gathered, errors, *inverse, 0, n_trigrams)
+    gather_squares(squares, errors, *inverse, 0, n_trigrams)
     np.testing.assert_allclose(squares, np.sum(gathered.astype(float) ** 2, axis=1), rtol=1e-5)
     expected = naive.matmul(counts.T.astype(float), errors.astype(float))
     assert relative_error(gathered, expected) < tolerance

@@ -6,6 +6,7 @@ import pytest
 
 from sentemb.kernels.nesterov import coefficients
 from sentemb.parallel import Workers
+from sentemb.text.batch import TextBatch
 from sentemb.training.nesterov import MomentumSchedule, Nesterov
 
 UPDATES = 500
@@ -84,6 +85,13 @@ def run_dense(twin, momenta, rate):
     return theta, v, norms
 
 
+def each_row_one_word(rows):
+    """A mini-batch in which every row of the table stands for a word of its own."""
+    each = np.arange(rows.size, dtype=np.int32)
+    lists = (np.arange(rows.size + 1), each, np.ones(rows.size, np.int32))
+    return TextBatch(each, np.array([0, rows.size]), *lists, rows)
+
+
 def rows_ahead(ahead, rows):
     """The rows of a mini-batch at the look-ahead point."""
     return ahead["table"][rows] + ahead["lead"][:, None] * ahead["velocity"][rows]
@@ -97,9 +105,8 @@ def run_lazy(twin, schedule, rate, workers, dtype=np.float64, flush_at=(), flush
             tower.flush(update, workers)
         ahead = tower.look_ahead(rows, update)
         by_row, by_recurrent = twin.gradient(rows, rows_ahead(ahead, rows), ahead["recurrent"])
-        gradient = {"table": by_row, "recurrent": by_recurrent}
-        gradient["squares"] = (by_row**2).sum(axis=1)
-        norms.append(tower.step(ahead, gradient, rows, update, rate, workers))
+        gradient = {"words": by_row, "recurrent": by_recurrent}
+        norms.append(tower.step(ahead, gradient, each_row_one_word(rows), update, rate, workers))
     if flush_at_end:
         tower.flush(UPDATES, workers)
     return tower, norms

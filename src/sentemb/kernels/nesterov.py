@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from sentemb.kernels.jit import kernel
+from sentemb.kernels.words import gather_weighted_row
 
 # Rests up to this many updates are looked up instead of computed.
 _KNOWN_RESTS = 256
@@ -81,18 +82,37 @@ def row_coefficients(lead_now, decay, synced, lead, rows, update, bounds, moment
 
 
 @kernel
-def update_rows(table, v, synced, lead, dX, lead_now, decay, rows, update, mu, rate, first, end):
+def update_rows(
+    table,
+    v,
+    synced,
+    lead,
+    dP,
+    offsets,
+    words,
+    counts,
+    lead_now,
+    decay,
+    rows,
+    update,
+    mu,
+    rate,
+    first,
+    end,
+):
     """One update (6) of the rows of a mini-batch, and on to their next look-ahead point.
 
-    ``v = A v - rate dX`` and ``theta = look-ahead point - rate dX``; then the row is left at
+    ``v = A v - rate g`` and ``theta = look-ahead point - rate g``; then the row is left at
     ``theta + mu v``, where the following update will want it if it touches it again.
 
     Parameters
     ----------
     table, v : (n_trigrams, width) float
     synced, lead : (n_trigrams,) int64, (n_trigrams,) float64
-    dX : (k, width) float
-        The gradient at the look-ahead point.
+    dP : (n_words, width) float
+        The gradient at the words' projections.
+    offsets, words, counts : (k + 1,) int64, (n_entries,) int32, (n_entries,) int32
+        The words that hold each trigram, and how often: g is gathered from dP by them.
     lead_now, decay : (k,) float
         As `row_coefficients` gave them.
     rows : (k,) int32
@@ -103,12 +123,14 @@ def update_rows(table, v, synced, lead, dX, lead_now, decay, rows, update, mu, r
         The learning rate times the factor of the gradient's re-normalisation.
     """
     rate, following = table.dtype.type(rate), table.dtype.type(mu)
+    g = np.empty(dP.shape[1], dP.dtype)
     for k in range(first, end):
+        gather_weighted_row(g, dP, offsets, words, counts, k)
         row = rows[k]
         b, a = lead_now[k], decay[k]
-        weights, velocity, dx = table[row], v[row], dX[k]
-        for j in range(dx.size):
-            step = rate * dx[j]
+        weights, velocity = table[row], v[row]
+        for j in range(g.size):
+            step = rate * g[j]
             moved = a * velocity[j] - step
             weights[j] = weights[j] + b * velocity[j] - step + following * moved
             velocity[j] = moved

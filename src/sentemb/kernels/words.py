@@ -71,23 +71,45 @@ def gather_rows(out, column, source, offsets, items, first, end):
                 o[j] += s[j]
 
 
-@summing_kernel
-def gather_weighted_rows(out, squares, source, offsets, items, weights, first, end):
-    """out[k] = sum of weights[e] source[items[e]] over the entries e of list k.
+@kernel
+def gather_weighted_row(o, source, offsets, items, weights, k):
+    """o = sum of weights[e] source[items[e]] over the entries e of list k.
 
     The gradient at a trigram's row: the sum over the words that hold it, times its count there.
-    Shapes as in `gather_rows`; ``weights`` (n_entries,) int32. ``squares`` (n_lists,) float gets
-    the sum of squares of every row of ``out``, for the gradient's norm, while the row is at hand.
+
+    Parameters
+    ----------
+    o : (width,) float
+    source : (n_items, width) float
+    offsets, items, weights : (n_lists + 1,) int64, (n_entries,) int32, (n_entries,) int32
+    k : int
     """
+    o[:] = 0
+    for entry in range(offsets[k], offsets[k + 1]):
+        s = source[items[entry]]
+        weight = o.dtype.type(weights[entry])
+        for j in range(o.size):
+            o[j] += weight * s[j]
+
+
+@kernel
+def gather_weighted_rows(out, source, offsets, items, weights, first, end):
+    """`gather_weighted_row` into out[k] for the lists ``first`` to ``end``."""
     for k in range(first, end):
-        o = out[k]
-        o[:] = 0
-        for entry in range(offsets[k], offsets[k + 1]):
-            s = source[items[entry]]
-            weight = out.dtype.type(weights[entry])
-            for j in range(o.size):
-                o[j] += weight * s[j]
-        total = out.dtype.type(0)
+        gather_weighted_row(out[k], source, offsets, items, weights, k)
+
+
+@summing_kernel
+def gather_squares(squares, source, offsets, items, weights, first, end):
+    """squares[k] = sum of squares of what `gather_weighted_row` gives: for the gradient's norm.
+
+    The rows themselves are not kept: there are as many bytes in them as in the weights, and
+    gathering them again when they are needed costs less than writing and reading them.
+    """
+    o = np.empty(source.shape[1], source.dtype)
+    for k in range(first, end):
+        gather_weighted_row(o, source, offsets, items, weights, k)
+        total = source.dtype.type(0)
         for j in range(o.size):
             total += o[j] * o[j]
         squares[k] = total

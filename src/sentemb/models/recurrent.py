@@ -30,7 +30,7 @@ from sentemb.kernels.words import (
     invert_lists,
     project_words,
 )
-from sentemb.models.packing import Packing
+from sentemb.models.packing import Packing, words_of_rows
 from sentemb.parallel import CHUNKS
 
 FORMS = ("scan", "trace", "printed")
@@ -302,13 +302,19 @@ class RecurrentEncoder:
         -------
         dict of arrays
             Gradients, shaped as ``weights``, but for ``table`` only of the batch's rows:
-            (batch.rows.size, width). The form ``scan`` adds ``squares``, the sum of squares of each
-            of these.
+            (batch.rows.size, width).
         """
         truncation = truncation or Truncation()
         workspace = workspace or Workspace()
         if form == "scan":
-            return self._scan_backward(weights, done, V, workers, truncation, workspace)
+            gradient = self.backward_to_words(
+                weights, done, V, workers, truncation=truncation, workspace=workspace
+            )
+            dP = gradient.pop("words")
+            table = np.empty((done.batch.rows.size, self.width), dP.dtype)
+            lists = words_of_rows(done.batch)
+            workers.over(len(table), gather_weighted_rows, table, dP, *lists)
+            return gradient | {"table": table}
         if form in FORMS:
             from sentemb.models.trace_form import trace_backward
 
@@ -345,7 +351,19 @@ class RecurrentEncoder:
         workers.run(tasks)
         return errors
 
-    def _scan_backward(self, weights, done, V, workers, truncation, workspace):
+    def backward_to_words(self, weights, done, V, workers, *, truncation=None, workspace=None):
+        """The gradient by the form ``scan``, but for ``table`` only as far as the words.
+
+        Parameters as for `backward`.
+
+        Returns
+        -------
+        dict of arrays
+            As of `backward`, with ``words`` in the place of ``table``: the gradient at every
+            distinct word's projection, (n_words, width), valid until the workspace is used again.
+            A trigram's row gets the sum of those of its words.
+        """
+        workspace = workspace or Workspace()
         batch, packing = done.batch, done.packing
         dtype = V.dtype
         n, width = self.cells, self.gate_width
@@ -377,14 +395,7 @@ class RecurrentEncoder:
             column = direction * width
             workers.over(batch.n_words, gather_rows, dP, column, D, offsets, rows)
         gradient["bias"] = dP.sum(axis=0)
-
-        n_rows = batch.rows.size
-        offsets, words, entries = invert_lists(batch.trigram_offsets, batch.trigram_ids, n_rows)
-        counts = batch.trigram_counts[entries]
-        dX = workspace.empty("dX", (n_rows, self.width), dtype)
-        squares = workspace.empty("squares", (n_rows,), dtype)
-        workers.over(n_rows, gather_weighted_rows, dX, squares, dP, offsets, words, counts)
-        return gradient | {"table": dX, "squares": squares}
+        return gradient | {"words": dP}
 
     def _peephole_tasks(self, done, errors, workspace):
         return [], []

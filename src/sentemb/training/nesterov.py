@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sentemb.kernels.nesterov import flush_rows, row_coefficients, update_rows
+from sentemb.kernels.words import gather_squares
+from sentemb.models.packing import words_of_rows
 
 # The input weights: their rows are updated when a mini-batch needs them.
 SPARSE = "table"
@@ -102,7 +104,7 @@ class Nesterov:
         )
         return {SPARSE: table, "velocity": v, "lead": lead, "decay": decay, **ahead}
 
-    def step(self, ahead, gradient, rows, update, rate, workers):
+    def step(self, ahead, gradient, batch, update, rate, workers):
         """Update ``update`` (int, from 0) with learning rate ``rate``.
 
         Parameters
@@ -110,19 +112,21 @@ class Nesterov:
         ahead : dict of arrays
             As `look_ahead` gave them.
         gradient : dict of arrays
-            At ``ahead``: the dense ones in the same shapes, ``table`` only of ``rows``, (k, width),
-            and ``squares`` (k,), the sum of squares of each of these rows.
-        rows : (k,) int32
+            At ``ahead``, as `RecurrentEncoder.backward_to_words` gives it.
+        batch : TextBatch
 
         Returns
         -------
         float
             The gradient's norm before re-normalisation.
         """
+        dP, lists = gradient["words"], words_of_rows(batch)
+        squares = np.empty(batch.rows.size, dP.dtype)
+        workers.over(squares.size, gather_squares, squares, dP, *lists)
         # Over the whole tower; rows that the batch does not touch add nothing to it.
         norm = float(
             np.sqrt(
-                gradient["squares"].sum(dtype=np.float64)
+                squares.sum(dtype=np.float64)
                 + sum(
                     np.sum(np.square(gradient[name], dtype=np.float64))
                     for name in self.weights
@@ -142,16 +146,17 @@ class Nesterov:
             v -= step
             theta[...] = ahead[name] - step
         workers.over(
-            rows.size,
+            batch.rows.size,
             update_rows,
             self.weights[SPARSE],
             self.velocity[SPARSE],
             self.synced,
             self.lead,
-            gradient[SPARSE],
+            dP,
+            *lists,
             ahead["lead"],
             ahead["decay"],
-            rows,
+            batch.rows,
             update,
             self.schedule.at(update + 1),
             rate,

@@ -95,7 +95,7 @@ class TwoTowers:
         if settings.shared_towers:
             V = {"query": np.vstack([Vq, Vd])}
         for side in self.sides:
-            gradient = self.encoder.backward(
+            gradient = self.encoder.backward_to_words(
                 ahead[side],
                 passes[side],
                 V[side],
@@ -104,8 +104,7 @@ class TwoTowers:
                 workspace=self._workspaces[side],
             )
             tower = self._towers[side]
-            rows = parts[side].rows
-            tower.step(ahead[side], gradient, rows, number, settings.learning_rate, workers)
+            tower.step(ahead[side], gradient, parts[side], number, settings.learning_rate, workers)
             for name, array in tower.weights.items():
                 if name != SPARSE and not np.abs(array).max() < _WILD_WEIGHT:
                     raise Diverged("the weights have grown beyond all measure")
