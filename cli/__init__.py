@@ -18,6 +18,8 @@ COMMANDS = {
     "score": "Score one query against titles.",
     "rank": "Rank titles for queries.",
     "evaluate": "Measure NDCG of a model or a run on a judged set.",
+    "keywords": "Show which words of a text a model takes for keywords.",
+    "topics": "Show which words the cells of a model collect.",
     "plot-gates": "Draw the gates of a model, word by word.",
     "plot-loss": "Draw the training cost of runs, epoch by epoch.",
 }

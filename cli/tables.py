@@ -1,0 +1,55 @@
+"""Tables for a terminal and for Markdown."""
+
+import re
+import unicodedata
+
+_MARKDOWN_SIGNS = re.compile(r"([\\`*_\[\]<>|~#])")
+
+
+def aligned(rows, left=1):
+    """Lines of ``rows`` (lists of str): the first ``left`` columns flush left, the others right.
+
+    Letters of East Asia are two columns wide on a terminal, combining marks none.
+    """
+    rows = [[visible(cell) for cell in row] for row in rows]
+    widths = [max(map(_width, column)) for column in zip(*rows)]
+    for row in rows:
+        cells = []
+        for place, (cell, width) in enumerate(zip(row, widths)):
+            padding = " " * (width - _width(cell))
+            cells.append(cell + padding if place < left else padding + cell)
+        yield "  ".join(cells).rstrip()
+
+
+def markdown_table(rows, left=1):
+    """Lines of a Markdown table, the first of ``rows`` its head, aligned as by `aligned`."""
+    head, *body = rows
+    yield _markdown_row(head)
+    yield _markdown_row(["---" if place < left else "--:" for place in range(len(head))])
+    yield from map(_markdown_row, body)
+
+
+def markdown_text(text):
+    """``text`` so that Markdown shows it as it is."""
+    return _MARKDOWN_SIGNS.sub(r"\\\1", visible(text))
+
+
+def _markdown_row(cells):
+    return f"| {' | '.join(cells)} |"
+
+
+def visible(text):
+    """``text`` without control characters, which could move the cursor."""
+    return "".join(letter for letter in text if letter.isprintable())
+
+
+def _width(text):
+    """Columns that ``text`` takes on a terminal."""
+    return sum(
+        0
+        if unicodedata.combining(letter)
+        else 2
+        if unicodedata.east_asian_width(letter) in "WF"
+        else 1
+        for letter in text
+    )
