@@ -41,9 +41,9 @@ def command(model, query, title, view, scale, against, output, data):
 
     Input gate, forget gate where there is one, output gate, cell state and output as heat maps:
     cells down, the words of TEXT across. With --title the title's stand beside the query's; what
-    is beyond the end of the shorter text is hatched. With --against a second model reads the same,
-    for instance an RNN beside an LSTM. The colours are safe for colour-blind eyes, and a grey
-    print keeps their order.
+    is beyond the end of the shorter text is zero, and hatched. With --against a second model reads
+    the same, for instance an RNN beside an LSTM. The colours are safe for colour-blind eyes; white
+    is zero.
 
     \b
     sentemb plot-gates model "hotels in shanghai" --title "Shanghai Hotels" -o gates.png

@@ -161,14 +161,14 @@ def test_small_models_have_fewer_active_cells(both):
     assert images[0].axes.get_ylabel() == "lstm\ncell"
 
 
-@pytest.mark.parametrize("colours", [SIGNED, POSITIVE])
-def test_a_grey_print_keeps_the_order_of_all_values(colours):
-    assert (np.diff(lightness(colours(np.arange(255)))) > 0).all()
+def test_a_grey_print_shows_larger_values_darker():
+    assert (np.diff(lightness(POSITIVE(np.arange(255)))) < 0).all()
+    assert (np.diff(lightness(SIGNED(np.arange(127, 255)))) < 0).all()
+    assert (np.diff(lightness(SIGNED(np.arange(127, -1, -1)))) < 0).all()
 
 
-def test_zero_is_grey_and_signs_differ_in_hue():
-    red, green, blue, _ = SIGNED(127)
-    assert red == green == blue
+def test_zero_is_white_and_signs_differ_in_hue():
+    assert SIGNED(127) == POSITIVE(0) == (1, 1, 1, 1)
     for step in (40, 80, 120):
         below, above = SIGNED(127 - step), SIGNED(127 + step)
         assert below[2] > below[0]

@@ -8,13 +8,12 @@ from sentemb.analysis.figures import LABEL_SIZE, TITLE_SIZE, fitting, letters
 from sentemb.errors import SentembError
 
 MAX_WORDS = 200
-# Apart for colour-blind eyes. Their lightness only rises, so that a grey print keeps the order of
-# all values. Signed ones are blue below 0, grey at it (in the middle, of an odd number of steps)
-# and orange and yellow above; a range of positive ones has no blue.
-_SIGNED = ["#0b1d51", "#2b60b0", "#848484", "#e39a3c", "#fff2a0"]
-_POSITIVE = ["#33200c", "#8f5a1e", "#e39a3c", "#fff2a0"]
-SIGNED = LinearSegmentedColormap.from_list("blue-grey-yellow", _SIGNED, N=255)
-POSITIVE = LinearSegmentedColormap.from_list("brown-yellow", _POSITIVE, N=255)
+# White is zero and ink is size, on paper too; blue and orange are apart for colour-blind eyes. An odd
+# number of steps has zero in the middle. A range of positive values has no blue.
+_SIGNED = ["#12305c", "#3f7fbf", "#ffffff", "#e08a1e", "#7a3606"]
+_POSITIVE = ["#ffffff", "#f4b766", "#e08a1e", "#7a3606"]
+SIGNED = LinearSegmentedColormap.from_list("blue-white-orange", _SIGNED, N=255)
+POSITIVE = LinearSegmentedColormap.from_list("white-orange", _POSITIVE, N=255)
 # Inches: a word needs the height of a slanted label.
 _WORD_WIDTH = 0.2
 _PANEL_WIDTH = 2.2
@@ -59,10 +58,14 @@ def symmetric_scale(panels, most=np.inf):
 
 
 def draw_panel(ax, values, columns, norm, colours=SIGNED):
-    """Draw ``values`` (cells, words) in a panel for ``columns`` words, hatched where it ends."""
+    """Draw ``values`` (cells, words) in a panel for ``columns`` words.
+
+    Beyond the text's end all is zero, as in the paper's Figures 4 and 5; hatching says that no word
+    made it so.
+    """
     image = ax.imshow(values, colours, norm=norm, aspect="auto", interpolation="nearest")
     end = values.shape[1] - 0.5, columns - 0.5
-    ax.axvspan(*end, facecolor="white", edgecolor="darkgrey", hatch="////", linewidth=0)
+    ax.axvspan(*end, facecolor=colours(norm(0)), edgecolor="#dddddd", hatch="////", linewidth=0)
     ax.set_xlim(-0.5, columns - 0.5)
     return image
 
