@@ -22,6 +22,7 @@ COMMANDS = {
     "topics": "Show which words the cells of a model collect.",
     "plot-gates": "Draw the gates of a model, word by word.",
     "plot-loss": "Draw the training cost of runs, epoch by epoch.",
+    "report": "Write a page that shows a model at work.",
 }
 
 

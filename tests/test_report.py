@@ -1,0 +1,310 @@
+"""The page of `sentemb report`: what is in it, that it is safe and alone, what is refused."""
+
+import base64
+import hashlib
+import html.parser
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from helpers import made_up_model
+
+from sentemb import SentembError
+from sentemb.analysis.attribution import word_effects
+from sentemb.analysis.report import MAX_WORDS, Pair, collect, page, read_pairs
+from sentemb.cli import COMMANDS, main
+
+QUERY, TITLE = "hotels in shanghai", "Shanghai hotels and resorts"
+NASTY = "</script><img src=x onerror=alert(1)> <!-- {{data}} & \u2028 hotels"
+VOID = {"meta", "link", "img", "br", "input", "col"}
+
+
+class Elements(html.parser.HTMLParser):
+    """The elements of a page, with their attributes and text; fails on tags that do not match."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found, self._open = [], []
+        self.feed(text)
+        self.close()
+        assert not self._open
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, dict(attributes), []))
+        if tag not in VOID:
+            self._open.append(self.found[-1])
+
+    def handle_endtag(self, tag):
+        assert self._open.pop()[0] == tag
+
+    def handle_data(self, text):
+        if self._open:
+            self._open[-1][2].append(text)
+
+    def all(self, tag):
+        return [(attributes, "".join(text)) for name, attributes, text in self.found if name == tag]
+
+
+def data_of(text):
+    """The JSON that a page carries."""
+    (data,) = [own for attributes, own in Elements(text).all("script") if "id" in attributes]
+    return json.loads(data)
+
+
+def page_of(model, pairs, queries=(QUERY, "fix a bath tub")):
+    return page(collect(model, "tiny", pairs, list(queries)))
+
+
+def unpacked(packed, dim):
+    values = np.frombuffer(base64.b64decode(packed["values"]), "<i2")
+    return values.reshape(-1, dim) * packed["unit"]
+
+
+def run(*arguments, code=0, input=None):
+    result = CliRunner().invoke(main, ["report", *map(str, arguments)], input=input)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def refused(*arguments, input=None):
+    """The one line that stderr says, exit code 1."""
+    result = run(*arguments, code=1, input=input)
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr.removeprefix("Error: ")
+
+
+@pytest.fixture
+def judged(tmp_path):
+    folder = tmp_path / "judged"
+    folder.mkdir()
+    (folder / "queries.tsv").write_text(f"q1\t{QUERY}\nq2\tbath tub\nq3\tnever judged\n")
+    (folder / "docs.tsv").write_text("d1\tshanghai hotels\nd2\tbath tub repair\nd3\tresorts\n")
+    (folder / "qrels.txt").write_text("q1 0 d1 3\nq1 0 d2 0\nq1 0 d3 0\nq2 0 d2 0\nq2 0 d3 1\n")
+    return folder
+
+
+class TestPage:
+    @pytest.mark.parametrize("name", ["rnn", "lstm", "bilstm"])
+    def test_numbers_are_those_of_the_model(self, make_model, name):
+        model = make_model(name)
+        data = data_of(page_of(model, [Pair(QUERY, TITLE, grade=3, rank=1, titles=4)]))
+        (pair,) = data["pairs"]
+        assert pair["score"] == pytest.approx(model.score(QUERY, TITLE), abs=1e-6)
+        assert sum(pair["share"]) == pytest.approx(pair["score"], abs=1e-3)
+        assert (pair["grade"], pair["rank"], pair["titles"]) == (3, 1, 4)
+        effects = word_effects(model, QUERY, TITLE)
+        for side, text, tower in (("query", QUERY, "query"), ("title", TITLE, "document")):
+            shown, trace = pair[side], model.trace(text, tower)
+            assert shown["text"] == text
+            assert shown["words"] == text.lower().split()
+            np.testing.assert_allclose(shown["left_out"], effects[tower].left_out, atol=1e-5)
+            np.testing.assert_allclose(shown["gradient"], effects[tower].gradient, atol=1e-5)
+            assert [gate["key"] for gate in data["gates"]] == list(shown["gates"])
+            for gate, packed in shown["gates"].items():
+                ours = unpacked(packed, model.dim)
+                np.testing.assert_allclose(ours, getattr(trace, gate), atol=1e-4)
+            assert len(shown["keyword"]) == len(shown["declared"]) == len(trace.words)
+        assert len(data["cells"]) == model.dim
+        assert data["halves"] == model.encoder.directions
+
+    def test_scales_hold_all_values(self, model):
+        data = data_of(page_of(model, [Pair(QUERY, TITLE), Pair("bath tub", "tub")]))
+        for gate in data["gates"]:
+            sides = [pair[side] for pair in data["pairs"] for side in ("query", "title")]
+            values = np.vstack([unpacked(side["gates"][gate["key"]], model.dim) for side in sides])
+            assert np.abs(values - gate["middle"]).max() <= gate["reach"] + 1e-3
+            assert gate["middle"] == (0.5 if gate["key"] in "ifo" else 0)
+            assert not gate["beyond"]
+
+    def test_cell_states_beyond_one_do_not_widen_the_scale(self):
+        model = made_up_model(("lstm", {}), [QUERY, TITLE], dtype="float32")
+        model.parameters()["query"]["b3"][...] = 9
+        model.parameters()["query"]["b4"][...] = 9
+        gates = {gate["key"]: gate for gate in data_of(page_of(model, [Pair(QUERY)]))["gates"]}
+        assert gates["c"]["reach"] == 1
+        assert gates["c"]["beyond"]
+
+    def test_a_query_by_itself_has_gates_and_no_score(self, model):
+        (pair,) = data_of(page_of(model, [Pair(QUERY)]))["pairs"]
+        assert pair["title"] is None
+        assert "score" not in pair
+        assert pair["query"]["words"] == QUERY.split()
+
+    def test_model_card_and_learning_curve(self, make_model):
+        model = make_model(forget_gate=True)
+        dev = {"ndcg@1": 0.5, "ndcg@10": 0.625}
+        model.history = [{"epoch": 1, "loss": 1.5}, {"epoch": 2, "loss": 1.25, "dev": dev}]
+        model.training = {"epochs": 2, "truncate": None, "shared_towers": False}
+        data = data_of(page_of(model, [Pair(QUERY)]))
+        assert data["history"] == model.history
+        assert data["model"]["training"] == [
+            ["epochs", "2"],
+            ["truncate", "none"],
+            ["shared towers", "no"],
+        ]
+        facts = dict(data["model"]["facts"])
+        assert facts["Cells"] == "8"
+        assert facts["Forget gate"] == "yes"
+        assert facts["Best on dev"] == "NDCG@1\u00a00.500, NDCG@10\u00a00.625, after epoch 2"
+        blocks = [block for side in model.parameters().values() for block in side.values()]
+        assert facts["Parameters"] == f"{sum(block.size for block in blocks):,}"
+
+    def test_shared_parameters_count_once(self):
+        model = made_up_model(("rnn", {}), [QUERY], shared=True)
+        facts = dict(data_of(page_of(model, [Pair(QUERY)]))["model"]["facts"])
+        blocks = model.parameters()["query"].values()
+        assert facts["Parameters"] == f"{sum(block.size for block in blocks):,}"
+
+
+class TestAlone:
+    def test_is_well_formed_and_loads_nothing(self, model):
+        text = page_of(model, [Pair(QUERY, TITLE)])
+        elements = Elements(text)
+        assert text.startswith("<!doctype html>")
+        assert len(elements.all("h1")) == 1
+        ids = [attributes["id"] for _, attributes, _ in elements.found if "id" in attributes]
+        assert len(ids) == len(set(ids))
+        for tag, attributes, _ in elements.found:
+            for name in ("src", "href", "action", "data", "srcset"):
+                assert attributes.get(name, "#").startswith(("#", "data:")), (tag, attributes)
+            assert not [name for name in attributes if name.startswith("on")]
+        # The one address is a name space, which nobody visits.
+        addresses = set(re.findall(r"https?://[^\"'\s]*", text))
+        assert addresses <= {"http://www.w3.org/2000/svg"}
+        assert "url(" not in text
+        assert "@import" not in text
+
+    def test_policy_allows_this_style_sheet_and_this_script_only(self, model):
+        elements = Elements(page_of(model, [Pair(QUERY, TITLE)]))
+        ((policy, _),) = [found for found in elements.all("meta") if "http-equiv" in found[0]]
+        rules = dict(rule.strip().split(" ", 1) for rule in policy["content"].split(";"))
+        assert rules["default-src"] == "'none'"
+        (style,) = [text for _, text in elements.all("style")]
+        (script,) = [text for attributes, text in elements.all("script") if not attributes]
+        for rule, text in (("style-src", style), ("script-src", script)):
+            digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+            assert rules[rule] == f"'sha256-{digest}'"
+
+    def test_texts_are_never_markup(self, model):
+        text = page(collect(model, NASTY, [Pair(NASTY, NASTY)], [NASTY]))
+        elements = Elements(text)
+        assert not elements.all("img")
+        assert len(elements.all("script")) == 2
+        data = data_of(text)
+        assert data["pairs"][0]["title"]["text"] == NASTY
+        assert data["model"]["name"] == NASTY
+        ((_, title),) = elements.all("title")
+        assert title.startswith("</script><img")
+
+    def test_equal_input_gives_an_equal_page(self, model):
+        assert page_of(model, [Pair(QUERY, TITLE)]) == page_of(model, [Pair(QUERY, TITLE)])
+
+    def test_twenty_pairs_stay_small(self, make_model):
+        pairs = [Pair(f"{QUERY} {k}", f"{TITLE} {k} " + "bath tub " * 6) for k in range(20)]
+        assert len(page_of(make_model(cells=96), pairs).encode()) < 1e6
+
+
+class TestCommand:
+    def test_help_begins_with_the_line_of_the_overview(self):
+        assert f"\n  {COMMANDS['report']}\n" in run("-h").output
+
+    def test_pairs_of_a_click_log(self, model_dir, tmp_path):
+        log = tmp_path / "pairs.tsv"
+        log.write_text(f"{QUERY}\t{TITLE}\t12\nbath tub\ttub repair\t1\nfix a tub\n")
+        result = run(model_dir, log, tmp_path / "out.html", "--limit", 2)
+        assert "2 pairs" in result.stderr
+        assert result.stdout == ""
+        data = data_of((tmp_path / "out.html").read_text())
+        texts = [(pair["query"]["text"], pair["title"]["text"]) for pair in data["pairs"]]
+        assert texts == [(QUERY, TITLE), ("bath tub", "tub repair")]
+        assert data["model"]["name"] == "tiny"
+        assert data["topic_queries"] == 3
+
+    def test_queries_alone_from_standard_input(self, model_dir, tmp_path):
+        run(model_dir, "-", tmp_path / "out.html", input=f"{QUERY}\n{QUERY}\nbath tub\n")
+        data = data_of((tmp_path / "out.html").read_text())
+        assert [pair["query"]["text"] for pair in data["pairs"]] == [QUERY, QUERY, "bath tub"]
+        assert data["topic_queries"] == 2
+
+    def test_an_older_page_is_replaced(self, model_dir, tmp_path):
+        (tmp_path / "out.html").write_text("older")
+        run(model_dir, "-", tmp_path / "out.html", input=QUERY)
+        assert "older" not in (tmp_path / "out.html").read_text()
+        assert [path.name for path in tmp_path.iterdir()] == ["out.html"]
+
+    @pytest.mark.parametrize(
+        ("content", "line"),
+        [
+            ("", "the input is empty"),
+            ("\n", ":1: a query or title without words"),
+            ("hotels\n \ttitle\n", ":2: a query or title without words"),
+            ("hotels\t\n", ":1: a query or title without words"),
+            ("hotels\0", ":1:7: a NUL character"),
+        ],
+    )
+    def test_mistakes_in_the_queries(self, model_dir, tmp_path, content, line):
+        (tmp_path / "queries").write_text(content)
+        assert line in refused(model_dir, tmp_path / "queries", tmp_path / "out.html")
+        assert not (tmp_path / "out.html").exists()
+
+    def test_places_that_cannot_be_used(self, model_dir, tmp_path):
+        (tmp_path / "queries").write_text(QUERY)
+        assert "cannot be read" in refused(model_dir, tmp_path / "none", tmp_path / "out.html")
+        assert "no model is here" in refused(tmp_path, tmp_path / "queries", "out.html")
+        below_a_file = tmp_path / "queries" / "out.html"
+        assert "cannot be written" in refused(model_dir, tmp_path / "queries", below_a_file)
+        assert "cannot be written" in refused(model_dir, tmp_path / "queries", tmp_path)
+
+    def test_texts_that_are_too_long_for_a_page(self, model, tmp_path):
+        path = tmp_path / "queries"
+        path.write_text("word " * MAX_WORDS)
+        assert len(read_pairs(model, path, 1)[0]) == 1
+        path.write_text("word " * (MAX_WORDS + 1))
+        with pytest.raises(SentembError, match=f"more than {MAX_WORDS} words"):
+            read_pairs(model, path, 1)
+
+
+class TestJudgedSet:
+    def test_first_title_and_the_best_graded_one_above_it(self, model, judged):
+        pairs, queries = read_pairs(model, judged, 20)
+        assert queries == [QUERY, "bath tub", "never judged"]
+        grades = {"shanghai hotels": 3, "bath tub repair": 0, "resorts": 0}
+        ranked = model.rank(QUERY, list(grades))
+        first = list(grades)[ranked[0][0]]
+        assert pairs[0] == Pair(QUERY, first, grades[first], 1, 3)
+        if grades[first] < 3:
+            place = [list(grades)[k] for k, _ in ranked].index("shanghai hotels") + 1
+            assert pairs[1] == Pair(QUERY, "shanghai hotels", 3, place, 3)
+        assert all(pair.query in queries[:2] for pair in pairs)
+
+    @pytest.mark.parametrize(("first", "shown"), [(0, 2), (1, 1)])
+    def test_a_second_title_only_if_it_is_graded_higher(
+        self, model, judged, monkeypatch, first, shown
+    ):
+        monkeypatch.setattr(model, "rank", lambda query, titles: [(first, 0.9), (1 - first, 0.1)])
+        (judged / "qrels.txt").write_text("q2 0 d2 0\nq2 0 d3 1\n")
+        pairs, _ = read_pairs(model, judged, 20)
+        assert [pair.grade for pair in pairs] == [0, 1][first:]
+        assert [pair.rank for pair in pairs] == [1, 2][:shown]
+
+    def test_limit(self, model, judged):
+        assert len(read_pairs(model, judged, 1)[0]) == 1
+
+    def test_whole_command(self, model_dir, judged, tmp_path):
+        run(model_dir, judged, tmp_path / "out.html")
+        data = data_of((tmp_path / "out.html").read_text())
+        assert data["pairs"][0]["rank"] == 1
+        assert data["topic_queries"] == 3
+
+
+def test_template_files_are_package_data():
+    import sentemb.analysis
+
+    folder = Path(sentemb.analysis.__file__).parent
+    setup = (Path(__file__).parents[1] / "setup.cfg").read_text()
+    listed = re.search(r"^sentemb\.analysis = (.*)$", setup, re.MULTILINE)[1].split(", ")
+    assert sorted(listed) == sorted(path.name for path in folder.glob("report.*[!y]"))
