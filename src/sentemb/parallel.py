@@ -40,6 +40,7 @@ class Workers:
         self.threads = available_threads() if threads is None else threads
         if not 1 <= self.threads <= 1024:
             raise SentembError(f"threads must be between 1 and 1024, not {threads}")
+        self._meanwhile = []
         self._done = queue.SimpleQueue()
         self._inboxes = [queue.SimpleQueue() for _ in range(self.threads - 1)]
         for inbox in self._inboxes:
@@ -49,6 +50,7 @@ class Workers:
 
     def run(self, tasks):
         """Call every ``(function, *arguments)`` of ``tasks`` once, on whatever thread is free."""
+        tasks, self._meanwhile = self._meanwhile + tasks, []
         helpers = self._inboxes[: len(tasks) - 1]
         if not helpers:
             for function, *arguments in tasks:
@@ -62,6 +64,13 @@ class Workers:
             error = self._done.get() or error
         if error is not None:
             raise error
+
+    def meanwhile(self, function, *arguments):
+        """Call ``function(*arguments)`` beside the tasks of the next `run`.
+
+        For work that is one piece and that something after that run needs.
+        """
+        self._meanwhile.append((function, *arguments))
 
     def over(self, size, function, *arguments):
         """Call ``function(*arguments, first, end)`` for parts of ``range(size)``."""

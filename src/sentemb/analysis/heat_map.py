@@ -8,8 +8,8 @@ from sentemb.analysis.figures import LABEL_SIZE, TITLE_SIZE, fitting, letters
 from sentemb.errors import SentembError
 
 MAX_WORDS = 200
-# White is zero and ink is size, on paper too; blue and orange are apart for colour-blind eyes. An odd
-# number of steps has zero in the middle. A range of positive values has no blue.
+# White is zero and ink is size, on paper too; blue and orange are apart for colour-blind eyes. An
+# odd number of steps has zero in the middle. A range of positive values has no blue.
 _SIGNED = ["#12305c", "#3f7fbf", "#ffffff", "#e08a1e", "#7a3606"]
 _POSITIVE = ["#ffffff", "#f4b766", "#e08a1e", "#7a3606"]
 SIGNED = LinearSegmentedColormap.from_list("blue-white-orange", _SIGNED, N=255)

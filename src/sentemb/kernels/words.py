@@ -207,11 +207,17 @@ def take_words(words, offsets, ids, counts, local_row):
         in the order in which they lie in memory.
     """
     new_offsets = np.zeros(words.size + 1, np.int64)
-    n_rows = 0
     for k in range(words.size):
-        start, stop = offsets[words[k]], offsets[words[k] + 1]
-        new_offsets[k + 1] = new_offsets[k] + stop - start
-        for entry in range(start, stop):
+        new_offsets[k + 1] = new_offsets[k] + offsets[words[k] + 1] - offsets[words[k]]
+    new_ids = np.empty(new_offsets[-1], np.int32)
+    new_counts = np.empty(new_offsets[-1], np.int32)
+    place = 0
+    n_rows = 0
+    for word in words:
+        for entry in range(offsets[word], offsets[word + 1]):
+            new_ids[place] = ids[entry]
+            new_counts[place] = counts[entry]
+            place += 1
             if local_row[ids[entry]] < 0:
                 local_row[ids[entry]] = 0
                 n_rows += 1
@@ -222,14 +228,8 @@ def take_words(words, offsets, ids, counts, local_row):
             rows[found] = row
             local_row[row] = found
             found += 1
-    new_ids = np.empty(new_offsets[-1], np.int32)
-    new_counts = np.empty(new_offsets[-1], np.int32)
-    place = 0
-    for word in words:
-        for entry in range(offsets[word], offsets[word + 1]):
-            new_ids[place] = local_row[ids[entry]]
-            new_counts[place] = counts[entry]
-            place += 1
+    for place in range(new_ids.size):
+        new_ids[place] = local_row[new_ids[place]]
     for row in rows:
         local_row[row] = -1
     return new_offsets, new_ids, new_counts, rows

@@ -201,10 +201,11 @@ class _Training:
         while self.epoch < settings.epochs and not self._out_of_patience():
             order = self.corpus.order(settings.seed, self.epoch)
             epoch_began = time.monotonic() - self._seconds
+            planned = []  # mini-batches to come: one, made while the one before is trained on
+            self._plan(order, self.step, planned)
             while self.step < self.steps:
-                first = self.step * settings.batch_size
-                pairs = order[first : first + settings.batch_size]
-                batch = self.corpus.mini_batch(pairs, settings, self.epoch, self.step)
+                batch = planned.pop()
+                self.workers.meanwhile(self._plan, order, self.step + 1, planned)
                 try:
                     self.loss_sum += self.towers.update(batch, self.updates, self.workers)
                 except Diverged as diverged:
@@ -220,6 +221,13 @@ class _Training:
                     raise Interrupted(self._how_to_go_on())
             self._end_epoch(epoch_began, on_progress, began, done_before)
         return self._finish(threads)
+
+    def _plan(self, order, step, planned):
+        """Append the mini-batch of ``step`` to ``planned``."""
+        if step < self.steps:
+            first = step * self.settings.batch_size
+            pairs = order[first : first + self.settings.batch_size]
+            planned.append(self.corpus.mini_batch(pairs, self.settings, self.epoch, step))
 
     def _end_epoch(self, epoch_began, on_progress, began, done_before):
         """Flush, measure, remember the best; the epoch's line of history."""
