@@ -138,11 +138,12 @@ class TestPage:
         model = make_model(forget_gate=True)
         dev = {"ndcg@1": 0.5, "ndcg@10": 0.625}
         model.history = [{"epoch": 1, "loss": 1.5}, {"epoch": 2, "loss": 1.25, "dev": dev}]
-        model.training = {"epochs": 2, "truncate": None, "shared_towers": False}
+        model.training = {"seed": 0, "epochs": 1, "truncate": None, "shared_towers": False}
         data = data_of(page_of(model, [Pair(QUERY)]))
-        assert data["history"] == model.history
+        assert data["history"] == [{**model.history[0], "dev": {}}, model.history[1]]
         assert data["model"]["training"] == [
-            ["epochs", "2"],
+            ["seed", "0"],
+            ["epochs", "1"],
             ["truncate", "none"],
             ["shared towers", "no"],
         ]
@@ -152,6 +153,25 @@ class TestPage:
         assert facts["Best on dev"] == "NDCG@1\u00a00.500, NDCG@10\u00a00.625, after epoch 2"
         blocks = [block for side in model.parameters().values() for block in side.values()]
         assert facts["Parameters"] == f"{sum(block.size for block in blocks):,}"
+
+    def test_what_is_no_number_in_a_history_is_left_out(self, make_model):
+        model = make_model()
+        model.history = [
+            {"epoch": 1, "loss": float("nan")},
+            {"epoch": "2", "loss": 1},
+            {"epoch": 3, "loss": 1, "dev": ["ndcg@1"]},
+            {"epoch": 4, "loss": 0.5, "dev": {"ndcg@1": "high", "ndcg@3": 0.5}},
+        ]
+        assert data_of(page_of(model, [Pair(QUERY)]))["history"] == [
+            {"epoch": 3, "loss": 1, "dev": {}},
+            {"epoch": 4, "loss": 0.5, "dev": {"ndcg@3": 0.5}},
+        ]
+
+    def test_a_model_that_is_no_longer_finite_is_refused(self, make_model):
+        model = make_model()
+        model.parameters()["query"]["b1"][...] = np.nan
+        with pytest.raises(SentembError, match="no finite number"):
+            page_of(model, [Pair(QUERY)])
 
     def test_shared_parameters_count_once(self):
         model = made_up_model(("rnn", {}), [QUERY], shared=True)

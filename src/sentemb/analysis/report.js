@@ -150,14 +150,14 @@ function showHistory() {
     $("curves").append(make("p", { className: "note" }, "This model has no training history."));
     return;
   }
-  const measures = Object.keys(data.history.find((line) => line.dev)?.dev || {});
+  const measures = [...new Set(data.history.flatMap((line) => Object.keys(line.dev)))];
   $("curves").append(
     curve("Loss per pair", [["loss", (line) => line.loss]], 0),
     ...(measures.length
       ? [
           curve(
             "NDCG on the dev set",
-            measures.map((name) => [name.toUpperCase(), (line) => line.dev?.[name]]),
+            measures.map((name) => [name.toUpperCase(), (line) => line.dev[name]]),
           ),
         ]
       : []),
@@ -168,7 +168,7 @@ function showHistory() {
       {},
       make("th", { scope: "row" }, String(line.epoch)),
       make("td", {}, fixed(line.loss, 4)),
-      ...measures.map((name) => make("td", {}, line.dev ? fixed(line.dev[name], 3) : "")),
+      ...measures.map((name) => make("td", {}, name in line.dev ? fixed(line.dev[name], 3) : "")),
     ),
   );
   $("history").append(

@@ -9,6 +9,7 @@ import base64
 import hashlib
 import html
 import json
+import math
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -160,13 +161,14 @@ def collect(model, name, pairs, queries):
     ]
     topic_queries = [query for query in queries[:_TOPIC_QUERIES] if split_words(query)]
     gates = [gate for gate in GATES if getattr(traces[0]["query"], gate) is not None]
+    history = _history(model.history)
     every_trace = [trace for some in traces for trace in some.values()]
     return {
         "made": f"Made by sentemb {__version__}.",
         "topic_queries": len(topic_queries),
         "keyword_share": KEYWORD_SHARE,
-        "model": _model(model, name),
-        "history": model.history,
+        "model": _model(model, name, history),
+        "history": history,
         "halves": model.encoder.directions,
         "gates": [_gate(gate, every_trace) for gate in gates],
         "pairs": [
@@ -209,7 +211,7 @@ def _content_hash(text):
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode()
 
 
-def _model(model, name):
+def _model(model, name, history):
     settings = model.encoder.settings()
     kinds = {"lstm": "LSTM", "rnn": "RNN", "bilstm": "Two-way LSTM"}
     towers = "one tower for both sides" if model.shared_towers else "a query and a title tower"
@@ -223,7 +225,7 @@ def _model(model, name):
         ["Vocabulary", f"{len(model.vocabulary):,} letter trigrams"],
         ["Parameters", f"{sum(block.size for tower in blocks for block in tower):,}"],
     ]
-    measured = [line for line in model.history if line.get("dev")]
+    measured = [line for line in history if "ndcg@1" in line["dev"]]
     if measured:
         best = max(measured, key=lambda line: line["dev"]["ndcg@1"])
         figures = ", ".join(f"{key.upper()}\u00a0{value:.3f}" for key, value in best["dev"].items())
@@ -240,7 +242,31 @@ def _model(model, name):
 
 def _plain(value):
     """A setting as people write it."""
-    return {None: "none", True: "yes", False: "no"}.get(value, str(value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
+
+
+def _history(lines):
+    """Epoch, loss and NDCG of the lines of a model's history that have them as numbers."""
+    return [
+        {
+            "epoch": line["epoch"],
+            "loss": line["loss"],
+            "dev": {name: value for name, value in _dev(line).items() if _is_number(value)},
+        }
+        for line in lines
+        if _is_number(line.get("epoch")) and _is_number(line.get("loss"))
+    ]
+
+
+def _dev(line):
+    return line["dev"] if isinstance(line.get("dev"), dict) else {}
+
+
+def _is_number(value):
+    # A bool is an int to Python; json reads NaN and Infinity.
+    return type(value) in (int, float) and math.isfinite(value)
 
 
 def _gate(gate, traces):
@@ -251,6 +277,8 @@ def _gate(gate, traces):
     """
     middle = 0.5 if gate in _SIGMOIDS else 0.0
     furthest = max(float(np.abs(getattr(trace, gate) - middle).max()) for trace in traces)
+    if not math.isfinite(furthest):
+        raise SentembError(f"the model's {GATES[gate]} is no finite number; train it again")
     reach = min(furthest, 1.0) or 1.0
     return {
         "key": gate,
