@@ -77,18 +77,18 @@ def tokenize(texts):
 
 def batch_of(tokens, vocabulary):
     """Give every distinct word of ``tokens`` its trigrams known to ``vocabulary``."""
-    ids, counts, lengths = [], [], [0]
-    for word in tokens.words:
-        known = vocabulary.word_trigrams(word)
-        ids += known.keys()
-        counts += known.values()
-        lengths.append(len(known))
-    rows, places = np.unique(np.array(ids, np.int32), return_inverse=True)
+    ids = vocabulary.trigram_ids(tokens.words)
+    # A word of n letters has n trigrams; the same one may be among them more than once.
+    words = np.repeat(np.arange(len(tokens.words)), [len(word) for word in tokens.words])
+    known = ids >= 0
+    entries, counts = np.unique(words[known] * len(vocabulary) + ids[known], return_counts=True)
+    rows, places = np.unique(entries % len(vocabulary), return_inverse=True)
+    per_word = np.bincount(entries // len(vocabulary), minlength=len(tokens.words))
     return TextBatch(
         word_index=tokens.word_index,
         offsets=tokens.offsets,
-        trigram_offsets=np.cumsum(lengths, dtype=np.int64),
+        trigram_offsets=np.concatenate([[0], np.cumsum(per_word)]),
         trigram_ids=places.astype(np.int32),
-        trigram_counts=np.array(counts, np.int32),
-        rows=rows,
+        trigram_counts=counts.astype(np.int32),
+        rows=rows.astype(np.int32),
     )

@@ -1,6 +1,6 @@
 """The letter trigrams that a model knows."""
 
-from collections import Counter
+from itertools import chain
 
 import numpy as np
 
@@ -30,13 +30,19 @@ class Vocabulary:
 
         Frequent trigrams side by side share memory pages, which training notices.
         """
-        counts = Counter()
+        places, ids, uses = {}, [], []
         for some in tokens:
-            uses = np.bincount(some.word_index, minlength=len(some.words)).tolist()
-            for word, used in zip(some.words, uses):
-                for trigram in letter_trigrams(word):
-                    counts[trigram] += used
-        return cls(sorted(counts, key=lambda trigram: (-counts[trigram], trigram)))
+            ids += [places.setdefault(t, len(places)) for t in _trigrams_of_all(some.words)]
+            used = np.bincount(some.word_index, minlength=len(some.words))
+            uses.append(np.repeat(used, [len(word) for word in some.words]))
+        counts = np.bincount(ids, weights=np.concatenate(uses), minlength=len(places))
+        of_trigram = dict(zip(places, counts.tolist()))
+        return cls(sorted(of_trigram, key=lambda trigram: (-of_trigram[trigram], trigram)))
+
+    def trigram_ids(self, words):
+        """The ids of all trigrams of ``words`` one after the other, -1 for unknown: (k,) int64."""
+        known = self._ids
+        return np.array([known.get(t, -1) for t in _trigrams_of_all(words)], np.int64)
 
     def word_trigrams(self, word):
         """The known trigrams of ``word``: a dict from id to count."""
@@ -50,3 +56,8 @@ class Vocabulary:
     def batch(self, texts):
         """``texts`` (iterable of str) as a `TextBatch`."""
         return batch_of(tokenize(texts), self)
+
+
+def _trigrams_of_all(words):
+    """The trigrams of all ``words``, one after the other; a word of n letters has n."""
+    return chain.from_iterable(map(letter_trigrams, words))
