@@ -392,6 +392,7 @@ function showWords(some) {
     ...measures.map((measure, k) => make("td", {}, effectBar(side[measure][t], largest[k]))),
   ]);
   nameColumns(made, "", "declared", ...measures.map(() => "effect"));
+  made.classList.toggle("narrow", !measures.length);
   $("words").replaceChildren(made);
 }
 
