@@ -59,6 +59,11 @@ gradcheck: venv ## Check the gradients of every model and variant
 quality: venv ## Train on the shared data sets and write docs/benchmarks.md
 	$(BIN)/python benchmarks/quality.py
 
+.PHONY: bench
+bench: ## Measure speed beside PyTorch and write docs/benchmarks.md (20 minutes)
+	$(MAKE) venv EXTRAS=dev,bench
+	$(BIN)/python benchmarks/speed.py
+
 .PHONY: docs
 docs: venv ## Write docs/cli.md anew from --help
 	$(BIN)/python docs/make_cli.py
