@@ -79,8 +79,10 @@ def command(model, queries, cell, top, per_query, threshold, truth, heat_map, as
         if heat_map is not None:
             from sentemb.analysis.topic_figure import topics_figure
 
-            save_figure(topics_figure(names, counts), heat_map)
-            click.echo(f"{heat_map}: {len(leading)} cells, {len(names)} topics", err=True)
+            figure = topics_figure(names, counts)
+            save_figure(figure, heat_map)
+            drawn = len(figure.axes[0].get_yticks())
+            click.echo(f"{heat_map}: {drawn} of {encoder.dim} cells, {len(names)} topics", err=True)
     if cell is not None:
         collected = {number: words for number, words in collected.items() if number == cell}
         found = [of_query if cell in of_query.extracted else None for of_query in found]
