@@ -64,6 +64,10 @@ bench: ## Measure speed beside PyTorch and write docs/benchmarks.md (20 minutes)
 	$(MAKE) venv EXTRAS=dev,bench
 	$(BIN)/python benchmarks/speed.py
 
+.PHONY: analysis
+analysis: venv ## Measure keywords, attenuation and topics and write docs/analysis.md
+	$(BIN)/python benchmarks/analysis.py
+
 .PHONY: docs
 docs: venv ## Write docs/cli.md anew from --help
 	$(BIN)/python docs/make_cli.py
