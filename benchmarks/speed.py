@@ -217,8 +217,12 @@ def encode_section(bench, quick):
                     if turn:  # the first one warms up
                         seconds[kind].append(float(np.median(answer[bench.clock])))
                 for kind, vector in vectors.items():
-                    if not np.abs(vector - vectors["ours"]).max() <= 1e-5:
-                        raise DisagreementError(f"vectors of {kind} differ from ours")
+                    apart = np.abs(vector - vectors["ours"]).max()
+                    if not apart <= 1e-5:
+                        raise DisagreementError(
+                            f"vectors of {kind} differ from ours by {apart:.1e}: "
+                            f"{size} sentences from {first}"
+                        )
             result = Result(seconds)
             ours = result.time("ours").median
             lines.append(

@@ -96,7 +96,7 @@ class Start:
 
     def titles(self):
         lines = Path(self.case["log"]).read_text("utf-8").splitlines()
-        return [line.split("\t")[1] for line in lines]
+        return list(dict.fromkeys(line.split("\t")[1] for line in lines))
 
 
 def softmax_loss(Yq, Yd, candidates):
