@@ -68,6 +68,11 @@ bench: ## Measure speed beside PyTorch and write docs/benchmarks.md (20 minutes)
 analysis: venv ## Measure keywords, attenuation and topics and write docs/analysis.md
 	$(BIN)/python benchmarks/analysis.py
 
+.PHONY: notebooks
+notebooks: ## Run the notebooks anew
+	$(MAKE) venv EXTRAS=dev,notebooks
+	$(BIN)/python notebooks/run.py
+
 .PHONY: docs
 docs: venv ## Write docs/cli.md anew from --help
 	$(BIN)/python docs/make_cli.py
