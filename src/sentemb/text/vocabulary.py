@@ -45,13 +45,16 @@ class Vocabulary:
         return np.array([known.get(t, -1) for t in _trigrams_of_all(words)], np.int64)
 
     def word_trigrams(self, word):
-        """The known trigrams of ``word``: a dict from id to count."""
+        """The known trigrams of ``word``: a dict from id to count, ids rising as in a batch.
+
+        In one order everywhere, a word's sum of rows has the same bits everywhere.
+        """
         found = {}
         for trigram in letter_trigrams(word):
             known = self._ids.get(trigram)
             if known is not None:
                 found[known] = found.get(known, 0) + 1
-        return found
+        return dict(sorted(found.items()))
 
     def batch(self, texts):
         """``texts`` (iterable of str) as a `TextBatch`."""
