@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from sentemb.data.click_log import read_click_log
-from sentemb.parallel import Workers
+from sentemb.parallel import Workers, one_after_the_other
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.text.batch import batch_of, tokenize
 from sentemb.training.corpus import Corpus
@@ -34,6 +34,9 @@ class ClockedWorkers(Workers):
 
     def run(self, tasks):
         for function, *arguments in tasks:
+            if function is one_after_the_other:
+                self.run(arguments)
+                continue
             began = time.perf_counter()
             function(*arguments)
             self.seconds[function.__name__] += time.perf_counter() - began
@@ -52,16 +55,22 @@ class Ours:
         self.order = self.corpus.order(self.settings.seed, 0)
         self.steps = self.corpus.n_pairs // self.settings.batch_size
         self.number = 0
+        self.planned = [self.mini_batch(0)]
         self.model = None
 
     def mini_batch(self, step):
         """Collation and the drawing of negatives: part of every timed step."""
+        step %= self.steps
         size = self.settings.batch_size
         pairs = self.order[step * size : (step + 1) * size]
-        return self.corpus.mini_batch(pairs, self.settings, 0, step)
+        batch = self.corpus.mini_batch(pairs, self.settings, 0, step)
+        self.towers.lay_out(batch)
+        return batch
 
     def train_step(self):
-        batch = self.mini_batch(self.number % self.steps)
+        # As the trainer does: the following mini-batch is planned beside this one.
+        batch = self.planned.pop()
+        self.workers.meanwhile(lambda: self.planned.append(self.mini_batch(self.number + 1)))
         loss = self.towers.update(batch, self.number, self.workers)
         self.number += 1
         return loss
@@ -88,7 +97,7 @@ class Ours:
         collation = total = 0.0
         for _ in range(steps):
             began = time.perf_counter()
-            batch = self.mini_batch(self.number % self.steps)
+            batch = self.mini_batch(self.number)
             collation += time.perf_counter() - began
             self.towers.update(batch, self.number, self.workers)
             total += time.perf_counter() - began
@@ -102,7 +111,7 @@ class Ours:
         """What the mini-batches hold, mean a step: see `floor.operations_and_bytes`."""
         totals = defaultdict(float)
         for step in range(steps):
-            batch = self.mini_batch(step % self.steps)
+            batch = self.mini_batch(step)
             for part in (batch.queries, batch.titles):
                 totals["texts"] += part.n_texts
                 totals["tokens"] += part.word_index.size

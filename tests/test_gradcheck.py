@@ -364,14 +364,14 @@ def lose_a_block(encoder, gradient):
     ],
 )
 def test_a_gradient_in_the_wrong_place_is_found(spoil, expected, monkeypatch):
-    whole = lstm_model.LSTM.backward_to_words
+    whole = lstm_model.LSTM.backward_tasks
 
     def broken(self, *arguments, **more):
-        gradient = whole(self, *arguments, **more)
+        gradient = yield from whole(self, *arguments, **more)
         spoil(self, gradient)
         return gradient
 
-    monkeypatch.setattr(lstm_model.LSTM, "backward_to_words", broken)
+    monkeypatch.setattr(lstm_model.LSTM, "backward_tasks", broken)
     assert failing_blocks_of("lstm", FULL) == expected
 
 
@@ -385,14 +385,14 @@ def test_a_forward_pass_that_the_gradient_does_not_follow_is_found(monkeypatch):
 
 
 def test_bits_that_differ_from_call_to_call_are_found(monkeypatch):
-    whole, calls = lstm_model.LSTM.backward_to_words, []
+    whole, calls = lstm_model.LSTM.backward_tasks, []
 
     def unsteady(self, *arguments, **more):
-        gradient = whole(self, *arguments, **more)
+        gradient = yield from whole(self, *arguments, **more)
         calls.append(1)
         gradient["bias"] *= 1 + 1e-14 * len(calls)
         return gradient
 
-    monkeypatch.setattr(lstm_model.LSTM, "backward_to_words", unsteady)
+    monkeypatch.setattr(lstm_model.LSTM, "backward_tasks", unsteady)
     report = sentemb.gradcheck("lstm", **SMALL)
     assert not report.repeatable and not report.passed

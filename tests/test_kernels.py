@@ -480,13 +480,13 @@ def test_rows_are_normalised_and_the_slope_is_across_them(dtype):
     Y = rng.standard_normal((6, 9)).astype(dtype)
     Y[4] = 0
     U, norms = np.full_like(Y, np.nan), np.full(6, np.nan, dtype)
-    normalise_rows(U, norms, Y, 0, 6)
+    normalise_rows(U, norms, Y)
     np.testing.assert_allclose(norms, np.linalg.norm(Y, axis=1), rtol=1e-6)
     assert np.all(U[4] == 0)
     np.testing.assert_allclose(np.delete(np.linalg.norm(U, axis=1), 4), 1, rtol=1e-6)
     dU = rng.standard_normal(Y.shape).astype(dtype)
     dY = dU.copy()
-    normalise_rows_backward(dY, U, norms, 0, 6)
+    normalise_rows_backward(dY, U, norms)
     np.testing.assert_allclose(np.sum(dY * Y, axis=1), 0, atol=2e-6)
     assert np.all(dY[4] == 0)
 

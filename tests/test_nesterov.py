@@ -106,7 +106,9 @@ def run_lazy(twin, schedule, rate, workers, dtype=np.float64, flush_at=(), flush
         ahead = tower.look_ahead(rows, update)
         by_row, by_recurrent = twin.gradient(rows, rows_ahead(ahead, rows), ahead["recurrent"])
         gradient = {"words": by_row, "recurrent": by_recurrent}
-        norms.append(tower.step(ahead, gradient, each_row_one_word(rows), update, rate, workers))
+        norms += workers.together(
+            tower.step_tasks(ahead, gradient, each_row_one_word(rows), update, rate)
+        )
     if flush_at_end:
         tower.flush(UPDATES, workers)
     return tower, norms

@@ -27,6 +27,17 @@ def spans(size):
     return [(c, edges[c], edges[c + 1]) for c in range(CHUNKS) if edges[c] < edges[c + 1]]
 
 
+def spread(size, function, *arguments):
+    """Tasks that call ``function(*arguments, first, end)`` for parts of ``range(size)``."""
+    return [(function, *arguments, first, end) for _, first, end in spans(size)]
+
+
+def one_after_the_other(*tasks):
+    """A task made of some that the same thread is to do, in this order."""
+    for function, *arguments in tasks:
+        function(*arguments)
+
+
 class Workers:
     """Threads that run kernels side by side.
 
@@ -74,7 +85,34 @@ class Workers:
 
     def over(self, size, function, *arguments):
         """Call ``function(*arguments, first, end)`` for parts of ``range(size)``."""
-        self.run([(function, *arguments, first, end) for _, first, end in spans(size)])
+        self.run(spread(size, function, *arguments))
+
+    def together(self, *jobs):
+        """Do some jobs side by side, phase by phase.
+
+        Parameters
+        ----------
+        jobs : generators
+            Each yields the tasks of a phase and goes on when they are done. The phases of all jobs
+            run together, so that threads wait for each other less often.
+
+        Returns
+        -------
+        list
+            What each job returns.
+        """
+        results = [None] * len(jobs)
+        left = dict(enumerate(jobs))
+        while left:
+            tasks = []
+            for number, job in list(left.items()):
+                try:
+                    tasks += next(job)
+                except StopIteration as end:
+                    results[number] = end.value
+                    del left[number]
+            self.run(tasks)
+        return results
 
     def close(self):
         """End the threads; later work runs on the calling thread alone."""

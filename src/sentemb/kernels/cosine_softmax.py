@@ -8,12 +8,12 @@ from sentemb.kernels.matmul import add_matmul
 
 
 @summing_kernel
-def normalise_rows(U, norms, Y, first, end):
+def normalise_rows(U, norms, Y):
     """U = Y / ||Y|| row by row; a zero row stays zero.
 
     U, Y : (n_texts, dim) float; norms : (n_texts,) float, written.
     """
-    for r in range(first, end):
+    for r in range(norms.size):
         u, y = U[r], Y[r]
         total = Y.dtype.type(0)
         for j in range(y.size):
@@ -28,12 +28,12 @@ def normalise_rows(U, norms, Y, first, end):
 
 
 @summing_kernel
-def normalise_rows_backward(dU, U, norms, first, end):
+def normalise_rows_backward(dU, U, norms):
     """dU becomes dL/dY = (dU - (dU . u) u) / ||y||, equation (15) summed over all pairs of a text.
 
     dU, U : (n_texts, dim) float; norms : (n_texts,) float.
     """
-    for r in range(first, end):
+    for r in range(norms.size):
         du, u = dU[r], U[r]
         along = dU.dtype.type(0)
         for j in range(u.size):

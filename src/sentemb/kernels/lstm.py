@@ -256,14 +256,15 @@ def lstm_backward(
 
 
 @kernel
-def add_peephole_vector_gradient(dp, C, D, block_steps, step_rows, forget_gate, chunk, n_chunks):
-    """dWp += sum over t of delta * c: diagonal peepholes.
+def set_peephole_vector_gradient(dp, C, D, block_steps, step_rows, forget_gate, chunk, n_chunks):
+    """dWp = sum over t of delta * c: diagonal peepholes.
 
     Wp_1 sees c(t), Wp_2 and Wp_3 see c(t-1). The traces (26), (34) and the product (19), diagonals
     only, summed with the exact errors.
 
     dp : (3, n) float; C : (n_rows, n); D : (n_rows, G n).
     """
+    dp[:] = 0
     n = C.shape[1]
     for b in range(chunk, block_steps.size - 1, n_chunks):
         for s in range(block_steps[b], block_steps[b + 1]):
@@ -278,11 +279,12 @@ def add_peephole_vector_gradient(dp, C, D, block_steps, step_rows, forget_gate, 
 
 
 @kernel
-def add_peephole_matrix_gradient(dP, C, D, block_steps, step_rows, forget_gate, chunk, n_chunks):
-    """dWp^T += sum over t of c delta^T: full peepholes, as the outer products (19), (26), (34).
+def set_peephole_matrix_gradient(dP, C, D, block_steps, step_rows, forget_gate, chunk, n_chunks):
+    """dWp^T = sum over t of c delta^T: full peepholes, as the outer products (19), (26), (34).
 
     dP : (3, n, n) float; C : (n_rows, n); D : (n_rows, G n).
     """
+    dP[:] = 0
     n = C.shape[1]
     for b in range(chunk, block_steps.size - 1, n_chunks):
         for s in range(block_steps[b], block_steps[b + 1]):

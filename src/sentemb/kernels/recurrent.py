@@ -39,8 +39,8 @@ def cut_texts(lengths, first_text, running, step, window):
 
 
 @kernel
-def add_recurrent_gradient(dR, Y, D, block_steps, step_rows, chunk, n_chunks):
-    """dR += sum over steps t > 1 of y(t-1) delta(t)^T: equation (9) for all gates at once.
+def set_recurrent_gradient(dR, Y, D, block_steps, step_rows, chunk, n_chunks):
+    """dR = sum over steps t > 1 of y(t-1) delta(t)^T: equation (9) for all gates at once.
 
     Parameters
     ----------
@@ -50,8 +50,9 @@ def add_recurrent_gradient(dR, Y, D, block_steps, step_rows, chunk, n_chunks):
         Outputs, and errors at the pre-activations.
     block_steps, step_rows : see `pack_blocks`
     chunk, n_chunks : int
-        The blocks ``chunk``, ``chunk + n_chunks``, ... are added.
+        The blocks ``chunk``, ``chunk + n_chunks``, ... are summed up.
     """
+    dR[:] = 0
     for b in range(chunk, block_steps.size - 1, n_chunks):
         for s in range(block_steps[b] + 1, block_steps[b + 1]):
             low, high = step_rows[s], step_rows[s + 1]

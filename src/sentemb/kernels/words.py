@@ -72,6 +72,15 @@ def gather_rows(out, column, source, offsets, items, first, end):
 
 
 @kernel
+def sum_rows(out, source, first, end):
+    """out += source[k] for the rows ``first`` to ``end``: (width,), (n_rows, width) float."""
+    for k in range(first, end):
+        s = source[k]
+        for j in range(out.size):
+            out[j] += s[j]
+
+
+@kernel
 def gather_weighted_row(o, source, offsets, items, weights, k):
     """o = sum of weights[e] source[items[e]] over the entries e of list k.
 

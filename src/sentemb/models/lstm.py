@@ -7,10 +7,10 @@ from sentemb.kernels.lstm import (
     DIAGONAL,
     FULL,
     NONE,
-    add_peephole_matrix_gradient,
-    add_peephole_vector_gradient,
     lstm_backward,
     lstm_forward,
+    set_peephole_matrix_gradient,
+    set_peephole_vector_gradient,
 )
 from sentemb.kernels.traces import lstm_exact_signals, lstm_printed_signals
 from sentemb.models.recurrent import RecurrentEncoder
@@ -122,34 +122,16 @@ class LSTM(RecurrentEncoder):
         )
         return lstm_backward, arguments
 
-    def _peephole_tasks(self, done, errors, workspace):
-        if self.peepholes == "none":
-            return [], []
-        add = {
-            "diagonal": add_peephole_vector_gradient,
-            "full": add_peephole_matrix_gradient,
-        }[self.peepholes]
-        packing = done.packing
-        tasks, parts = [], []
-        for direction, (state, D) in enumerate(zip(done.states, errors)):
-            shape = (CHUNKS, *self.shapes(0)["peepholes"][1:])
-            part = workspace.zeros(f"dPeep{direction}", shape, D.dtype)
-            parts.append(part)
-            tasks += [
-                (
-                    add,
-                    part[chunk],
-                    state["C"],
-                    D,
-                    packing.block_steps,
-                    packing.step_rows,
-                    self.forget_gate,
-                    chunk,
-                    CHUNKS,
-                )
-                for chunk in range(CHUNKS)
-            ]
-        return tasks, parts
+    def _prepare_sums(self, parts, state, D, packing, chunk):
+        sums = super()._prepare_sums(parts, state, D, packing, chunk)
+        if self.peepholes != "none":
+            kernel = {
+                "diagonal": set_peephole_vector_gradient,
+                "full": set_peephole_matrix_gradient,
+            }[self.peepholes]
+            dp, steps = parts["peepholes"][chunk], (packing.block_steps, packing.step_rows)
+            sums.append((kernel, dp, state["C"], D, *steps, self.forget_gate, chunk, CHUNKS))
+        return sums
 
     def gate_values(self, state, rows):
         """What the gates did at the given rows, in order: {"y", "c", "i", "o", "y_g", "f"}."""

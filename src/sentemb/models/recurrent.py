@@ -23,15 +23,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.kernels.recurrent import add_recurrent_gradient
-from sentemb.kernels.words import (
-    gather_rows,
-    gather_weighted_rows,
-    invert_lists,
-    project_words,
-)
-from sentemb.models.packing import Packing, words_of_rows
-from sentemb.parallel import CHUNKS
+from sentemb.kernels.recurrent import set_recurrent_gradient
+from sentemb.kernels.words import gather_rows, gather_weighted_rows, project_words, sum_rows
+from sentemb.parallel import CHUNKS, one_after_the_other, spans, spread
+from sentemb.text.packing import Packing
 
 FORMS = ("scan", "trace", "printed")
 MAX_CELLS = 1000
@@ -187,6 +182,13 @@ class RecurrentEncoder:
     def _peephole_blocks(self, weights, prefix, direction):
         return {}
 
+    def lay_out(self, batch):
+        """Work out what of the passes depends on the texts alone; the batch keeps it.
+
+        The passes would do it themselves; planning a mini-batch does it beside the one before.
+        """
+        return batch.packing, batch.rows_of_words, batch.words_of_rows
+
     # -- forward ------------------------------------------------------------------------------
 
     def project(self, weights, batch, workers, workspace=None):
@@ -194,12 +196,14 @@ class RecurrentEncoder:
 
         Parameters as for `forward`.
         """
-        workspace = workspace or Workspace()
+        return workers.together(self._project_tasks(weights, batch, workspace or Workspace()))[0]
+
+    def _project_tasks(self, weights, batch, workspace):
         table, lead = weights["table"], weights.get("lead")
         if lead is None:
             lead = np.zeros(batch.rows.size, table.dtype)
         P = workspace.empty("P", (batch.n_words, self.width), table.dtype)
-        workers.over(
+        yield spread(
             batch.n_words,
             project_words,
             P,
@@ -231,9 +235,12 @@ class RecurrentEncoder:
         -------
         ForwardPass
         """
-        workspace = workspace or Workspace()
-        packing = Packing(batch.word_index, batch.offsets)
-        P = self.project(weights, batch, workers, workspace)
+        return workers.together(self.forward_tasks(weights, batch, workspace or Workspace()))[0]
+
+    def forward_tasks(self, weights, batch, workspace):
+        """`forward` as a job for `Workers.together`."""
+        packing = batch.packing
+        P = yield from self._project_tasks(weights, batch, workspace)
         embeddings = np.zeros((batch.n_texts, self.dim), P.dtype)
         done = ForwardPass(batch, embeddings, packing)
         tasks = []
@@ -241,7 +248,7 @@ class RecurrentEncoder:
             state, kernel, arguments = self._prepare(weights, direction, packing, P, workspace)
             done.states.append(state)
             tasks += [(kernel, *arguments, chunk, CHUNKS) for chunk in range(CHUNKS)]
-        workers.run(tasks)
+        yield tasks
         for direction, state in enumerate(done.states):
             part = slice(direction * self.cells, (direction + 1) * self.cells)
             embeddings[packing.order, part] = state["Y"][packing.last_rows]
@@ -307,13 +314,12 @@ class RecurrentEncoder:
         truncation = truncation or Truncation()
         workspace = workspace or Workspace()
         if form == "scan":
-            gradient = self.backward_to_words(
-                weights, done, V, workers, truncation=truncation, workspace=workspace
+            (gradient,) = workers.together(
+                self.backward_tasks(weights, done, V, truncation, workspace)
             )
             dP = gradient.pop("words")
             table = np.empty((done.batch.rows.size, self.width), dP.dtype)
-            lists = words_of_rows(done.batch)
-            workers.over(len(table), gather_weighted_rows, table, dP, *lists)
+            workers.over(len(table), gather_weighted_rows, table, dP, *done.batch.words_of_rows)
             return gradient | {"table": table}
         if form in FORMS:
             from sentemb.models.trace_form import trace_backward
@@ -321,14 +327,12 @@ class RecurrentEncoder:
             return trace_backward(self, weights, done, V, form, truncation)
         raise SentembError(f"form must be one of {', '.join(FORMS)}, not {form!r}")
 
-    def input_errors(self, weights, done, V, workers, *, truncation=None, workspace=None):
+    def input_errors(self, weights, done, V, workers, truncation=None):
         """dL/d(W l(t) + b) of every token: what the scan finds before any sum over tokens.
 
         Parameters
         ----------
         weights, done, V, workers, truncation : as for `backward`
-        workspace : Workspace, optional
-            Where the errors lie, by default in new arrays.
 
         Returns
         -------
@@ -336,23 +340,24 @@ class RecurrentEncoder:
             One per direction, gates stacked as in the weights; `Packing.rows_of_tokens` says which
             row belongs to which token.
         """
-        truncation = truncation or Truncation()
-        workspace = workspace or Workspace()
-        packing = done.packing
-        V = np.ascontiguousarray(V)
-        errors, tasks = [], []
-        for direction, state in enumerate(done.states):
-            D = workspace.empty(f"D{direction}", (packing.n_rows, self.gate_width), V.dtype)
-            errors.append(D)
-            kernel, arguments = self._prepare_backward(
-                weights, direction, state, packing, D, V, truncation
-            )
-            tasks += [(kernel, *arguments, chunk, CHUNKS) for chunk in range(CHUNKS)]
-        workers.run(tasks)
-        return errors
+        scans = self._scans(weights, done, V, truncation or Truncation(), Workspace())
+        workers.run([scan for _, chunks in scans for scan in chunks])
+        return [D for D, _ in scans]
 
-    def backward_to_words(self, weights, done, V, workers, *, truncation=None, workspace=None):
-        """The gradient by the form ``scan``, but for ``table`` only as far as the words.
+    def _scans(self, weights, done, V, truncation, workspace):
+        """For each direction the errors D that will be found, and the tasks that find them."""
+        V = np.ascontiguousarray(V)
+        scans = []
+        for direction, state in enumerate(done.states):
+            D = workspace.empty(f"D{direction}", (done.packing.n_rows, self.gate_width), V.dtype)
+            kernel, arguments = self._prepare_backward(
+                weights, direction, state, done.packing, D, V, truncation
+            )
+            scans.append((D, [(kernel, *arguments, chunk, CHUNKS) for chunk in range(CHUNKS)]))
+        return scans
+
+    def backward_tasks(self, weights, done, V, truncation, workspace):
+        """The gradient by the form ``scan``, as a job for `Workers.together`.
 
         Parameters as for `backward`.
 
@@ -363,39 +368,38 @@ class RecurrentEncoder:
             distinct word's projection, (n_words, width), valid until the workspace is used again.
             A trigram's row gets the sum of those of its words.
         """
-        workspace = workspace or Workspace()
         batch, packing = done.batch, done.packing
-        dtype = V.dtype
-        n, width = self.cells, self.gate_width
-        errors = self.input_errors(
-            weights, done, V, workers, truncation=truncation, workspace=workspace
-        )
-        # A second run: the products over all steps of a block need the block's scan to be over.
-        sums, recurrent_parts = [], []
-        for direction, (state, D) in enumerate(zip(done.states, errors)):
-            dR = workspace.zeros(f"dR{direction}", (CHUNKS, n, width), dtype)
-            recurrent_parts.append(dR)
-            steps = (packing.block_steps, packing.step_rows)
-            sums += [
-                (add_recurrent_gradient, dR[chunk], state["Y"], D, *steps, chunk, CHUNKS)
-                for chunk in range(CHUNKS)
+        parts = {}  # of the gradient, a sum for each chunk: name -> (directions, CHUNKS, ...)
+        for name, shape in self.shapes(0).items():
+            if name not in ("table", "bias"):
+                shape = (self.directions, CHUNKS, *shape[1:])
+                parts[name] = workspace.empty(f"d{name}", shape, V.dtype)
+        scans = self._scans(weights, done, V, truncation, workspace)
+        tasks = []
+        for direction, (D, chunks) in enumerate(scans):
+            own = {name: part[direction] for name, part in parts.items()}
+            for chunk, scan in enumerate(chunks):
+                sums = self._prepare_sums(own, done.states[direction], D, packing, chunk)
+                tasks.append((one_after_the_other, scan, *sums))
+        yield tasks
+        gradient = {name: part.sum(axis=1) for name, part in parts.items()}
+
+        dP = workspace.empty("dP", (batch.n_words, self.width), V.dtype)
+        bias = workspace.zeros("dbias", (CHUNKS, self.width), V.dtype)
+        tasks = []
+        for chunk, first, end in spans(batch.n_words):
+            gathers = [
+                (gather_rows, dP, direction * self.gate_width, D, *lists, first, end)
+                for direction, ((D, _), lists) in enumerate(zip(scans, batch.rows_of_words))
             ]
-        gradient = {}
-        peephole_sums, peephole_parts = self._peephole_tasks(done, errors, workspace)
-        workers.run(sums + peephole_sums)
-        gradient["recurrent"] = np.stack([part.sum(axis=0) for part in recurrent_parts])
-        if peephole_parts:
-            gradient["peepholes"] = np.stack([part.sum(axis=0) for part in peephole_parts])
+            tasks.append((one_after_the_other, *gathers, (sum_rows, bias[chunk], dP, first, end)))
+        yield tasks
+        return gradient | {"bias": bias.sum(axis=0), "words": dP}
 
-        dP = workspace.empty("dP", (batch.n_words, self.width), dtype)
-        for direction, D in enumerate(errors):
-            words = packing.words[direction]
-            each_alone = np.arange(words.size + 1)
-            offsets, rows, _ = invert_lists(each_alone, words, batch.n_words)
-            column = direction * width
-            workers.over(batch.n_words, gather_rows, dP, column, D, offsets, rows)
-        gradient["bias"] = dP.sum(axis=0)
-        return gradient | {"words": dP}
+    def _prepare_sums(self, parts, state, D, packing, chunk):
+        """Tasks that set a chunk's part of every gradient that is a sum over tokens.
 
-    def _peephole_tasks(self, done, errors, workspace):
-        return [], []
+        They follow the chunk's scan at once, while its errors are in the processor's cache.
+        """
+        dR, steps = parts["recurrent"][chunk], (packing.block_steps, packing.step_rows)
+        return [(set_recurrent_gradient, dR, state["Y"], D, *steps, chunk, CHUNKS)]

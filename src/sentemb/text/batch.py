@@ -1,6 +1,7 @@
 """Texts as integers: distinct words, their letter trigrams, nothing padded, nothing one-hot."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -58,6 +59,42 @@ class TextBatch:
     @property
     def n_words(self):
         return self.trigram_offsets.size - 1
+
+    @cached_property
+    def packing(self):
+        """The `Packing` of the texts."""
+        # Imported late: reading a log and its vocabulary need not wait for Numba.
+        from sentemb.text.packing import Packing
+
+        return Packing(self.word_index, self.offsets)
+
+    @cached_property
+    def words_of_rows(self):
+        """The words that hold each trigram, and how often.
+
+        Returns
+        -------
+        offsets, words, counts : (n_rows + 1,) int64, (n_entries,) int32, (n_entries,) int32
+        """
+        from sentemb.kernels.words import invert_lists
+
+        offsets, words, entries = invert_lists(
+            self.trigram_offsets, self.trigram_ids, self.rows.size
+        )
+        return offsets, words, self.trigram_counts[entries]
+
+    @cached_property
+    def rows_of_words(self):
+        """For each direction of reading the rows of the packing in which each word stands.
+
+        Returns
+        -------
+        list of (offsets, rows) : (n_words + 1,) int64, (n_tokens,) int32
+        """
+        from sentemb.kernels.words import invert_lists
+
+        each_alone = np.arange(self.word_index.size + 1)
+        return [invert_lists(each_alone, words, self.n_words)[:2] for words in self.packing.words]
 
 
 def tokenize(texts):

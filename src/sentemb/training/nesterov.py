@@ -6,7 +6,7 @@ import numpy as np
 
 from sentemb.kernels.nesterov import flush_rows, row_coefficients, update_rows
 from sentemb.kernels.words import gather_squares
-from sentemb.models.packing import words_of_rows
+from sentemb.parallel import spread
 
 # The input weights: their rows are updated when a mini-batch needs them.
 SPARSE = "table"
@@ -104,15 +104,16 @@ class Nesterov:
         )
         return {SPARSE: table, "velocity": v, "lead": lead, "decay": decay, **ahead}
 
-    def step(self, ahead, gradient, batch, update, rate, workers):
-        """Update ``update`` (int, from 0) with learning rate ``rate``.
+    def step_tasks(self, ahead, gradient, batch, update, rate):
+        """Update ``update`` (int, from 0) with learning rate ``rate``: a job for
+        `Workers.together`.
 
         Parameters
         ----------
         ahead : dict of arrays
             As `look_ahead` gave them.
         gradient : dict of arrays
-            At ``ahead``, as `RecurrentEncoder.backward_to_words` gives it.
+            At ``ahead``, as `RecurrentEncoder.backward_tasks` returns it.
         batch : TextBatch
 
         Returns
@@ -120,9 +121,9 @@ class Nesterov:
         float
             The gradient's norm before re-normalisation.
         """
-        dP, lists = gradient["words"], words_of_rows(batch)
+        dP, lists = gradient["words"], batch.words_of_rows
         squares = np.empty(batch.rows.size, dP.dtype)
-        workers.over(squares.size, gather_squares, squares, dP, *lists)
+        yield spread(squares.size, gather_squares, squares, dP, *lists)
         # Over the whole tower; rows that the batch does not touch add nothing to it.
         norm = float(
             np.sqrt(
@@ -145,7 +146,7 @@ class Nesterov:
             v *= theta.dtype.type(mu)
             v -= step
             theta[...] = ahead[name] - step
-        workers.over(
+        yield spread(
             batch.rows.size,
             update_rows,
             self.weights[SPARSE],

@@ -62,8 +62,8 @@ def embedding_loss(Yq, Yd, candidates, gamma, weights, workers, workspace):
     Vq, Vd : as Yq, Yd
         dL/dY, valid until the workspace is used again.
     """
-    Uq, Vq, q_norms = _normalised("q", Yq, workers, workspace)
-    Ud, Vd, d_norms = _normalised("d", Yd, workers, workspace)
+    Uq, Vq, q_norms = _normalised("q", Yq, workspace)
+    Ud, Vd, d_norms = _normalised("d", Yd, workspace)
     losses = np.empty(candidates.queries.size)
     weights = weights.astype(Yq.dtype)
     if candidates.listed:
@@ -102,16 +102,16 @@ def embedding_loss(Yq, Yd, candidates, gamma, weights, workers, workspace):
         workers.over(n_pairs, add_matmul_rows, V_pairs, S, Ud)
         workers.over(n_titles, add_matmul_columns, Vd, S, U_pairs)
         add_rows(Vq, candidates.queries, V_pairs)
-    workers.over(len(Uq), normalise_rows_backward, Vq, Uq, q_norms)
-    workers.over(len(Ud), normalise_rows_backward, Vd, Ud, d_norms)
+    normalise_rows_backward(Vq, Uq, q_norms)
+    normalise_rows_backward(Vd, Ud, d_norms)
     return losses, Vq, Vd
 
 
-def _normalised(side, Y, workers, workspace):
+def _normalised(side, Y, workspace):
     """(U, zeros like U, norms) of embeddings Y."""
     U = workspace.empty(f"U_{side}", Y.shape, Y.dtype)
     norms = workspace.empty(f"norms_{side}", (len(Y),), Y.dtype)
-    workers.over(len(Y), normalise_rows, U, norms, Y)
+    normalise_rows(U, norms, Y)
     return U, workspace.zeros(f"V_{side}", Y.shape, Y.dtype), norms
 
 

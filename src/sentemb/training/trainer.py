@@ -227,7 +227,9 @@ class _Training:
         if step < self.steps:
             first = step * self.settings.batch_size
             pairs = order[first : first + self.settings.batch_size]
-            planned.append(self.corpus.mini_batch(pairs, self.settings, self.epoch, step))
+            batch = self.corpus.mini_batch(pairs, self.settings, self.epoch, step)
+            self.towers.lay_out(batch)
+            planned.append(batch)
 
     def _end_epoch(self, epoch_began, on_progress, began, done_before):
         """Flush, measure, remember the best; the epoch's line of history."""

@@ -51,6 +51,11 @@ class TwoTowers:
             self._towers[side] = Nesterov(weights, schedule, settings.max_norm)
         self._workspaces = {side: Workspace() for side in (*self.sides, "loss")}
 
+    def lay_out(self, batch):
+        """Prepare a `MiniBatch` for `update` as far as that needs no weights."""
+        for texts in (batch.queries, batch.titles):
+            self.encoder.lay_out(texts)
+
     def update(self, batch, number, workers):
         """One mini-batch: forward, loss, backward, step.
 
@@ -68,12 +73,15 @@ class TwoTowers:
         """
         settings = self.settings
         parts = {"query": batch.queries, "document": batch.titles}
-        ahead, passes = {}, {}
-        for side in self.sides:
-            ahead[side] = self._towers[side].look_ahead(parts[side].rows, number)
-            passes[side] = self.encoder.forward(
-                ahead[side], parts[side], workers, self._workspaces[side]
-            )
+        ahead = {
+            side: self._towers[side].look_ahead(parts[side].rows, number) for side in self.sides
+        }
+        passes = self._together(
+            workers,
+            lambda side: self.encoder.forward_tasks(
+                ahead[side], parts[side], self._workspaces[side]
+            ),
+        )
         if settings.shared_towers:
             n_queries = int(batch.candidates.queries.max()) + 1
             Yq, Yd = np.split(passes["query"].embeddings, [n_queries])
@@ -94,21 +102,25 @@ class TwoTowers:
         V = {"query": Vq, "document": Vd}
         if settings.shared_towers:
             V = {"query": np.vstack([Vq, Vd])}
-        for side in self.sides:
-            gradient = self.encoder.backward_to_words(
-                ahead[side],
-                passes[side],
-                V[side],
-                workers,
-                truncation=self._truncation,
-                workspace=self._workspaces[side],
+
+        def learn(side):
+            gradient = yield from self.encoder.backward_tasks(
+                ahead[side], passes[side], V[side], self._truncation, self._workspaces[side]
             )
-            tower = self._towers[side]
-            tower.step(ahead[side], gradient, parts[side], number, settings.learning_rate, workers)
+            yield from self._towers[side].step_tasks(
+                ahead[side], gradient, parts[side], number, settings.learning_rate
+            )
+
+        self._together(workers, learn)
+        for tower in self._towers.values():
             for name, array in tower.weights.items():
                 if name != SPARSE and not np.abs(array).max() < _WILD_WEIGHT:
                     raise Diverged("the weights have grown beyond all measure")
         return loss
+
+    def _together(self, workers, job):
+        """What ``job(side)`` returns for each side, both sides running phase by phase."""
+        return dict(zip(self.sides, workers.together(*map(job, self.sides))))
 
     def flush(self, number, workers):
         """Bring all weights to where they stand before update ``number``."""

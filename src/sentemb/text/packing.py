@@ -5,24 +5,10 @@ import copy
 import numpy as np
 
 from sentemb.kernels.packing import pack_blocks
-from sentemb.kernels.words import invert_lists
 from sentemb.parallel import CHUNKS
 
 # Texts that run side by side: enough rows for an efficient product, few enough to stay in cache.
 BLOCK_TEXTS = 64
-
-
-def words_of_rows(batch):
-    """The words that hold each trigram of a `TextBatch`, and how often.
-
-    Returns
-    -------
-    offsets, words, counts : (n_rows + 1,) int64, (n_entries,) int32, (n_entries,) int32
-    """
-    offsets, words, entries = invert_lists(
-        batch.trigram_offsets, batch.trigram_ids, batch.rows.size
-    )
-    return offsets, words, batch.trigram_counts[entries]
 
 
 class Packing:
