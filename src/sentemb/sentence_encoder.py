@@ -175,18 +175,18 @@ class SentenceEncoder:
         if isinstance(texts, str):
             return self.encode([texts], side=side, normalize_embeddings=normalize_embeddings)[0]
         texts = list(texts)
-        for text in texts:
-            _text(text)
+        if not set(map(type, texts)) <= {str}:
+            texts = [_text(text) for text in texts]
         parts = [] if texts else [np.empty((0, self.dim), self.dtype)]
         empty = 0
         with self._turn:
             memory = self._memory(side)
             for part in _parts(texts):
-                word_index, offsets, P = memory.look_up(part)
+                word_index, offsets, P, without_words = memory.look_up(part)
                 parts.append(
                     self.encoder.embed(self.weights[side], P, word_index, offsets, self._workers)
                 )
-                empty += np.count_nonzero(offsets[1:] == offsets[:-1])
+                empty += without_words
         vectors = parts[0] if len(parts) == 1 else np.concatenate(parts)
         if empty:
             warnings.warn(

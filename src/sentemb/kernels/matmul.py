@@ -173,7 +173,7 @@ _narrow = _tile(_TILE_ROWS, 1, masked=False)
 _edge = _tile(_TILE_ROWS, 1, masked=True)
 # A single row has no other rows to hide the latency of its sums, so it takes more columns at once.
 _row_wide = _tile(1, 8, masked=False)
-_row_narrow = _tile(1, 1, masked=False)
+_row_pair = _tile(1, 2, masked=False)
 _row_edge = _tile(1, 1, masked=True)
 
 
@@ -201,9 +201,9 @@ def add_matmul(C, A, B):
             if left >= 8 * lanes:
                 _row_wide(c, row_of_c, a0, row_of_a, column_of_a, b, row_of_b, inner, 1, left)
                 j += 8 * lanes
-            elif left >= lanes:
-                _row_narrow(c, row_of_c, a0, row_of_a, column_of_a, b, row_of_b, inner, 1, left)
-                j += lanes
+            elif left >= 2 * lanes:
+                _row_pair(c, row_of_c, a0, row_of_a, column_of_a, b, row_of_b, inner, 1, left)
+                j += 2 * lanes
             else:
                 _row_edge(c, row_of_c, a0, row_of_a, column_of_a, b, row_of_b, inner, 1, left)
                 j += lanes

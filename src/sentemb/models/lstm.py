@@ -1,5 +1,7 @@
 """The LSTM of equations (2), with and without forget gate and peepholes."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from sentemb.errors import SentembError
@@ -70,8 +72,7 @@ class LSTM(RecurrentEncoder):
 
     def _peephole_arguments(self, weights, direction, transposed):
         """(vectors, matrices, kind) as the kernels take them; what is not used is empty."""
-        dtype = weights["bias"].dtype
-        vectors, matrices = np.zeros((3, 0), dtype), np.zeros((3, 0, 0), dtype)
+        vectors, matrices = _no_peepholes(weights["bias"].dtype)
         if self.peepholes == "diagonal":
             vectors = weights["peepholes"][direction]
         elif self.peepholes == "full":
@@ -173,3 +174,8 @@ class LSTM(RecurrentEncoder):
         c_last = np.vstack([np.zeros_like(c[:1]), c[:-1]])
         lstm_exact_signals(signals, v, o, values["i"], values["y_g"], f, h, c_last, R, Wp, first)
         return signals
+
+
+@lru_cache
+def _no_peepholes(dtype):
+    return np.zeros((3, 0), dtype), np.zeros((3, 0, 0), dtype)

@@ -273,19 +273,26 @@ class RecurrentEncoder:
         embeddings = np.zeros((offsets.size - 1, self.dim), P.dtype)
         scratch = [Workspace() for _ in range(workers.threads)]
 
-        def embed_block(block):
+        def embed_block(number):
             workspace = scratch.pop()
-            texts = packing.block(block)
-            for direction in range(self.directions):
-                state, kernel, arguments = self._prepare(weights, direction, texts, P, workspace)
-                kernel(*arguments, 0, 1)
-                part = slice(direction * self.cells, (direction + 1) * self.cells)
-                embeddings[texts.order, part] = state["Y"][texts.last_rows]
+            self._embed_block(embeddings, weights, P, packing.block(number), workspace)
             scratch.append(workspace)
 
         # Block by block, so that what the kernels write stays in the processor's cache.
-        workers.run([(embed_block, block) for block in range(packing.n_blocks)])
+        workers.run([(embed_block, number) for number in range(packing.n_blocks)])
         return embeddings
+
+    def _embed_block(self, embeddings, weights, P, block, workspace):
+        for direction in range(self.directions):
+            state, kernel, arguments = self._prepare(weights, direction, block, P, workspace)
+            kernel(*arguments, 0, 1)
+            part = slice(direction * self.cells, (direction + 1) * self.cells)
+            # Lists of numbers as indices would take a single text longer than its words do.
+            one = block.order.size == 1
+            texts, last_rows = (
+                (block.order[0], block.last_rows[0]) if one else (block.order, block.last_rows)
+            )
+            embeddings[texts, part] = state["Y"][last_rows]
 
     # -- backward -----------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 
 from sentemb.kernels.words import project_words
+from sentemb.text.batch import Places
 from sentemb.text.words import split_words
 
 # Bytes of projected words beyond which all are forgotten.
@@ -25,7 +26,7 @@ class WordMemory:
     def __init__(self, encoder, vocabulary, weights):
         self._vocabulary = vocabulary
         self._table, self._bias = weights["table"], weights["bias"]
-        self._places = {}
+        self._places = Places()
         self._P = np.empty((0, encoder.width), self._table.dtype)
 
     def look_up(self, texts):
@@ -37,19 +38,24 @@ class WordMemory:
         offsets : (n_texts + 1,) int64
         P : (n_words, width) float
             Valid until the next call.
+        empty : int
+            Texts without words.
         """
         places = self._places
         if self._P.nbytes > _LIMIT:
             places.clear()
             self._P = self._P[:0].copy()
         known = len(places)
-        index, offsets = [], [0]
+        index, offsets, empty = [], [0], 0
         for text in texts:
-            index += [places.setdefault(word, len(places)) for word in split_words(text)]
+            words = split_words(text)
+            if not words:
+                empty += 1
+            index += map(places.__getitem__, words)
             offsets.append(len(index))
         if len(places) > known:
             self._project(list(itertools.islice(places, known, None)), known)
-        return np.array(index, np.int32), np.array(offsets, np.int64), self._P
+        return np.array(index, np.int32), np.array(offsets, np.int64), self._P, empty
 
     def _project(self, words, known):
         """Append the projections of new words."""

@@ -97,13 +97,21 @@ class TextBatch:
         return [invert_lists(each_alone, words, self.n_words)[:2] for words in self.packing.words]
 
 
+class Places(dict):
+    """A number for every word that is asked for: a new one gets the next."""
+
+    def __missing__(self, word):
+        place = self[word] = len(self)
+        return place
+
+
 def tokenize(texts):
     """Split ``texts`` (iterable of str) into `Tokens`."""
-    places = {}
+    places = Places()
     word_index, lengths = [], [0]
     for text in texts:
         words = split_words(text)
-        word_index += [places.setdefault(word, len(places)) for word in words]
+        word_index += map(places.__getitem__, words)
         lengths.append(len(words))
     return Tokens(
         word_index=np.array(word_index, np.int32),

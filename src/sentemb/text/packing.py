@@ -1,6 +1,7 @@
 """A batch laid out for the recurrences."""
 
 import copy
+from functools import lru_cache
 
 import numpy as np
 
@@ -46,16 +47,16 @@ class Packing:
 
     def _lay_out_one_text(self, word_index):
         """What `pack_blocks` would do for one text, without the time that it takes to ask it."""
-        length = word_index.size
-        tokens = np.arange(length + 1)
-        self.order = np.zeros(1, np.int64)
-        self.lengths = np.array([length])
         self.block_texts = 1
-        self.block_steps = np.array([0, length])
-        self.step_rows = tokens
+        (
+            self.order,
+            self.lengths,
+            self.block_steps,
+            self.step_rows,
+            self.tokens,
+            self.last_rows,
+        ) = _one_text(word_index.size)
         self.words = (word_index, word_index[::-1].copy())
-        self.tokens = (tokens[:-1], tokens[-2::-1])
-        self.last_rows = np.array([length - 1])
 
     @property
     def n_rows(self):
@@ -86,3 +87,11 @@ class Packing:
         own.words = tuple(words[first_row:end_row] for words in self.words)
         own.tokens = tuple(tokens[first_row:end_row] for tokens in self.tokens)
         return own
+
+
+@lru_cache(maxsize=64)
+def _one_text(length):
+    """The layout of a text of ``length`` words, all of it that does not name them."""
+    tokens = np.arange(length + 1)
+    arrays = (np.zeros(1, np.int64), np.array([length]), np.array([0, length]), tokens)
+    return *arrays, (tokens[:-1], tokens[-2::-1]), np.array([length - 1])
