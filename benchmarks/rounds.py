@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +69,6 @@ class Bench:
     def __init__(self, folder, rounds, steps, clock, compared):
         self.folder = Path(folder)
         self.rounds, self.steps, self.clock, self.compared = rounds, steps, clock, compared
-        self._numbers = iter(range(10**9))
 
     def log(self, pairs, **shape):
         """The path of a synthetic log, written once."""
@@ -82,8 +82,7 @@ class Bench:
         """A folder that describes one training."""
         from our_side import settings_of
 
-        folder = self.folder / f"case-{next(self._numbers)}"
-        folder.mkdir()
+        folder = Path(tempfile.mkdtemp(prefix="case-", dir=self.folder))
         case = {"log": str(log), "settings": settings}
         chosen = settings_of(case)
         case |= {"rate": chosen.learning_rate, "max_norm": chosen.max_norm}

@@ -456,9 +456,10 @@ def main():
         bench = Bench(folder, rounds, steps, options.clock, compared=20)
         lines = machine_lines(options.clock)
         for name in chosen:
-            lines += [*SECTIONS[name](bench, options.quick), ""]
+            section = [*SECTIONS[name](bench, options.quick), ""]
+            print("\n".join(section), flush=True)
+            lines += section
     made = "\n".join(lines).rstrip()
-    print(made)
     note(f"{time.monotonic() - began:.0f} s")
     if options.quick or options.only:
         return
