@@ -1,0 +1,58 @@
+"""The unigram language model with Dirichlet smoothing.
+
+Zhai and Lafferty, "A study of smoothing methods for language models applied to information
+retrieval", ACM TOIS 22 (2004): a title's score is the log-likelihood of the query,
+
+    sum over the query's words w of log (count of w in title + mu p(w)) / (words of title + mu),
+
+p(w) being the share of w in all titles. Words that no title has say nothing about any and are left
+out.
+"""
+
+import math
+from collections import Counter
+
+import numpy as np
+
+from sentemb.baselines.baseline import Baseline
+from sentemb.errors import SentembError
+from sentemb.text.words import split_words
+
+
+class Unigram(Baseline):
+    """See the module.
+
+    Parameters
+    ----------
+    mu : float
+        Words of the collection that are added to every title.
+    """
+
+    name = "unigram"
+    grid = tuple({"mu": mu} for mu in (1.0, 3.0, 10.0, 30.0, 100.0))
+
+    def __init__(self, mu=10.0):
+        if not 0 < mu < math.inf:
+            raise SentembError(f"mu must be a number above 0, not {mu!r}")
+        self.mu = mu
+
+    def fit(self, log, docs=(), seed=0):
+        counts = Counter()
+        for title in {*docs, *(log.titles if log else ())}:
+            counts.update(split_words(title))
+        total = sum(counts.values())
+        self._shares = {word: count / total for word, count in counts.items()}
+        self.n_parameters = len(counts)
+        return self
+
+    def score_pairs(self, queries, docs, query_index, doc_index):
+        words = [[w for w in split_words(query) if w in self._shares] for query in queries]
+        counts = [Counter(split_words(doc)) for doc in docs]
+        scores = np.empty(len(query_index))
+        for k, (q, d) in enumerate(zip(query_index, doc_index)):
+            length = math.log(counts[d].total() + self.mu)
+            scores[k] = sum(
+                math.log(counts[d][word] + self.mu * self._shares[word]) - length
+                for word in words[q]
+            )
+        return scores
