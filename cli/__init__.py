@@ -18,6 +18,7 @@ COMMANDS = {
     "score": "Score one query against titles.",
     "rank": "Rank titles for queries.",
     "evaluate": "Measure NDCG of a model or a run on a judged set.",
+    "compare": "Compare models and baselines on a click log.",
     "keywords": "Show which words of a text a model takes for keywords.",
     "topics": "Show which words the cells of a model collect.",
     "plot-gates": "Draw the gates of a model, word by word.",

@@ -1,0 +1,1 @@
+"""Table IV: many rankers on one log, chosen on dev, measured on test, compared honestly."""
