@@ -231,7 +231,7 @@ def change_config(folder, **changes):
 
 def test_a_newer_format_asks_for_an_upgrade(tmp_path):
     save(tmp_path / "m")
-    change_config(tmp_path / "m", format=2)
+    change_config(tmp_path / "m", format=3)
     assert "upgrade" in assert_refused(tmp_path / "m", "config.json")
 
 

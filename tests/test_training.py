@@ -90,7 +90,7 @@ def test_the_seed_decides():
 def test_negatives_from_the_log_are_those_that_were_skipped():
     log = made_up_log(skipped=True)
     settings = Settings(negatives="log", n_negatives=1, cells=2)
-    corpus = Corpus(log, shared_towers=False)
+    corpus = Corpus(log, settings)
     pairs = np.flatnonzero(np.diff(log.skipped_offsets) > 0)[:10]
     batch = corpus.mini_batch(pairs, settings, epoch=0, step=0).candidates
     assert np.all(np.diff(batch.offsets) == 2)
@@ -220,7 +220,9 @@ def test_a_training_that_runs_away_later_keeps_its_best_model(tmp_path):
     shared = {"dev": made_up_judged_set(log), "output": tmp_path / "m", **TINY, "epochs": 40}
     # The momentum of 0.999 carries the weights beyond all measure after some epochs.
     with pytest.raises(SentembError, match="learning rate") as caught:
-        train(log, **shared, learning_rate=30.0, momentum=0.999, max_norm=50.0)
+        train(
+            log, **shared, learning_rate=30.0, momentum=0.999, max_norm=50.0, optimiser="nesterov"
+        )
     assert str(tmp_path / "m") in str(caught.value)
     kept = SentenceEncoder.from_pretrained(tmp_path / "m")
     assert np.isfinite(kept.encode_query(["abcd"])).all()
@@ -400,7 +402,7 @@ def test_logs_that_differ_have_different_fingerprints(place):
         builder = ClickLogBuilder()
         for pair in pairs:
             builder.add(*pair)
-        prints.add(Corpus(builder.build(), shared_towers=False).fingerprint())
+        prints.add(Corpus(builder.build(), Settings()).fingerprint())
     assert len(prints) == 2
 
 

@@ -16,11 +16,16 @@ from sentemb import train
 from sentemb.data.click_log import ClickLogBuilder
 
 STORED = Path(__file__).with_name("trajectory.json")
+OF_THE_PAPER = {"optimiser": "nesterov", "word_features": 0}
 RUNS = {
-    "lstm, all titles of the batch": {"model": "lstm"},
-    "lstm, 4 drawn titles": {"model": "lstm", "n_negatives": 4},
-    "bilstm, all titles of the batch": {"model": "bilstm"},
-    "bilstm, 4 drawn titles": {"model": "bilstm", "n_negatives": 4},
+    "lstm, all titles of the batch": {"model": "lstm", **OF_THE_PAPER},
+    "lstm, 4 drawn titles": {"model": "lstm", "n_negatives": 4, **OF_THE_PAPER},
+    "bilstm, all titles of the batch": {"model": "bilstm", **OF_THE_PAPER},
+    "bilstm, 4 drawn titles": {"model": "bilstm", "n_negatives": 4, **OF_THE_PAPER},
+    "lstm, Adam and word features": {"model": "lstm"},
+    "bag, Adam and word features": {"model": "bag"},
+    "dssm, Adam and word features": {"model": "dssm", "hidden": 24},
+    "clsm, Adam and word features": {"model": "clsm", "hidden": 24},
 }
 
 

@@ -13,17 +13,18 @@ import numpy as np
 
 from sentemb.errors import SentembError
 from sentemb.files import replacing, unwritable
-from sentemb.models import make_encoder
+from sentemb.models import ENCODERS, make_encoder
 from sentemb.sentence_encoder import SIDES, SentenceEncoder
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.version import __version__
 
-FORMAT = 1
+FORMAT = 2
 _METADATA = "sentemb"
-CONFIG, TENSORS, VOCABULARY, CARD, HISTORY = (
+CONFIG, TENSORS, VOCABULARY, WORDS, CARD, HISTORY = (
     "config.json",
     "model.safetensors",
     "vocabulary.txt",
+    "words.txt",
     "README.md",
     "history.jsonl",
 )
@@ -39,15 +40,18 @@ def save_model(model, path, force=False):
     path = Path(path)
     if not force and is_model(path):
         raise SentembError(f"{path}: a model is there already; choose another place or use --force")
-    vocabulary = "".join(f"{trigram}\n" for trigram in model.vocabulary.trigrams)
+    vocabulary = _lines(model.vocabulary.trigrams)
+    words = _lines(model.vocabulary.words)
     config = {
         "format": FORMAT,
         "model": model.encoder.name,
         **model.encoder.settings(),
         "shared_towers": model.shared_towers,
         "dim": model.dim,
-        "trigrams": len(model.vocabulary),
+        "trigrams": len(model.vocabulary.trigrams),
+        "words": len(model.vocabulary.words),
         "vocabulary_sha256": _sha256(vocabulary.encode("utf-8")),
+        "words_sha256": _sha256(words.encode("utf-8")),
         "training": model.training,
         "sentemb": __version__,
     }
@@ -55,6 +59,7 @@ def save_model(model, path, force=False):
     texts = {
         CONFIG: text,
         VOCABULARY: vocabulary,
+        WORDS: words,
         HISTORY: "".join(json.dumps(line) + "\n" for line in model.history),
         CARD: _card(model, path.resolve().name),
     }
@@ -80,12 +85,13 @@ def load_model(path, threads=None):
         )
     text = _read(path / CONFIG)
     config = _config(path / CONFIG, text)
-    raw = _read(path / VOCABULARY)
-    if _sha256(raw) != config["vocabulary_sha256"]:
-        raise _damaged(path / VOCABULARY, "it is not the file that the model was saved with")
-    vocabulary = Vocabulary(raw.decode("utf-8").split("\n")[:-1])
-    shape = {key: config[key] for key in ("cells", "forget_gate", "peepholes") if key in config}
+    vocabulary = Vocabulary(
+        _checked_lines(path / VOCABULARY, config["vocabulary_sha256"]),
+        # Models of format 1 know no words.
+        _checked_lines(path / WORDS, config["words_sha256"]) if config["format"] > 1 else (),
+    )
     try:
+        shape = {key: config[key] for key in ENCODERS.get(config["model"], ()) if key in config}
         encoder = make_encoder(config["model"], **shape)
     except SentembError as error:
         raise _damaged(path / CONFIG, str(error)) from error
@@ -156,10 +162,23 @@ def _config(path, raw):
             f"{FORMAT}); upgrade sentemb"
         )
     needed = {"model": str, "cells": int, "shared_towers": bool, "vocabulary_sha256": str}
+    if config["format"] > 1:
+        needed["words_sha256"] = str
     for key, kind in (needed | {"training": dict}).items():
         if not isinstance(config.get(key), kind):
             raise _damaged(path, f"{key} is missing or of the wrong kind")
     return config
+
+
+def _lines(items):
+    return "".join(f"{item}\n" for item in items)
+
+
+def _checked_lines(path, sha256):
+    raw = _read(path)
+    if _sha256(raw) != sha256:
+        raise _damaged(path, "it is not the file that the model was saved with")
+    return raw.decode("utf-8").split("\n")[:-1]
 
 
 def _history(path):
@@ -217,7 +236,7 @@ def _card(model, name):
         "",
         f"A sentence-embedding model: {model.encoder.name} ({shape}), "
         f"{'one shared tower' if model.shared_towers else 'a query and a title tower'}, "
-        f"{len(model.vocabulary)} letter trigrams, {model.dim} dimensions.",
+        f"{model.vocabulary}, {model.dim} dimensions.",
         "",
         "```python",
         "from sentemb import SentenceEncoder",

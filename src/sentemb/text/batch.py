@@ -121,12 +121,10 @@ def tokenize(texts):
 
 
 def batch_of(tokens, vocabulary):
-    """Give every distinct word of ``tokens`` its trigrams known to ``vocabulary``."""
-    ids = vocabulary.trigram_ids(tokens.words)
-    # A word of n letters has n trigrams; the same one may be among them more than once.
-    words = np.repeat(np.arange(len(tokens.words)), [len(word) for word in tokens.words])
-    known = ids >= 0
-    entries, counts = np.unique(words[known] * len(vocabulary) + ids[known], return_counts=True)
+    """Give every distinct word of ``tokens`` its features known to ``vocabulary``."""
+    words, ids = vocabulary.features_of_all(tokens.words)
+    # The same trigram may be in a word more than once.
+    entries, counts = np.unique(words * len(vocabulary) + ids, return_counts=True)
     rows, places = np.unique(entries % len(vocabulary), return_inverse=True)
     per_word = np.bincount(entries // len(vocabulary), minlength=len(tokens.words))
     return TextBatch(

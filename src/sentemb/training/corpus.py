@@ -39,31 +39,32 @@ class Corpus:
     Parameters
     ----------
     log : ClickLog
-    shared_towers : bool
-        Whether a mini-batch holds queries and titles as one lot of texts, queries first.
+    settings : Settings
+        Of them ``word_features``, and ``shared_towers``: whether a mini-batch holds queries and
+        titles as one lot of texts, queries first.
 
     Attributes
     ----------
     vocabulary : Vocabulary
-        All trigrams of the log.
+        All trigrams of the log, and its frequent words.
     weights : (n_pairs,) float64
         1 + ln(clicks): a title clicked a thousand times for a query counts as eight others, not as
         a thousand.
     """
 
-    def __init__(self, log, shared_towers):
-        if shared_towers:
+    def __init__(self, log, settings):
+        if settings.shared_towers:
             tokens = {"query": tokenize([*log.queries, *log.titles])}
         else:
             tokens = {"query": tokenize(log.queries), "title": tokenize(log.titles)}
-        self.vocabulary = Vocabulary.collect(*tokens.values())
+        self.vocabulary = Vocabulary.collect(*tokens.values(), word_features=settings.word_features)
         self.query_index, self.title_index = log.query_index, log.title_index
         self.n_pairs = log.query_index.size
         self.n_titles = len(log.titles)
         self.weights = 1 + np.log(log.clicks)
         self.skipped_offsets, self.skipped = log.skipped_offsets, log.skipped_index
         self._texts = {side: batch_of(some, self.vocabulary) for side, some in tokens.items()}
-        self._shared = shared_towers
+        self._shared = settings.shared_towers
         self._first_title = len(log.queries)
         self._scratch = {
             side: np.full(texts.n_words, -1, np.int32) for side, texts in self._texts.items()
@@ -81,7 +82,8 @@ class Corpus:
 
     def fingerprint(self):
         """A hash of all that training takes from the log."""
-        digest = hashlib.sha256("\n".join(self.vocabulary.trigrams).encode("utf-8"))
+        known = [*self.vocabulary.trigrams, *self.vocabulary.words]
+        digest = hashlib.sha256("\n".join(known).encode("utf-8"))
         arrays = [self.query_index, self.title_index, self.weights]
         arrays += [self.skipped_offsets, self.skipped]
         for texts in self._texts.values():

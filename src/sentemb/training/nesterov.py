@@ -5,11 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sentemb.kernels.nesterov import flush_rows, row_coefficients, update_rows
-from sentemb.kernels.words import gather_squares
 from sentemb.parallel import spread
-
-# The input weights: their rows are updated when a mini-batch needs them.
-SPARSE = "table"
+from sentemb.training.renormalisation import SPARSE, renormalisation
 
 
 @dataclass(frozen=True)
@@ -121,22 +118,8 @@ class Nesterov:
         float
             The gradient's norm before re-normalisation.
         """
-        dP, lists = gradient["words"], batch.words_of_rows
-        squares = np.empty(batch.rows.size, dP.dtype)
-        yield spread(squares.size, gather_squares, squares, dP, *lists)
-        # Over the whole tower; rows that the batch does not touch add nothing to it.
-        norm = float(
-            np.sqrt(
-                squares.sum(dtype=np.float64)
-                + sum(
-                    np.sum(np.square(gradient[name], dtype=np.float64))
-                    for name in self.weights
-                    if name != SPARSE
-                )
-            )
-        )
-        if norm > self.max_norm:
-            rate = rate * self.max_norm / norm
+        norm, factor = yield from renormalisation(gradient, batch, self.max_norm)
+        rate *= factor
         mu = self.schedule.at(update)
         for name, theta in self.weights.items():
             if name == SPARSE:
@@ -153,8 +136,8 @@ class Nesterov:
             self.velocity[SPARSE],
             self.synced,
             self.lead,
-            dP,
-            *lists,
+            gradient["words"],
+            *batch.words_of_rows,
             ahead["lead"],
             ahead["decay"],
             batch.rows,
@@ -177,3 +160,11 @@ class Nesterov:
             self.schedule.bounds,
             self.schedule.momenta,
         )
+
+    def state(self):
+        """All that a checkpoint must keep, as named arrays; not flushed, so nothing moves."""
+        arrays = {"synced": self.synced, "lead": self.lead}
+        for name, array in self.weights.items():
+            arrays[f"weights.{name}"] = array
+            arrays[f"velocity.{name}"] = self.velocity[name]
+        return arrays

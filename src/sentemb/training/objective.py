@@ -14,7 +14,8 @@ from sentemb.kernels.cosine_softmax import (
     normalise_rows,
     normalise_rows_backward,
 )
-from sentemb.models.recurrent import Truncation, Workspace
+from sentemb.models.encoder import Workspace
+from sentemb.models.recurrent import Truncation
 from sentemb.parallel import Workers
 
 
@@ -188,6 +189,19 @@ class PairProblem:
         losses, _, _ = self._embedding_loss(self._forward())
         return float(losses.sum())
 
+    def maxima(self):
+        """Where max pooling found its maxima in the last pass: bytes, none without pooling.
+
+        The loss has a kink wherever they change.
+        """
+        places = [
+            state["places"]
+            for done in self._done.values()
+            for state in done.states
+            if "places" in state
+        ]
+        return b"".join(array.tobytes() for array in places)
+
     def gradient(self, form="scan", truncation=None):
         """By every parameter: ``{"query": {"W1": ...}, "document": ...}``."""
         model = self.model
@@ -209,10 +223,11 @@ class PairProblem:
 
     def _forward(self):
         model = self.model
-        return {
+        self._done = {
             side: model.encoder.forward(model.weights[side], batch, self._workers)
             for side, batch in self._batches.items()
         }
+        return self._done
 
     def _embedding_loss(self, done):
         if self.model.shared_towers:

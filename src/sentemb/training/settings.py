@@ -3,7 +3,10 @@
 from dataclasses import asdict, dataclass, fields
 
 from sentemb.errors import SentembError
-from sentemb.models import make_encoder
+from sentemb.models import RECURRENT, make_encoder
+
+# Settings of some encoders, and what stands for "not asked for".
+ENCODER_SETTINGS = {"forget_gate": False, "peepholes": "none", "hidden": None, "window": None}
 
 # What the paper used: the reduced LSTM with 4 negatives and Nesterov momentum with its schedule.
 PRESETS = {
@@ -11,12 +14,20 @@ PRESETS = {
         "model": "lstm",
         "forget_gate": False,
         "peepholes": "none",
+        "word_features": 0,
         "n_negatives": 4,
         "negatives": "batch",
+        "optimiser": "nesterov",
         "learning_rate": 0.2,
         "epochs": 24,
     },
 }
+# What suits each optimiser where nothing else is asked for.
+OPTIMISERS = {
+    "adam": {"learning_rate": 0.005, "decay": "linear", "epochs": 10},
+    "nesterov": {"learning_rate": 0.1, "decay": "none", "epochs": 30},
+}
+DECAYS = ("none", "linear")
 NEGATIVES = ("batch", "corpus", "log")
 ALL = "all"
 
@@ -27,15 +38,23 @@ class Settings:
 
     Attributes
     ----------
-    model : {"lstm", "rnn", "bilstm"}
+    model : {"lstm", "bilstm", "rnn", "bag", "dssm", "clsm"}
     cells : int
         1 to 1000, in each direction.
     forget_gate : bool
     peepholes : {"none", "diagonal", "full"}
         Both for ``lstm`` and ``bilstm`` only.
+    hidden : int or None
+        Length of the hidden layer of ``dssm`` and ``clsm``; None is 288.
+    window : {1, 3, 5} or None
+        Words under the convolution of ``clsm``; None is 3.
     shared_towers : bool
         One tower for queries and titles instead of two.
+    word_features : int
+        Words that stand so often in the log are features of their own beside their trigrams; 0 for
+        none.
     epochs : int
+        None is 10 with Adam and 30 with Nesterov momentum.
     batch_size : int
         Pairs of one update.
     negatives : {"batch", "corpus", "log"}
@@ -45,10 +64,14 @@ class Settings:
         Per pair; "all" takes every other title of the batch. None is "all" for ``batch``, else 4.
     gamma : float
         Smoothing factor of the softmax (5).
+    optimiser : {"adam", "nesterov"}
     learning_rate : float
-        For the mean of the batch's losses.
+        For the mean of the batch's losses. None is 0.005 with Adam and 0.1 with Nesterov momentum.
+    decay : {"linear", "none"}
+        Of the learning rate, to zero behind the last update or not at all. None is linear with
+        Adam, none with Nesterov momentum.
     momentum, edge_momentum : float
-        mu, and mu of the first and last 2 % of updates.
+        mu, and mu of the first and last 2 % of updates; of Nesterov momentum only.
     max_norm : float
         th_G, what a tower's gradient is re-normalised to if it is longer.
     truncate : int or None
@@ -63,13 +86,18 @@ class Settings:
     cells: int = 96
     forget_gate: bool = False
     peepholes: str = "none"
+    hidden: int | None = None
+    window: int | None = None
     shared_towers: bool = False
-    epochs: int = 30
+    word_features: int = 3
+    epochs: int | None = None
     batch_size: int = 512
     negatives: str = "batch"
     n_negatives: int | str | None = None
     gamma: float = 10.0
-    learning_rate: float = 0.1
+    optimiser: str = "adam"
+    learning_rate: float | None = None
+    decay: str | None = None
     momentum: float = 0.995
     edge_momentum: float = 0.9
     max_norm: float = 1.0
@@ -79,6 +107,16 @@ class Settings:
     patience: int | None = None
 
     def __post_init__(self):
+        if self.optimiser not in OPTIMISERS:
+            raise SentembError(
+                f"optimiser must be one of {', '.join(OPTIMISERS)}, not {self.optimiser!r}"
+            )
+        for name, value in OPTIMISERS[self.optimiser].items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
+        if self.decay not in DECAYS:
+            raise SentembError(f"decay must be one of {', '.join(DECAYS)}, not {self.decay!r}")
+        _whole(self, "word_features", 0)
         _whole(self, "epochs", 1)
         _whole(self, "batch_size", 2)
         _whole(self, "seed", 0)
@@ -121,22 +159,27 @@ class Settings:
 
     def encoder(self):
         """The shape of one tower."""
-        settings = {"cells": self.cells}
-        if self.model != "rnn":
-            settings |= {"forget_gate": self.forget_gate, "peepholes": self.peepholes}
-        elif self.forget_gate or self.peepholes != "none":
-            raise SentembError("an rnn has neither forget gate nor peepholes; leave them out")
-        return make_encoder(self.model, **settings)
+        given = {name: getattr(self, name) for name in ENCODER_SETTINGS}
+        return make_encoder(self.model, cells=self.cells, **given_ones(given))
 
     def truncation_settings(self):
         """The `Truncation` of the backward pass."""
         # Imported late: the command line reads the defaults above without waiting for Numba.
         from sentemb.training.objective import truncation_of
 
+        if self.truncate is not None and self.model not in RECURRENT:
+            raise SentembError(
+                f"a {self.model} has no steps through time to truncate; leave truncate out"
+            )
         return truncation_of(self.truncate, self.truncation)
 
     def as_dict(self):
         return asdict(self)
+
+
+def given_ones(settings):
+    """Those of the `ENCODER_SETTINGS` that were asked for."""
+    return {name: value for name, value in settings.items() if value != ENCODER_SETTINGS[name]}
 
 
 def _whole(settings, name, least):

@@ -170,7 +170,7 @@ class _Training:
         self.note = note
         self.stop = threading.Event()
 
-        self.corpus = Corpus(log, settings.shared_towers)
+        self.corpus = Corpus(log, settings)
         self.steps = self.corpus.n_batches(settings.batch_size)
         self.towers = TwoTowers(self.corpus, settings, settings.epochs * self.steps)
         # What the log and the settings must have in common for a checkpoint to fit.

@@ -5,10 +5,12 @@ import math
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.models.recurrent import Workspace
+from sentemb.models.encoder import Workspace
 from sentemb.sentence_encoder import SIDES
-from sentemb.training.nesterov import SPARSE, MomentumSchedule, Nesterov
+from sentemb.training.adam import Adam
+from sentemb.training.nesterov import MomentumSchedule, Nesterov
 from sentemb.training.objective import embedding_loss
+from sentemb.training.renormalisation import SPARSE
 
 # A recurrent weight or bias this large saturates every gate: the training has run away.
 _WILD_WEIGHT = 1e4
@@ -26,7 +28,7 @@ class TwoTowers:
     corpus : Corpus
     settings : Settings
     updates : int
-        Mini-batches of the whole training, which the momentum's schedule needs to know.
+        Mini-batches of the whole training, which the schedules of momentum and rate need to know.
 
     Attributes
     ----------
@@ -40,7 +42,7 @@ class TwoTowers:
         self.encoder = settings.encoder()
         self.sides = SIDES[:1] if settings.shared_towers else SIDES
         self._truncation = settings.truncation_settings()
-        schedule = MomentumSchedule.paper(updates, settings.edge_momentum, settings.momentum)
+        self._updates = updates
         self._towers = {}
         for number, side in enumerate(self.sides):
             weights = self.encoder.initialise(
@@ -48,8 +50,22 @@ class TwoTowers:
                 np.random.default_rng([settings.seed, number]),
                 seen=corpus.seen(side),
             )
-            self._towers[side] = Nesterov(weights, schedule, settings.max_norm)
+            self._towers[side] = self._optimiser(weights)
         self._workspaces = {side: Workspace() for side in (*self.sides, "loss")}
+
+    def _optimiser(self, weights):
+        settings = self.settings
+        if settings.optimiser == "adam":
+            return Adam(weights, settings.max_norm)
+        schedule = MomentumSchedule.paper(self._updates, settings.edge_momentum, settings.momentum)
+        return Nesterov(weights, schedule, settings.max_norm)
+
+    def _rate(self, number):
+        """The learning rate of update ``number``."""
+        rate = self.settings.learning_rate
+        if self.settings.decay == "linear":
+            rate *= 1 - number / self._updates
+        return rate
 
     def lay_out(self, batch):
         """Prepare a `MiniBatch` for `update` as far as that needs no weights."""
@@ -108,7 +124,7 @@ class TwoTowers:
                 ahead[side], passes[side], V[side], self._truncation, self._workspaces[side]
             )
             yield from self._towers[side].step_tasks(
-                ahead[side], gradient, parts[side], number, settings.learning_rate
+                ahead[side], gradient, parts[side], number, self._rate(number)
             )
 
         self._together(workers, learn)
@@ -132,15 +148,12 @@ class TwoTowers:
         return {side: tower.weights for side, tower in self._towers.items()}
 
     def state(self):
-        """All that a checkpoint must keep, as named arrays; not flushed, so nothing moves."""
-        arrays = {}
-        for side, tower in self._towers.items():
-            for name, array in tower.weights.items():
-                arrays[f"{side}.weights.{name}"] = array
-                arrays[f"{side}.velocity.{name}"] = tower.velocity[name]
-            arrays[f"{side}.synced"] = tower.synced
-            arrays[f"{side}.lead"] = tower.lead
-        return arrays
+        """All that a checkpoint must keep, as named arrays."""
+        return {
+            f"{side}.{name}": array
+            for side, tower in self._towers.items()
+            for name, array in tower.state().items()
+        }
 
     def restore(self, arrays):
         """Take up what `state` gave."""

@@ -1,0 +1,67 @@
+"""Adam (Kingma and Ba, arXiv 1412.6980, algorithm 1) on the rows that a mini-batch touches.
+
+Rows that it does not touch keep weights and moments, as in PyTorch's SparseAdam: a rare trigram
+takes its full step whenever it is met, which is what makes Adam learn rare words well.
+"""
+
+import math
+
+import numpy as np
+
+from sentemb.kernels.jit import kernel
+from sentemb.kernels.words import gather_weighted_row
+
+
+@kernel
+def adam_rows(
+    table,
+    first_moment,
+    second_moment,
+    dP,
+    offsets,
+    words,
+    counts,
+    rows,
+    rate,
+    beta1,
+    beta2,
+    scale,
+    root_scale,
+    first,
+    end,
+):
+    """One update of the rows ``first`` to ``end`` of a mini-batch.
+
+    With g a row's gradient times ``scale``, ``m = beta1 m + (1 - beta1) g``,
+    ``v = beta2 v + (1 - beta2) g^2`` and ``theta = theta - rate m / (root_scale sqrt(v) + 1e-8)``.
+
+    Parameters
+    ----------
+    table, first_moment, second_moment : (n_rows, width) float
+        theta, m and v, changed.
+    dP : (n_words, width) float
+        The gradient at the words' projections.
+    offsets, words, counts : (k + 1,) int64, (n_entries,) int32, (n_entries,) int32
+        The words that hold each trigram, and how often: g is gathered from dP by them.
+    rows : (k,) int32
+    rate : float
+        The learning rate over 1 - beta1^t.
+    beta1, beta2 : float
+    scale : float
+        The factor of the gradient's re-normalisation.
+    root_scale : float
+        1 / sqrt(1 - beta2^t).
+    """
+    dtype = table.dtype.type
+    rate, scale, root_scale, tiny = dtype(rate), dtype(scale), dtype(root_scale), dtype(1e-8)
+    keep1, keep2 = dtype(beta1), dtype(beta2)
+    new1, new2 = dtype(1 - beta1), dtype(1 - beta2)
+    g = np.empty(dP.shape[1], dP.dtype)
+    for k in range(first, end):
+        gather_weighted_row(g, dP, offsets, words, counts, k)
+        theta, m, v = table[rows[k]], first_moment[rows[k]], second_moment[rows[k]]
+        for j in range(g.size):
+            x = scale * g[j]
+            m[j] = keep1 * m[j] + new1 * x
+            v[j] = keep2 * v[j] + new2 * x * x
+            theta[j] -= rate * m[j] / (root_scale * math.sqrt(v[j]) + tiny)

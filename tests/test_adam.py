@@ -1,0 +1,78 @@
+"""Adam: touched rows and dense arrays against a naive loop; untouched rows rest."""
+
+import naive
+import numpy as np
+import pytest
+
+from sentemb.parallel import Workers
+from sentemb.text.batch import TextBatch
+from sentemb.training.adam import Adam
+
+ROWS, WIDTH, UPDATES, RATE = 30, 6, 200, 0.01
+
+
+def each_row_one_word(rows):
+    """A batch in which word k holds trigram ``rows[k]`` once and nothing else."""
+    count = len(rows)
+    return TextBatch(
+        word_index=np.arange(count, dtype=np.int32),
+        offsets=np.arange(count + 1),
+        trigram_offsets=np.arange(count + 1),
+        trigram_ids=np.arange(count, dtype=np.int32),
+        trigram_counts=np.ones(count, np.int32),
+        rows=rows,
+    )
+
+
+def made_up_gradients(seed=0):
+    """For every update the rows that are touched, their gradient, and that of a dense block."""
+    rng = np.random.default_rng(seed)
+    for _ in range(UPDATES):
+        rows = np.unique(rng.integers(0, ROWS - 5, 6)).astype(np.int32)  # the last five never
+        yield rows, rng.standard_normal((rows.size, WIDTH)), rng.standard_normal((3, WIDTH))
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-12), (np.float32, 2e-5)])
+@pytest.mark.parametrize("max_norm", [1e9, 2.0])
+def test_updates_are_those_of_the_naive_twin(dtype, tolerance, max_norm):
+    rng = np.random.default_rng(1)
+    start = {"table": rng.standard_normal((ROWS, WIDTH)), "bias": rng.standard_normal((3, WIDTH))}
+    tower = Adam({name: array.astype(dtype) for name, array in start.items()}, max_norm)
+    theta = {name: array.copy() for name, array in start.items()}
+    m, v = ({name: np.zeros_like(array) for name, array in theta.items()} for _ in range(2))
+    with Workers(2) as workers:
+        for update, (rows, by_row, dense) in enumerate(made_up_gradients()):
+            gradient = {"words": by_row.astype(dtype), "bias": dense.astype(dtype)}
+            ahead = tower.look_ahead(rows, update)
+            batch = each_row_one_word(rows)
+            (norm,) = workers.together(tower.step_tasks(ahead, gradient, batch, update, RATE))
+            expected = np.sqrt(np.sum(by_row**2) + np.sum(dense**2))
+            assert norm == pytest.approx(expected, rel=1e-5)
+            scale = min(1, max_norm / expected)
+            for name, place, g in (("table", rows, by_row), ("bias", slice(None), dense)):
+                state = (array[name][place] for array in (theta, m, v))
+                new = naive.adam_step(*state, scale * g, update, RATE)
+                theta[name][place], m[name][place], v[name][place] = new
+    for name, array in theta.items():
+        np.testing.assert_allclose(tower.weights[name], array, rtol=tolerance, atol=tolerance)
+    assert np.array_equal(tower.weights["table"][-5:], start["table"][-5:].astype(dtype))
+
+
+def test_rows_are_what_sparse_adam_of_pytorch_makes_of_them():
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference")
+    table = np.random.default_rng(2).standard_normal((ROWS, WIDTH))
+    theirs = torch.nn.Parameter(torch.tensor(table))
+    optimiser = torch.optim.SparseAdam([theirs], lr=RATE)
+    tower = Adam({"table": table.copy()}, 1e9)
+    with Workers(1) as workers:
+        for update, (rows, by_row, _) in enumerate(made_up_gradients(3)):
+            batch = each_row_one_word(rows)
+            workers.together(
+                tower.step_tasks(tower.weights, {"words": by_row}, batch, update, RATE)
+            )
+            theirs.grad = torch.sparse_coo_tensor(
+                torch.tensor(rows[None].astype(np.int64)), torch.tensor(by_row), table.shape
+            )
+            optimiser.step()
+    # PyTorch adds the small constant before the correction of the second moment.
+    np.testing.assert_allclose(tower.weights["table"], theirs.detach().numpy(), atol=1e-6)
