@@ -121,7 +121,7 @@ class Problem:
         words = text.split()
         counts = np.zeros((len(words), len(self.model.vocabulary)))
         for t, word in enumerate(words):
-            for trigram, count in self.model.vocabulary.word_trigrams(word).items():
+            for trigram, count in self.model.vocabulary.features(word).items():
                 counts[t, trigram] = count
         return counts
 

@@ -49,7 +49,7 @@ class Ours:
         self.case = json.loads((Path(folder) / "case.json").read_text())
         self.settings = settings_of(self.case)
         self.log = read_click_log(self.case["log"])
-        self.corpus = Corpus(self.log, shared_towers=False)
+        self.corpus = Corpus(self.log, self.settings)
         self.towers = TwoTowers(self.corpus, self.settings, UPDATES)
         self.workers = Workers(threads)
         self.order = self.corpus.order(self.settings.seed, 0)

@@ -6,6 +6,7 @@ import sys
 import click
 
 from sentemb.errors import SentembError
+from sentemb.models import ENCODERS
 
 VARIANTS = [
     ("rnn", {}),
@@ -16,6 +17,9 @@ VARIANTS = [
     ),
     ("bilstm", {}),
     ("bilstm", {"forget_gate": True, "peepholes": "full"}),
+    ("bag", {}),
+    ("dssm", {}),
+    *(("clsm", {"window": window}) for window in (1, 3, 5)),
 ]
 
 
@@ -29,7 +33,7 @@ def _lengths(ctx, parameter, value):
 @click.command("gradcheck")
 @click.option(
     "--model",
-    type=click.Choice(["rnn", "lstm", "bilstm", "all"]),
+    type=click.Choice([*ENCODERS, "all"]),
     default="lstm",
     show_default=True,
     help="all checks every variant of every model.",
@@ -43,6 +47,8 @@ def _lengths(ctx, parameter, value):
     show_default=True,
     help="Connections from the cell to its gates.",
 )
+@click.option("--hidden", type=int, help="Hidden layer of dssm and clsm. [default: 5]")
+@click.option("--window", type=int, help="Words under clsm's convolution: 1, 3 or 5. [default: 3]")
 @click.option("--shared-towers", is_flag=True, help="One tower for queries and titles.")
 @click.option(
     "--lengths",
@@ -71,7 +77,7 @@ def _lengths(ctx, parameter, value):
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of everything made up.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON list instead of tables.")
-def command(model, forget_gate, peepholes, as_json, **settings):
+def command(model, forget_gate, peepholes, window, hidden, as_json, **settings):
     """Check every gradient against finite differences.
 
     For each parameter block: entries compared, largest relative and absolute error, where, and both
@@ -84,14 +90,15 @@ def command(model, forget_gate, peepholes, as_json, **settings):
     from sentemb.gradient_check import gradcheck
 
     if model == "all":
-        if forget_gate or peepholes != "none":
-            raise SentembError("--model all tries gates and peepholes itself; leave them out")
+        if forget_gate or peepholes != "none" or window is not None:
+            raise SentembError("--model all tries all variants itself; leave theirs out")
         variants = VARIANTS
     else:
-        variants = [(model, {"forget_gate": forget_gate, "peepholes": peepholes})]
+        variants = [(model, {"forget_gate": forget_gate, "peepholes": peepholes, "window": window})]
     reports = []
     for name, variant in variants:
-        report = gradcheck(name, **variant, **settings)
+        own_hidden = hidden if "hidden" in ENCODERS[name] or model != "all" else None
+        report = gradcheck(name, **variant, hidden=own_hidden, **settings)
         reports.append(report)
         if not as_json:
             _print(report)
@@ -112,7 +119,8 @@ def _print(report):
     rows[0] += (*last, "verdict")
     for block in report.blocks:
         if not printed:
-            comparison = (f"{block.form_difference:.1e}",)
+            difference = block.form_difference
+            comparison = ("-" if difference is None else f"{difference:.1e}",)
         elif block.cosine is None:
             comparison = ("-", "-")
         else:
@@ -141,6 +149,9 @@ def _print(report):
             faults[block.equations].append(block.block)
     for equations, blocks in faults.items():
         click.echo(f"at fault in {', '.join(blocks)}: {equations}")
+    kinks = sum(block.kinks for block in report.blocks)
+    if kinks:
+        click.echo(f"{kinks} entries left out: a kink of max pooling is too near")
     click.echo(
         f"whole gradient in random directions: relative error {report.directional:.1e}; "
         f"backward twice: {'same bits' if report.repeatable else 'DIFFERENT BITS'}"

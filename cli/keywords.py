@@ -75,7 +75,7 @@ def command(model, texts, beside, side, threshold, markdown, as_json):
 def _note_unknown_words(folder, encoder, texts):
     """Say on stderr which words are nothing to the model, so that nobody reads much into them."""
     words = dict.fromkeys(word for words in texts for word in words)
-    unknown = [word for word in words if not encoder.vocabulary.word_trigrams(word)]
+    unknown = [word for word in words if not encoder.vocabulary.features(word)]
     if unknown:
         click.echo(
             f"note: {folder} knows no letter trigram of {', '.join(map(repr, unknown))}; "

@@ -5,6 +5,7 @@ import time
 
 import click
 
+from sentemb.models import ENCODERS
 from sentemb.training.settings import Settings
 
 REDRAW_SECONDS = 0.2
@@ -34,7 +35,7 @@ def _setting(flag, text, **kind):
 @click.option(
     "--preset", type=click.Choice(["paper"]), help="Settings of the paper instead of the defaults."
 )
-@_setting("--model", "Encoder.", type=click.Choice(["lstm", "rnn", "bilstm"]))
+@_setting("--model", "Encoder.", type=click.Choice(list(ENCODERS)))
 @_setting("--cells", "Cells in each direction, 1 to 1000.", type=int)
 @_setting("--forget-gate", "LSTM with forget gate.", is_flag=True)
 @_setting(
@@ -42,8 +43,15 @@ def _setting(flag, text, **kind):
     "Connections from the cell to its gates.",
     type=click.Choice(["none", "diagonal", "full"]),
 )
+@_setting("--hidden", "Hidden layer of dssm and clsm. [default: 288]", type=int)
+@_setting("--window", "Words under clsm's convolution: 1, 3 or 5. [default: 3]", type=int)
 @_setting("--shared-towers", "One tower for queries and titles.", is_flag=True)
-@_setting("--epochs", "Times through the log.", type=int)
+@_setting(
+    "--word-features",
+    "Words that stand so often in the log are features beside their trigrams; 0 for none.",
+    type=int,
+)
+@_setting("--epochs", "Times through the log. [default: 10 with adam, else 30]", type=int)
 @_setting("--batch-size", "Pairs of one update.", type=int)
 @_setting(
     "--negatives",
@@ -58,9 +66,19 @@ def _setting(flag, text, **kind):
     metavar="N|all",
 )
 @_setting("--gamma", "Smoothing factor of the softmax.", type=float)
-@_setting("--learning-rate", "For the mean loss of a mini-batch.", type=float)
-@_setting("--momentum", "Of most updates.", type=float)
-@_setting("--edge-momentum", "Of the first and last 2 % of updates.", type=float)
+@_setting("--optimiser", "Adam, or the paper's.", type=click.Choice(["adam", "nesterov"]))
+@_setting(
+    "--learning-rate",
+    "For the mean loss of a mini-batch. [default: 0.005 with adam, else 0.1]",
+    type=float,
+)
+@_setting(
+    "--decay",
+    "Of the learning rate. [default: linear with adam, else none]",
+    type=click.Choice(["linear", "none"]),
+)
+@_setting("--momentum", "Of most updates, with nesterov.", type=float)
+@_setting("--edge-momentum", "Of the first and last 2 % of updates, with nesterov.", type=float)
 @_setting("--max-norm", "A tower's longest gradient.", type=float)
 @_setting("--truncate", "Steps through which errors travel back. [default: all]", type=int)
 @_setting(
@@ -113,7 +131,7 @@ def command(pairs, output, checkpoint_seconds, **options):
     last = model.history[-1]
     click.echo(
         f"{output}: {model.encoder.name}, {model.encoder.cells} cells, "
-        f"{len(model.vocabulary)} trigrams, {model.training['pairs']} pairs, "
+        f"{model.vocabulary}, {model.training['pairs']:,} pairs, "
         f"{last['epoch']} epochs, loss {last['loss']:.4f}, "
         f"{time.monotonic() - began:.0f} s"
     )

@@ -26,9 +26,18 @@ VARIANTS = [
 ]
 
 
+FEED_FORWARD = [
+    ("bag", {}),
+    ("dssm", {"hidden": 7}),
+    *(("clsm", {"hidden": 7, "window": window}) for window in (1, 3, 5)),
+]
+
+
 def variant_name(variant):
     """What pytest prints for one of `VARIANTS`."""
     name, settings = variant
+    if (name, settings) in FEED_FORWARD:
+        return f"{name}-{settings.get('window', '')}".rstrip("-")
     forget = "-forget" if settings.get("forget_gate") else ""
     return f"{name}{forget}-{settings.get('peepholes', 'none')}"
 

@@ -78,6 +78,32 @@ def rnn_backward(p, L, v, steps=None):
     return gradient
 
 
+# -- encoders without recurrence -----------------------------------------------------------------
+
+
+def bag(p, L):
+    """y of a text, (n,)."""
+    return p["W"] @ L.sum(axis=0)
+
+
+def dssm(p, L):
+    h = np.tanh(p["W1"] @ L.sum(axis=0) + p["b1"])
+    return np.tanh(p["W2"] @ h + p["b2"])
+
+
+def clsm(p, L):
+    window = sum(name.startswith("Wc") for name in p)
+    h = np.full(len(p["bc"]), -np.inf)
+    for t in range(len(L)):
+        z = p["bc"].copy()
+        for k in range(window):
+            other = t + k - window // 2
+            if 0 <= other < len(L):
+                z += p[f"Wc{k + 1}"] @ L[other]
+        h = np.maximum(h, np.tanh(z))
+    return np.tanh(p["Ws"] @ h + p["bs"])
+
+
 # -- LSTM: equations (2) and their exact gradient ------------------------------------------------
 
 
@@ -305,6 +331,32 @@ def nesterov_step(theta, v, gradient_at, mu, rate, max_norm):
     scale = min(1.0, max_norm / norm) if norm else 1.0
     v = {name: mu * v[name] - rate * scale * gradient[name] for name in theta}
     return {name: theta[name] + v[name] for name in theta}, v, norm
+
+
+def adam_step(theta, m, v, g, update, rate, beta1=0.9, beta2=0.999):
+    """Algorithm 1 of Kingma and Ba, ``update`` counted from 0: the next theta, m, v."""
+    t = update + 1
+    m = beta1 * m + (1 - beta1) * g
+    v = beta2 * v + (1 - beta2) * g**2
+    step = rate * (m / (1 - beta1**t)) / (np.sqrt(v / (1 - beta2**t)) + 1e-8)
+    return theta - step, m, v
+
+
+# -- topics --------------------------------------------------------------------------------------
+
+
+def plsa_step(counts, mixtures, topics):
+    """One EM step of PLSA over a dense (texts, words) matrix: the expected counts of words by
+    topic, the next mixtures, and the log-likelihood of each text before it."""
+    sums, following = np.zeros_like(topics), np.zeros_like(mixtures)
+    likelihoods = np.zeros(len(counts))
+    for d, row in enumerate(counts):
+        for w in np.flatnonzero(row):
+            joint = mixtures[d] * topics[w]
+            likelihoods[d] += row[w] * math.log(joint.sum())
+            sums[w] += row[w] * joint / joint.sum()
+            following[d] += row[w] * joint / joint.sum()
+    return sums, following / counts.sum(axis=1, keepdims=True), likelihoods
 
 
 # -- negatives -----------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def trigram_counts(model, text):
     """l(t) in row t - 1."""
     l = np.zeros((len(text.split()), len(model.vocabulary)))
     for row, word in zip(l, text.split()):
-        for trigram, count in model.vocabulary.word_trigrams(word).items():
+        for trigram, count in model.vocabulary.features(word).items():
             row[trigram] = count
     return l
 

@@ -18,6 +18,7 @@ from sentemb.kernels import lstm as lstm_kernels
 from sentemb.kernels import recurrent as recurrent_kernels
 from sentemb.kernels import rnn as rnn_kernels
 from sentemb.kernels import words as word_kernels
+from sentemb.models import encoder as encoder_model
 from sentemb.models import lstm as lstm_model
 from sentemb.models import recurrent as recurrent_model
 from sentemb.models import rnn as rnn_model
@@ -219,7 +220,7 @@ def test_whole_kernels_pass_as_plain_python(monkeypatch):
         (lstm_kernels, lstm_model),
         (rnn_kernels, rnn_model),
         (recurrent_kernels, recurrent_model),
-        (word_kernels, recurrent_model),
+        (word_kernels, encoder_model),
     ):
         install(plain(kernels, monkeypatch), user, monkeypatch)
     for model, settings in (("rnn", {}), ("lstm", FULL), ("lstm", DIAGONAL)):
@@ -332,7 +333,7 @@ def test_a_broken_line_is_found_in_its_blocks(mutant, monkeypatch):
 
 def test_a_trigram_that_a_word_holds_twice_counted_once_is_found(monkeypatch):
     broken = plain(word_kernels, monkeypatch, "o[j] += weight * s[j]", "o[j] += s[j]")
-    install(broken, recurrent_model, monkeypatch)
+    install(broken, encoder_model, monkeypatch)
     assert failing_blocks_of("lstm", {}) == names("134", "W")
 
 

@@ -30,7 +30,8 @@ from sentemb.kernels.words import (
     take_texts,
     take_words,
 )
-from sentemb.models.recurrent import Truncation, Workspace
+from sentemb.models.encoder import Workspace
+from sentemb.models.recurrent import Truncation
 from sentemb.parallel import Workers
 from sentemb.training.objective import Candidates, embedding_loss
 

@@ -5,10 +5,17 @@ Everything from the letters on is written anew here: trigram counts, towers, cos
 
 import numpy as np
 import pytest
-from helpers import VARIANTS, each_variant, made_up_model, made_up_texts, relative_error
+from helpers import (
+    FEED_FORWARD,
+    VARIANTS,
+    each_variant,
+    made_up_model,
+    made_up_texts,
+    relative_error,
+)
 
 from sentemb import loss_and_gradient
-from sentemb.models.recurrent import Workspace
+from sentemb.models.encoder import Workspace
 from sentemb.parallel import Workers
 from sentemb.training.objective import Candidates, embedding_loss
 
@@ -58,8 +65,25 @@ def read(p, L, steps, keep_cell_path):
     return y
 
 
+def read_at_once(p, L):
+    """The encoders without recurrence."""
+    if "W" in p:
+        return p["W"] @ L.sum(0)
+    if "Wc1" in p:
+        slices = [p[f"Wc{k}"] for k in range(1, 6) if f"Wc{k}" in p]
+        reach = len(slices) // 2
+        padded = torch.nn.functional.pad(L, (0, 0, reach, reach))
+        windows = [sum(W @ padded[t + k] for k, W in enumerate(slices)) for t in range(len(L))]
+        h = torch.tanh(torch.stack(windows) + p["bc"]).max(0).values
+        return torch.tanh(p["Ws"] @ h + p["bs"])
+    h = torch.tanh(p["W1"] @ L.sum(0) + p["b1"])
+    return torch.tanh(p["W2"] @ h + p["b2"])
+
+
 def embed(blocks, text, trigrams, cut):
     L = trigram_counts(text, trigrams)
+    if not any("rec" in name for name in blocks):
+        return read_at_once(blocks, L)
     if "forward.W1" not in blocks:
         return read(blocks, L, *cut)
     ways = [
@@ -130,7 +154,7 @@ def assert_same(model, problem, **truncation):
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["two-towers", "shared"])
-@pytest.mark.parametrize(**each_variant())
+@pytest.mark.parametrize(**each_variant([*VARIANTS, *FEED_FORWARD]))
 def test_loss_and_every_gradient(variant, shared):
     problem = made_up_problem()
     assert_same(made_up_model(variant, all_texts(problem), shared=shared), problem)

@@ -9,13 +9,14 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.models import make_encoder
-from sentemb.models.recurrent import FORMS
+from sentemb.models import ENCODERS, make_encoder
+from sentemb.models.encoder import FORMS
 from sentemb.parallel import Workers
 from sentemb.sentence_encoder import SIDES, SentenceEncoder
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.training.objective import PairProblem
+from sentemb.training.settings import given_ones
 
 # Steps of the differences, from coarse to fine: the error of the fourth-order formula falls with
 # h^4 and that of float64 rises with 1 / h, so the best step lies between.
@@ -37,13 +38,17 @@ class BlockCheck:
     shape : tuple of int
     checked : int
         Entries compared with differences.
+    kinks : int
+        Entries left out because max pooling picks another word on some step of the differences,
+        where the loss has no slope.
     relative, absolute : float
         Largest errors; relative is |a - n| / max(|a| + |n|, floor), the floor a thousandth of the
         block's largest entry.
     index : tuple of int
         Where the relative error is largest, with ``analytic`` and ``numeric`` there.
     form_difference : float or None
-        Largest difference from the other exact form, relative to the block's largest entry.
+        Largest difference from the other exact form, relative to the block's largest entry; None
+        where there is no other form.
     cosine, norm_ratio : float or None
         Of the checked gradient and the true one (form ``scan``), for the form ``printed``; None
         where either is zero.
@@ -55,6 +60,7 @@ class BlockCheck:
     block: str
     shape: tuple
     checked: int
+    kinks: int
     relative: float
     absolute: float
     index: tuple
@@ -103,6 +109,8 @@ def gradcheck(
     cells=6,
     forget_gate=False,
     peepholes="none",
+    hidden=None,
+    window=None,
     shared_towers=False,
     lengths=(1, 2, 3, 5, 8),
     form="scan",
@@ -118,9 +126,9 @@ def gradcheck(
 
     Parameters
     ----------
-    model : {"lstm", "rnn", "bilstm"}
-    cells, forget_gate, peepholes, shared_towers
-        As for training.
+    model : {"lstm", "bilstm", "rnn", "bag", "dssm", "clsm"}
+    cells, forget_gate, peepholes, hidden, window, shared_towers
+        As for training; ``hidden`` is 5 unless given.
     lengths : sequence of int
         Words of the queries; the titles have the same lengths in another order.
     form : {"scan", "trace", "printed"}
@@ -158,12 +166,21 @@ def gradcheck(
     for name, value in (("gamma", gamma), ("scale", scale), ("tolerance", tolerance)):
         if not 0 < value < np.inf:
             raise SentembError(f"{name} must be a number above 0, not {value!r}")
-    settings = {"cells": cells}
-    if model != "rnn":
-        settings |= {"forget_gate": forget_gate, "peepholes": peepholes}
-    elif forget_gate or peepholes != "none":
-        raise SentembError("an rnn has neither forget gate nor peepholes; leave them out")
-    encoder = make_encoder(model, **settings)
+    if hidden is None and "hidden" in ENCODERS.get(model, ()):
+        hidden = 5
+    given = {
+        "forget_gate": forget_gate,
+        "peepholes": peepholes,
+        "hidden": hidden,
+        "window": window,
+    }
+    encoder = make_encoder(model, cells=cells, **given_ones(given))
+    if form != "scan" and not encoder.recurrent:
+        raise SentembError(
+            f"the form {form} follows the paper through time, and a {model} has none; "
+            "use the form scan"
+        )
+    settings = encoder.settings()
     rng = np.random.default_rng(seed)
     with Workers(1) as workers:
         problem = _made_up_problem(
@@ -206,8 +223,8 @@ def _made_up_problem(encoder, shared_towers, lengths, negatives, gamma, scale, r
         weights[side] = encoder.initialise(len(vocabulary), rng, np.float64)
         for name, array in weights[side].items():
             array[...] = scale * rng.standard_normal(array.shape)
-            if name == "recurrent" or array.ndim == 4:
-                array /= np.sqrt(encoder.cells)
+            if name in ("recurrent", "output") or array.ndim == 4:
+                array /= np.sqrt(array.shape[-2])
     weights.setdefault("document", weights["query"])
     model = SentenceEncoder(encoder, vocabulary, weights, threads=1)
     return PairProblem(model, queries, titles, others, gamma, workers)
@@ -218,7 +235,9 @@ def _check(problem, form, settings, entries, tolerance, form_tolerance, rng):
     gradient = problem.gradient(form)
     again = problem.gradient(form)
     true = gradient if form == "scan" else problem.gradient("scan")
-    other = problem.gradient("trace") if form == "scan" else true
+    other = true
+    if form == "scan":
+        other = problem.gradient("trace") if model.encoder.recurrent else None
     sides = SIDES[:1] if model.shared_towers else SIDES
     parameters = model.parameters()
     blocks, repeatable = [], True
@@ -233,7 +252,7 @@ def _check(problem, form, settings, entries, tolerance, form_tolerance, rng):
                     parameter,
                     analytic,
                     true[side][name],
-                    other[side][name],
+                    None if other is None else other[side][name],
                     form,
                     settings,
                     entries,
@@ -273,8 +292,16 @@ def _check_block(
     form_tolerance,
     rng,
 ):
-    chosen = _choose(true, entries, rng)
-    numeric = np.array([_difference(problem, parameter, index) for index in chosen])
+    slopes = {
+        index: _difference(problem, parameter, index) for index in _choose(true, entries, rng)
+    }
+    chosen = [index for index, slope in slopes.items() if slope is not None]
+    kinks = len(slopes) - len(chosen)
+    if not chosen:
+        raise SentembError(
+            f"{block}: max pooling has a kink beside every entry; try another seed or more entries"
+        )
+    numeric = np.array([slopes[index] for index in chosen])
     ours = np.array([analytic[index] for index in chosen])
     largest = max(np.abs(numeric).max(), np.abs(ours).max())
     absolute = np.abs(ours - numeric)
@@ -292,7 +319,7 @@ def _check_block(
             norm_ratio = float(norms[0] / norms[1])
             # The entries compared may happen to be right where others are not.
             passed = passed and np.linalg.norm(analytic - true) <= tolerance * norms[1]
-    else:
+    elif other is not None:
         largest = np.abs(true).max() or 1.0
         form_difference = float(np.abs(analytic - other).max() / largest)
         passed = passed and form_difference <= form_tolerance
@@ -300,6 +327,7 @@ def _check_block(
         block=block,
         shape=parameter.shape,
         checked=len(chosen),
+        kinks=kinks,
         relative=float(relative[worst]),
         absolute=float(absolute.max()),
         index=tuple(int(k) for k in chosen[worst]),
@@ -326,32 +354,44 @@ def _difference(problem, parameter, index):
     """dL by one entry: fourth-order central differences, at the step where they settle."""
     value = parameter[index]
 
-    def loss_at(offset):
+    def move(offset):
         parameter[index] = value + offset
-        return problem.loss()
 
     try:
-        return _settled(loss_at)
+        return _settled(problem, move)
     finally:
         parameter[index] = value
 
 
-def _settled(loss_at):
-    """The slope at 0 of ``loss_at``, from the step whose result differs least from the next one's.
+def _settled(problem, move):
+    """The slope of the loss at 0 of ``move``, from the step that differs least from the next one.
 
-    The choice looks at the differences alone, never at the gradient that they are to judge.
+    The choice looks at the differences alone, never at the gradient that they are to judge. Steps
+    over a kink of max pooling do not count; None if fewer than two are left.
     """
+    move(0)
+    smooth = problem.maxima()
+
+    def loss_at(offset):
+        move(offset)
+        loss = problem.loss()
+        return loss if problem.maxima() == smooth else np.nan
+
     slopes = np.array(
         [
             (8 * (loss_at(h) - loss_at(-h)) - (loss_at(2 * h) - loss_at(-2 * h))) / (12 * h)
             for h in STEPS
         ]
     )
-    return slopes[1:][np.argmin(np.abs(np.diff(slopes)))]
+    changes = np.abs(np.diff(slopes))
+    return None if np.isnan(changes).all() else slopes[1:][np.nanargmin(changes)]
 
 
 def _directional_error(problem, parameters, gradient, sides, rng):
-    """Relative error of the slope in a random direction of all parameters at once."""
+    """Relative error of the slope in a random direction of all parameters at once.
+
+    0 if every step goes over a kink: then the direction tells nothing.
+    """
     before, direction, slope, square = {}, {}, 0.0, 0.0
     for side in sides:
         for name, parameter in parameters[side].items():
@@ -362,16 +402,17 @@ def _directional_error(problem, parameters, gradient, sides, rng):
             square += float(np.sum(direction[key] ** 2))
     length = np.sqrt(square)
 
-    def loss_at(offset):
+    def move(offset):
         for (side, name), start in before.items():
             parameters[side][name][...] = start + offset / length * direction[side, name]
-        return problem.loss()
 
     try:
-        numeric = _settled(loss_at)
+        numeric = _settled(problem, move)
     finally:
         for (side, name), start in before.items():
             parameters[side][name][...] = start
+    if numeric is None:
+        return 0.0
     slope /= length
     return abs(slope - numeric) / max(abs(slope) + abs(numeric), np.finfo(float).tiny)
 
@@ -379,8 +420,13 @@ def _directional_error(problem, parameters, gradient, sides, rng):
 def _is_reached(block, settings):
     """Whether a block can have a gradient: y(0) = c(0) = 0 hides some in texts of one word."""
     name = block.rsplit(".", 1)[1]
-    needs_history = name.startswith("Wrec") or name in ("W2", "b2", "Wp2", "Wp3")
-    return max(settings["lengths"]) > 1 or not needs_history
+    if max(settings["lengths"]) > 1:
+        return True
+    if "window" in settings:  # only the middle slice of the convolution meets a word
+        return not name.startswith("Wc") or int(name[2:]) == settings["window"] // 2 + 1
+    if "hidden" in settings:
+        return True
+    return not (name.startswith("Wrec") or name in ("W2", "b2", "Wp2", "Wp3"))
 
 
 def _at_fault(block, settings):

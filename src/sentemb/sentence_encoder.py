@@ -41,17 +41,17 @@ class GateTrace:
 
 
 class SentenceEncoder:
-    """Two towers, one for queries and one for titles, and the trigrams that they know.
+    """Two towers, one for queries and one for titles, and the vocabulary that they share.
 
     Load one with `from_pretrained`, or train one with `sentemb.train`.
 
     Parameters
     ----------
-    encoder : RecurrentEncoder
+    encoder : Encoder
         The shape of both towers.
     vocabulary : Vocabulary
     weights : dict
-        ``weights["query"]`` and ``weights["document"]``, stacked arrays as `RecurrentEncoder`
+        ``weights["query"]`` and ``weights["document"]``, stacked arrays as the encoder
         describes them; one and the same dict for shared towers.
     training : dict, optional
         How it was trained, for the model card.
@@ -75,7 +75,7 @@ class SentenceEncoder:
 
     def __repr__(self):
         shape = ", ".join(f"{key}={value}" for key, value in self.encoder.settings().items())
-        return f"SentenceEncoder({self.encoder.name}, {shape}, {len(self.vocabulary)} trigrams)"
+        return f"SentenceEncoder({self.encoder.name}, {shape}, {self.vocabulary})"
 
     @classmethod
     def from_pretrained(cls, path, threads=None):
@@ -226,6 +226,26 @@ class SentenceEncoder:
             return float(self.score(query, [title])[0])
         return self.similarity(self.encode_query(query), self.encode_document(title))[0]
 
+    def score_pairs(self, queries, docs, query_index, doc_index):
+        """Scores of some pairs out of many texts: what every ranker answers, a baseline too.
+
+        Parameters
+        ----------
+        queries, docs : list of str
+        query_index, doc_index : (k,) int
+            Pair j is ``queries[query_index[j]]`` with ``docs[doc_index[j]]``.
+
+        Returns
+        -------
+        (k,) float64
+            Higher is better. Here the cosine, 0 where a text has no words.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # for texts without words 0 is meant
+            Q = self.encode_query(queries, normalize_embeddings=True)
+            D = self.encode_document(docs, normalize_embeddings=True)
+        return np.einsum("kd,kd->k", Q[query_index], D[doc_index]).astype(np.float64)
+
     def rank(self, query, titles, top_k=None):
         """The ``top_k`` best of ``titles`` (list of str) for a query: [(index, score)], best first.
 
@@ -243,6 +263,11 @@ class SentenceEncoder:
     def trace(self, text, side="query"):
         """Every gate after every word of ``text``; see `GateTrace`."""
         _check_side(side)
+        if not self.encoder.recurrent:
+            raise SentembError(
+                f"a {self.encoder.name} does not read word by word, so there is nothing to trace; "
+                "use an lstm, bilstm or rnn"
+            )
         words = split_words(_text(text))
         if not words:
             raise SentembError("a text without words has nothing to trace; give one with words")

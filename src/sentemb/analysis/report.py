@@ -222,7 +222,7 @@ def _model(model, name, history):
         ["Cells", cells if model.encoder.directions == 1 else f"{cells} in each direction"],
         *([key.replace("_", " ").capitalize(), _plain(value)] for key, value in settings.items()),
         ["Embedding", f"{model.dim} numbers"],
-        ["Vocabulary", f"{len(model.vocabulary):,} letter trigrams"],
+        ["Vocabulary", str(model.vocabulary)],
         ["Parameters", f"{sum(block.size for tower in blocks for block in tower):,}"],
     ]
     measured = [line for line in history if "ndcg@1" in line["dev"]]

@@ -2,17 +2,30 @@
 
 from sentemb.errors import SentembError
 
+# The settings of each, known without waiting for Numba.
+ENCODERS = {
+    "lstm": ("cells", "forget_gate", "peepholes"),
+    "bilstm": ("cells", "forget_gate", "peepholes"),
+    "rnn": ("cells",),
+    "bag": ("cells",),
+    "dssm": ("cells", "hidden"),
+    "clsm": ("cells", "hidden", "window"),
+}
+RECURRENT = ("lstm", "bilstm", "rnn")
+
 
 def make_encoder(name, **settings):
-    """The encoder called ``name`` (rnn, lstm, bilstm) with its settings (cells, ...)."""
+    """The encoder called ``name`` with its settings (cells, ...)."""
     from sentemb.models.bilstm import BiLSTM
+    from sentemb.models.feed_forward import CLSM, DSSM, Bag
     from sentemb.models.lstm import LSTM
     from sentemb.models.rnn import RNN
 
-    known = {encoder.name: encoder for encoder in (RNN, LSTM, BiLSTM)}
-    if name not in known:
-        raise SentembError(f"model must be one of {', '.join(known)}, not {name!r}")
-    try:
-        return known[name](**settings)
-    except TypeError as error:
-        raise SentembError(f"model {name} does not take these settings: {error}") from error
+    if name not in ENCODERS:
+        raise SentembError(f"model must be one of {', '.join(ENCODERS)}, not {name!r}")
+    for setting in settings:
+        if setting not in ENCODERS[name]:
+            own = ", ".join(ENCODERS[name])
+            raise SentembError(f"a {name} has no {setting}, only {own}; leave it out")
+    known = {encoder.name: encoder for encoder in (RNN, LSTM, BiLSTM, Bag, DSSM, CLSM)}
+    return known[name](**settings)

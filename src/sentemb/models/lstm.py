@@ -53,8 +53,8 @@ class LSTM(RecurrentEncoder):
             "peepholes": self.peepholes,
         }
 
-    def shapes(self, n_trigrams):
-        shapes = super().shapes(n_trigrams)
+    def shapes(self, n_features):
+        shapes = super().shapes(n_features)
         if self.peepholes != "none":
             n = self.cells
             one = (n,) if self.peepholes == "diagonal" else (n, n)

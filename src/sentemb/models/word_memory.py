@@ -17,7 +17,7 @@ class WordMemory:
 
     Parameters
     ----------
-    encoder : RecurrentEncoder
+    encoder : Encoder
     vocabulary : Vocabulary
     weights : dict of arrays
         They must not change as long as the memory is used.
@@ -25,7 +25,7 @@ class WordMemory:
 
     def __init__(self, encoder, vocabulary, weights):
         self._vocabulary = vocabulary
-        self._table, self._bias = weights["table"], weights["bias"]
+        self._table, self._bias = weights["table"], encoder.word_bias(weights)
         self._places = Places()
         self._P = np.empty((0, encoder.width), self._table.dtype)
 
@@ -66,7 +66,7 @@ class WordMemory:
             self._P = larger
         ids, counts, offsets = [], [], [0]
         for word in words:
-            trigrams = self._vocabulary.word_trigrams(word)
+            trigrams = self._vocabulary.features(word)
             ids += trigrams.keys()
             counts += trigrams.values()
             offsets.append(len(ids))

@@ -1,0 +1,67 @@
+"""CLSM's convolution over windows of words, and max pooling over the places of a text.
+
+Shen et al., "A latent semantic model with convolutional-pooling structure for information
+retrieval", CIKM 2014. The convolution's matrix has a slice for every word of its window, so each
+distinct word is projected once by all slices side by side, and a window is a sum of slices. As tanh
+rises, pooling before it and after it pick the same place; it is done before.
+"""
+
+import math
+
+import numpy as np
+
+from sentemb.kernels.jit import kernel
+
+
+@kernel
+def pool_windows(M, places, P, bias, word_index, offsets, first, end):
+    """M[text] = max over its tokens t of b + sum_o P[word(t + o), slice o].
+
+    Words beyond the ends of a text count as zero. The first of equal places wins.
+
+    Parameters
+    ----------
+    M : (n_texts, k) float, written
+        Before the tanh; 0 for a text without words.
+    places : (n_texts, k) int32, written
+        The token at which each maximum stands.
+    P : (n_words, window * k) float
+        Slice s is for the word ``s - window // 2`` places to the right of the window's middle.
+    bias : (k,) float
+    word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
+    first, end : int
+        The texts to do.
+    """
+    k = M.shape[1]
+    reach = P.shape[1] // k // 2
+    z = np.empty(k, P.dtype)
+    for text in range(first, end):
+        best, place = M[text], places[text]
+        low, high = offsets[text], offsets[text + 1]
+        best[:] = -math.inf if high > low else 0
+        for token in range(low, high):
+            left, right = max(low, token - reach), min(high - 1, token + reach)
+            z[:] = bias
+            for other in range(left, right + 1):
+                column = (other - token + reach) * k
+                p = P[word_index[other], column : column + k]
+                for j in range(k):
+                    z[j] += p[j]
+            for j in range(k):
+                if z[j] > best[j]:
+                    best[j] = z[j]
+                    place[j] = token
+
+
+@kernel
+def spread_to_maxima(D, dM, places, offsets, first, end):
+    """D = dM at the token of each maximum, 0 at all others: the gradient of max pooling.
+
+    D : (n_tokens, k) float, written; dM : (n_texts, k) float; places : (n_texts, k) int32
+    """
+    for text in range(first, end):
+        for token in range(offsets[text], offsets[text + 1]):
+            D[token] = 0
+        if offsets[text + 1] > offsets[text]:
+            for j in range(dM.shape[1]):
+                D[places[text, j], j] = dM[text, j]
