@@ -126,7 +126,7 @@ def command(
         }
         click.echo(json.dumps(made, indent=1))
         return
-    cells = cells_of(lines)
+    cells = cells_of(lines, reference)
     if markdown:
         cells[1:] = [[markdown_text(row[0]), *row[1:]] for row in cells[1:]]
     click.echo("\n".join((markdown_table if markdown else aligned)(cells)))

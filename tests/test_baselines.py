@@ -8,6 +8,7 @@ import pytest
 
 from sentemb import SentembError
 from sentemb.baselines import BASELINES, make_baseline
+from sentemb.baselines.baseline import plain_words
 from sentemb.baselines.plsa import PLSA
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.kernels.plsa import expect_words, fold_in
@@ -51,6 +52,12 @@ def test_scores_are_numbers_and_repeat(name, log):
 def test_a_grid_is_of_settings_that_can_be_made(name):
     for point in make_baseline(name).grid:
         assert make_baseline(name, **point).settings().items() >= point.items()
+
+
+def test_words_without_their_punctuation():
+    assert plain_words("Git: re-name  the C++ file_1 (größer), я") == [
+        "git", "re", "name", "the", "c", "file_1", "größer", "я",
+    ]  # fmt: skip
 
 
 # -- unigram language model ------------------------------------------------------------------------

@@ -1,10 +1,13 @@
 """What all baselines share."""
 
 import inspect
+import re
 
 import numpy as np
 
 from sentemb.errors import SentembError
+
+_WORD = re.compile(r"\w+")
 
 
 class Baseline:
@@ -42,6 +45,14 @@ class Baseline:
     def score_pairs(self, queries, docs, query_index, doc_index):
         """See `SentenceEncoder.score_pairs`."""
         raise NotImplementedError
+
+
+def plain_words(text):
+    """Lower-cased runs of letters, digits and underscores.
+
+    Letter trigrams see that "shoes:" is nearly "shoes"; rankers of whole words have to be told.
+    """
+    return _WORD.findall(text.lower())
 
 
 def cosines(a, b):

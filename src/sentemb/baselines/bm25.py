@@ -6,9 +6,8 @@ that Lucene uses. The collection is the titles that are ranked.
 
 import numpy as np
 
-from sentemb.baselines.baseline import Baseline, package
+from sentemb.baselines.baseline import Baseline, package, plain_words
 from sentemb.errors import SentembError
-from sentemb.text.words import split_words
 
 
 class BM25(Baseline):
@@ -33,7 +32,7 @@ class BM25(Baseline):
         self._bm25s = package("bm25s")
 
     def _words(self, text):
-        return self._stem_words(split_words(text))
+        return self._stem_words(plain_words(text))
 
     def score_pairs(self, queries, docs, query_index, doc_index):
         query_index, doc_index = np.asarray(query_index), np.asarray(doc_index)

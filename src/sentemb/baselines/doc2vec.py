@@ -7,8 +7,7 @@ their vectors by inference with the words' vectors fixed.
 
 import numpy as np
 
-from sentemb.baselines.baseline import Baseline, cosines, package
-from sentemb.text.words import split_words
+from sentemb.baselines.baseline import Baseline, cosines, package, plain_words
 
 _SIZE = 100
 _EPOCHS = 30
@@ -26,7 +25,7 @@ class Doc2Vec(Baseline):
     def fit(self, log, docs=(), seed=0):
         texts = dict.fromkeys([*log.queries, *log.titles])
         tagged = [
-            self._doc2vec.TaggedDocument(split_words(text), [number])
+            self._doc2vec.TaggedDocument(plain_words(text), [number])
             for number, text in enumerate(texts)
         ]
         # One worker and a hash without salt: the same vectors every time.
@@ -48,7 +47,7 @@ class Doc2Vec(Baseline):
     def _vectors(self, texts):
         vectors = np.zeros((len(texts), _SIZE))
         for k, text in enumerate(texts):
-            words = [word for word in split_words(text) if word in self._model.wv]
+            words = [word for word in plain_words(text) if word in self._model.wv]
             if words:
                 # Inference draws from the model's generator; its state must not depend on others.
                 self._model.random.seed(_place_of_word(text) % 2**32)

@@ -7,11 +7,10 @@ title are compared by the cosine of their topic mixtures.
 
 import numpy as np
 
-from sentemb.baselines.baseline import Baseline, cosines
+from sentemb.baselines.baseline import Baseline, cosines, plain_words
 from sentemb.errors import SentembError
 from sentemb.kernels.plsa import expect_words, fold_in
 from sentemb.text.batch import Places
-from sentemb.text.words import split_words
 
 _ITERATIONS = 40
 _FOLD_IN_ITERATIONS = 30
@@ -89,7 +88,7 @@ def _word_counts(texts, place_of):
     offsets, words, counts = [0], [], []
     for text in texts:
         found = {}
-        for word in split_words(text):
+        for word in plain_words(text):
             place = place_of(word)
             if place is not None:
                 found[place] = found.get(place, 0) + 1

@@ -14,9 +14,8 @@ from collections import Counter
 
 import numpy as np
 
-from sentemb.baselines.baseline import Baseline
+from sentemb.baselines.baseline import Baseline, plain_words
 from sentemb.errors import SentembError
-from sentemb.text.words import split_words
 
 
 class Unigram(Baseline):
@@ -29,7 +28,7 @@ class Unigram(Baseline):
     """
 
     name = "unigram"
-    grid = tuple({"mu": mu} for mu in (1.0, 3.0, 10.0, 30.0, 100.0))
+    grid = tuple({"mu": mu} for mu in (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0))
 
     def __init__(self, mu=10.0):
         if not 0 < mu < math.inf:
@@ -39,15 +38,15 @@ class Unigram(Baseline):
     def fit(self, log, docs=(), seed=0):
         counts = Counter()
         for title in {*docs, *(log.titles if log else ())}:
-            counts.update(split_words(title))
+            counts.update(plain_words(title))
         total = sum(counts.values())
         self._shares = {word: count / total for word, count in counts.items()}
         self.n_parameters = len(counts)
         return self
 
     def score_pairs(self, queries, docs, query_index, doc_index):
-        words = [[w for w in split_words(query) if w in self._shares] for query in queries]
-        counts = [Counter(split_words(doc)) for doc in docs]
+        words = [[w for w in plain_words(query) if w in self._shares] for query in queries]
+        counts = [Counter(plain_words(doc)) for doc in docs]
         scores = np.empty(len(query_index))
         for k, (q, d) in enumerate(zip(query_index, doc_index)):
             length = math.log(counts[d].total() + self.mu)

@@ -56,7 +56,7 @@ ROWS = {
         *(_encoder(f"lstm-{cells}", cells=cells) for cells in (32, 64, 96)),
         *(_encoder(f"lstm-96-n{n}", n_negatives=n) for n in (2, 4, 6, 8)),
         _encoder("lstm-96-paper", grid=({},), preset="paper"),
-        _encoder("bilstm-96", model="bilstm"),
+        *(_encoder(f"bilstm-{cells}", model="bilstm", cells=cells) for cells in (96, 192)),
     )
 }
 

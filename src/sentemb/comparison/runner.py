@@ -291,7 +291,8 @@ def _key(line):
 
 
 def _brief(settings):
-    return ", ".join(f"{key} {value}" for key, value in settings.items()) or "defaults"
+    shown = {key: value for key, value in settings.items() if key != "name"}
+    return ", ".join(f"{key} {value}" for key, value in shown.items()) or "defaults"
 
 
 def _lines(path):

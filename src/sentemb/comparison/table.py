@@ -107,17 +107,15 @@ def table_of(comparison, names, reference=None):
     return lines
 
 
-def cells_of(lines):
+def cells_of(lines, reference):
     """The table as rows of text, the head first."""
     rows = [list(HEAD)]
     for line in lines:
         marks = [f"{value:.3f}" for value in line.ndcg]
         if line.seeds > 1:
             marks[0] += f" ± {line.spread[0]:.3f}"
-        difference = p = "reference"
-        if line.p is None:
-            p = ""
-        else:
+        difference, p = "-" if reference is None else "reference", "-"
+        if line.p is not None:
             star = "*" if line.p < ALPHA else ""
             difference = f"{line.difference:+.3f}{star} ({line.low:+.3f} to {line.high:+.3f})"
             p = "< .001" if line.p < 0.001 else f"{line.p:.3f}".lstrip("0")
