@@ -59,6 +59,10 @@ gradcheck: venv ## Check the gradients of every model and variant
 quality: venv ## Train on the shared data sets and write docs/benchmarks.md
 	$(BIN)/python benchmarks/quality.py
 
+.PHONY: table4
+table4: venv ## Compare all models and baselines and write docs/benchmarks.md (hours)
+	$(BIN)/python benchmarks/table4.py
+
 .PHONY: bench
 bench: ## Measure speed beside PyTorch and write docs/benchmarks.md (20 minutes)
 	$(MAKE) venv EXTRAS=dev,bench

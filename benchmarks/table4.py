@@ -1,0 +1,177 @@
+"""Table IV of the paper on open data: every row of `sentemb compare`, on every set that is here.
+
+Runs ``sentemb compare`` as a user would, on the shared data sets and on a simulated click log, ranks
+a set without a log by models of the others, and writes the section "Table IV" of
+docs/benchmarks.md. Results are kept in a folder, so that a stopped run goes on; it takes some hours
+on two processors.
+
+    python benchmarks/table4.py [--data ../shared/data] [--folder table4] [--threads 2]
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from quality import processor
+
+from sentemb.cli.tables import markdown_table
+from sentemb.comparison.rows import ROWS
+from sentemb.comparison.runner import Comparison, read_data
+from sentemb.comparison.table import Line, cells_of, legend
+from sentemb.data.lines import clean_lines
+from sentemb.data.truth import read_truth
+from sentemb.retrieval.significance import compare_paired
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "benchmarks.md"
+BEGIN, END = "<!-- table4:begin -->", "<!-- table4:end -->"
+SETS = ("occupations", "tldr", "msdocs_index")
+SIMULATED, PAIRS = "simulated", 60_000
+UNSEEN = "dbpedia_entity_v2"
+REFERENCE = "lstm-96"
+ORDER_FREE = ("bag", "dssm")
+IN_ORDER = ("lstm-96", "bilstm-96", "bilstm-192")
+# What is trained on each set to rank the one that has no log.
+TRANSFERRED = {"model": "bilstm", "cells": 96}
+
+
+def sentemb(*arguments):
+    """Run a command; its standard output."""
+    command = [sys.executable, "-m", "sentemb.cli", *map(str, arguments)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def compare(data, folder, threads, *more):
+    """The lines of the table, the reference, what was left out."""
+    made = json.loads(sentemb("compare", data, "-o", folder, "--threads", threads, "--json", *more))
+    return [Line(**row) for row in made["rows"]], made["reference"], made["left_out"]
+
+
+def section(title, data, folder, threads, *more):
+    """One set's table in Markdown, and its `Comparison`."""
+    lines, reference, left_out = compare(data, folder, threads, *more)
+    comparison = Comparison(read_data(data), folder, note=lambda text: None)
+    text = [
+        f"### {title}",
+        "",
+        *markdown_table(cells_of(lines, reference)),
+        "",
+        legend(lines, reference, comparison.n_queries),
+    ]
+    text += [f"Left out: {name}: {reason}." for name, reason in left_out.items()]
+    return [*text, ""], comparison
+
+
+def best_of(comparison, names):
+    """The row with the best dev figure, mean over seeds."""
+    measured = [name for name in names if comparison.of(name)]
+    return max(measured, key=lambda n: np.mean([line["dev"][0] for line in comparison.of(n)]))
+
+
+def order_against_none(comparison):
+    """The best recurrent row against the best order-free one, both chosen on dev."""
+    ours, theirs = best_of(comparison, IN_ORDER), best_of(comparison, ORDER_FREE)
+    a, b = (comparison.per_query(name)[:, 0] for name in (ours, theirs))
+    judged = ~np.isnan(a)
+    found = compare_paired(a[judged], b[judged])
+    return [
+        f"Best recurrent row on dev against the best order-free one, test NDCG@1: {ours} "
+        f"{np.nanmean(a):.3f}, {theirs} {np.nanmean(b):.3f}; difference {found.mean:+.3f} "
+        f"({found.low:+.3f} to {found.high:+.3f}), p {found.p:.4f}.",
+        "",
+    ]
+
+
+def word_order(comparison, log):
+    """NDCG@1 on the simulator's queries whose meaning hangs on word order, and on the others."""
+    order = {}
+    for _, line in clean_lines(log / "truth.jsonl"):
+        found = json.loads(line)
+        if found["side"] == "query":
+            order[found["text"]] = found["order"]
+    test = comparison.data.test
+    in_order = np.array([order[query] for query in test.queries])
+    rows = [["model", f"word order matters ({in_order.sum():,} queries)", "all others"]]
+    for name in ROWS:
+        if comparison.of(name):
+            figures = comparison.per_query(name)[:, 0]
+            parts = (figures[in_order], figures[~in_order])
+            rows.append([name, *(f"{np.nanmean(part):.3f}" for part in parts)])
+    return [
+        "NDCG@1 where the meaning hangs on the order of the words (flights from a to b), the same "
+        "words in the other order being a candidate of lower grade:",
+        "",
+        *markdown_table(rows),
+        "",
+    ]
+
+
+def settings_lines(comparisons):
+    """What dev chose, set by set."""
+    rows = [["row", *comparisons]]
+    for name, row in ROWS.items():
+        cells = []
+        for comparison in comparisons.values():
+            found = comparison.of(name)
+            chosen = found[0]["settings"] if found else {}
+            own = {k: v for k, v in chosen.items() if row.settings.get(k) != v}
+            cells.append(", ".join(f"{k} {v}" for k, v in own.items()) or "-")
+        if any(cell != "-" for cell in cells):
+            rows.append([name, *cells])
+    return ["Settings that dev chose from each row's grid:", "", *markdown_table(rows, left=9), ""]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--folder", type=Path, default=ROOT / "table4", help="for all results")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    folder, threads = options.folder, options.threads
+    lines = [
+        f"Machine: {processor()}, {os.cpu_count()} processors; Python {platform.python_version()}. "
+        f"Trainings on {threads} thread{'s' if threads > 1 else ''}.",
+        "",
+    ]
+    comparisons, models = {}, []
+    for name in SETS:
+        data = options.data / name
+        if not (data / "pairs.tsv").exists():
+            print(f"{data} is not here; skipped", file=sys.stderr)
+            continue
+        text, comparisons[name] = section(name, data, folder / name, threads)
+        lines += text + order_against_none(comparisons[name])
+        model = folder / "models" / f"bilstm-{name}"
+        shape = [part for key, value in TRANSFERRED.items() for part in (f"--{key}", value)]
+        if not model.exists():
+            sentemb("train", data / "pairs.tsv", "--dev", data / "dev", "-o", model, *shape)
+        models += ["--with-model", model]
+    log = folder / "log"
+    if not log.exists():
+        sentemb("simulate", log, "--pairs", PAIRS)
+    text, comparisons[SIMULATED] = section(
+        f"{SIMULATED} (`sentemb simulate --pairs {PAIRS}`)", log, folder / SIMULATED, threads
+    )
+    read_truth(log / "truth.jsonl")  # says what is wrong with it, if anything is
+    lines += text + order_against_none(comparisons[SIMULATED])
+    lines += word_order(comparisons[SIMULATED], log)
+    if (options.data / UNSEEN).exists():
+        rows = ",".join(name for name, row in ROWS.items() if not row.needs_log)
+        title = f"{UNSEEN}: no log, models trained on the other sets"
+        more = ("--models", rows, *models, "--reference", "bm25-stem")
+        lines += section(title, options.data / UNSEEN, folder / UNSEEN, threads, *more)[0]
+    lines += settings_lines(comparisons)
+    made = "\n".join(lines).rstrip()
+    print(made)
+    page = PAGE.read_text(encoding="utf-8")
+    before, after = page.split(BEGIN)[0], page.split(END)[1]
+    PAGE.write_text(f"{before}{BEGIN}\n{made}\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
