@@ -72,6 +72,8 @@ def test_add_matmul_of_all_sizes_changes_its_own_elements_alone(dtype):
     add = _strided_add_matmul(dtype)
     rng = np.random.default_rng(1)
     sizes = [(1, 1, 1), (70, 70, 70), (9, 1, 33), *rng.integers(1, 71, (60, 3)), (5, 0, 7)]
+    # Inner dimensions that are done in parts, and rows of B that lie a power of two apart.
+    sizes += [(40, 700, 37), (18, 321, 33), (3, 650, 40), (40, 20, 252), (40, 20, 508)]
     for number, (m, k, n) in enumerate(sizes):
         wide = rng.standard_normal((m + 2, n + 5)).astype(dtype)
         A = [

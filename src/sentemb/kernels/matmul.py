@@ -9,6 +9,7 @@ and in a batch.
 """
 
 import llvmlite.binding
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -20,6 +21,8 @@ from sentemb.kernels.jit import kernel
 _WIDE = bool(llvmlite.binding.get_host_cpu_features().get("avx512f"))
 _VECTOR_BYTES = 64 if _WIDE else 32
 _TILE_ROWS = 8 if _WIDE else 4
+# Inner length of which two vectors a step fit into the first cache of any processor.
+_DEPTH = 320
 
 
 def _tile(rows, vectors, masked):
@@ -208,16 +211,31 @@ def add_matmul(C, A, B):
                 _row_edge(c, row_of_c, a0, row_of_a, column_of_a, b, row_of_b, inner, 1, left)
                 j += lanes
         return
-    j = 0
-    while j < n:
-        b, left = _offset(b0, j), n - j
-        for i in range(0, m, _TILE_ROWS):
-            c, a = _offset(c0, i * row_of_c + j), _offset(a0, i * row_of_a)
-            rows = min(_TILE_ROWS, m - i)
-            if left >= 2 * lanes:
-                _wide(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, rows, left)
-            elif left >= lanes:
-                _narrow(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, rows, left)
-            else:
-                _edge(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, rows, left)
-        j += 2 * lanes if left >= 2 * lanes else lanes
+    # The columns of a tile must stay in the first cache while the rows of A go by. So a long inner
+    # dimension is done in parts, and where the rows of B lie far apart, or a power of two, so that
+    # they share a few lines of that cache, the columns are copied side by side.
+    parts = -(-inner // _DEPTH)
+    depth = max(1, -(-inner // max(1, parts)))
+    copied = m > 2 * _TILE_ROWS and (parts > 1 or B.strides[0] % 1024 == 0)
+    panel = np.empty((depth if copied else 0, 2 * lanes), C.dtype)
+    for first in range(0, inner, depth):
+        here = min(depth, inner - first)
+        j = 0
+        while j < n:
+            b, b_rows, left = _offset(b0, first * row_of_b + j), row_of_b, n - j
+            if copied and left >= 2 * lanes:
+                for k in range(here):
+                    for column in range(2 * lanes):
+                        panel[k, column] = B[first + k, j + column]
+                b, b_rows = _pointer(panel), 2 * lanes
+            for i in range(0, m, _TILE_ROWS):
+                c = _offset(c0, i * row_of_c + j)
+                a = _offset(a0, i * row_of_a + first * column_of_a)
+                rows = min(_TILE_ROWS, m - i)
+                if left >= 2 * lanes:
+                    _wide(c, row_of_c, a, row_of_a, column_of_a, b, b_rows, here, rows, left)
+                elif left >= lanes:
+                    _narrow(c, row_of_c, a, row_of_a, column_of_a, b, b_rows, here, rows, left)
+                else:
+                    _edge(c, row_of_c, a, row_of_a, column_of_a, b, b_rows, here, rows, left)
+            j += 2 * lanes if left >= 2 * lanes else lanes
