@@ -1,9 +1,9 @@
-"""Table IV of the paper on open data: every row of `sentemb compare`, on every set that is here.
+"""Table IV of the paper on open data: every row of `sentemb compare`, on every set.
 
-Runs ``sentemb compare`` as a user would, on the shared data sets and on a simulated click log, ranks
-a set without a log by models of the others, and writes the section "Table IV" of
-docs/benchmarks.md. Results are kept in a folder, so that a stopped run goes on; it takes some hours
-on two processors.
+Runs ``sentemb compare`` as a user would, on the shared data sets and on a simulated click log,
+ranks a set without a log by models of the others, and writes the section "Table IV" of
+docs/benchmarks.md. Results are kept in a folder, so that a stopped run goes on; it takes some
+hours on two processors.
 
     python benchmarks/table4.py [--data ../shared/data] [--folder table4] [--threads 2]
 """
@@ -20,11 +20,12 @@ import numpy as np
 from quality import processor
 
 from sentemb.cli.tables import markdown_table
-from sentemb.comparison.rows import ROWS
-from sentemb.comparison.runner import Comparison, read_data
-from sentemb.comparison.table import Line, cells_of, legend
+from sentemb.comparison.data import read_data
+from sentemb.comparison.rows import ROWS, ModelRow, apart, rows_of
+from sentemb.comparison.runner import Comparison
+from sentemb.comparison.table import cells_of, legend, table_of
 from sentemb.data.lines import clean_lines
-from sentemb.data.truth import read_truth
+from sentemb.errors import SentembError
 from sentemb.retrieval.significance import compare_paired
 
 ROOT = Path(__file__).parents[1]
@@ -46,24 +47,21 @@ def sentemb(*arguments):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def compare(data, folder, threads, *more):
-    """The lines of the table, the reference, what was left out."""
-    made = json.loads(sentemb("compare", data, "-o", folder, "--threads", threads, "--json", *more))
-    return [Line(**row) for row in made["rows"]], made["reference"], made["left_out"]
-
-
-def section(title, data, folder, threads, *more):
+def section(title, data, folder, threads, rows=None, models=(), reference=REFERENCE):
     """One set's table in Markdown, and its `Comparison`."""
-    lines, reference, left_out = compare(data, folder, threads, *more)
-    comparison = Comparison(read_data(data), folder, note=lambda text: None)
-    text = [
-        f"### {title}",
-        "",
-        *markdown_table(cells_of(lines, reference)),
-        "",
-        legend(lines, reference, comparison.n_queries),
-    ]
-    text += [f"Left out: {name}: {reason}." for name, reason in left_out.items()]
+    arguments = ["-o", folder, "--threads", threads, "--reference", reference]
+    if rows is not None:
+        arguments += ["--models", ",".join(rows)]
+    for model in models:
+        arguments += ["--with-model", model]
+    sentemb("compare", data, *arguments)
+    measured = rows_of(rows) + [ModelRow.of(model) for model in models]
+    comparison = Comparison(read_data(data), folder, measured, note=lambda text: None)
+    comparison.run(seconds=0)  # names what is missing
+    lines = table_of(comparison, [row.name for row in measured], reference)
+    text = [f"### {title}", "", *markdown_table(cells_of(lines, reference, "±")), ""]
+    text.append(" ".join(legend(lines, reference, comparison.n_queries, "±")))
+    text += [f"Missing: {name}: {reason}." for name, reason in comparison.reasons.items()]
     return [*text, ""], comparison
 
 
@@ -118,10 +116,11 @@ def settings_lines(comparisons):
         cells = []
         for comparison in comparisons.values():
             found = comparison.of(name)
-            chosen = found[0]["settings"] if found else {}
-            own = {k: v for k, v in chosen.items() if row.settings.get(k) != v}
-            cells.append(", ".join(f"{k} {v}" for k, v in own.items()) or "-")
-        if any(cell != "-" for cell in cells):
+            try:
+                cells.append(apart(found[0]["settings"], row.points()) if found else "")
+            except SentembError:  # a package or file is not here
+                cells.append("")
+        if any(cells):
             rows.append([name, *cells])
     return ["Settings that dev chose from each row's grid:", "", *markdown_table(rows, left=9), ""]
 
@@ -150,21 +149,20 @@ def main():
         shape = [part for key, value in TRANSFERRED.items() for part in (f"--{key}", value)]
         if not model.exists():
             sentemb("train", data / "pairs.tsv", "--dev", data / "dev", "-o", model, *shape)
-        models += ["--with-model", model]
+        models.append(model)
     log = folder / "log"
     if not log.exists():
         sentemb("simulate", log, "--pairs", PAIRS)
     text, comparisons[SIMULATED] = section(
         f"{SIMULATED} (`sentemb simulate --pairs {PAIRS}`)", log, folder / SIMULATED, threads
     )
-    read_truth(log / "truth.jsonl")  # says what is wrong with it, if anything is
     lines += text + order_against_none(comparisons[SIMULATED])
     lines += word_order(comparisons[SIMULATED], log)
     if (options.data / UNSEEN).exists():
-        rows = ",".join(name for name, row in ROWS.items() if not row.needs_log)
+        rows = [name for name, row in ROWS.items() if not row.needs_log]
         title = f"{UNSEEN}: no log, models trained on the other sets"
-        more = ("--models", rows, *models, "--reference", "bm25-stem")
-        lines += section(title, options.data / UNSEEN, folder / UNSEEN, threads, *more)[0]
+        place = options.data / UNSEEN, folder / UNSEEN
+        lines += section(title, *place, threads, rows, models, "bm25-stem")[0]
     lines += settings_lines(comparisons)
     made = "\n".join(lines).rstrip()
     print(made)

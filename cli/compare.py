@@ -2,74 +2,61 @@
 
 import json
 import sys
+from dataclasses import asdict
 
 import click
 
-from sentemb.errors import SentembError
-
 REFERENCE = "lstm-96"
+_LIST = "list"
 
 
 def _names(ctx, parameter, value):
     return None if value is None else [name.strip() for name in value.split(",")]
 
 
-def _list_rows(ctx, parameter, value):
-    if value:
-        from sentemb.cli.tables import aligned
-        from sentemb.comparison.rows import ROWS
-
-        settings = {
-            row.name: ", ".join(f"{key} {value}" for key, value in row.settings.items())
-            for row in ROWS.values()
-        }
-        rows = [[row.name, row.kind, settings[row.name]] for row in ROWS.values()]
-        click.echo("\n".join(aligned([["row", "kind", "settings"], *rows], left=3)))
-        ctx.exit()
-
-
 @click.command("compare")
-@click.argument("data", type=click.Path())
-@click.option("-o", "--output", required=True, type=click.Path(), help="Folder for all results.")
+@click.argument("data_dir", type=click.Path())
+@click.option("-o", "--output", type=click.Path(), help="Folder where all results are kept.")
 @click.option(
-    "--models", callback=_names, metavar="NAMES", help="Rows, with commas between. [default: all]"
-)
-@click.option(
-    "--list",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_list_rows,
-    help="List the rows and end.",
+    "--models",
+    callback=_names,
+    metavar="ROWS",
+    help=f"Rows, with commas between; {_LIST} shows them all. [default: all that can run]",
 )
 @click.option(
     "--with-model",
     multiple=True,
     type=click.Path(),
-    metavar="MODEL",
-    help="A trained model as a row of its own; may be given more than once.",
+    metavar="MODEL_DIR",
+    help="A trained model as a row of its own, named as its folder; may be given more than once.",
 )
 @click.option(
     "--seeds",
     type=click.IntRange(1, 100),
     default=3,
     show_default=True,
-    help="Runs of every row that a seed changes.",
+    help="Trainings of each row that depends on chance.",
 )
 @click.option(
     "--reference",
-    metavar="NAME",
-    help=f"The row that all are tested against. [default: {REFERENCE}]",
+    metavar="ROW",
+    help=f"What all others are compared with. [default: {REFERENCE}, if it is among the rows]",
 )
 @click.option(
-    "--budget", type=click.FloatRange(0), metavar="MINUTES", help="Begin no row later than this."
+    "--budget",
+    type=click.FloatRange(0),
+    metavar="MINUTES",
+    help="Begin no training after that; the same command goes on later.",
 )
-@click.option("--threads", type=int, help="For training. [default: all]")
-@click.option("--force", is_flag=True, help="Throw away results on other data.")
+@click.option("--threads", type=int, help="NDCG is the same for any number. [default: all]")
+@click.option("--keep-models", is_flag=True, help="Keep the trained models in the folder as well.")
+@click.option(
+    "--force", is_flag=True, help="Throw away results on other data or with other settings."
+)
 @click.option("--markdown", is_flag=True, help="Print a Markdown table.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def command(
-    data,
+    data_dir,
     output,
     models,
     with_model,
@@ -77,66 +64,107 @@ def command(
     reference,
     budget,
     threads,
+    keep_models,
     force,
     markdown,
     as_json,
 ):
     """Compare models and baselines on a click log.
 
-    DATA is a folder with pairs.tsv and the judged sets dev/ and test/. Each row is trained with the
-    settings of a small grid; the best on dev is measured on test, with several seeds. Results are
-    kept in the output folder: the same command goes on where it was stopped. Without pairs.tsv only
-    rows that need no training run.
+    DATA_DIR has pairs.tsv (or pairs.tsv.gz) and the judged sets dev/ and test/. Each row is trained
+    with the settings of a small grid; those best on dev are measured on test, with several seeds.
+    Results are kept: the same command goes on where it was stopped. Without a log only rows that
+    need no training run, such as the models given by --with-model.
 
     \b
     sentemb compare data/ -o comparison/ --models bm25-stem,dssm,lstm-96,bilstm-96
+    sentemb compare data/ --models list
     """
-    from sentemb.cli.tables import aligned, markdown_table, markdown_text
-    from sentemb.comparison.rows import rows_of
-    from sentemb.comparison.runner import Comparison, read_data
-    from sentemb.comparison.table import cells_of, legend, table_of
+    from sentemb.comparison.data import read_data
+    from sentemb.comparison.rows import ModelRow, rows_of
+    from sentemb.comparison.runner import Comparison
+    from sentemb.comparison.table import table_of
+    from sentemb.errors import SentembError
     from sentemb.training.trainer import Interrupted
 
-    rows = rows_of(models)
+    if models == [_LIST]:
+        _show_rows(rows_of())
+        return
+    if output is None:
+        raise click.UsageError("give the folder for the results: -o OUT")
     if as_json and markdown:
         raise click.UsageError("--json and --markdown are two tables; choose one")
+    rows = rows_of(models)
+    data = read_data(data_dir)
+    rows += map(ModelRow.of, with_model)
     names = [row.name for row in rows]
-    own = [_name_of(path) for path in with_model]
-    if reference is not None and reference not in names + own:
+    if reference is None and REFERENCE in names:
+        reference = REFERENCE
+    if reference not in (None, *names):
         raise SentembError(
-            f"the reference {reference} is not among the rows; choose from {', '.join(names + own)}"
+            f"the reference {reference} is not among the rows; choose from {', '.join(names)}"
         )
+    if data.log is None:
+        click.echo(f"{data_dir}: no pairs.tsv; only rows without training can run", err=True)
     comparison = Comparison(
-        read_data(data), output, seeds, threads, force, note=lambda text: click.echo(text, err=True)
+        data,
+        output,
+        rows,
+        seeds=seeds,
+        threads=threads,
+        keep_models=keep_models,
+        force=force,
+        note=lambda text: click.echo(text, err=True),
     )
     try:
-        comparison.run(rows, with_model, None if budget is None else 60 * budget)
+        comparison.run(None if budget is None else 60 * budget)
     except (Interrupted, KeyboardInterrupt):
-        click.echo("stopped; the same command goes on with what is not measured yet", err=True)
+        click.echo("stopped; the same command goes on with the run that was under way", err=True)
         sys.exit(130)
-    measured = [name for name in names + own if comparison.of(name)]
-    if reference is None and REFERENCE in measured:
-        reference = REFERENCE
-    lines = table_of(comparison, measured, reference)
+    lines = table_of(comparison, names, reference)
     if as_json:
         made = {
             "reference": reference,
-            "rows": [line.as_dict() for line in lines],
-            "left_out": comparison.reasons,
+            "queries": comparison.n_queries,
+            "rows": [asdict(line) for line in lines],
+            "missing": comparison.reasons,
         }
         click.echo(json.dumps(made, indent=1))
-        return
-    cells = cells_of(lines, reference)
+    else:
+        _show_table(lines, reference, comparison, markdown)
+
+
+def _show_rows(rows):
+    from sentemb.cli.tables import aligned
+    from sentemb.comparison.rows import apart
+    from sentemb.errors import SentembError
+
+    cells = [["row", "kind", "settings", "tried on dev"]]
+    for row in rows:
+        fixed = (f"{key} {value}" for key, value in row.fixed.items() if key != "name")
+        try:
+            points = row.points()
+            tried = "; ".join(filter(None, (apart(point, points) for point in points)))
+        except SentembError as error:
+            tried = f"cannot run: {error}"
+        cells.append([row.name, row.kind, ", ".join(fixed), tried])
+    click.echo("\n".join(aligned(cells, left=4)))
+
+
+def _show_table(lines, reference, comparison, markdown):
+    from sentemb.cli.tables import aligned, markdown_table, markdown_text
+    from sentemb.comparison.table import cells_of, legend
+
+    # A terminal may know no more than ASCII.
+    plus_minus = "±" if markdown else "+-"
+    cells = cells_of(lines, reference, plus_minus)
+    said = legend(lines, reference, comparison.n_queries, plus_minus)
+    missing = [f"{name}: {reason}" for name, reason in comparison.reasons.items()]
     if markdown:
-        cells[1:] = [[markdown_text(row[0]), *row[1:]] for row in cells[1:]]
-    click.echo("\n".join((markdown_table if markdown else aligned)(cells)))
-    click.echo()
-    click.echo(legend(lines, reference, comparison.n_queries))
-    for name, reason in comparison.reasons.items():
-        click.echo(f"left out: {name}: {reason}")
-
-
-def _name_of(path):
-    from pathlib import Path
-
-    return Path(path).resolve().name
+        table = markdown_table([[markdown_text(cell) for cell in row] for row in cells])
+        text = [*table, "", markdown_text(" ".join(said))]
+        if missing:
+            text += ["", "Missing:", "", *(f"- {markdown_text(line)}" for line in missing)]
+    else:
+        text = [*aligned(cells), "", *said, *(f"missing: {line}" for line in missing)]
+    click.echo("\n".join(text))

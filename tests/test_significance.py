@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sentemb import SentembError
-from sentemb.retrieval.significance import compare_paired, holm
+from sentemb.retrieval.significance import compare_all, compare_paired, holm
 
 
 def exact_p(differences):
@@ -85,3 +85,36 @@ def test_holm_by_hand():
 def test_figures_that_are_not_paired(first, second):
     with pytest.raises(SentembError, match="paired comparison"):
         compare_paired(first, second)
+
+
+def test_scipy_finds_the_same():
+    stats = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(6)
+    for n, tolerance in ((9, 1e-12), (40, 0.01)):
+        a, b = rng.random((2, n)) + [[0.12], [0]]
+        theirs = stats.permutation_test(
+            (a, b),
+            lambda x, y, axis: (x - y).mean(axis=axis),
+            permutation_type="samples",
+            vectorized=True,
+            n_resamples=20_000,
+            rng=rng,
+        )
+        ours = compare_paired(a, b, samples=20_000)
+        # With 9 pairs both try all signs.
+        assert ours.p == pytest.approx(theirs.pvalue, abs=tolerance)
+        assert ours.mean == pytest.approx(theirs.statistic)
+
+
+def test_a_system_does_not_depend_on_the_others():
+    rng = np.random.default_rng(7)
+    base = rng.random(400)
+    systems = [base + 0.05 * rng.standard_normal(400), rng.random(400), base.copy()]
+    systems[2][:5] += 0.1  # few differences: tried exactly
+    together = compare_all(systems, base, samples=500)
+    for figures, found in zip(systems, together):
+        alone = compare_paired(figures, base, samples=500)
+        expected = [alone.mean, alone.low, alone.high, alone.p]
+        assert [found.mean, found.low, found.high, found.p] == pytest.approx(expected, rel=1e-9)
+    assert together[2].p == 2 / 2**5
+    assert compare_all([], base) == []

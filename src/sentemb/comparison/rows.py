@@ -1,8 +1,14 @@
 """The rows of the table: what is compared, and what is tried on dev for each."""
 
+import hashlib
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from sentemb.baselines import make_baseline
 from sentemb.errors import SentembError
+from sentemb.files import reading
+from sentemb.model_files import TENSORS, load_model
+from sentemb.training.settings import Settings
 
 # Learning rates that are tried for every encoder.
 _RATES = ({"learning_rate": 0.0025}, {"learning_rate": 0.005})
@@ -10,33 +16,124 @@ _RATES = ({"learning_rate": 0.0025}, {"learning_rate": 0.005})
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table.
+    """One line of the table; as it stands here, a baseline.
 
     Attributes
     ----------
     name : str
-    kind : {"baseline", "encoder"}
-    settings : dict
-        Of `make_baseline`, with ``name`` among them, or of `sentemb.train`.
-    grid : tuple of dict
-        Settings to choose from on dev, beside those.
+    fixed : dict
+        Settings that stay as they are; of a baseline with its ``name`` among them.
     needs_log : bool
         Whether it learns from a click log.
     """
 
     name: str
-    kind: str
-    settings: dict = field(default_factory=dict)
-    grid: tuple = ({},)
+    fixed: dict = field(default_factory=dict)
+    needs_log: bool = False
+    kind = "baseline"
+
+    def points(self):
+        """What to choose from on dev, the defaults first: a list of dicts of all settings."""
+        name = self.fixed["name"]
+        plain = make_baseline(**self.fixed)
+        made = [plain, *(make_baseline(**{**self.fixed, **point}) for point in plain.grid)]
+        return _distinct({"name": name, **baseline.settings()} for baseline in made)
+
+    @property
+    def is_random(self):
+        """Whether a seed matters."""
+        return make_baseline(**self.fixed).is_random
+
+    def fit(self, settings, data, seed, threads):
+        """A ranker with ``settings`` and the numbers that fitting set: (ranker, int)."""
+        ranker = make_baseline(**settings).fit(data.log, data.titles, seed)
+        return ranker, ranker.n_parameters
+
+
+@dataclass(frozen=True)
+class EncoderRow(Row):
+    """A row that `sentemb.train` makes; its best epoch is chosen on dev too.
+
+    Attributes
+    ----------
+    grid : tuple of dict
+        Settings to choose from beside those that are fixed.
+    """
+
     needs_log: bool = True
+    grid: tuple = _RATES
+    kind = "encoder"
+    is_random = True
+
+    def points(self):
+        made = (Settings.of(**self.fixed, **point).as_dict() for point in self.grid)
+        return _distinct(
+            {key: value for key, value in all.items() if key != "seed"} for all in made
+        )
+
+    def fit(self, settings, data, seed, threads):
+        from sentemb.training.trainer import train
+
+        model = train(data.log, dev=data.dev, seed=seed, threads=threads, **settings)
+        return model, trained_parameters(model)
 
 
-def _baseline(name, needs_log=False, baseline=None, **settings):
-    return Row(name, "baseline", {"name": baseline or name, **settings}, (), needs_log)
+@dataclass(frozen=True)
+class ModelRow(Row):
+    """A model that is there already, measured as it is."""
+
+    kind = "model"
+    is_random = False
+
+    @classmethod
+    def of(cls, path):
+        """The row of the model in the folder ``path``, called as the folder."""
+        path = Path(path).resolve()
+        load_model(path, threads=1)  # what is no model is refused before anything is trained
+        with reading(path / TENSORS) as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return cls(path.name, {"path": path, "sha256": digest})
+
+    def points(self):
+        return [{"sha256": self.fixed["sha256"]}]
+
+    def fit(self, settings, data, seed, threads):
+        model = load_model(self.fixed["path"], threads)
+        return model, trained_parameters(model)
 
 
-def _encoder(name, grid=_RATES, **settings):
-    return Row(name, "encoder", settings, grid)
+def trained_parameters(model):
+    """Numbers that training can move: rows of features that a tower met, and all dense arrays.
+
+    The rows that a tower did not meet are zero, see `Encoder.initialise`.
+    """
+    total = 0
+    for weights in {id(side): side for side in model.weights.values()}.values():
+        table = weights["table"]
+        total += int(table.any(axis=1).sum()) * table.shape[1]
+        total += sum(array.size for name, array in weights.items() if name != "table")
+    return total
+
+
+def apart(point, points):
+    """What sets a point apart from the other ``points``, in words; "" for the only one."""
+    return ", ".join(
+        f"{key} {value}"
+        for key, value in point.items()
+        if any(other[key] != value for other in points)
+    )
+
+
+def _distinct(points):
+    kept = []
+    for point in points:
+        if point not in kept:
+            kept.append(point)
+    return kept
+
+
+def _baseline(row_name, needs_log=False, **settings):
+    return Row(row_name, {"name": row_name, **settings}, needs_log)
 
 
 ROWS = {
@@ -45,23 +142,29 @@ ROWS = {
         _baseline("random"),
         _baseline("unigram"),
         _baseline("bm25"),
-        _baseline("bm25-stem", baseline="bm25", stem=True),
+        _baseline("bm25-stem", name="bm25", stem=True),
         _baseline("plsa", needs_log=True),
         _baseline("doc2vec", needs_log=True),
         _baseline("skip-thought"),
-        _encoder("bag", model="bag"),
-        _encoder("dssm", model="dssm"),
-        *(_encoder(f"clsm-{window}", model="clsm", window=window) for window in (1, 3, 5)),
-        _encoder("rnn-288", model="rnn", cells=288),
-        *(_encoder(f"lstm-{cells}", cells=cells) for cells in (32, 64, 96)),
-        *(_encoder(f"lstm-96-n{n}", n_negatives=n) for n in (2, 4, 6, 8)),
-        _encoder("lstm-96-paper", grid=({},), preset="paper"),
-        *(_encoder(f"bilstm-{cells}", model="bilstm", cells=cells) for cells in (96, 192)),
+        EncoderRow("bag", {"model": "bag"}),
+        EncoderRow("dssm", {"model": "dssm"}),
+        *(
+            EncoderRow(f"clsm-{window}", {"model": "clsm", "window": window})
+            for window in (1, 3, 5)
+        ),
+        EncoderRow("rnn-288", {"model": "rnn", "cells": 288}),
+        *(EncoderRow(f"lstm-{cells}", {"cells": cells}) for cells in (32, 64, 96)),
+        *(EncoderRow(f"lstm-96-n{n}", {"n_negatives": n}) for n in (2, 4, 6, 8)),
+        EncoderRow("lstm-96-paper", {"preset": "paper"}, grid=({},)),
+        *(
+            EncoderRow(f"bilstm-{cells}", {"model": "bilstm", "cells": cells})
+            for cells in (96, 192)
+        ),
     )
 }
 
 
-def rows_of(names):
+def rows_of(names=None):
     """The rows called ``names`` (list of str), in the table's order; all if None."""
     if names is None:
         return list(ROWS.values())

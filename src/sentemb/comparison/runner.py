@@ -1,242 +1,267 @@
-"""Train and measure every row, keeping each result, so that a stopped comparison goes on."""
+"""Train and measure every row, keeping each result, so that a stopped comparison goes on.
+
+For each row every point of its grid is fitted with seed 0; the point best on dev, by NDCG@1, is
+then fitted with the other seeds. Test is only measured, and only on what dev prefers so far.
+"""
 
 import hashlib
 import json
+import shutil
 import time
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 
 import numpy as np
 
-from sentemb.baselines import make_baseline
-from sentemb.data.click_log import read_click_log
-from sentemb.data.judged_set import read_judged_set
+from sentemb.comparison.rows import apart
 from sentemb.errors import SentembError
 from sentemb.files import reading, write_text
 from sentemb.retrieval.evaluation import judged_run
 from sentemb.retrieval.metrics import ndcg
 from sentemb.retrieval.trec import read_run, write_run
-from sentemb.training.trainer import Interrupted, train
+from sentemb.training.trainer import Interrupted
 
 CUTOFFS = (1, 3, 10)
-DESCRIPTION, RESULTS, RUNS = "comparison.json", "results.jsonl", "runs"
+DESCRIPTION, RESULTS, RUNS, MODELS = "comparison.json", "results.jsonl", "runs", "models"
 # Titles that are encoded for the speed of an encoder.
 _TIMED_TITLES = 4096
 
 
 @dataclass(frozen=True)
-class Data:
-    """The log, dev set and test set of a folder; the log may be missing.
+class _Plan:
+    """A row that can run: its points, the settings to choose from, and how many seeds it takes."""
 
-    Attributes
-    ----------
-    log : ClickLog or None
-    dev, test : JudgedSet or None, JudgedSet
-    fingerprint : str
-        A hash of all files.
-    """
-
-    log: object
-    dev: object
-    test: object
-    fingerprint: str
-
-
-def read_data(folder):
-    """The `Data` of ``folder``: ``pairs.tsv`` or ``pairs.tsv.gz``, ``dev/``, ``test/``."""
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise SentembError(f"{folder}: is no folder; give one with pairs.tsv, dev/ and test/")
-    if not (folder / "test").is_dir():
-        raise SentembError(f"{folder / 'test'}: is missing; put a judged set there")
-    names = [name for name in ("pairs.tsv", "pairs.tsv.gz") if (folder / name).exists()]
-    log = read_click_log(folder / names[0]) if names else None
-    dev = read_judged_set(folder / "dev") if (folder / "dev").is_dir() else None
-    if log is not None and dev is None:
-        raise SentembError(
-            f"{folder / 'dev'}: is missing; settings are chosen on a judged set there"
-        )
-    digest = hashlib.sha256()
-    for path in sorted([folder / name for name in names] + list(folder.glob("*/*"))):
-        if path.parent.name in (folder.name, "dev", "test") and path.is_file():
-            digest.update(path.relative_to(folder).as_posix().encode())
-            with reading(path) as file:
-                digest.update(file.read())
-    return Data(log, dev, read_judged_set(folder / "test"), digest.hexdigest())
+    row: object
+    points: list
+    n_seeds: int
 
 
 class Comparison:
-    """Results on one set of data, in one folder.
+    """Results of some rows on one set of data, in one folder.
 
     Parameters
     ----------
     data : Data
     folder : path
-        Where results are kept and taken up again.
+        Where results are kept and taken up again; docs/formats.md describes it.
+    rows : list of Row
     seeds : int
         For rows whose result depends on one.
     threads : int or None
+        By default all processors; no figure depends on it.
+    keep_models : bool
+        Whether trained models are kept too.
     force : bool
-        Throw away what is in the folder if it belongs to other data.
+        Throw away what belongs to other data or was made with other settings.
     note : function of a str
         Told what happens.
 
     Attributes
     ----------
-    results : dict
-        (row, "test" or "dev", seed, settings as JSON) -> dict, as in ``results.jsonl``.
-    reasons : dict
-        Row -> why it could not run.
+    reasons : dict of str to str
+        Name of a row -> why it, or a part of it, is missing.
+
+    Raises
+    ------
+    SentembError
+        If two rows share a name, or the folder holds something else, results on other data or with
+        other settings.
     """
 
-    def __init__(self, data, folder, seeds=3, threads=None, force=False, note=print):
+    def __init__(
+        self,
+        data,
+        folder,
+        rows,
+        *,
+        seeds=3,
+        threads=None,
+        keep_models=False,
+        force=False,
+        note=print,
+    ):
         self.data, self.folder = data, Path(folder)
-        self.seeds, self.threads, self.note = seeds, threads, note
-        self.results, self.reasons = {}, {}
+        self.threads, self.keep_models, self.note = threads, keep_models, note
+        self.reasons = {}
+        self._plans = self._planned(rows, seeds)
+        self._lines = {}  # (row, seed, settings as JSON) -> line of results.jsonl
         self._take_up(force)
+
+    def _planned(self, rows, seeds):
+        plans = {}
+        for row in rows:
+            if row.name in plans or row.name in self.reasons:
+                raise SentembError(f"two rows are called {row.name}; rename the model's folder")
+            try:
+                if row.needs_log and self.data.log is None:
+                    raise SentembError("there is no pairs.tsv to learn from")
+                # Without dev there is nothing to choose by: the defaults.
+                points = row.points() if self.data.dev is not None else row.points()[:1]
+                plans[row.name] = _Plan(row, points, seeds if row.is_random else 1)
+            except SentembError as error:
+                self.reasons[row.name] = str(error)
+        return plans
+
+    # -- what is there already ----------------------------------------------------------------
 
     def _take_up(self, force):
         path = self.folder / DESCRIPTION
-        if path.exists():
-            known = json.loads(path.read_text(encoding="utf-8")).get("data")
-            if known == self.data.fingerprint:
-                for line in _lines(self.folder / RESULTS):
-                    self.results[_key(line)] = line
-                return
+        if not path.exists():
+            if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
+                raise SentembError(
+                    f"{self.folder}: is there and holds no comparison; choose another place"
+                )
+            self._describe(path)
+            return
+        for line in _read_lines(self.folder / RESULTS, force):
+            self._lines[_key(line["row"], line["seed"], line["settings"])] = line
+        if _read_lines(path, force) != [{"data": self.data.fingerprint}]:
             if not force:
                 raise SentembError(
                     f"{self.folder}: holds a comparison on other data; choose another folder, or "
                     "throw it away with --force"
                 )
-        elif self.folder.exists() and any(self.folder.iterdir()) and not force:
-            raise SentembError(
-                f"{self.folder}: is not empty and no comparison; choose another place"
-            )
+            self._forget(list(self._lines))
+            self._describe(path)
+        for plan in self._plans.values():
+            self._take_up_row(plan, force)
+
+    def _describe(self, path):
         write_text(self.folder / RESULTS, "")
         write_text(path, json.dumps({"data": self.data.fingerprint}) + "\n")
 
+    def _take_up_row(self, plan, force):
+        name = plan.row.name
+        known = {key: line for key, line in self._lines.items() if line["row"] == name}
+        other = [key for key, line in known.items() if line["settings"] not in plan.points]
+        if other and not force:
+            raise SentembError(
+                f"{self.folder}: {name} was measured with other settings "
+                f"({_change(known[other[0]]['settings'], plan.points[0])}); choose another folder, "
+                "or measure it anew with --force"
+            )
+        self._forget(other)
+        for line in known.values():
+            # Of several points only the best has a run file; others, and a file that was damaged
+            # or written just before a stop, do not fit.
+            if line["run"] is not None and line["run"] != _hash(self._run_path(line)):
+                line["run"] = None
+
+    def _forget(self, keys):
+        if not keys:
+            return
+        for key in keys:
+            line = self._lines.pop(key)
+            self._run_path(line).unlink(missing_ok=True)
+            shutil.rmtree(self._model_path(line), ignore_errors=True)
+        self._write_lines()
+
     # -- running ------------------------------------------------------------------------------
 
-    def run(self, rows, models=(), seconds=None):
-        """Measure what is not measured yet.
-
-        Parameters
-        ----------
-        rows : list of Row
-        models : list of path
-            Model directories, each a row of its own, measured as they are.
-        seconds : float, optional
-            No run is begun later than this.
-        """
+    def run(self, seconds=None):
+        """Measure what is not measured yet; begin nothing once ``seconds`` are used up."""
         began = time.monotonic()
-        for number, row in enumerate(rows, 1):
-            if seconds is not None and time.monotonic() - began > seconds:
-                self.reasons[row.name] = "the time was used up; run again to go on"
-                continue
-            self.note(f"{row.name} ({number} of {len(rows)})")
-            try:
-                self._run_row(row)
-            except Interrupted:
-                raise
-            except SentembError as error:
-                self.reasons[row.name] = str(error)
-                self.note(f"  left out: {error}")
-        for path in models:
-            self._run_model(Path(path))
+        for name, plan in self._plans.items():
+            while missing := self._missing(plan):
+                if seconds is not None and time.monotonic() - began >= seconds:
+                    many = f"{len(missing)} run{'s' if len(missing) > 1 else ''} missing"
+                    self.reasons[name] = f"{many}: the time is used up; the same command goes on"
+                    break
+                try:
+                    self._measure(plan, *missing[0])
+                except _Failed as failed:
+                    self.reasons[name] = str(failed)
+                    self.note(f"  left out: {failed}")
+                    break
 
-    def _run_row(self, row):
-        if row.needs_log and self.data.log is None:
-            raise SentembError("there is no pairs.tsv to learn from")
-        if row.kind == "baseline":
-            first = make_baseline(**row.settings)
-            grid, seeds = first.grid, self.seeds if first.is_random else 1
-        else:
-            grid, seeds = row.grid, self.seeds
-        chosen = self._choose(row, grid)
-        for seed in range(seeds):
-            self._measure(row, chosen, seed)
+    def _missing(self, plan):
+        """(settings, seed) of the runs to come; settings that are not chosen yet are None."""
+        name = plan.row.name
+        untried = [(point, 0) for point in plan.points if _key(name, 0, point) not in self._lines]
+        if untried:
+            return untried + [(None, seed) for seed in range(1, plan.n_seeds)]
+        chosen = self._chosen(plan)
+        lines = ((seed, self._lines.get(_key(name, seed, chosen))) for seed in range(plan.n_seeds))
+        return [(chosen, seed) for seed, line in lines if line is None or line["run"] is None]
 
-    def _choose(self, row, grid):
-        """The settings of the grid that are best on dev with seed 0."""
-        if self.data.dev is None or len(grid) == 1:
-            return {**row.settings, **grid[0]}
-        tried = [self._measure(row, {**row.settings, **point}, 0, "dev") for point in grid]
-        best = max(tried, key=lambda result: result["dev"][0])
-        return best["settings"]
+    def _chosen(self, plan):
+        """Of the points tried so far the settings best on dev, the first of equals."""
+        keys = [_key(plan.row.name, 0, point) for point in plan.points]
+        tried = [line for key, line in self._lines.items() if key in keys]
+        return max(tried, key=lambda line: line["dev"][0] if line["dev"] else 0)["settings"]
 
-    def _measure(self, row, settings, seed, stage="test"):
-        """A result, from the folder or made now."""
-        wanted = {"row": row.name, "stage": stage, "seed": seed, "settings": settings}
-        if (done := self.results.get(_key(wanted))) is not None:
-            return done
-        # One training gives both figures; those of test are looked at only once it is chosen.
-        other = self.results.get(_key({**wanted, "stage": "dev"}))
-        run = self._run_path(row.name, seed, settings)
-        if stage == "test" and other is not None and run.exists():
-            return self._keep({**other, "stage": "test", "test": self._figures(run)})
-        began = time.monotonic()
-        ranker, parameters = self._fitted(row, settings, seed)
-        taken = time.monotonic() - began
-        dev = None
-        if self.data.dev is not None:
-            dev = self._ndcg(self.data.dev, judged_run(ranker, self.data.dev))
-        write_run(judged_run(ranker, self.data.test), run, tag=row.name)
-        result = {
-            **wanted,
-            "stage": "dev",
-            "dev": dev,
-            "parameters": parameters,
-            "seconds": round(taken, 2),
-            "sentences_per_second": self._speed(ranker) if row.kind == "encoder" else None,
-        }
+    def _measure(self, plan, settings, seed):
+        row = plan.row
+        own = apart(settings, plan.points)
+        self.note(f"{row.name}, seed {seed}{own and f', {own}'}: {self._left()}")
+        try:
+            began = time.monotonic()
+            ranker, parameters = row.fit(settings, self.data, seed, self.threads)
+            seconds = None if row.kind == "model" else round(time.monotonic() - began, 2)
+            dev = None
+            if self.data.dev is not None:
+                dev = _figures(self.data.dev, judged_run(ranker, self.data.dev))
+            line = {
+                "row": row.name,
+                "seed": seed,
+                "settings": settings,
+                "dev": dev,
+                "test": None,
+                "run": None,
+                "parameters": parameters,
+                "seconds": seconds,
+                "sentences_per_second": None if row.kind == "baseline" else self._speed(ranker),
+            }
+            self._lines[_key(row.name, seed, settings)] = line
+            is_best = seed > 0 or self._chosen(plan) == settings
+            run = judged_run(ranker, self.data.test) if is_best else None
+        except Interrupted:
+            raise
+        except SentembError as error:
+            raise _Failed(str(error)) from error
+        if is_best:
+            path = self._run_path(line)
+            write_run(run, path, tag="_".join(row.name.split()))
+            line |= {"test": _figures(self.data.test, read_run(path)), "run": _hash(path)}
+            if self.keep_models and row.kind == "encoder":
+                ranker.save_pretrained(self._model_path(line), force=True)
+        self._write_lines()
         if dev is not None:
-            figures = ", ".join(f"{value:.3f}" for value in dev)
-            self.note(f"  seed {seed}, {_brief(settings)}: dev {figures}, {taken:.0f} s")
-        self._keep(result)
-        return result if stage == "dev" else self._measure(row, settings, seed)
-
-    def _fitted(self, row, settings, seed):
-        """A trained or fitted ranker, and the numbers that were fitted."""
-        if row.kind == "baseline":
-            docs = (
-                self.data.test.docs
-                if self.data.dev is None
-                else [*self.data.dev.docs, *self.data.test.docs]
-            )
-            ranker = make_baseline(**settings).fit(self.data.log, docs, seed)
-            return ranker, ranker.n_parameters
-        model = train(self.data.log, dev=self.data.dev, seed=seed, threads=self.threads, **settings)
-        return model, trained_parameters(model)
-
-    def _run_model(self, path):
-        from sentemb.sentence_encoder import SentenceEncoder
-
-        name = path.resolve().name
-        run = self._run_path(name, 0, {})
-        if not run.exists():
-            model = SentenceEncoder.from_pretrained(path, self.threads)
-            write_run(judged_run(model, self.data.test), run, tag="model")
-            self._keep(
-                {
-                    "row": name,
-                    "stage": "test",
-                    "seed": 0,
-                    "settings": {},
-                    "dev": None,
-                    "test": self._figures(run),
-                    "parameters": trained_parameters(model),
-                    "seconds": None,
-                    "sentences_per_second": self._speed(model),
-                }
-            )
+            took = "" if seconds is None else f", {seconds:.0f} s"
+            self.note(f"  NDCG@1 on dev {dev[0]:.3f}{took}")
 
     def _speed(self, model):
-        """Titles encoded in a second, words met before."""
-        titles = (list(self.data.test.docs) * _TIMED_TITLES)[:_TIMED_TITLES]
+        """Titles encoded in a second, their words known from before."""
+        titles = list(islice(cycle(self.data.test.docs), _TIMED_TITLES))
         model.encode_document(titles)
         began = time.monotonic()
         model.encode_document(titles)
         return round(len(titles) / (time.monotonic() - began))
+
+    def _left(self):
+        """How many runs are to come, the one that begins among them, and how long they may take."""
+        missing = {
+            name: len(self._missing(plan))
+            for name, plan in self._plans.items()
+            if name not in self.reasons
+        }
+        text = f"{sum(missing.values())} left"
+        seconds = 0
+        for name, count in missing.items():
+            times = self._times(name) or self._times(*self._alike(name))
+            if count and not times:
+                return text
+            seconds += count * np.mean(times or 0)
+        minutes = round(seconds / 60)
+        return f"{text}, about {minutes} min" if minutes else f"{text}, under a minute"
+
+    def _times(self, *names):
+        return [line["seconds"] or 0 for line in self._lines.values() if line["row"] in names]
+
+    def _alike(self, name):
+        kind = self._plans[name].row.kind
+        return [other for other, plan in self._plans.items() if plan.row.kind == kind]
 
     # -- results ------------------------------------------------------------------------------
 
@@ -245,60 +270,73 @@ class Comparison:
         """Test queries that have a relevant title."""
         return ndcg(self.data.test, {}, CUTOFFS).n_evaluated
 
-    def per_query(self, row):
-        """NDCG of every test query, mean over seeds: (n_queries, 3), NaN without relevant title."""
-        runs = [self._run_path(row, line["seed"], line["settings"]) for line in self.of(row)]
-        return np.mean(
-            [ndcg(self.data.test, read_run(run), CUTOFFS).values for run in runs], axis=0
-        )
+    def of(self, name):
+        """The results of a row with the settings that were chosen, by seed: a list of dicts.
 
-    def of(self, row):
-        """The test results of a row, by seed."""
-        lines = [
-            line for line in self.results.values() if line["row"] == row and line["stage"] == "test"
-        ]
-        return sorted(lines, key=lambda line: line["seed"])
+        Empty as long as its grid is not tried to the end.
+        """
+        plan = self._plans.get(name)
+        if plan is None or any(_key(name, 0, point) not in self._lines for point in plan.points):
+            return []
+        chosen = self._chosen(plan)
+        lines = (self._lines.get(_key(name, seed, chosen)) for seed in range(plan.n_seeds))
+        return [line for line in lines if line is not None and line["run"] is not None]
 
-    def _keep(self, result):
-        self.results[_key(result)] = result
-        lines = (json.dumps(line) for line in self.results.values())
-        write_text(self.folder / RESULTS, "".join(f"{line}\n" for line in lines))
-        return result
+    def per_query(self, name):
+        """NDCG of every test query from the run files, mean over the row's seeds.
 
-    def _figures(self, run):
-        return self._ndcg(self.data.test, read_run(run))
+        Returns
+        -------
+        (n_queries, 3) float64
+            NaN for queries without a relevant title.
+        """
+        runs = (read_run(self._run_path(line)) for line in self.of(name))
+        return np.mean([ndcg(self.data.test, run, CUTOFFS).values for run in runs], axis=0)
 
-    def _ndcg(self, judged, run):
-        return [round(float(value), 6) for value in ndcg(judged, run, CUTOFFS).mean]
+    def _write_lines(self):
+        lines = (json.dumps(line) + "\n" for line in self._lines.values())
+        write_text(self.folder / RESULTS, "".join(lines))
 
-    def _run_path(self, row, seed, settings):
-        point = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
-        return self.folder / RUNS / f"{row}.{point}.seed{seed}.run"
+    def _run_path(self, line):
+        return self.folder / RUNS / f"{line['row']}.seed{line['seed']}.run"
 
-
-def trained_parameters(model):
-    """Numbers that training can move: rows of features that a tower met, and all dense arrays."""
-    total = 0
-    for weights in {id(side): side for side in model.weights.values()}.values():
-        for name, array in weights.items():
-            met = np.count_nonzero(array.any(axis=1)) * array.shape[1] if name == "table" else 0
-            total += int(met) if name == "table" else array.size
-    return total
+    def _model_path(self, line):
+        return self.folder / MODELS / f"{line['row']}.seed{line['seed']}"
 
 
-def _key(line):
-    return line["row"], line["stage"], line["seed"], json.dumps(line["settings"], sort_keys=True)
+class _Failed(SentembError):
+    """A row could not be fitted; the others go on."""
 
 
-def _brief(settings):
-    shown = {key: value for key, value in settings.items() if key != "name"}
-    return ", ".join(f"{key} {value}" for key, value in shown.items()) or "defaults"
+def _figures(judged, run):
+    return [round(float(value), 6) for value in ndcg(judged, run, CUTOFFS).mean]
 
 
-def _lines(path):
+def _key(name, seed, settings):
+    return name, seed, json.dumps(settings, sort_keys=True)
+
+
+def _change(known, mine):
+    """The first setting that differs, in words."""
+    for key in {**mine, **known}:
+        if known.get(key) != mine.get(key):
+            return f"{key} = {known.get(key)}, now {mine.get(key)}"
+    return "a point that is no longer tried"
+
+
+def _hash(path):
+    if not path.exists():
+        return None
+    with reading(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read_lines(path, force):
     try:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     except (OSError, ValueError) as error:
+        if force:
+            return []
         raise SentembError(
-            f"{path}: cannot be read ({error}); throw it away with --force"
+            f"{path}: is damaged ({error}); measure all anew with --force"
         ) from error

@@ -1,16 +1,15 @@
 """The table: figures, differences from a reference, and which of them mean something."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
 from sentemb.comparison.runner import CUTOFFS
-from sentemb.errors import SentembError
-from sentemb.retrieval.significance import compare_paired, holm
+from sentemb.retrieval.significance import compare_all, holm
 
 ALPHA = 0.05
 HEAD = (
-    "model",
+    "row",
     *(f"NDCG@{k}" for k in CUTOFFS),
     "difference @1",
     "p",
@@ -36,8 +35,9 @@ class Line:
         Of the paired randomisation test, corrected by Holm over all lines.
     parameters : int
     seconds : float or None
-        Of one training.
+        Of one training, mean over seeds; None for a model that was there.
     sentences_per_second : int or None
+        Titles encoded; None for a baseline.
     settings : dict
         That were chosen on dev.
     """
@@ -55,94 +55,91 @@ class Line:
     sentences_per_second: int | None
     settings: dict
 
-    def as_dict(self):
-        return asdict(self)
-
 
 def table_of(comparison, names, reference=None):
     """The `Line` of every row in ``names`` (list of str) that has results.
 
     ``reference`` is the row that the others are compared with, by NDCG@1 on the queries that have
-    a relevant title.
+    a relevant title. Without it, or as long as it has no result, there are no differences.
     """
     names = [name for name in names if comparison.of(name)]
-    if reference is not None and reference not in names:
-        raise SentembError(
-            f"the reference {reference} has no result; choose one of {', '.join(names) or 'none'}"
-        )
-    figures = {name: comparison.per_query(name)[:, 0] for name in names}
-    compared = {}
-    if reference is not None:
-        judged = ~np.isnan(figures[reference])
-        base = figures[reference][judged]
-        compared = {
-            name: compare_paired(figures[name][judged], base) for name in names if name != reference
-        }
-    p_values = dict(zip(compared, holm([difference.p for difference in compared.values()])))
-    lines = []
-    for name in names:
-        results = comparison.of(name)
-        measured = np.array([result["test"] for result in results])
-        seconds = [result["seconds"] for result in results if result["seconds"] is not None]
-        speeds = [result["sentences_per_second"] for result in results]
-        against = compared.get(name)
-        lines.append(
-            Line(
-                row=name,
-                seeds=len(results),
-                ndcg=measured.mean(axis=0).round(6).tolist(),
-                spread=(measured.std(axis=0, ddof=1) if len(results) > 1 else 0 * measured[0])
-                .round(6)
-                .tolist(),
-                difference=against and against.mean,
-                low=against and against.low,
-                high=against and against.high,
-                p=None if against is None else float(p_values[name]),
-                parameters=results[0]["parameters"],
-                seconds=float(np.mean(seconds)) if seconds else None,
-                sentences_per_second=None if None in speeds else round(np.mean(speeds)),
-                settings=results[0]["settings"],
-            )
-        )
-    return lines
+    compared = _compared(comparison, names, reference) if reference in names else {}
+    return [_line(name, comparison.of(name), *compared.get(name, (None, None))) for name in names]
 
 
-def cells_of(lines, reference):
-    """The table as rows of text, the head first."""
-    rows = [list(HEAD)]
-    for line in lines:
-        marks = [f"{value:.3f}" for value in line.ndcg]
-        if line.seeds > 1:
-            marks[0] += f" ± {line.spread[0]:.3f}"
-        difference, p = "-" if reference is None else "reference", "-"
-        if line.p is not None:
-            star = "*" if line.p < ALPHA else ""
-            difference = f"{line.difference:+.3f}{star} ({line.low:+.3f} to {line.high:+.3f})"
-            p = "< .001" if line.p < 0.001 else f"{line.p:.3f}".lstrip("0")
-        rows.append(
-            [
-                line.row,
-                *marks,
-                difference,
-                p,
-                f"{line.parameters:,}" if line.parameters else "-",
-                "-" if line.seconds is None else f"{line.seconds:.0f} s",
-                "-" if line.sentences_per_second is None else f"{line.sentences_per_second:,}",
-            ]
-        )
-    return rows
+def _compared(comparison, names, reference):
+    """Each other row's `Difference` from the reference and its corrected p."""
+    base = comparison.per_query(reference)[:, 0]
+    judged = ~np.isnan(base)
+    others = [name for name in names if name != reference]
+    figures = [comparison.per_query(name)[judged, 0] for name in others]
+    differences = compare_all(figures, base[judged])
+    p_values = holm([difference.p for difference in differences])
+    return dict(zip(others, zip(differences, map(float, p_values))))
 
 
-def legend(lines, reference, n_queries):
-    """What the table's figures are, in words."""
-    seeds = max((line.seeds for line in lines), default=1)
-    text = f"NDCG with gain 2^grade - 1 over {n_queries:,} test queries"
-    if seeds > 1:
-        text += f"; mean of up to {seeds} seeds ± their standard deviation"
-    if reference is not None:
-        text += (
-            f". Differences of NDCG@1 from {reference} with 95 % confidence intervals (paired "
-            "bootstrap over queries); p of the paired randomisation test, corrected by Holm; "
-            f"* where p < {ALPHA}"
-        )
-    return text + "."
+def _line(name, results, difference, p):
+    measured = np.array([result["test"] for result in results])
+    spread = measured.std(axis=0, ddof=1) if len(results) > 1 else np.zeros(len(CUTOFFS))
+    speed = _mean(result["sentences_per_second"] for result in results)
+    return Line(
+        row=name,
+        seeds=len(results),
+        ndcg=measured.mean(axis=0).round(6).tolist(),
+        spread=spread.round(6).tolist(),
+        difference=difference and difference.mean,
+        low=difference and difference.low,
+        high=difference and difference.high,
+        p=p,
+        parameters=results[0]["parameters"],
+        seconds=_mean(result["seconds"] for result in results),
+        sentences_per_second=None if speed is None else round(speed),
+        settings=results[0]["settings"],
+    )
+
+
+def _mean(values):
+    """Of those that are not None; None if there are none."""
+    values = [value for value in values if value is not None]
+    return float(np.mean(values)) if values else None
+
+
+def cells_of(lines, reference, plus_minus="+-"):
+    """The table as rows of text, the head first; ``plus_minus`` stands before the spread."""
+    return [list(HEAD), *(_cells(line, reference, plus_minus) for line in lines)]
+
+
+def _cells(line, reference, plus_minus):
+    figures = [f"{value:.3f}" for value in line.ndcg]
+    if line.seeds > 1:
+        figures = [f"{a} {plus_minus} {b:.3f}" for a, b in zip(figures, line.spread)]
+    difference, p = "reference" if line.row == reference else "-", "-"
+    if line.p is not None:
+        star = "*" if line.p < ALPHA else ""
+        difference = f"{line.difference:+.3f}{star} ({line.low:+.3f} to {line.high:+.3f})"
+        p = "< 0.001" if line.p < 0.001 else f"{line.p:.3f}"
+    return [
+        line.row,
+        *figures,
+        difference,
+        p,
+        f"{line.parameters:,}" if line.parameters else "-",
+        "-" if line.seconds is None else f"{line.seconds:.0f} s",
+        "-" if line.sentences_per_second is None else f"{line.sentences_per_second:,}",
+    ]
+
+
+def legend(lines, reference, n_queries, plus_minus="+-"):
+    """What the table's figures are: sentences, as list of str."""
+    said = [f"NDCG on test, gain 2^grade - 1, mean over {n_queries:,} queries."]
+    if any(line.seeds > 1 for line in lines):
+        counts = sorted({line.seeds for line in lines if line.seeds > 1})
+        seeds = " or ".join(map(str, counts))
+        said.append(f"{plus_minus}: standard deviation over {seeds} seeds.")
+    if any(line.p is not None for line in lines):
+        said += [
+            f"Difference of NDCG@1 from {reference}, seeds averaged for each query, with its 95 % "
+            "interval (paired bootstrap over queries).",
+            f"p: paired randomisation test over queries, corrected by Holm; * p < {ALPHA}.",
+        ]
+    return said

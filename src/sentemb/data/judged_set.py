@@ -10,7 +10,7 @@ from sentemb.data.lines import clean_lines, is_id, write_lines
 from sentemb.errors import SentembError
 from sentemb.files import place_name
 
-_FILES = ("queries.tsv", "docs.tsv", "qrels.txt")
+FILES = ("queries.tsv", "docs.tsv", "qrels.txt")
 _MAX_GRADE = 2**31 - 1
 
 
@@ -65,10 +65,10 @@ def read_judged_set(folder):
         grade that is not a whole number, NUL characters, invalid UTF-8, no judgments at all.
     """
     folder = Path(folder)
-    for name in _FILES:
+    for name in FILES:
         if not (folder / name).is_file():
             raise SentembError(
-                f"{folder / name}: no such file; a judged set is a folder with {', '.join(_FILES)}"
+                f"{folder / name}: no such file; a judged set is a folder with {', '.join(FILES)}"
             )
     query_ids, queries = read_texts(folder / "queries.tsv")
     doc_ids, docs = read_texts(folder / "docs.tsv")

@@ -17,8 +17,8 @@ from sentemb.errors import SentembError
 
 # Up to this many differences all signs are tried.
 _EXACT = 16
-# Signs drawn at a time, in numbers: bounds the memory.
-_DRAWN = 1 << 22
+# Numbers drawn at a time: bounds the memory, and stays in the cache.
+_DRAWN = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -42,34 +42,51 @@ class Difference:
 
 
 def compare_paired(first, second, *, samples=10_000, seed=0):
-    """Compare the figures of two systems, query by query.
+    """Compare the figures of two systems, query by query: `compare_all` for one system."""
+    return compare_all([first], second, samples=samples, seed=seed)[0]
+
+
+def compare_all(systems, reference, *, samples=10_000, seed=0):
+    """Compare each of some systems with one reference, query by query.
+
+    All systems meet the same random signs and the same bootstrap samples, so that one pass over
+    them serves all; a system's figures do not depend on which others there are.
 
     Parameters
     ----------
-    first, second : (n_queries,) float
-        No NaN: leave queries without a figure out of both.
+    systems : (k, n_queries) float
+        No NaN: leave queries without a figure out of all. Of a trained model, the mean over its
+        seeds.
+    reference : (n_queries,) float
     samples : int
-        Random signs, and bootstrap samples. With few queries all signs are tried instead.
+        Random signs, and bootstrap samples. Of a system with few differences that are not zero all
+        signs are tried instead.
     seed : int
 
     Returns
     -------
-    Difference
+    list of Difference
+        Uncorrected: see `holm`.
     """
-    first, second = np.asarray(first, np.float64), np.asarray(second, np.float64)
-    if first.shape != second.shape or first.ndim != 1 or not first.size:
-        raise SentembError("a paired comparison needs one figure for each query from both systems")
-    if np.isnan(first).any() or np.isnan(second).any():
+    reference = np.asarray(reference, np.float64)
+    systems = [np.asarray(figures, np.float64) for figures in systems]
+    if reference.ndim != 1 or not reference.size:
+        raise SentembError("a paired comparison needs one figure for each query")
+    if any(figures.shape != reference.shape for figures in systems):
+        raise SentembError("a paired comparison needs one figure for each query from every system")
+    if not systems:
+        return []
+    differences = np.stack(systems) - reference
+    if np.isnan(differences).any():
         raise SentembError("a paired comparison needs numbers; leave out queries that have none")
-    differences = first - second
-    rng = np.random.default_rng(seed)
-    low, high = np.quantile(_bootstrap_means(differences, samples, rng), [0.025, 0.975])
-    return Difference(
-        mean=float(differences.mean()),
-        low=float(low),
-        high=float(high),
-        p=_randomisation(differences[differences != 0], samples, rng),
-    )
+    low, high = np.quantile(_bootstrap_means(differences, samples, seed), [0.025, 0.975], axis=0)
+    p = _randomisation(differences, samples, seed)
+    few = np.count_nonzero(differences, axis=1) <= _EXACT
+    for k in np.flatnonzero(few):
+        p[k] = _exact_randomisation(differences[k][differences[k] != 0])
+    return [
+        Difference(*map(float, figures)) for figures in zip(differences.mean(axis=1), low, high, p)
+    ]
 
 
 def holm(p_values):
@@ -85,33 +102,45 @@ def holm(p_values):
     return corrected
 
 
-def _randomisation(differences, samples, rng):
-    """Two-sided p of the mean; differences of zero have no sign and are left out."""
+def _exact_randomisation(differences):
+    """Two-sided p of the sum, from all signs; differences of zero have none and are left out."""
     n = differences.size
-    if n == 0:
-        return 1.0
-    observed = abs(differences.sum())
-    # Sums that differ by rounding only are equal.
-    limit = observed - 1e-12 * np.abs(differences).sum()
-    if n <= _EXACT:
-        signs = 1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
-        return float(np.mean(np.abs(signs @ differences) >= limit))
-    as_far = 0
+    signs = 1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
+    return np.mean(np.abs(signs @ differences) >= _limits(differences[None])[0])
+
+
+def _randomisation(differences, samples, seed):
+    """Two-sided p, (k,), of the sums of ``differences``, (k, n): (b + 1) / (samples + 1).
+
+    b counts random signs whose sum is as far from zero as the one found; the one found is the 1.
+    """
+    rng = np.random.default_rng([seed, 0])
+    k, n = differences.shape
+    limits, totals = _limits(differences), differences.sum(axis=1)
+    as_far = np.zeros(k, np.int64)
     for size in _portions(samples, n):
-        signs = rng.integers(0, 2, (size, n), dtype=np.int8)
-        sums = 2 * (signs @ differences) - differences.sum()
-        as_far += int(np.count_nonzero(np.abs(sums) >= limit))
+        # Bits 0 and 1 for the signs - and +.
+        bits = rng.integers(0, 2, (size, n), dtype=np.int8).astype(np.float64)
+        sums = 2 * (bits @ differences.T) - totals
+        as_far += np.count_nonzero(np.abs(sums) >= limits, axis=0)
     return (as_far + 1) / (samples + 1)
 
 
-def _bootstrap_means(differences, samples, rng):
-    n = differences.size
-    return np.concatenate(
-        [
-            differences[rng.integers(0, n, (size, n), dtype=np.int32)].mean(axis=1)
-            for size in _portions(samples, n)
-        ]
-    )
+def _limits(differences):
+    """From where on a sum is as far from zero as the one found; rounding makes no difference."""
+    return np.abs(differences.sum(axis=1)) - 1e-12 * np.abs(differences).sum(axis=1)
+
+
+def _bootstrap_means(differences, samples, seed):
+    """Means, (samples, k), over queries drawn with replacement."""
+    rng = np.random.default_rng([seed, 1])
+    n = differences.shape[1]
+    means = []
+    for size in _portions(samples, n):
+        drawn = rng.integers(0, n, (size, n)) + n * np.arange(size)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n)
+        means.append(counts @ differences.T / n)
+    return np.concatenate(means)
 
 
 def _portions(samples, n):

@@ -1,0 +1,115 @@
+"""Trigrams and words that a model knows, and what batches make of them."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sentemb import SentembError, SentenceEncoder, train
+from sentemb.data.click_log import ClickLogBuilder
+from sentemb.text.batch import tokenize
+from sentemb.text.vocabulary import Vocabulary
+from sentemb.text.words import letter_trigrams
+
+WORDS = st.text(st.sampled_from("abé#ж"), min_size=1, max_size=6)
+TEXTS = st.lists(st.lists(WORDS, max_size=6).map(" ".join), max_size=8)
+
+
+def features_by_hand(vocabulary, word):
+    """Trigrams counted one by one, and the word, as ids."""
+    found = Counter(
+        vocabulary.trigrams.index(t) for t in letter_trigrams(word) if t in vocabulary.trigrams
+    )
+    if word in vocabulary.words:
+        found[len(vocabulary.trigrams) + vocabulary.words.index(word)] += 1
+    return dict(sorted(found.items()))
+
+
+@given(TEXTS, TEXTS, st.integers(0, 3))
+def test_batches_hold_the_features_of_every_word(known, texts, word_features):
+    vocabulary = Vocabulary.collect(tokenize(known), word_features=word_features)
+    counts = Counter(word for text in known for word in text.split())
+    expected = {w for w, n in counts.items() if n >= word_features} if word_features else set()
+    assert set(vocabulary.words) == expected
+    assert len(vocabulary) == len(set(vocabulary.trigrams)) + len(expected)
+    tokens = tokenize(texts)
+    batch = vocabulary.batch(texts)
+    assert np.all(np.diff(batch.rows) > 0)
+    for place, word in enumerate(tokens.words):
+        span = slice(*batch.trigram_offsets[place : place + 2])
+        rows = batch.rows[batch.trigram_ids[span]].tolist()
+        found = dict(zip(rows, batch.trigram_counts[span].tolist()))
+        assert found == vocabulary.features(word) == features_by_hand(vocabulary, word)
+        assert rows == sorted(rows)
+
+
+def test_frequent_words_come_first_and_ties_by_alphabet():
+    vocabulary = Vocabulary.collect(tokenize(["b a c", "c b", "d c"]), word_features=2)
+    assert vocabulary.words == ["c", "b"]
+    assert vocabulary.trigrams == ["#c#", "#b#", "#a#", "#d#"]
+    assert str(vocabulary) == "4 letter trigrams and 2 words"
+
+
+def a_log():
+    builder = ClickLogBuilder()
+    for query, title in [("ab cd", "cd ef"), ("ab", "ef gh"), ("gh ab", "ab ab cd"), ("cd", "gh")]:
+        builder.add(query, title, clicks=1)
+    return builder.build()
+
+
+def test_words_are_saved_and_checked(tmp_path):
+    settings = {"cells": 3, "epochs": 1, "batch_size": 2}
+    model = train(a_log(), output=tmp_path / "m", word_features=3, **settings)
+    assert model.vocabulary.words == ["ab", "cd", "gh"]
+    read = SentenceEncoder.from_pretrained(tmp_path / "m")
+    assert read.vocabulary.words == model.vocabulary.words
+    assert np.array_equal(read.encode_query(["ab gh x"]), model.encode_query(["ab gh x"]))
+    (tmp_path / "m" / "words.txt").write_text("ab\ncd\n", "utf-8")
+    with pytest.raises(SentembError, match=r"words\.txt: the model is damaged"):
+        SentenceEncoder.from_pretrained(tmp_path / "m")
+
+
+def test_a_word_feature_changes_what_its_word_means(tmp_path):
+    plain, with_words = (
+        train(a_log(), word_features=least, cells=3, epochs=3, batch_size=2) for least in (0, 1)
+    )
+    assert plain.vocabulary.words == [] and len(with_words.vocabulary.words) == 4
+    row = len(with_words.vocabulary.trigrams) + with_words.vocabulary.words.index("ab")
+    before = with_words.encode_query(["ab", "gh"])
+    with_words.parameters()["query"]["W1"][:, row] += 1
+    after = with_words.encode_query(["ab", "gh"])
+    assert np.any(before[0] != after[0]) and np.array_equal(before[1], after[1])
+
+
+def test_models_of_format_1_are_read(tmp_path):
+    """They have no words.txt, and no word about it in their configuration."""
+    from sentemb import model_files
+
+    model = train(a_log(), word_features=0, cells=3, epochs=1, batch_size=2)
+    model.save_pretrained(tmp_path / "m")
+    config = json.loads((tmp_path / "m" / "config.json").read_text("utf-8"))
+    config["format"] = 1
+    del config["words"], config["words_sha256"]
+    text = json.dumps(config, indent=2) + "\n"
+    (tmp_path / "m" / "config.json").write_text(text, "utf-8")
+    (tmp_path / "m" / "words.txt").unlink()
+    tensors, _ = model_files.read_tensors(tmp_path / "m" / "model.safetensors")
+    digest = model_files._sha256(text.encode("utf-8"))
+    model_files.write_tensors(
+        tmp_path / "m" / "model.safetensors", tensors, {"config_sha256": digest}
+    )
+    read = SentenceEncoder.from_pretrained(tmp_path / "m")
+    assert np.array_equal(read.encode_query(["ab cd"]), model.encode_query(["ab cd"]))
+
+
+def test_pairs_are_scored_as_one_by_one():
+    model = train(a_log(), cells=3, epochs=1, batch_size=2)
+    queries, docs = ["ab cd", "", "gh"], ["cd ef", "ab ab", "  "]
+    q, d = np.array([0, 2, 1, 0, 2]), np.array([1, 1, 0, 2, 0])
+    scores = model.score_pairs(queries, docs, q, d)
+    assert scores.dtype == np.float64 and scores[2] == scores[3] == 0
+    for score, query, doc in zip(scores, q, d):
+        assert score == pytest.approx(model.score(queries[query], docs[doc]), abs=1e-6)
