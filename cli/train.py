@@ -132,7 +132,7 @@ def command(pairs, output, checkpoint_seconds, **options):
     click.echo(
         f"{output}: {model.encoder.name}, {model.encoder.cells} cells, "
         f"{model.vocabulary}, {model.training['pairs']:,} pairs, "
-        f"{last['epoch']} epochs, loss {last['loss']:.4f}, "
+        f"{last['epoch']} epoch{'s' if last['epoch'] > 1 else ''}, loss {last['loss']:.4f}, "
         f"{time.monotonic() - began:.0f} s"
     )
     measured = [line for line in model.history if line["dev"]]

@@ -71,7 +71,10 @@ def test_rows_are_what_sparse_adam_of_pytorch_makes_of_them():
                 tower.step_tasks(tower.weights, {"words": by_row}, batch, update, RATE)
             )
             theirs.grad = torch.sparse_coo_tensor(
-                torch.tensor(rows[None].astype(np.int64)), torch.tensor(by_row), table.shape
+                torch.tensor(rows[None].astype(np.int64)),
+                torch.tensor(by_row),
+                table.shape,
+                check_invariants=True,
             )
             optimiser.step()
     # PyTorch adds the small constant before the correction of the second moment.

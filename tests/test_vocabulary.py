@@ -105,6 +105,7 @@ def test_models_of_format_1_are_read(tmp_path):
     assert np.array_equal(read.encode_query(["ab cd"]), model.encode_query(["ab cd"]))
 
 
+@pytest.mark.filterwarnings("ignore:1 of 1 texts have no words")
 def test_pairs_are_scored_as_one_by_one():
     model = train(a_log(), cells=3, epochs=1, batch_size=2)
     queries, docs = ["ab cd", "", "gh"], ["cd ef", "ab ab", "  "]
