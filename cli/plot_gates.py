@@ -2,7 +2,7 @@
 
 import click
 
-from sentemb.cli.common import Text
+from sentemb.cli.common import Text, warnings_to_stderr
 
 
 @click.command("plot-gates")
@@ -76,7 +76,8 @@ def command(model, query, title, view, scale, against, output, data):
     else:
         figure, numbers = cells_figure(readings, scale), numbers_of_cells(readings)
         drawn = [f"y of the most active of {one.cells} cells" for one in readings]
-    save_figure(figure, output)
+    with warnings_to_stderr():
+        save_figure(figure, output)
     if data is not None:
         save_numbers(numbers, data)
     click.echo(f"{output}: {', against '.join(drawn)}", err=True)

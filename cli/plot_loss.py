@@ -2,7 +2,7 @@
 
 import click
 
-from sentemb.cli.common import Text
+from sentemb.cli.common import Text, warnings_to_stderr
 
 
 @click.command("plot-loss")
@@ -51,6 +51,7 @@ def command(runs, metric, labels, output):
     for run, history in zip(runs, histories):
         if 0 in history.losses:
             click.echo(f"{run}: a logarithmic scale has no place for a cost of 0", err=True)
-    save_figure(loss_figure(histories, labels or run_names(runs), metric), output)
+    with warnings_to_stderr():
+        save_figure(loss_figure(histories, labels or run_names(runs), metric), output)
     measured = sum(bool(history.measured(metric)[0]) for history in histories)
     click.echo(f"{output}: training cost of {len(runs)}, {metric} of {measured} runs", err=True)

@@ -4,6 +4,7 @@ import json
 
 import click
 
+from sentemb.cli.common import warnings_to_stderr
 from sentemb.errors import SentembError
 
 
@@ -80,7 +81,8 @@ def command(model, queries, cell, top, per_query, threshold, truth, heat_map, as
             from sentemb.analysis.topic_figure import topics_figure
 
             figure = topics_figure(names, counts)
-            save_figure(figure, heat_map)
+            with warnings_to_stderr():
+                save_figure(figure, heat_map)
             drawn = len(figure.axes[0].get_yticks())
             click.echo(f"{heat_map}: {drawn} of {encoder.dim} cells, {len(names)} topics", err=True)
     if cell is not None:

@@ -8,8 +8,10 @@ import matplotlib
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from matplotlib.text import Text
 
 from sentemb import SentembError
+from sentemb.analysis import fonts
 from sentemb.analysis.cell_figure import cells_figure
 from sentemb.analysis.figures import save_figure, short_names
 from sentemb.analysis.gate_figure import gates_figure
@@ -217,7 +219,18 @@ def test_long_words_are_shortened_and_control_characters_left_out(model):
     assert labels_of(images_of(figure)[-1].axes) == ["international…", "ab"]
 
 
+def test_letters_come_from_whatever_font_has_them(model, tmp_path, monkeypatch):
+    # matplotlib brings a font with circled letters; one of them nobody shall have.
+    whole = fonts._letters_of
+    monkeypatch.setattr(fonts, "_letters_of", lambda path: set(whole(path)) - {ord("ⓑ")})
+    figure = gates_figure([read_texts(model, "Ⓐ Ⓑ 5")])
+    with pytest.warns(UserWarning, match="no font here has ⓑ; boxes stand for"):
+        save_figure(figure, tmp_path / "gates.svg")
+    assert "ⓐ" in {text.get_text() for text in figure.findobj(Text)}
+
+
 @pytest.mark.parametrize("ending", STARTS)
+@pytest.mark.filterwarnings("ignore:no font here has")
 @pytest.mark.filterwarnings("error")
 def test_formats_with_every_script_and_no_mathematics(model, tmp_path, ending):
     path = tmp_path / f"gates.{ending.upper()}"

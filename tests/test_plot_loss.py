@@ -94,6 +94,7 @@ def test_numbers_are_plain_and_nothing_is_covered(losses, runs):
     ] * runs
 
 
+@pytest.mark.filterwarnings("ignore:no font here has")
 @pytest.mark.filterwarnings("error")
 def test_labels_of_every_script(tmp_path):
     history = History([1], [2.0], [{}])

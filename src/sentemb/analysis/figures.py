@@ -10,6 +10,8 @@ from sentemb.files import replacing
 FORMATS = ("png", "svg", "pdf")
 LABEL_SIZE, TITLE_SIZE = 8, 10
 _DPI = 150
+# Letters without a font that are named.
+_NAMED = 12
 
 
 def figure_format(path):
@@ -23,12 +25,24 @@ def figure_format(path):
 
 
 def save_figure(figure, path):
-    """Write a figure as PNG, SVG or PDF, by the ending of ``path``, in place of an earlier one."""
+    """Write a figure as PNG, SVG or PDF, by the ending of ``path``, in place of an earlier one.
+
+    Letters that its font lacks are taken from others that are installed; a warning names those
+    that none has.
+    """
+    from sentemb.analysis.fonts import lend_fonts
+
     format = figure_format(path)
+    missing = lend_fonts(figure)
     with replacing(path) as temporary, warnings.catch_warnings():
-        # A script that the font lacks is drawn as boxes; matplotlibrc can name another font.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(temporary, format=format, dpi=_DPI)
+    if missing:
+        some = "".join(missing[:_NAMED]) + ("…" if len(missing) > _NAMED else "")
+        warnings.warn(
+            f"no font here has {some}; boxes stand for these letters; install a font that has them",
+            stacklevel=2,
+        )
 
 
 def short_names(paths):
