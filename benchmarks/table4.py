@@ -5,7 +5,7 @@ ranks a set without a log by models of the others, and writes the section "Table
 docs/benchmarks.md. Results are kept in a folder, so that a stopped run goes on; it takes some
 hours on two processors.
 
-    python benchmarks/table4.py [--data ../shared/data] [--folder table4] [--threads 2]
+    python benchmarks/table4.py [--data ../shared/data] [--folder table4] [--budget MINUTES]
 """
 
 import argparse
@@ -47,9 +47,11 @@ def sentemb(*arguments):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def section(title, data, folder, threads, rows=None, models=(), reference=REFERENCE):
+def section(title, data, folder, options, rows=None, models=(), reference=REFERENCE):
     """One set's table in Markdown, and its `Comparison`."""
-    arguments = ["-o", folder, "--threads", threads, "--reference", reference]
+    arguments = ["-o", folder, "--threads", options.threads, "--reference", reference]
+    if options.budget is not None:
+        arguments += ["--budget", options.budget]
     if rows is not None:
         arguments += ["--models", ",".join(rows)]
     for model in models:
@@ -66,14 +68,20 @@ def section(title, data, folder, threads, rows=None, models=(), reference=REFERE
 
 
 def best_of(comparison, names):
-    """The row with the best dev figure, mean over seeds."""
-    measured = [name for name in names if comparison.of(name)]
-    return max(measured, key=lambda n: np.mean([line["dev"][0] for line in comparison.of(n)]))
+    """The row with the best dev figure, mean over seeds; None if none is measured."""
+    figures = {
+        name: np.mean([line["dev"][0] for line in comparison.of(name)])
+        for name in names
+        if comparison.of(name)
+    }
+    return max(figures, key=figures.get, default=None)
 
 
 def order_against_none(comparison):
     """The best recurrent row against the best order-free one, both chosen on dev."""
     ours, theirs = best_of(comparison, IN_ORDER), best_of(comparison, ORDER_FREE)
+    if ours is None or theirs is None:
+        return []
     a, b = (comparison.per_query(name)[:, 0] for name in (ours, theirs))
     judged = ~np.isnan(a)
     found = compare_paired(a[judged], b[judged])
@@ -130,6 +138,7 @@ def main():
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--folder", type=Path, default=ROOT / "table4", help="for all results")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--budget", type=float, help="minutes for each set; says what is missing")
     options = parser.parse_args()
     folder, threads = options.folder, options.threads
     lines = [
@@ -143,7 +152,7 @@ def main():
         if not (data / "pairs.tsv").exists():
             print(f"{data} is not here; skipped", file=sys.stderr)
             continue
-        text, comparisons[name] = section(name, data, folder / name, threads)
+        text, comparisons[name] = section(name, data, folder / name, options)
         lines += text + order_against_none(comparisons[name])
         model = folder / "models" / f"bilstm-{name}"
         shape = [part for key, value in TRANSFERRED.items() for part in (f"--{key}", value)]
@@ -154,7 +163,7 @@ def main():
     if not log.exists():
         sentemb("simulate", log, "--pairs", PAIRS)
     text, comparisons[SIMULATED] = section(
-        f"{SIMULATED} (`sentemb simulate --pairs {PAIRS}`)", log, folder / SIMULATED, threads
+        f"{SIMULATED} (`sentemb simulate --pairs {PAIRS}`)", log, folder / SIMULATED, options
     )
     lines += text + order_against_none(comparisons[SIMULATED])
     lines += word_order(comparisons[SIMULATED], log)
@@ -162,7 +171,7 @@ def main():
         rows = [name for name, row in ROWS.items() if not row.needs_log]
         title = f"{UNSEEN}: no log, models trained on the other sets"
         place = options.data / UNSEEN, folder / UNSEEN
-        lines += section(title, *place, threads, rows, models, "bm25-stem")[0]
+        lines += section(title, *place, options, rows, models, "bm25-stem")[0]
     lines += settings_lines(comparisons)
     made = "\n".join(lines).rstrip()
     print(made)
