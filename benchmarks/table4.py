@@ -63,8 +63,16 @@ def section(title, data, folder, options, rows=None, models=(), reference=REFERE
     lines = table_of(comparison, [row.name for row in measured], reference)
     text = [f"### {title}", "", *markdown_table(cells_of(lines, reference, "±")), ""]
     text.append(" ".join(legend(lines, reference, comparison.n_queries, "±")))
-    text += [f"Missing: {name}: {reason}." for name, reason in comparison.reasons.items()]
+    text += ["", *missing_lines(comparison.reasons)]
     return [*text, ""], comparison
+
+
+def missing_lines(reasons):
+    """What is not in a table, in words."""
+    late = [name for name, reason in reasons.items() if "time is used up" in reason]
+    others = [f"{name}: {reason}" for name, reason in reasons.items() if name not in late]
+    lines = [f"Missing: {text}." for text in others]
+    return lines + ([f"Not measured, or not with all seeds: {', '.join(late)}."] if late else [])
 
 
 def best_of(comparison, names):
