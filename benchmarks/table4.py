@@ -36,7 +36,7 @@ SIMULATED, PAIRS = "simulated", 60_000
 UNSEEN = "dbpedia_entity_v2"
 REFERENCE = "lstm-96"
 ORDER_FREE = ("bag", "dssm")
-IN_ORDER = ("lstm-96", "bilstm-96", "bilstm-192")
+IN_ORDER = ("lstm-96", "lstm-96-bag", "bilstm-96", "bilstm-192")
 # What is trained on each set to rank the one that has no log.
 TRANSFERRED = {"model": "bilstm", "cells": 96}
 

@@ -10,13 +10,15 @@ from sentemb.models import ENCODERS
 
 VARIANTS = [
     ("rnn", {}),
+    ("rnn", {"bag": 4}),
     *(
         ("lstm", {"forget_gate": forget_gate, "peepholes": peepholes})
         for forget_gate in (False, True)
         for peepholes in ("none", "diagonal", "full")
     ),
+    ("lstm", {"bag": 4}),
     ("bilstm", {}),
-    ("bilstm", {"forget_gate": True, "peepholes": "full"}),
+    ("bilstm", {"forget_gate": True, "peepholes": "full", "bag": 4}),
     ("bag", {}),
     ("dssm", {}),
     *(("clsm", {"window": window}) for window in (1, 3, 5)),
@@ -46,6 +48,13 @@ def _lengths(ctx, parameter, value):
     default="none",
     show_default=True,
     help="Connections from the cell to its gates.",
+)
+@click.option(
+    "--bag",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Numbers of a linear bag of words beside the last output of lstm, bilstm and rnn.",
 )
 @click.option("--hidden", type=int, help="Hidden layer of dssm and clsm. [default: 5]")
 @click.option("--window", type=int, help="Words under clsm's convolution: 1, 3 or 5. [default: 3]")
@@ -77,7 +86,7 @@ def _lengths(ctx, parameter, value):
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of everything made up.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON list instead of tables.")
-def command(model, forget_gate, peepholes, window, hidden, as_json, **settings):
+def command(model, forget_gate, peepholes, bag, window, hidden, as_json, **settings):
     """Check every gradient against finite differences.
 
     For each parameter block: entries compared, largest relative and absolute error, where, and both
@@ -90,11 +99,12 @@ def command(model, forget_gate, peepholes, window, hidden, as_json, **settings):
     from sentemb.gradient_check import gradcheck
 
     if model == "all":
-        if forget_gate or peepholes != "none" or window is not None:
+        if forget_gate or peepholes != "none" or bag or window is not None:
             raise SentembError("--model all tries all variants itself; leave theirs out")
         variants = VARIANTS
     else:
-        variants = [(model, {"forget_gate": forget_gate, "peepholes": peepholes, "window": window})]
+        own = {"forget_gate": forget_gate, "peepholes": peepholes, "bag": bag, "window": window}
+        variants = [(model, own)]
     reports = []
     for name, variant in variants:
         own_hidden = hidden if "hidden" in ENCODERS[name] or model != "all" else None

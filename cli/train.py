@@ -43,6 +43,11 @@ def _setting(flag, text, **kind):
     "Connections from the cell to its gates.",
     type=click.Choice(["none", "diagonal", "full"]),
 )
+@_setting(
+    "--bag",
+    "Numbers of a linear bag of words beside the last output of lstm, bilstm and rnn; 0 for none.",
+    type=int,
+)
 @_setting("--hidden", "Hidden layer of dssm and clsm. [default: 288]", type=int)
 @_setting("--window", "Words under clsm's convolution: 1, 3 or 5. [default: 3]", type=int)
 @_setting("--shared-towers", "One tower for queries and titles.", is_flag=True)

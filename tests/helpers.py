@@ -23,6 +23,8 @@ VARIANTS = [
     *(("lstm", settings) for settings in LSTM_SETTINGS),
     ("bilstm", {}),
     ("bilstm", {"forget_gate": True, "peepholes": "full"}),
+    ("lstm", {"bag": 3}),
+    ("bilstm", {"forget_gate": True, "peepholes": "full", "bag": 3}),
 ]
 
 
@@ -39,7 +41,8 @@ def variant_name(variant):
     if (name, settings) in FEED_FORWARD:
         return f"{name}-{settings.get('window', '')}".rstrip("-")
     forget = "-forget" if settings.get("forget_gate") else ""
-    return f"{name}{forget}-{settings.get('peepholes', 'none')}"
+    bag = "-bag" if settings.get("bag") else ""
+    return f"{name}{forget}-{settings.get('peepholes', 'none')}{bag}"
 
 
 def each_variant(variants=VARIANTS):

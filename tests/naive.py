@@ -86,6 +86,11 @@ def bag(p, L):
     return p["W"] @ L.sum(axis=0)
 
 
+def bag_gradient(L, v):
+    """dL/dW of `bag` from v = dL/dy, (n, d)."""
+    return np.outer(v, L.sum(axis=0))
+
+
 def dssm(p, L):
     h = np.tanh(p["W1"] @ L.sum(axis=0) + p["b1"])
     return np.tanh(p["W2"] @ h + p["b2"])

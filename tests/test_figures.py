@@ -25,6 +25,7 @@ VARIANTS = {
     "lstm": ("lstm", {}, ["i", "o", "c", "y"]),
     "forget gate": ("lstm", {"forget_gate": True}, ["i", "f", "o", "c", "y"]),
     "bilstm": ("bilstm", {}, ["i", "o", "c", "y"]),
+    "beside a bag": ("bilstm", {"bag": 3}, ["i", "o", "c", "y"]),
 }
 STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 
@@ -60,7 +61,8 @@ def test_readings_are_the_traces(make_model, name, settings, gates):
     for text, words, side in zip(reading.texts, (QUERY, TITLE), ("query", "document")):
         trace = model.trace(words, side)
         assert text.words == words.lower().split()
-        np.testing.assert_array_equal(text.embedding, model.encode(words, side=side))
+        embedding = model.encode(words, side=side)
+        np.testing.assert_array_equal(text.final, embedding[: text.gates["y"].shape[0]])
         for gate, values in text.gates.items():
             np.testing.assert_array_equal(values, getattr(trace, gate).T)
 
@@ -142,7 +144,7 @@ def test_active_cells_are_the_largest_of_the_final_vector(make_model, name):
     images = images_of(cells_figure([reading]))
     for image, text in zip(images, reading.texts):
         active = text.active_cells()
-        final = np.abs(text.embedding)
+        final = np.abs(text.final)
         assert len(active) == 10
         assert final[active].min() >= np.delete(final, active).max()
         assert (np.diff(final[active]) <= 0).all()
@@ -153,7 +155,7 @@ def test_active_cells_are_the_largest_of_the_final_vector(make_model, name):
             assert [label[-1] for label in labels] == ["→" if k < 24 else "←" for k in active]
             ends = np.where(active < 24, -1, 0)
             np.testing.assert_array_equal(
-                text.gates["y"][active, ends], text.embedding[active], "where each reading ends"
+                text.gates["y"][active, ends], text.final[active], "where each reading ends"
             )
 
 

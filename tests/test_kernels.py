@@ -270,17 +270,20 @@ def test_rows_are_visited_block_by_block_and_step_by_step(block_texts):
 
 def naive_embedding(model, text):
     parts = []
-    for direction, p in enumerate(directions(model.parameters()["query"])):
+    blocks = model.parameters()["query"]
+    for direction, p in enumerate(directions(blocks)):
         L = naive.trigram_vectors(text, model.vocabulary.trigrams)[:: -1 if direction else 1]
         if not len(L):
             return np.zeros(model.dim)
         parts.append((naive.rnn_forward(p, L) if "W" in p else naive.lstm_forward(p, L)["y"])[-1])
+    if "Wbag" in blocks:
+        parts.append(naive.bag({"W": blocks["Wbag"].astype(float)}, L))
     return np.concatenate(parts)
 
 
 def directions(blocks):
     """The blocks of each direction under their bare names, in float64."""
-    blocks = {name: block.astype(float) for name, block in blocks.items()}
+    blocks = {name: block.astype(float) for name, block in blocks.items() if name != "Wbag"}
     if "forward.W1" not in blocks:
         return [blocks]
     return [
@@ -303,6 +306,12 @@ def naive_gradient(model, texts, V, backward):
             part = backward(p, L[:: -1 if direction else 1], v[direction * n :][:n].astype(float))
             for name, block in part.items():
                 total[prefix + name] = total.get(prefix + name, 0) + block
+    if model.encoder.bag:
+        V_bag = V[:, -model.encoder.bag :].astype(float)
+        total["Wbag"] = sum(
+            naive.bag_gradient(naive.trigram_vectors(text, model.vocabulary.trigrams), v)
+            for text, v in zip(texts, V_bag)
+        )
     return total
 
 

@@ -82,6 +82,9 @@ def read_at_once(p, L):
 
 def embed(blocks, text, trigrams, cut):
     L = trigram_counts(text, trigrams)
+    if "Wbag" in blocks:
+        recurrent = {name: block for name, block in blocks.items() if name != "Wbag"}
+        return torch.cat([embed(recurrent, text, trigrams, cut), blocks["Wbag"] @ L.sum(0)])
     if not any("rec" in name for name in blocks):
         return read_at_once(blocks, L)
     if "forward.W1" not in blocks:

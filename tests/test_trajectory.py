@@ -23,6 +23,7 @@ RUNS = {
     "bilstm, all titles of the batch": {"model": "bilstm", **OF_THE_PAPER},
     "bilstm, 4 drawn titles": {"model": "bilstm", "n_negatives": 4, **OF_THE_PAPER},
     "lstm, Adam and word features": {"model": "lstm"},
+    "lstm beside a bag, Adam and word features": {"model": "lstm", "bag": 8},
     "bag, Adam and word features": {"model": "bag"},
     "dssm, Adam and word features": {"model": "dssm", "hidden": 24},
     "clsm, Adam and word features": {"model": "clsm", "hidden": 24},

@@ -109,6 +109,7 @@ def gradcheck(
     cells=6,
     forget_gate=False,
     peepholes="none",
+    bag=0,
     hidden=None,
     window=None,
     shared_towers=False,
@@ -127,7 +128,7 @@ def gradcheck(
     Parameters
     ----------
     model : {"lstm", "bilstm", "rnn", "bag", "dssm", "clsm"}
-    cells, forget_gate, peepholes, hidden, window, shared_towers
+    cells, forget_gate, peepholes, bag, hidden, window, shared_towers
         As for training; ``hidden`` is 5 unless given.
     lengths : sequence of int
         Words of the queries; the titles have the same lengths in another order.
@@ -171,6 +172,7 @@ def gradcheck(
     given = {
         "forget_gate": forget_gate,
         "peepholes": peepholes,
+        "bag": bag,
         "hidden": hidden,
         "window": window,
     }

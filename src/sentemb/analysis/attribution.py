@@ -27,7 +27,8 @@ class WordEffects:
         The score minus the score of the text without this word; a text of no words scores 0.
     gradient : (T,) float
         d score / d s at s = 1, where s scales l(t), the word's trigram counts: the derivative by
-        W_g l(t) times W_g l(t), summed over the gates g and the cells.
+        W_g l(t) times W_g l(t), summed over the gates g and the cells (and Wbag l(t), if there is a
+        bag).
     """
 
     words: list
@@ -114,10 +115,10 @@ def _gradient_times_input(model, side, done, V, workers):
         The derivative of the score by the embeddings.
     """
     encoder, weights, batch = model.encoder, model.weights[side], done.batch
-    projected = encoder.project(weights, batch, workers) - weights["bias"]
+    projected = encoder.project(weights, batch, workers) - encoder.word_bias(weights)
     tokens = slice(batch.offsets[0], batch.offsets[1])
     inputs = projected[batch.word_index[tokens]]
-    effects = np.zeros(len(inputs), V.dtype)
+    effects = inputs[:, encoder.bag_column :] @ V[0, encoder.n_outputs :]
     for direction, D in enumerate(encoder.input_errors(weights, done, V, workers)):
         rows = done.packing.rows_of_tokens(direction)[tokens]
         column = direction * encoder.gate_width

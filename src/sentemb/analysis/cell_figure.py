@@ -86,7 +86,7 @@ def _number_cells(ax, reading, text):
     labels = [f"{cell}{arrows[int(cell >= reading.cells / 2)]}" for cell in active]
     ax.set_yticks(range(len(active)), labels, fontsize=LABEL_SIZE)
     # With a minus as wide as the plus.
-    finals = [f"{text.embedding[cell]:+.2f}".replace("-", "−") for cell in active]
+    finals = [f"{text.final[cell]:+.2f}".replace("-", "−") for cell in active]
     side = ax.secondary_yaxis("right")
     side.set_yticks(range(len(active)), finals, fontsize=LABEL_SIZE)
     side.set_ylabel("final $y$", fontsize=LABEL_SIZE)

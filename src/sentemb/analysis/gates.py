@@ -33,18 +33,18 @@ class TextReading:
         Length T.
     gates : dict of (cells, T) float
         Those of `GATES` that the model has, one column a word.
-    embedding : (cells,) float
-        The final vector: y after the last word, of cells that read backward after the first.
+    final : (cells,) float
+        y after the last word, of cells that read backward after the first.
     """
 
     side: str
     words: list
     gates: dict
-    embedding: np.ndarray
+    final: np.ndarray
 
     def active_cells(self, count=10):
-        """The ``count`` cells (int array) with the largest absolute value in the embedding."""
-        return np.argsort(-np.abs(self.embedding), kind="stable")[:count]
+        """The ``count`` cells (int array) with the largest absolute final output."""
+        return np.argsort(-np.abs(self.final), kind="stable")[:count]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,7 @@ def read_texts(model, query, title=None, name="model"):
     return Reading(
         model=name,
         texts=texts,
-        cells=model.dim,
+        cells=model.encoder.n_outputs,
         halves=model.encoder.directions,
         cosine=None if title is None else model.score(query, title),
     )
@@ -107,7 +107,7 @@ def _read(model, text, side, tower):
         side=side,
         words=trace.words,
         gates={gate: values.T for gate, values in gates.items() if values is not None},
-        embedding=model.encode(text, side=tower),
+        final=model.encode(text, side=tower)[: model.encoder.n_outputs],
     )
 
 

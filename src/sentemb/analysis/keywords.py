@@ -41,7 +41,7 @@ class StepChanges:
     words : list of str
         Length T.
     final : (directions, n) float
-        The outputs after the last word that each direction reads: the embedding.
+        The outputs after the last word that each direction reads, as the embedding holds them.
     changes : (directions, T, n) float
         ``|y(t) - y(t-1)|`` at each word, t counted in the order of reading, y(0) = 0.
     compared : (directions, T) bool

@@ -335,7 +335,7 @@ def _topics(model, queries):
     collected = collect_words(query_cells(model, query) for query in queries)
     return [
         [[found.word, found.times, round(found.share, 3)] for found in words[:_TOPIC_WORDS]]
-        for words in (collected.get(cell, []) for cell in range(model.dim))
+        for words in (collected.get(cell, []) for cell in range(model.encoder.n_outputs))
     ]
 
 

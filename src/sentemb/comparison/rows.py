@@ -155,6 +155,7 @@ ROWS = {
         EncoderRow("rnn-288", {"model": "rnn", "cells": 288}),
         *(EncoderRow(f"lstm-{cells}", {"cells": cells}) for cells in (32, 64, 96)),
         *(EncoderRow(f"lstm-96-n{n}", {"n_negatives": n}) for n in (2, 4, 6, 8)),
+        EncoderRow("lstm-96-bag", {"bag": 96}),
         EncoderRow("lstm-96-paper", {"preset": "paper"}, grid=({},)),
         *(
             EncoderRow(f"bilstm-{cells}", {"model": "bilstm", "cells": cells})

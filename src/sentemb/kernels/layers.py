@@ -6,17 +6,17 @@ from sentemb.kernels.matmul import add_matmul
 
 
 @kernel
-def sum_words(X, P, bias, word_index, offsets, first, end):
+def sum_words(X, P, column, bias, word_index, offsets, first, end):
     """X[text] = bias + the sum of its words' projections, for the texts ``first`` to ``end``.
 
-    X : (n_texts, width) float; P : (n_words, width) float; bias : (width,) float
+    X : (n_texts, n) float; P : (n_words, at least column + n) float; bias : (n,) float
     word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
     """
     for text in range(first, end):
         x = X[text]
         x[:] = bias
         for token in range(offsets[text], offsets[text + 1]):
-            p = P[word_index[token]]
+            p = P[word_index[token], column : column + x.size]
             for j in range(x.size):
                 x[j] += p[j]
 

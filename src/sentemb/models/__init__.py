@@ -4,9 +4,9 @@ from sentemb.errors import SentembError
 
 # The settings of each, known without waiting for Numba.
 ENCODERS = {
-    "lstm": ("cells", "forget_gate", "peepholes"),
-    "bilstm": ("cells", "forget_gate", "peepholes"),
-    "rnn": ("cells",),
+    "lstm": ("cells", "forget_gate", "peepholes", "bag"),
+    "bilstm": ("cells", "forget_gate", "peepholes", "bag"),
+    "rnn": ("cells", "bag"),
     "bag": ("cells",),
     "dssm": ("cells", "hidden"),
     "clsm": ("cells", "hidden", "window"),

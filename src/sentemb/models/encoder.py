@@ -246,8 +246,10 @@ class Encoder:
         return dP, bias.sum(axis=0)
 
 
-def whole_number(name, value):
+def whole_number(name, value, least=1):
     """``value`` if it is a size that an encoder can have."""
-    if not (isinstance(value, int) and 1 <= value <= MAX_CELLS):
-        raise SentembError(f"{name} must be a whole number from 1 to {MAX_CELLS}, not {value!r}")
+    if not (isinstance(value, int) and least <= value <= MAX_CELLS):
+        raise SentembError(
+            f"{name} must be a whole number from {least} to {MAX_CELLS}, not {value!r}"
+        )
     return value

@@ -58,14 +58,14 @@ class Bag(FeedForward):
 
     def _layers(self, weights, P, word_index, offsets, workspace):
         Y = workspace.empty("Y", (offsets.size - 1, self.cells), P.dtype)
-        arguments = (Y, P, np.zeros(self.cells, P.dtype), word_index, offsets)
+        arguments = (Y, P, 0, np.zeros(self.cells, P.dtype), word_index, offsets)
         return {"Y": Y}, [(sum_words, *arguments, low, high) for _, low, high in spans(len(Y))]
 
     def backward_tasks(self, weights, done, V, truncation, workspace):
         _no_truncation(self, truncation)
         V = np.ascontiguousarray(V)
         dP, _ = yield from self._gather_words(
-            done.batch, [(0, V, *_texts_of_words(done.batch))], workspace
+            done.batch, [(0, V, *done.batch.texts_of_words)], workspace
         )
         return {"words": dP}
 
@@ -130,7 +130,7 @@ class DSSM(FeedForward):
 
     def _pooling(self, state, weights, P, word_index, offsets, workspace):
         """The kernel that pools a text's words, before the tanh, and its arguments."""
-        return sum_words, state["H"], P, weights["bias"], word_index, offsets
+        return sum_words, state["H"], P, 0, weights["bias"], word_index, offsets
 
     def backward_tasks(self, weights, done, V, truncation, workspace):
         _no_truncation(self, truncation)
@@ -170,7 +170,7 @@ class DSSM(FeedForward):
 
     def _errors_of_words(self, dH, batch, workspace):
         """What `Encoder._gather_words` sums up."""
-        return [(0, dH, *_texts_of_words(batch))]
+        return [(0, dH, *batch.texts_of_words)]
 
 
 class CLSM(DSSM):
@@ -241,11 +241,6 @@ class CLSM(DSSM):
             offsets, places, _ = invert_lists(np.arange(words.size + 1), words, batch.n_words)
             parts.append((number * self.hidden, D, offsets, middles[places]))
         return parts
-
-
-def _texts_of_words(batch):
-    """The texts in which each word stands, once for every time: (n_words + 1,), (n_tokens,)."""
-    return invert_lists(batch.offsets, batch.word_index, batch.n_words)[:2]
 
 
 def _without_empty(rows, offsets):

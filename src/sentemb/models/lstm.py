@@ -32,12 +32,13 @@ class LSTM(RecurrentEncoder):
     peepholes : {"none", "diagonal", "full"}
         The paper prints full matrices; its experiments use the model without forget gate and
         peepholes.
+    bag : int
     """
 
     name = "lstm"
 
-    def __init__(self, cells, forget_gate=False, peepholes="none"):
-        super().__init__(cells)
+    def __init__(self, cells, forget_gate=False, peepholes="none", bag=0):
+        super().__init__(cells, bag)
         if peepholes not in PEEPHOLES:
             raise SentembError(
                 f"peepholes must be one of {', '.join(PEEPHOLES)}, not {peepholes!r}"
@@ -47,11 +48,8 @@ class LSTM(RecurrentEncoder):
         self.gates = ("1", "3", "4", "2") if self.forget_gate else ("1", "3", "4")
 
     def settings(self):
-        return {
-            "cells": self.cells,
-            "forget_gate": self.forget_gate,
-            "peepholes": self.peepholes,
-        }
+        gates = {"forget_gate": self.forget_gate, "peepholes": self.peepholes}
+        return {**super().settings(), **gates}
 
     def shapes(self, n_features):
         shapes = super().shapes(n_features)

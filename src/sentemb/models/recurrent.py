@@ -1,11 +1,16 @@
 """What the recurrent encoders share: one or two directions through the words of a text, and back.
 
+Beside the last y(t) of each direction an embedding may hold a linear bag of the same features,
+Wbag x, which needs no way through time: what the words say whatever their order, so that the cells
+are free for the rest.
+
 The weights of an encoder are stacked for the kernels:
 
 =============  ===================================  ==========================================
 name           shape                                holds
 =============  ===================================  ==========================================
-``table``      (n_features, directions * G * n)     every W_g transposed, side by side
+``table``      (n_features,                         every W_g transposed, side by side,
+               directions * G * n + bag)            then Wbag transposed
 ``bias``       (directions * G * n,)                every b_g
 ``recurrent``  (directions, n, G * n)               every Wrec_g transposed, side by side
 ``peepholes``  (directions, 3, n) or                Wp_1, Wp_2, Wp_3: diagonals, or
@@ -19,9 +24,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sentemb.kernels.layers import sum_words
 from sentemb.kernels.recurrent import set_recurrent_gradient
-from sentemb.models.encoder import Encoder, ForwardPass, Workspace
-from sentemb.parallel import CHUNKS, one_after_the_other
+from sentemb.models.encoder import Encoder, ForwardPass, Workspace, whole_number
+from sentemb.parallel import CHUNKS, one_after_the_other, spans
 from sentemb.text.packing import Packing
 
 
@@ -53,6 +59,8 @@ class RecurrentEncoder(Encoder):
     ----------
     cells : int
         n, from 1 to 1000, in each direction.
+    bag : int
+        Numbers of the linear bag beside the outputs, from 1 to 1000; 0 for none.
     """
 
     recurrent = True
@@ -60,9 +68,21 @@ class RecurrentEncoder(Encoder):
     # The paper's numbers of the stacked gates, "" for the RNN, which has none.
     gates = ("",)
 
+    def __init__(self, cells, bag=0):
+        super().__init__(cells)
+        self.bag = whole_number("bag", bag, least=0)
+
+    def settings(self):
+        return {**super().settings(), "bag": self.bag}
+
+    @property
+    def n_outputs(self):
+        """Length of the last y(t) of all directions, the first part of an embedding."""
+        return self.directions * self.cells
+
     @property
     def dim(self):
-        return self.directions * self.cells
+        return self.n_outputs + self.bag
 
     @property
     def gate_width(self):
@@ -70,8 +90,13 @@ class RecurrentEncoder(Encoder):
         return len(self.gates) * self.cells
 
     @property
-    def width(self):
+    def bag_column(self):
+        """Where Wbag begins in ``table``."""
         return self.directions * self.gate_width
+
+    @property
+    def width(self):
+        return self.bag_column + self.bag
 
     # -- weights ------------------------------------------------------------------------------
 
@@ -79,7 +104,7 @@ class RecurrentEncoder(Encoder):
         """Shapes of the stacked arrays by name."""
         return {
             "table": (n_features, self.width),
-            "bias": (self.width,),
+            "bias": (self.bag_column,),
             "recurrent": (self.directions, self.cells, self.gate_width),
         }
 
@@ -104,18 +129,23 @@ class RecurrentEncoder(Encoder):
                 named[f"{prefix}Wrec{gate}"] = weights["recurrent"][direction, :, own].T
                 named[f"{prefix}b{gate}"] = weights["bias"][part]
             named.update(self._peephole_blocks(weights, prefix, direction))
+        if self.bag:
+            named["Wbag"] = weights["table"][:, self.bag_column :].T
         return named
 
     def _peephole_blocks(self, weights, prefix, direction):
         return {}
 
     def lay_out(self, batch):
-        return batch.packing, batch.rows_of_words, batch.words_of_rows
+        texts_of_words = batch.texts_of_words if self.bag else None
+        return batch.packing, batch.rows_of_words, batch.words_of_rows, texts_of_words
 
     # -- forward ------------------------------------------------------------------------------
 
     def word_bias(self, weights):
-        return weights["bias"]
+        if not self.bag:
+            return weights["bias"]
+        return np.concatenate([weights["bias"], np.zeros(self.bag, weights["bias"].dtype)])
 
     def forward_tasks(self, weights, batch, workspace):
         """`forward` as a job for `Workers.together`."""
@@ -128,11 +158,21 @@ class RecurrentEncoder(Encoder):
             state, kernel, arguments = self._prepare(weights, direction, packing, P, workspace)
             done.states.append(state)
             tasks += [(kernel, *arguments, chunk, CHUNKS) for chunk in range(CHUNKS)]
-        yield tasks
+        X = workspace.empty("X", (batch.n_texts, self.bag), P.dtype)
+        yield tasks + self._bag_tasks(X, P, batch.word_index, batch.offsets)
         for direction, state in enumerate(done.states):
             part = slice(direction * self.cells, (direction + 1) * self.cells)
             embeddings[packing.order, part] = state["Y"][packing.last_rows]
+        embeddings[:, self.n_outputs :] = X
         return done
+
+    def _bag_tasks(self, X, P, word_index, offsets):
+        """Tasks that set X (n_texts, bag) to the sums of the words' Wbag l."""
+        if not self.bag:
+            return []
+        bias = np.zeros(self.bag, P.dtype)
+        arguments = (X, P, self.bag_column, bias, word_index, offsets)
+        return [(sum_words, *arguments, low, high) for _, low, high in spans(len(X))]
 
     def embed(self, weights, P, word_index, offsets, workers):
         """Embed texts without keeping what a backward pass would need.
@@ -159,7 +199,11 @@ class RecurrentEncoder(Encoder):
             scratch.append(workspace)
 
         # Block by block, so that what the kernels write stays in the processor's cache.
-        workers.run([(embed_block, number) for number in range(packing.n_blocks)])
+        X = np.empty((offsets.size - 1, self.bag), P.dtype)
+        blocks = [(embed_block, number) for number in range(packing.n_blocks)]
+        workers.run(blocks + self._bag_tasks(X, P, word_index, offsets))
+        if self.bag:
+            embeddings[:, self.n_outputs :] = X
         return embeddings
 
     def _embed_block(self, embeddings, weights, P, block, workspace):
@@ -238,15 +282,15 @@ class RecurrentEncoder(Encoder):
         yield tasks
         gradient = {name: part.sum(axis=1) for name, part in parts.items()}
 
-        dP, bias = yield from self._gather_words(
-            batch,
-            [
-                (direction * self.gate_width, D, *lists)
-                for direction, ((D, _), lists) in enumerate(zip(scans, batch.rows_of_words))
-            ],
-            workspace,
-        )
-        return gradient | {"bias": bias, "words": dP}
+        errors = [
+            (direction * self.gate_width, D, *lists)
+            for direction, ((D, _), lists) in enumerate(zip(scans, batch.rows_of_words))
+        ]
+        if self.bag:
+            V_bag = np.ascontiguousarray(V[:, self.n_outputs :])
+            errors.append((self.bag_column, V_bag, *batch.texts_of_words))
+        dP, bias = yield from self._gather_words(batch, errors, workspace)
+        return gradient | {"bias": bias[: self.bag_column], "words": dP}
 
     def _prepare_sums(self, parts, state, D, packing, chunk):
         """Tasks that set a chunk's part of every gradient that is a sum over tokens.

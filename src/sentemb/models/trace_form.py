@@ -31,7 +31,18 @@ def trace_backward(encoder, weights, done, V, form, truncation):
             trigrams, L = _trigram_counts(batch, batch.word_index[tokens], v.dtype)
             values = encoder.gate_values(state, rows)
             _add_text(encoder, gradient, direction, trigrams, L, values, signals, start, first)
+    if encoder.bag:
+        _add_bag(encoder, gradient, batch, V[:, encoder.n_outputs :])
     return gradient
+
+
+def _add_bag(encoder, gradient, batch, V):
+    """dWbag = sum over the texts of v x^T, which has no steps."""
+    for v, start, end in zip(V, batch.offsets, batch.offsets[1:]):
+        if start == end:
+            continue
+        trigrams, L = _trigram_counts(batch, batch.word_index[start:end], v.dtype)
+        gradient["table"][trigrams, encoder.bag_column :] += np.outer(L.sum(axis=0), v)
 
 
 def _trigram_counts(batch, words, dtype):

@@ -96,6 +96,18 @@ class TextBatch:
         each_alone = np.arange(self.word_index.size + 1)
         return [invert_lists(each_alone, words, self.n_words)[:2] for words in self.packing.words]
 
+    @cached_property
+    def texts_of_words(self):
+        """The texts in which each word stands, once for every time that it does.
+
+        Returns
+        -------
+        offsets, texts : (n_words + 1,) int64, (n_tokens,) int32
+        """
+        from sentemb.kernels.words import invert_lists
+
+        return invert_lists(self.offsets, self.word_index, self.n_words)[:2]
+
 
 class Places(dict):
     """A number for every word that is asked for: a new one gets the next."""

@@ -6,7 +6,13 @@ from sentemb.errors import SentembError
 from sentemb.models import RECURRENT, make_encoder
 
 # Settings of some encoders, and what stands for "not asked for".
-ENCODER_SETTINGS = {"forget_gate": False, "peepholes": "none", "hidden": None, "window": None}
+ENCODER_SETTINGS = {
+    "forget_gate": False,
+    "peepholes": "none",
+    "bag": 0,
+    "hidden": None,
+    "window": None,
+}
 
 # What the paper used: the reduced LSTM with 4 negatives and Nesterov momentum with its schedule.
 PRESETS = {
@@ -44,6 +50,9 @@ class Settings:
     forget_gate : bool
     peepholes : {"none", "diagonal", "full"}
         Both for ``lstm`` and ``bilstm`` only.
+    bag : int
+        Numbers of a linear bag of the features beside the outputs of ``lstm``, ``bilstm`` and
+        ``rnn``, 0 to 1000.
     hidden : int or None
         Length of the hidden layer of ``dssm`` and ``clsm``; None is 288.
     window : {1, 3, 5} or None
@@ -86,6 +95,7 @@ class Settings:
     cells: int = 96
     forget_gate: bool = False
     peepholes: str = "none"
+    bag: int = 0
     hidden: int | None = None
     window: int | None = None
     shared_towers: bool = False
