@@ -26,6 +26,7 @@ from sentemb.comparison.runner import Comparison
 from sentemb.comparison.table import cells_of, legend, table_of
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
+from sentemb.retrieval.metrics import ndcg
 from sentemb.retrieval.significance import compare_paired
 
 ROOT = Path(__file__).parents[1]
@@ -96,9 +97,21 @@ def order_against_none(comparison):
     return [
         f"Best recurrent row on dev against the best order-free one, test NDCG@1: {ours} "
         f"{np.nanmean(a):.3f}, {theirs} {np.nanmean(b):.3f}; difference {found.mean:+.3f} "
-        f"({found.low:+.3f} to {found.high:+.3f}), p {found.p:.4f}.",
+        f"({found.low:+.3f} to {found.high:+.3f}), p {found.p:.4f}. {together(comparison, ours)}",
         "",
     ]
+
+
+def together(comparison, name):
+    """What the seeds of a row reach with their scores added: how much is left to one model."""
+    runs = comparison.runs(name)
+    added = {
+        query: {title: sum(run[query][title] for run in runs) for title in titles}
+        for query, titles in runs[0].items()
+    }
+    mean = ndcg(comparison.data.test, added, (1, 3, 10)).mean
+    figures = ", ".join(f"{value:.3f}" for value in mean)
+    return f"The {len(runs)} models of {name} with their scores added: {figures} (@1, @3, @10)."
 
 
 def word_order(comparison, log):

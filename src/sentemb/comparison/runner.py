@@ -290,8 +290,11 @@ class Comparison:
         (n_queries, 3) float64
             NaN for queries without a relevant title.
         """
-        runs = (read_run(self._run_path(line)) for line in self.of(name))
-        return np.mean([ndcg(self.data.test, run, CUTOFFS).values for run in runs], axis=0)
+        return np.mean([ndcg(self.data.test, run, CUTOFFS).values for run in self.runs(name)], 0)
+
+    def runs(self, name):
+        """The row's run files as `read_run` gives them, one for each seed."""
+        return [read_run(self._run_path(line)) for line in self.of(name)]
 
     def _write_lines(self):
         lines = (json.dumps(line) + "\n" for line in self._lines.values())
