@@ -36,8 +36,8 @@ SETS = ("occupations", "tldr", "msdocs_index")
 SIMULATED, PAIRS = "simulated", 60_000
 UNSEEN = "dbpedia_entity_v2"
 REFERENCE = "lstm-96"
-ORDER_FREE = ("bag", "dssm")
-IN_ORDER = ("lstm-96", "lstm-96-bag", "bilstm-96", "bilstm-192")
+ORDER_FREE = ("bag", "dssm", "bag-hard", "dssm-hard")
+IN_ORDER = ("lstm-96", "lstm-96-hard", "lstm-96-bag", "bilstm-96", "bilstm-192", "bilstm-large")
 # What is trained on each set to rank the one that has no log.
 TRANSFERRED = {"model": "bilstm", "cells": 96}
 

@@ -6,7 +6,7 @@ import time
 import click
 
 from sentemb.models import ENCODERS
-from sentemb.training.settings import Settings
+from sentemb.training.settings import PRESETS, Settings
 
 REDRAW_SECONDS = 0.2
 
@@ -33,7 +33,9 @@ def _setting(flag, text, **kind):
 @click.option("-o", "--output", required=True, type=click.Path(), help="Folder of the model.")
 @click.option("--dev", type=click.Path(), help="Judged set, measured after every epoch.")
 @click.option(
-    "--preset", type=click.Choice(["paper"]), help="Settings of the paper instead of the defaults."
+    "--preset",
+    type=click.Choice(list(PRESETS)),
+    help="Settings of the paper, or those that rank best but take minutes.",
 )
 @_setting("--model", "Encoder.", type=click.Choice(list(ENCODERS)))
 @_setting("--cells", "Cells in each direction, 1 to 1000.", type=int)
@@ -69,6 +71,12 @@ def _setting(flag, text, **kind):
     "Unclicked titles of each pair. [default: all with batch, else 4]",
     callback=_all_or_number,
     metavar="N|all",
+)
+@_setting(
+    "--hard-negatives",
+    "Titles a pair that the model itself ranks high, unclicked, beside those of the mini-batch; 0 "
+    "for none.",
+    type=int,
 )
 @_setting("--gamma", "Smoothing factor of the softmax.", type=float)
 @_setting("--optimiser", "Adam, or the paper's.", type=click.Choice(["adam", "nesterov"]))

@@ -371,3 +371,12 @@ def allowed_negatives(query, clicks, pool, skipped):
     """The titles that may stand against a pair: none that is clicked for its query anywhere."""
     clicked = {title for q, title in clicks if q == query}
     return {int(title) for title in [*pool, *skipped]} - clicked
+
+
+def highest_titles(Uq, Ud, clicked, k):
+    """For each query the titles with the k largest cosines that are not among its ``clicked``."""
+    found = []
+    for q, u in enumerate(Uq):
+        scores = {j: float(u @ d) for j, d in enumerate(Ud) if j not in clicked[q]}
+        found.append(sorted(scores, key=scores.get, reverse=True)[:k])
+    return found

@@ -18,6 +18,7 @@ from numba import types
 
 from sentemb.kernels.activations import exp_row, sigmoid_rows, tanh_rows
 from sentemb.kernels.cosine_softmax import normalise_rows, normalise_rows_backward
+from sentemb.kernels.hard_negatives import highest_titles
 from sentemb.kernels.matmul import add_matmul
 from sentemb.kernels.negatives import draw_negatives, titles_to_leave_out
 from sentemb.kernels.packing import pack_blocks
@@ -580,3 +581,38 @@ def test_titles_clicked_for_the_same_query_are_left_out():
         also = {t for q, t in CLICKS if q == queries[pair]} - {int(clicked[pair])}
         found = titles[left_out[offsets[k] : offsets[k + 1]]].tolist()
         assert sorted(found) == sorted(also & set(titles.tolist()))
+
+
+# -- hard negatives ------------------------------------------------------------------------------
+
+
+@DTYPES
+@pytest.mark.parametrize("k", [1, 30])
+def test_hard_negatives_are_the_unclicked_titles_with_the_highest_cosines(dtype, k):
+    # More queries and titles than one tile of the kernel, and no whole number of tiles.
+    rng = np.random.default_rng(k)
+    n_queries, n_titles, dim = 300, 2_100, 8
+    Uq, Ud = (rng.normal(size=(n, dim)).astype(dtype) for n in (n_queries, n_titles))
+    cosines = Uq @ Ud.T
+    near = np.argsort(-cosines, axis=1)
+    # Clicks are among what would be the best titles; query 0 has many and query 1 none.
+    clicked = [near[q, rng.choice(40, q % 4 + 1, replace=False)] for q in range(n_queries)]
+    clicked[0], clicked[1] = near[0, : n_titles - 5], near[1, :0]
+    lists = (
+        np.concatenate([[0], np.cumsum([some.size for some in clicked])]),
+        np.concatenate(clicked).astype(np.int32),
+    )
+    highest = np.full((n_queries + 1, k), 7, np.int32)
+    UdT = np.ascontiguousarray(Ud.T)
+    for first, end in ((0, 170), (170, n_queries)):
+        highest_titles(highest, Uq, UdT, *lists, first, end)
+    assert np.all(highest[-1] == 7), "a query that was not asked for"
+    expected = naive.highest_titles(Uq, Ud, [set(some.tolist()) for some in clicked], k)
+    for q, wanted in enumerate(expected):
+        found = highest[q][highest[q] >= 0]
+        assert found.size == len(wanted) == (min(k, 5) if q == 0 else k)
+        assert np.unique(found).size == found.size and not np.isin(found, clicked[q]).any()
+        # Two titles may lie closer than rounding; their cosines are as good as equal then.
+        np.testing.assert_allclose(
+            np.sort(cosines[q, found]), np.sort(cosines[q, wanted]), rtol=1e-5, atol=1e-5
+        )

@@ -17,11 +17,14 @@ from helpers import made_up_judged_set, made_up_log, run_python
 from sentemb import SentembError, SentenceEncoder, train
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
 from sentemb.model_files import load_model
+from sentemb.parallel import Workers
 from sentemb.retrieval.evaluation import evaluate_model
+from sentemb.training import hard_negatives
 from sentemb.training.checkpoints import read_checkpoint
 from sentemb.training.corpus import Corpus
 from sentemb.training.settings import PRESETS, Settings
 from sentemb.training.trainer import Interrupted
+from sentemb.training.two_towers import TwoTowers
 
 TINY = {"cells": 6, "epochs": 3, "batch_size": 16, "threads": 1}
 
@@ -59,6 +62,8 @@ def stop_after(n_batches):
         {"model": "bilstm", "shared_towers": True},
         {"forget_gate": True, "peepholes": "full", "negatives": "corpus", "truncate": 2},
         {"forget_gate": True, "peepholes": "diagonal", "n_negatives": 2, "shared_towers": True},
+        {"bag": 4, "hard_negatives": 2},
+        {"hard_negatives": 1, "shared_towers": True},
     ],
     ids=str,
 )
@@ -105,6 +110,44 @@ def test_a_model_needs_skipped_titles_for_negatives_from_the_log(tmp_path):
     train(path, **TINY, negatives="log")
 
 
+@pytest.mark.parametrize("shared_towers", [False, True])
+def test_hard_negatives_are_what_the_model_itself_ranks_highest(shared_towers):
+    log = made_up_log(n_pairs=200)
+    settings = Settings(cells=4, hard_negatives=2, shared_towers=shared_towers)
+    corpus = Corpus(log, settings)
+    towers = TwoTowers(corpus, settings, updates=10)
+    weights = towers.weights()
+    weights.setdefault("document", weights["query"])
+    model = SentenceEncoder(towers.encoder, corpus.vocabulary, weights, threads=2)
+    D = model.encode_document(log.titles, normalize_embeddings=True)
+    cosines = model.encode_query(log.queries, normalize_embeddings=True) @ D.T
+    cosines[log.query_index, log.title_index] = -np.inf
+    best = np.argsort(-cosines, axis=1)[:, : hard_negatives.AMONG]
+    assert len(log.titles) > hard_negatives.AMONG + 10, "or there is nothing to choose"
+    with Workers(2) as workers:
+        found = hard_negatives.look_up(corpus, towers, workers, threading.Event())
+        np.testing.assert_allclose(
+            np.sort(np.take_along_axis(cosines, found, axis=1)),
+            np.sort(np.take_along_axis(cosines, best, axis=1)),
+            atol=1e-6,
+        )
+        # Each pair's query lends two of its list to the mini-batch, others every time.
+        pairs = np.arange(8)
+        found[log.query_index[0], 1:] = -1
+        clicked = set(log.title_index[pairs].tolist())
+        lists = {int(t) for t in found[log.query_index[pairs]].ravel() if t >= 0}
+        met = set()
+        for step in range(100):
+            texts = corpus.mini_batch(pairs, settings, epoch=2, step=step, hard_titles=found).titles
+            Y = towers.embed("document", texts, workers)
+            if shared_towers:
+                Y = Y[np.unique(log.query_index[pairs]).size :]
+            titles = set(np.argmax(Y @ D.T, axis=1).tolist())
+            assert clicked <= titles and len(titles) <= 3 * pairs.size
+            met |= titles
+    assert met == clicked | lists
+
+
 def test_the_preset_of_the_paper():
     assert PRESETS["paper"]["n_negatives"] == 4
     model = train(made_up_log(), preset="paper", **{**TINY, "epochs": 2})
@@ -113,6 +156,16 @@ def test_the_preset_of_the_paper():
     assert (used["n_negatives"], used["epochs"]) == (4, 2)
     with pytest.raises(SentembError, match="preset"):
         train(made_up_log(), preset="article")
+
+
+def test_the_large_preset_learns(tmp_path):
+    large = PRESETS["large"]
+    model = train(made_up_log(), preset="large", threads=2, batch_size=16)
+    used = model.training
+    assert {key: used[key] for key in large} == large
+    assert model.encode_query(["abcd"]).shape == (1, 2 * large["cells"] + large["bag"])
+    losses = [line["loss"] for line in model.history]
+    assert losses[-1] < 0.5 * losses[0]
 
 
 def test_the_best_epoch_is_kept_and_patience_ends_training(tmp_path):
@@ -177,6 +230,9 @@ def test_training_leaves_no_threads_behind():
         ({"negatives": "web"}, "negatives"),
         ({"negatives": "corpus", "n_negatives": "all"}, "n_negatives"),
         ({"n_negatives": 0}, "n_negatives"),
+        ({"hard_negatives": -1}, "hard_negatives"),
+        ({"hard_negatives": 3, "n_negatives": 4}, "hard negatives"),
+        ({"hard_negatives": 3, "epochs": 2}, "epoch 3"),
         ({"truncate": 0}, "truncate"),
         ({"truncation": "soft"}, "truncation"),
         ({"model": "gru"}, "gru"),
@@ -266,6 +322,37 @@ def test_resuming_after_ctrl_c_gives_the_same_bits(tmp_path, n_batches):
     assert sorted(p.name for p in (tmp_path / "m").iterdir()) == sorted(
         p.name for p in (tmp_path / "whole").iterdir()
     )
+
+
+@pytest.mark.parametrize("n_batches", [10, 12, 17, 28])
+def test_hard_negatives_come_back_when_a_training_goes_on(tmp_path, n_batches):
+    log = made_up_log(n_pairs=80)  # 5 mini-batches an epoch: looked up before numbers 11 and 26
+    settings = {**TINY, "hard_negatives": 2, "epochs": 6}
+    expected = whole_run(tmp_path / "whole", log, **settings)
+    assert expected != whole_run(tmp_path / "without", log, **{**settings, "hard_negatives": 0})
+    with pytest.raises(Interrupted):
+        train(log, output=tmp_path / "m", **settings, on_progress=stop_after(n_batches))
+    train(log, output=tmp_path / "m", **settings, resume=True)
+    assert weights_file(tmp_path / "m") == expected
+
+
+def test_ctrl_c_while_hard_negatives_are_looked_up_loses_nothing(tmp_path):
+    settings = {**TINY, "hard_negatives": 2, "epochs": 6}
+    expected = whole_run(tmp_path / "whole", **settings)
+    notes = []
+
+    def stop(note):
+        notes.append(note)
+        if "epoch 6: looking up" in note:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(Interrupted, match="epoch 6, step 0"):
+        train(made_up_log(), output=tmp_path / "m", **settings, on_note=stop)
+    assert [note for note in notes if "looking up" in note] == [
+        f"epoch {k}: looking up hard negatives" for k in (3, 6)
+    ]
+    train(made_up_log(), output=tmp_path / "m", **settings, resume=True)
+    assert weights_file(tmp_path / "m") == expected
 
 
 def test_resuming_a_finished_training_returns_it_and_one_not_begun_begins(tmp_path):

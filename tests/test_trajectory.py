@@ -24,6 +24,7 @@ RUNS = {
     "bilstm, 4 drawn titles": {"model": "bilstm", "n_negatives": 4, **OF_THE_PAPER},
     "lstm, Adam and word features": {"model": "lstm"},
     "lstm beside a bag, Adam and word features": {"model": "lstm", "bag": 8},
+    "lstm with hard negatives": {"model": "lstm", "hard_negatives": 1},
     "bag, Adam and word features": {"model": "bag"},
     "dssm, Adam and word features": {"model": "dssm", "hidden": 24},
     "clsm, Adam and word features": {"model": "clsm", "hidden": 24},

@@ -8,10 +8,11 @@ from sentemb.baselines import make_baseline
 from sentemb.errors import SentembError
 from sentemb.files import reading
 from sentemb.model_files import TENSORS, load_model
-from sentemb.training.settings import Settings
+from sentemb.training.settings import PRESETS, Settings
 
 # Learning rates that are tried for every encoder.
 _RATES = ({"learning_rate": 0.0025}, {"learning_rate": 0.005})
+_HARD = {"hard_negatives": PRESETS["large"]["hard_negatives"]}
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,7 @@ ROWS = {
         _baseline("skip-thought"),
         EncoderRow("bag", {"model": "bag"}),
         EncoderRow("dssm", {"model": "dssm"}),
+        *(EncoderRow(f"{model}-hard", {"model": model, **_HARD}) for model in ("bag", "dssm")),
         *(
             EncoderRow(f"clsm-{window}", {"model": "clsm", "window": window})
             for window in (1, 3, 5)
@@ -155,12 +157,14 @@ ROWS = {
         EncoderRow("rnn-288", {"model": "rnn", "cells": 288}),
         *(EncoderRow(f"lstm-{cells}", {"cells": cells}) for cells in (32, 64, 96)),
         *(EncoderRow(f"lstm-96-n{n}", {"n_negatives": n}) for n in (2, 4, 6, 8)),
+        EncoderRow("lstm-96-hard", _HARD),
         EncoderRow("lstm-96-bag", {"bag": 96}),
         EncoderRow("lstm-96-paper", {"preset": "paper"}, grid=({},)),
         *(
             EncoderRow(f"bilstm-{cells}", {"model": "bilstm", "cells": cells})
             for cells in (96, 192)
         ),
+        EncoderRow("bilstm-large", {"preset": "large"}, grid=({},)),
     )
 }
 

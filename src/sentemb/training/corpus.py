@@ -13,6 +13,9 @@ from sentemb.text.vocabulary import Vocabulary
 from sentemb.training.objective import Candidates
 from sentemb.training.settings import ALL
 
+# Texts of a portion; their projected words are in memory at once.
+_PORTION = 16_384
+
 
 @dataclass(frozen=True)
 class MiniBatch:
@@ -50,6 +53,8 @@ class Corpus:
     weights : (n_pairs,) float64
         1 + ln(clicks): a title clicked a thousand times for a query counts as eight others, not as
         a thousand.
+    query_offsets, query_titles : (n_queries + 1,) int64, (n_pairs,) int32
+        The clicked titles of every query.
     """
 
     def __init__(self, log, settings):
@@ -75,9 +80,9 @@ class Corpus:
         pair_keys = self.query_index.astype(np.int64) * self.n_titles + self.title_index
         self._clicked_keys = np.sort(pair_keys)
         by_query = np.argsort(self.query_index, kind="stable")
-        self._query_offsets = np.zeros(len(log.queries) + 1, np.int64)
-        np.cumsum(np.bincount(self.query_index), out=self._query_offsets[1:])
-        self._query_titles = self.title_index[by_query]
+        self.query_offsets = np.zeros(len(log.queries) + 1, np.int64)
+        np.cumsum(np.bincount(self.query_index), out=self.query_offsets[1:])
+        self.query_titles = self.title_index[by_query]
         self._check_negatives()
 
     def fingerprint(self):
@@ -104,8 +109,30 @@ class Corpus:
         """The pairs in the order of ``epoch``."""
         return np.random.default_rng([seed, epoch]).permutation(self.n_pairs)
 
-    def mini_batch(self, pairs, settings, epoch, step):
-        """The mini-batch of some ``pairs`` ((k,) int); seed, epoch, step decide its negatives."""
+    def portions(self, side):
+        """All texts of ``side`` ("query" or "document") in order, as `TextBatch`es of some."""
+        first, end = 0, self._first_title if side == "query" else self.n_titles
+        if self._shared and side == "document":
+            first, end = self._first_title, self._first_title + self.n_titles
+        own = "query" if self._shared or side == "query" else "title"
+        for low in range(first, end, _PORTION):
+            yield self._side(own, np.arange(low, min(low + _PORTION, end), dtype=np.int32))
+
+    def mini_batch(self, pairs, settings, epoch, step, hard_titles=None):
+        """The mini-batch of some ``pairs``; seed, epoch and step decide its negatives.
+
+        Parameters
+        ----------
+        pairs : (k,) int
+        settings : Settings
+        epoch, step : int
+        hard_titles : (n_queries, m) int32, optional
+            Of each pair's query so many as the settings say join the titles; -1 stands for none.
+
+        Returns
+        -------
+        MiniBatch
+        """
         queries, query_of_pair = np.unique(self.query_index[pairs], return_inverse=True)
         clicked = self.title_index[pairs]
         weights = self.weights[pairs]
@@ -116,13 +143,22 @@ class Corpus:
             local_clicked = np.searchsorted(titles, clicked)
             candidates = places
         else:
-            titles, local_clicked = np.unique(clicked, return_inverse=True)
+            titles = clicked
+            if hard_titles is not None:
+                rng = np.random.default_rng([settings.seed, epoch, step])
+                places = rng.integers(
+                    hard_titles.shape[1], size=(pairs.size, settings.hard_negatives)
+                )
+                drawn = np.take_along_axis(hard_titles[self.query_index[pairs]], places, axis=1)
+                titles = np.concatenate([clicked, drawn[drawn >= 0]])
+            titles = np.unique(titles)
+            local_clicked = np.searchsorted(titles, clicked)
             self._title_scratch[titles] = np.arange(titles.size)
             offsets, candidates = titles_to_leave_out(
                 self.query_index[pairs],
                 clicked,
-                self._query_offsets,
-                self._query_titles,
+                self.query_offsets,
+                self.query_titles,
                 self._title_scratch,
             )
             self._title_scratch[titles] = -1
@@ -185,7 +221,7 @@ class Corpus:
 
     def _check_negatives(self):
         """There must be some pair with a title that can stand against its own."""
-        clicked_titles = np.diff(self._query_offsets)
+        clicked_titles = np.diff(self.query_offsets)
         if np.all(clicked_titles[self.query_index] >= self.n_titles):
             raise SentembError(
                 "the click log has no negatives: every title in it is clicked for every query; "

@@ -138,6 +138,12 @@ class TwoTowers:
         """What ``job(side)`` returns for each side, both sides running phase by phase."""
         return dict(zip(self.sides, workers.together(*map(job, self.sides))))
 
+    def embed(self, side, texts, workers):
+        """Embeddings of a `TextBatch` by the tower of ``side``, (n_texts, dim); `flush` before."""
+        weights = self._towers[side if side in self.sides else "query"].weights
+        P = self.encoder.project(weights, texts, workers)
+        return self.encoder.embed(weights, P, texts.word_index, texts.offsets, workers)
+
     def flush(self, number, workers):
         """Bring all weights to where they stand before update ``number``."""
         for tower in self._towers.values():
