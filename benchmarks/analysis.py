@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from pages import DATA, ROOT, write_section
 
 from sentemb import train
 from sentemb.analysis.figures import save_figure
@@ -41,7 +42,6 @@ from sentemb.data.truth import read_truth
 from sentemb.retrieval.evaluation import evaluate_model
 from sentemb.text.words import split_words
 
-ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "analysis.md"
 LOSS_FIGURE = ROOT / "docs" / "loss.png"
 PAIRS = 40_000
@@ -389,7 +389,7 @@ def table(head, rows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--threads", type=int)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
@@ -403,10 +403,7 @@ def main():
         print(f"{occupations} is not here; skipped", file=sys.stderr)
     made = "\n\n".join(parts)
     print(made)
-    page = PAGE.read_text(encoding="utf-8")
-    begin, end = "<!-- analysis:begin -->", "<!-- analysis:end -->"
-    before, after = page.split(begin)[0], page.split(end)[1]
-    PAGE.write_text(f"{before}{begin}\n\n{made}\n\n{end}{after}", encoding="utf-8")
+    write_section(PAGE, "analysis", made)
 
 
 if __name__ == "__main__":

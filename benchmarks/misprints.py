@@ -17,6 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+from pages import ROOT, write_section
 
 from sentemb.kernels.nesterov import coefficients
 from sentemb.models import make_encoder
@@ -28,7 +29,7 @@ from sentemb.text.vocabulary import Vocabulary
 from sentemb.training.nesterov import MomentumSchedule
 from sentemb.training.objective import PairProblem
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "gradients.md"
+DOCUMENT = ROOT / "docs" / "gradients.md"
 
 CELLS, WORDS = 8, 16
 PAIRS, NEGATIVES, GAMMA = 2, 3, 10.0
@@ -680,12 +681,6 @@ def prefix_table(errors):
     )
 
 
-def write_between(text, marker, content):
-    begin, end = f"<!-- {marker}:begin -->", f"<!-- {marker}:end -->"
-    head, rest = text.split(begin)
-    return f"{head}{begin}\n\n{content}\n\n{end}{rest.split(end)[1]}"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--document", type=Path, default=DOCUMENT, help="where the tables go")
@@ -699,9 +694,8 @@ def main():
     tables = misprint_tables(whole, b2, rnn, training)
     prefixes = prefix_table(measure_prefix_products())
     print(f"\n{tables}\n\n{prefixes}\n\n{time.perf_counter() - start:.0f} s")
-    text = document.read_text(encoding="utf-8")
-    text = write_between(text, "misprints", tables)
-    document.write_text(write_between(text, "prefixes", prefixes), encoding="utf-8")
+    write_section(document, "misprints", tables)
+    write_section(document, "prefixes", prefixes)
 
 
 if __name__ == "__main__":

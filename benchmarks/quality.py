@@ -10,7 +10,6 @@ measured here.
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -18,16 +17,14 @@ import time
 from pathlib import Path
 
 import numpy as np
+from pages import BENCHMARKS, DATA, machine, write_section
 
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "benchmarks.md"
 SETS = ("occupations", "tldr", "msdocs_index")
 SETTINGS = {
     "defaults": [],
     "`--preset large`": ["--preset", "large"],
     "`--preset paper`": ["--preset", "paper"],
 }
-BEGIN, END = "<!-- quality:begin -->", "<!-- quality:end -->"
 
 
 def sentemb(*arguments):
@@ -70,7 +67,7 @@ def measure(data, name, options, seed):
 def table(results, seeds):
     """The Markdown between the markers."""
     lines = [
-        f"Machine: {processor()}, {os.cpu_count()} processors; Python {platform.python_version()}.",
+        f"Machine: {machine()}.",
         f"NDCG with gain 2^grade − 1; mean over {seeds} seed{'s' if seeds > 1 else ''}. Time is",
         "that of the whole command, from reading the log to the saved model; memory is its peak.",
         "",
@@ -99,20 +96,9 @@ def table(results, seeds):
     return "\n".join(lines)
 
 
-def processor():
-    """The processor's name."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-        return next(
-            line.split(":")[1].strip() for line in text.splitlines() if "model name" in line
-        )
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--seeds", type=int, default=1)
     options = parser.parse_args()
     present = [name for name in SETS if (options.data / name / "pairs.tsv").exists()]
@@ -128,9 +114,7 @@ def main():
             ]
     made = table(results, options.seeds)
     print(made)
-    page = PAGE.read_text(encoding="utf-8")
-    before, after = page.split(BEGIN)[0], page.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n{made}\n{END}{after}", encoding="utf-8")
+    write_section(BENCHMARKS, "quality", made)
 
 
 if __name__ == "__main__":

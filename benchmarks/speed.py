@@ -9,7 +9,6 @@ section "Speed" of docs/benchmarks.md and docs/growth.png.
 import argparse
 import importlib.util
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -22,13 +21,10 @@ import numpy as np
 from contenders import Contender
 from floor import floor_seconds, operations_and_bytes
 from growth import draw_growth, growth_table, measure_growth
-from quality import processor
+from pages import BENCHMARKS, ROOT, machine, write_section
 from rounds import Bench, DisagreementError, Result, Spread, note
 
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "benchmarks.md"
 FIGURE = ROOT / "docs" / "growth.png"
-BEGIN, END = "<!-- speed:begin -->", "<!-- speed:end -->"
 
 PAIRS = 100_000
 EPOCHS = 10
@@ -417,8 +413,7 @@ def machine_lines(clock):
     import torch
 
     return [
-        f"Machine: {processor()}, {os.cpu_count()} processors; "
-        f"Python {platform.python_version()}, NumPy {np.__version__}, Numba {numba.__version__}, "
+        f"Machine: {machine()}, NumPy {np.__version__}, Numba {numba.__version__}, "
         f"PyTorch {torch.__version__}. {'Processor' if clock == 'cpu' else 'Wall-clock'} time. "
         "Contenders are separate processes that take turns; each pays for its own collation.",
         "",
@@ -463,9 +458,7 @@ def main():
     note(f"{time.monotonic() - began:.0f} s")
     if options.quick or options.only:
         return
-    page = PAGE.read_text(encoding="utf-8")
-    before, after = page.split(BEGIN)[0], page.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n{made}\n{END}{after}", encoding="utf-8")
+    write_section(BENCHMARKS, "speed", made)
 
 
 if __name__ == "__main__":

@@ -11,13 +11,12 @@ hours on two processors.
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
-from quality import processor
+from pages import BENCHMARKS, DATA, ROOT, machine, write_section
 
 from sentemb.cli.tables import markdown_table
 from sentemb.comparison.data import read_data
@@ -29,9 +28,6 @@ from sentemb.errors import SentembError
 from sentemb.retrieval.metrics import ndcg
 from sentemb.retrieval.significance import compare_paired
 
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- table4:begin -->", "<!-- table4:end -->"
 SETS = ("occupations", "tldr", "msdocs_index")
 SIMULATED, PAIRS = "simulated", 60_000
 UNSEEN = "dbpedia_entity_v2"
@@ -156,15 +152,14 @@ def settings_lines(comparisons):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--folder", type=Path, default=ROOT / "table4", help="for all results")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--budget", type=float, help="minutes for each set; says what is missing")
     options = parser.parse_args()
     folder, threads = options.folder, options.threads
     lines = [
-        f"Machine: {processor()}, {os.cpu_count()} processors; Python {platform.python_version()}. "
-        f"Trainings on {threads} thread{'s' if threads > 1 else ''}.",
+        f"Machine: {machine()}. Trainings on {threads} thread{'s' if threads > 1 else ''}.",
         "",
     ]
     comparisons, models = {}, []
@@ -196,9 +191,7 @@ def main():
     lines += settings_lines(comparisons)
     made = "\n".join(lines).rstrip()
     print(made)
-    page = PAGE.read_text(encoding="utf-8")
-    before, after = page.split(BEGIN)[0], page.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n{made}\n{END}{after}", encoding="utf-8")
+    write_section(BENCHMARKS, "table4", made)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,153 @@
+"""Where the order of words helps: Table IV by the length and the words of a query, and by pairs.
+
+Reads the runs that benchmarks/table4.py made, cuts the test queries of every set by their length,
+by the words that they share with a right title, and by whether the log has all their words; trains
+the LSTM and the order-free models on parts of each log; and writes the section "order" of
+docs/benchmarks.md. Half an hour on two processors behind ``make table4``.
+
+    python benchmarks/order.py [--data ../shared/data] [--folder table4]
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+from pages import BENCHMARKS, DATA, ROOT, write_section
+from table4 import ORDER_FREE, REFERENCE, SETS, sentemb
+
+from sentemb.cli.tables import markdown_table
+from sentemb.comparison.data import read_data
+from sentemb.comparison.rows import rows_of
+from sentemb.comparison.runner import Comparison
+from sentemb.data.click_log import ClickLogBuilder, write_click_log
+from sentemb.retrieval.significance import compare_paired
+from sentemb.text.words import split_words
+
+RIVALS = ORDER_FREE[:2]
+TRAINED = (*RIVALS, REFERENCE)
+SHOWN = ("bm25-stem", *TRAINED)
+DIFFERENCE = f"{REFERENCE} minus the better order-free one"
+LENGTHS = {
+    "1 word": (1, 1),
+    "2 words": (2, 2),
+    "3": (3, 3),
+    "4 to 5": (4, 5),
+    "6 to 8": (6, 8),
+    "9 and more": (9, np.inf),
+}
+SHARES = (8, 4, 2)  # one pair in so many
+LEAST = 50  # queries of a line
+
+
+def groups(data):
+    """Test queries cut three ways: {name: (n_queries,) bool}."""
+    test = data.test
+    words = [split_words(query) for query in test.queries]
+    n_words = np.array([len(some) for some in words])
+    known = {word for query in data.log.queries for word in split_words(query)}
+    met = np.array([known.issuperset(some) for some in words])
+    shared = np.array([_shared(test, q, set(some)) for q, some in enumerate(words)])
+    return {
+        **{name: (n_words >= low) & (n_words <= high) for name, (low, high) in LENGTHS.items()},
+        "no word of it in a right title": shared == 0,
+        "some of its words": (shared > 0) & (shared < 1),
+        "all of its words": shared == 1,
+        "all words met in queries of the log": met,
+        "some word not": ~met,
+    }
+
+
+def _shared(test, q, words):
+    """Share of the words of query ``q`` that one of its best titles has."""
+    judged = slice(*test.offsets[q : q + 2])
+    grade = test.grade[judged]
+    right = test.doc_index[judged][grade == grade.max()]
+    return max(len(words & set(split_words(test.docs[d]))) / len(words) for d in right)
+
+
+def figures(comparison, names):
+    """NDCG@1 of every test query that has a relevant title by some rows, and which have."""
+    found = {name: comparison.per_query(name)[:, 0] for name in names}
+    judged = ~np.isnan(found[REFERENCE])
+    return {name: values[judged] for name, values in found.items()}, judged
+
+
+def cells(found, some=slice(None)):
+    """The means over ``some`` of the queries, and the reference minus the better rival."""
+    theirs = max((found[name][some] for name in RIVALS), key=np.mean)
+    gap = compare_paired(found[REFERENCE][some], theirs)
+    means = (values[some].mean() for values in found.values())
+    return [*(f"{m:.3f}" for m in means), f"{gap.mean:+.3f} ({gap.low:+.3f} to {gap.high:+.3f})"]
+
+
+def cut_table(comparison):
+    """Lines of a table of all groups of test queries that are large enough."""
+    found, judged = figures(comparison, SHOWN)
+    rows = [["test queries", "number", *SHOWN, DIFFERENCE]]
+    rows.append(["all", f"{judged.sum():,}", *cells(found)])
+    for name, group in groups(comparison.data).items():
+        some = group[judged]
+        if some.sum() >= LEAST:
+            rows.append([name, f"{some.sum():,}", *cells(found, some)])
+    return markdown_table(rows)
+
+
+def opened(data, folder, rows):
+    """The `Comparison` in ``folder``, with nothing measured that is not there."""
+    comparison = Comparison(read_data(data), folder, rows_of(rows), note=lambda text: None)
+    comparison.run(seconds=0)
+    return comparison
+
+
+def on_part(data, share, options):
+    """A comparison with every ``share``-th pair of the log, in random order."""
+    log = read_data(data).log
+    place = options.folder / f"{data.name}-{share}"
+    place.mkdir(exist_ok=True)
+    for name in ("dev", "test"):
+        if not (place / name).exists():
+            (place / name).symlink_to((data / name).resolve())
+    builder = ClickLogBuilder()
+    for pair in np.random.default_rng(0).permutation(log.query_index.size)[::share]:
+        query, title = log.queries[log.query_index[pair]], log.titles[log.title_index[pair]]
+        builder.add(query, title, int(log.clicks[pair]))
+    write_click_log(builder.build(), place / "pairs.tsv")
+    found = place / "comparison"
+    threads = ["--threads", options.threads]
+    sentemb("compare", place, "-o", found, "--models", ",".join(TRAINED), *threads)
+    return opened(place, found, TRAINED)
+
+
+def part_rows(name, whole, options):
+    """Rows of the table by number of pairs."""
+    parts = [on_part(options.data / name, share, options) for share in SHARES]
+    for comparison in (*parts, whole):
+        found, _ = figures(comparison, TRAINED)
+        yield [name, f"{comparison.data.log.query_index.size:,}", *cells(found)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--folder", type=Path, default=ROOT / "table4", help="of table4.py")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    present = [name for name in SETS if (options.folder / name).is_dir()]
+    if not present:
+        sys.exit(f"{options.folder} has no results; run `make table4` before")
+    lines, parts = [], []
+    for name in present:
+        whole = opened(options.data / name, options.folder / name, SHOWN)
+        lines += [f"**{name}**, test NDCG@1:", "", *cut_table(whole), ""]
+        parts += part_rows(name, whole, options)
+    head = ["set", "pairs", *TRAINED, DIFFERENCE]
+    lines += ["Trained on a part of the log, test NDCG@1:", "", *markdown_table([head, *parts])]
+    made = "\n".join(lines)
+    print(made)
+    write_section(BENCHMARKS, "order", made)
+
+
+if __name__ == "__main__":
+    main()
