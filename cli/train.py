@@ -6,7 +6,7 @@ import time
 import click
 
 from sentemb.models import ENCODERS
-from sentemb.training.settings import PRESETS, Settings
+from sentemb.training.settings import HARD_NEGATIVES, PRESETS, Settings
 
 REDRAW_SECONDS = 0.2
 
@@ -75,7 +75,7 @@ def _setting(flag, text, **kind):
 @_setting(
     "--hard-negatives",
     "Titles a pair that the model itself ranks high, unclicked, beside those of the mini-batch; 0 "
-    "for none.",
+    f"for none. [default: {HARD_NEGATIVES} with all titles of the batch]",
     type=int,
 )
 @_setting("--gamma", "Smoothing factor of the softmax.", type=float)

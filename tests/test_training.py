@@ -22,7 +22,7 @@ from sentemb.retrieval.evaluation import evaluate_model
 from sentemb.training import hard_negatives
 from sentemb.training.checkpoints import read_checkpoint
 from sentemb.training.corpus import Corpus
-from sentemb.training.settings import PRESETS, Settings
+from sentemb.training.settings import HARD_NEGATIVES, PRESETS, Settings
 from sentemb.training.trainer import Interrupted
 from sentemb.training.two_towers import TwoTowers
 
@@ -158,6 +158,15 @@ def test_the_preset_of_the_paper():
         train(made_up_log(), preset="article")
 
 
+def test_hard_negatives_are_the_default_where_they_can_be():
+    assert Settings().hard_negatives == HARD_NEGATIVES > 0
+    assert Settings(n_negatives=4).hard_negatives == 0
+    assert Settings(negatives="corpus").hard_negatives == 0
+    assert Settings(epochs=2).hard_negatives == 0
+    assert Settings.of("paper").hard_negatives == 0
+    assert Settings.of("large").hard_negatives == HARD_NEGATIVES
+
+
 def test_the_large_preset_learns(tmp_path):
     large = PRESETS["large"]
     model = train(made_up_log(), preset="large", threads=2, batch_size=16)
@@ -171,7 +180,7 @@ def test_the_large_preset_learns(tmp_path):
 def test_the_best_epoch_is_kept_and_patience_ends_training(tmp_path):
     log = made_up_log(seed=1)
     dev = made_up_judged_set(log)
-    settings = {**TINY, "epochs": 60, "learning_rate": 1.0, "patience": 2}
+    settings = {**TINY, "epochs": 60, "learning_rate": 1.0, "patience": 2, "hard_negatives": 0}
     model = train(log, dev=dev, output=tmp_path / "m", **settings)
     figures = [line["dev"]["ndcg@1"] for line in model.history]
     best = int(np.argmax(figures))
@@ -508,7 +517,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))
 notes = []
 try:
     train(log, output=sys.argv[2], cells=int(sys.argv[3]), epochs=3, batch_size=16, threads=1,
-          force=True, checkpoint_seconds=0, on_note=notes.append)
+          hard_negatives=0, force=True, checkpoint_seconds=0, on_note=notes.append)
 except sentemb.SentembError as error:
     print(error)
 assert notes and all("no checkpoint" in note for note in notes if "compiling" not in note), notes

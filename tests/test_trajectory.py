@@ -16,18 +16,19 @@ from sentemb import train
 from sentemb.data.click_log import ClickLogBuilder
 
 STORED = Path(__file__).with_name("trajectory.json")
-OF_THE_PAPER = {"optimiser": "nesterov", "word_features": 0}
+EASY = {"hard_negatives": 0}
+OF_THE_PAPER = {"optimiser": "nesterov", "word_features": 0, **EASY}
 RUNS = {
     "lstm, all titles of the batch": {"model": "lstm", **OF_THE_PAPER},
     "lstm, 4 drawn titles": {"model": "lstm", "n_negatives": 4, **OF_THE_PAPER},
     "bilstm, all titles of the batch": {"model": "bilstm", **OF_THE_PAPER},
     "bilstm, 4 drawn titles": {"model": "bilstm", "n_negatives": 4, **OF_THE_PAPER},
-    "lstm, Adam and word features": {"model": "lstm"},
-    "lstm beside a bag, Adam and word features": {"model": "lstm", "bag": 8},
+    "lstm, Adam and word features": {"model": "lstm", **EASY},
+    "lstm beside a bag, Adam and word features": {"model": "lstm", "bag": 8, **EASY},
     "lstm with hard negatives": {"model": "lstm", "hard_negatives": 1},
-    "bag, Adam and word features": {"model": "bag"},
-    "dssm, Adam and word features": {"model": "dssm", "hidden": 24},
-    "clsm, Adam and word features": {"model": "clsm", "hidden": 24},
+    "bag, Adam and word features": {"model": "bag", **EASY},
+    "dssm, Adam and word features": {"model": "dssm", "hidden": 24, **EASY},
+    "clsm, Adam and word features": {"model": "clsm", "hidden": 24, **EASY},
 }
 
 

@@ -8,11 +8,10 @@ from sentemb.baselines import make_baseline
 from sentemb.errors import SentembError
 from sentemb.files import reading
 from sentemb.model_files import TENSORS, load_model
-from sentemb.training.settings import PRESETS, Settings
+from sentemb.training.settings import Settings
 
 # Learning rates that are tried for every encoder.
 _RATES = ({"learning_rate": 0.0025}, {"learning_rate": 0.005})
-_HARD = {"hard_negatives": PRESETS["large"]["hard_negatives"]}
 
 
 @dataclass(frozen=True)
@@ -137,6 +136,11 @@ def _baseline(row_name, needs_log=False, **settings):
     return Row(row_name, {"name": row_name, **settings}, needs_log)
 
 
+def _encoder(row_name, **settings):
+    """Without hard negatives, which are a row of their own: encoders differ in nothing else."""
+    return EncoderRow(row_name, {"hard_negatives": 0, **settings})
+
+
 ROWS = {
     row.name: row
     for row in (
@@ -147,23 +151,17 @@ ROWS = {
         _baseline("plsa", needs_log=True),
         _baseline("doc2vec", needs_log=True),
         _baseline("skip-thought"),
-        EncoderRow("bag", {"model": "bag"}),
-        EncoderRow("dssm", {"model": "dssm"}),
-        *(EncoderRow(f"{model}-hard", {"model": model, **_HARD}) for model in ("bag", "dssm")),
-        *(
-            EncoderRow(f"clsm-{window}", {"model": "clsm", "window": window})
-            for window in (1, 3, 5)
-        ),
-        EncoderRow("rnn-288", {"model": "rnn", "cells": 288}),
-        *(EncoderRow(f"lstm-{cells}", {"cells": cells}) for cells in (32, 64, 96)),
-        *(EncoderRow(f"lstm-96-n{n}", {"n_negatives": n}) for n in (2, 4, 6, 8)),
-        EncoderRow("lstm-96-hard", _HARD),
-        EncoderRow("lstm-96-bag", {"bag": 96}),
+        _encoder("bag", model="bag"),
+        _encoder("dssm", model="dssm"),
+        *(_encoder(f"clsm-{window}", model="clsm", window=window) for window in (1, 3, 5)),
+        _encoder("rnn-288", model="rnn", cells=288),
+        *(_encoder(f"lstm-{cells}", cells=cells) for cells in (32, 64, 96)),
+        *(_encoder(f"lstm-96-n{n}", n_negatives=n) for n in (2, 4, 6, 8)),
+        _encoder("lstm-96-bag", bag=96),
+        *(_encoder(f"bilstm-{cells}", model="bilstm", cells=cells) for cells in (96, 192)),
+        *(EncoderRow(f"{model}-hard", {"model": model}) for model in ("bag", "dssm")),
+        EncoderRow("lstm-96-hard"),
         EncoderRow("lstm-96-paper", {"preset": "paper"}, grid=({},)),
-        *(
-            EncoderRow(f"bilstm-{cells}", {"model": "bilstm", "cells": cells})
-            for cells in (96, 192)
-        ),
         EncoderRow("bilstm-large", {"preset": "large"}, grid=({},)),
     )
 }

@@ -24,6 +24,7 @@ PRESETS = {
         "word_features": 0,
         "n_negatives": 4,
         "negatives": "batch",
+        "hard_negatives": 0,
         "optimiser": "nesterov",
         "learning_rate": 0.2,
         "epochs": 24,
@@ -32,7 +33,6 @@ PRESETS = {
         "model": "bilstm",
         "cells": 192,
         "bag": 192,
-        "hard_negatives": 3,
         "learning_rate": 0.004,
         "epochs": 8,
     },
@@ -48,6 +48,7 @@ ALL = "all"
 # The first epoch, counted from 1, with hard negatives: before, the ranking that they are taken from
 # says little.
 HARD_FROM_EPOCH = 3
+HARD_NEGATIVES = 3
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ class Settings:
     hard_negatives : int
         So many titles of each pair join the mini-batch's: drawn from the unclicked ones that the
         model itself ranks highest for the query, looked up anew every three epochs from the third
-        on. Only where all titles of the batch are negatives; 0 for none.
+        on. Only where all titles of the batch are negatives; 0 for none. None is 3 there, if there
+        are so many epochs.
     gamma : float
         Smoothing factor of the softmax (5).
     optimiser : {"adam", "nesterov"}
@@ -120,7 +122,7 @@ class Settings:
     batch_size: int = 512
     negatives: str = "batch"
     n_negatives: int | str | None = None
-    hard_negatives: int = 0
+    hard_negatives: int | None = None
     gamma: float = 10.0
     optimiser: str = "adam"
     learning_rate: float | None = None
@@ -168,6 +170,9 @@ class Settings:
                 )
         else:
             _whole(self, "n_negatives", 1)
+        if self.hard_negatives is None:
+            may_be = self.n_negatives == ALL and self.epochs >= HARD_FROM_EPOCH
+            object.__setattr__(self, "hard_negatives", HARD_NEGATIVES if may_be else 0)
         _whole(self, "hard_negatives", 0)
         if self.hard_negatives and self.n_negatives != ALL:
             raise SentembError(
