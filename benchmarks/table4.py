@@ -35,7 +35,7 @@ REFERENCE = "lstm-96"
 ORDER_FREE = ("bag", "dssm", "bag-hard", "dssm-hard")
 IN_ORDER = ("lstm-96", "lstm-96-hard", "lstm-96-bag", "bilstm-96", "bilstm-192", "bilstm-large")
 # What is trained on each set to rank the one that has no log.
-TRANSFERRED = {"model": "bilstm", "cells": 96}
+TRANSFERRED = {"model": "bilstm", "cells": 96, "hard-negatives": 0}
 
 
 def sentemb(*arguments):
