@@ -62,6 +62,7 @@ quality: venv ## Train on the shared data sets and write docs/benchmarks.md
 .PHONY: table4
 table4: venv ## Compare all models and baselines and write docs/benchmarks.md (hours)
 	$(BIN)/python benchmarks/table4.py
+	$(BIN)/python benchmarks/order.py
 
 .PHONY: bench
 bench: ## Measure speed beside PyTorch and write docs/benchmarks.md (20 minutes)

@@ -162,7 +162,7 @@ ROWS = {
         *(EncoderRow(f"{model}-hard", {"model": model}) for model in ("bag", "dssm")),
         EncoderRow("lstm-96-hard"),
         EncoderRow("lstm-96-paper", {"preset": "paper"}, grid=({},)),
-        EncoderRow("bilstm-large", {"preset": "large"}, grid=({},)),
+        EncoderRow("bilstm-large", {"preset": "large"}, grid=({}, {"hard_negatives": 6})),
     )
 }
 
