@@ -18,6 +18,7 @@ from sentemb.kernels import lstm as lstm_kernels
 from sentemb.kernels import recurrent as recurrent_kernels
 from sentemb.kernels import rnn as rnn_kernels
 from sentemb.kernels import words as word_kernels
+from sentemb.models import ENCODERS
 from sentemb.models import encoder as encoder_model
 from sentemb.models import lstm as lstm_model
 from sentemb.models import recurrent as recurrent_model
@@ -164,7 +165,10 @@ def test_command_prints_json():
 def test_command_goes_through_all_variants():
     result = run("--lengths", "1,3", "--model", "all")
     assert result.exit_code == 0
-    assert "9 of 9 variants pass" in result.stdout
+    passed, tried = map(int, re.search(r"(\d+) of (\d+) variants pass", result.stdout).groups())
+    assert passed == tried == result.stdout.count("PASS (")
+    for model in ENCODERS:
+        assert re.search(rf"^{model}, form", result.stdout, re.MULTILINE), model
 
 
 @pytest.mark.parametrize(
