@@ -22,7 +22,7 @@ from sentemb.retrieval.evaluation import evaluate_model
 from sentemb.training import hard_negatives
 from sentemb.training.checkpoints import read_checkpoint
 from sentemb.training.corpus import Corpus
-from sentemb.training.settings import HARD_NEGATIVES, PRESETS, Settings
+from sentemb.training.settings import HARD_AMONG, HARD_NEGATIVES, PRESETS, Settings
 from sentemb.training.trainer import Interrupted
 from sentemb.training.two_towers import TwoTowers
 
@@ -122,8 +122,8 @@ def test_hard_negatives_are_what_the_model_itself_ranks_highest(shared_towers):
     D = model.encode_document(log.titles, normalize_embeddings=True)
     cosines = model.encode_query(log.queries, normalize_embeddings=True) @ D.T
     cosines[log.query_index, log.title_index] = -np.inf
-    best = np.argsort(-cosines, axis=1)[:, : hard_negatives.AMONG]
-    assert len(log.titles) > hard_negatives.AMONG + 10, "or there is nothing to choose"
+    best = np.argsort(-cosines, axis=1)[:, :HARD_AMONG]
+    assert len(log.titles) > HARD_AMONG + 10, "or there is nothing to choose"
     with Workers(2) as workers:
         found = hard_negatives.look_up(corpus, towers, workers, threading.Event())
         np.testing.assert_allclose(
@@ -240,6 +240,7 @@ def test_training_leaves_no_threads_behind():
         ({"negatives": "corpus", "n_negatives": "all"}, "n_negatives"),
         ({"n_negatives": 0}, "n_negatives"),
         ({"hard_negatives": -1}, "hard_negatives"),
+        ({"hard_negatives": 31}, "at most 30"),
         ({"hard_negatives": 3, "n_negatives": 4}, "hard negatives"),
         ({"hard_negatives": 3, "epochs": 2}, "epoch 3"),
         ({"truncate": 0}, "truncate"),

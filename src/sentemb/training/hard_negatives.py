@@ -9,11 +9,9 @@ import numpy as np
 
 from sentemb.kernels.cosine_softmax import normalise_rows
 from sentemb.kernels.hard_negatives import highest_titles
-from sentemb.training.settings import HARD_FROM_EPOCH
+from sentemb.training.settings import HARD_AMONG, HARD_FROM_EPOCH
 
 EPOCHS_BETWEEN = 3
-# Titles of each query to draw from: the very best ones are often as right as the clicked one.
-AMONG = 30
 # Queries that are looked up between two looks at ``stop``; some seconds even with many titles.
 _PORTION = 8_192
 
@@ -25,7 +23,7 @@ def are_due(epoch):
 
 
 def look_up(corpus, towers, workers, stop):
-    """The best unclicked titles of every query, (n_queries, AMONG) int32, -1 where there is none.
+    """The best unclicked titles of every query.
 
     The time goes with the number of queries times that of titles.
 
@@ -37,10 +35,15 @@ def look_up(corpus, towers, workers, stop):
     workers : Workers
     stop : threading.Event
         When it is set the look-up ends early, and what is not looked up yet is -1.
+
+    Returns
+    -------
+    (n_queries, HARD_AMONG) int32
+        -1 in places for which there is no title.
     """
     Uq = _unit_embeddings("query", corpus, towers, workers)
     UdT = np.ascontiguousarray(_unit_embeddings("document", corpus, towers, workers).T)
-    highest = np.full((len(Uq), AMONG), -1, np.int32)
+    highest = np.full((len(Uq), HARD_AMONG), -1, np.int32)
     for first in range(0, len(Uq), _PORTION):
         if stop.is_set():
             break

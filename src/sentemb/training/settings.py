@@ -49,6 +49,8 @@ ALL = "all"
 # says little.
 HARD_FROM_EPOCH = 3
 HARD_NEGATIVES = 3
+# Titles of each query to draw them from: the very best ones are often as right as the clicked one.
+HARD_AMONG = 30
 
 
 @dataclass(frozen=True)
@@ -176,8 +178,12 @@ class Settings:
         _whole(self, "hard_negatives", 0)
         if self.hard_negatives and self.n_negatives != ALL:
             raise SentembError(
-                "hard negatives join all other titles of the batch; leave negatives and "
-                "n_negatives out"
+                "hard negatives stand beside all other titles of the batch; they need negatives "
+                "batch and n_negatives all"
+            )
+        if self.hard_negatives > HARD_AMONG:
+            raise SentembError(
+                f"hard_negatives must be at most {HARD_AMONG}, so many are looked up for a query"
             )
         if self.hard_negatives and self.epochs < HARD_FROM_EPOCH:
             raise SentembError(
