@@ -3,7 +3,7 @@
 Reads the runs that benchmarks/table4.py made, cuts the test queries of every set by their length,
 by the words that they share with a right title, and by whether the log has all their words; trains
 the LSTM and the order-free models on parts of each log; and writes the section "order" of
-docs/benchmarks.md. Half an hour on two processors behind ``make table4``.
+docs/benchmarks.md. The last part of ``make table4``.
 
     python benchmarks/order.py [--data ../shared/data] [--folder table4]
 """
@@ -14,13 +14,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from pages import BENCHMARKS, DATA, ROOT, write_section
-from table4 import ORDER_FREE, REFERENCE, SETS, sentemb
+from pages import BENCHMARKS, DATA, ROOT, SETS, write_section
+from table4 import ORDER_FREE, REFERENCE, opened, sentemb
 
 from sentemb.cli.tables import markdown_table
 from sentemb.comparison.data import read_data
 from sentemb.comparison.rows import rows_of
-from sentemb.comparison.runner import Comparison
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
 from sentemb.retrieval.significance import compare_paired
 from sentemb.text.words import split_words
@@ -94,13 +93,6 @@ def cut_table(comparison):
     return markdown_table(rows)
 
 
-def opened(data, folder, rows):
-    """The `Comparison` in ``folder``, with nothing measured that is not there."""
-    comparison = Comparison(read_data(data), folder, rows_of(rows), note=lambda text: None)
-    comparison.run(seconds=0)
-    return comparison
-
-
 def on_part(data, share, options):
     """A comparison with every ``share``-th pair of the log, in random order."""
     log = read_data(data).log
@@ -117,7 +109,7 @@ def on_part(data, share, options):
     found = place / "comparison"
     threads = ["--threads", options.threads]
     sentemb("compare", place, "-o", found, "--models", ",".join(TRAINED), *threads)
-    return opened(place, found, TRAINED)
+    return opened(place, found, rows_of(TRAINED))
 
 
 def part_rows(name, whole, options):
@@ -139,7 +131,7 @@ def main():
         sys.exit(f"{options.folder} has no results; run `make table4` before")
     lines, parts = [], []
     for name in present:
-        whole = opened(options.data / name, options.folder / name, SHOWN)
+        whole = opened(options.data / name, options.folder / name, rows_of(SHOWN))
         lines += [f"**{name}**, test NDCG@1:", "", *cut_table(whole), ""]
         parts += part_rows(name, whole, options)
     head = ["set", "pairs", *TRAINED, DIFFERENCE]

@@ -1,4 +1,4 @@
-"""Where measurements go: sections of pages in docs/, between markers; and the machine's name."""
+"""Where data come from and measurements go: sections of pages in docs/; the machine's name."""
 
 import os
 import platform
@@ -6,6 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"
+SETS = ("occupations", "tldr", "msdocs_index")
 BENCHMARKS = ROOT / "docs" / "benchmarks.md"
 
 

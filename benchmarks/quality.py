@@ -17,9 +17,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-from pages import BENCHMARKS, DATA, machine, write_section
+from pages import BENCHMARKS, DATA, SETS, machine, write_section
 
-SETS = ("occupations", "tldr", "msdocs_index")
 SETTINGS = {
     "defaults": [],
     "`--preset large`": ["--preset", "large"],

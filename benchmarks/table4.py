@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from pages import BENCHMARKS, DATA, ROOT, machine, write_section
+from pages import BENCHMARKS, DATA, ROOT, SETS, machine, write_section
 
 from sentemb.cli.tables import markdown_table
 from sentemb.comparison.data import read_data
@@ -28,7 +28,6 @@ from sentemb.errors import SentembError
 from sentemb.retrieval.metrics import ndcg
 from sentemb.retrieval.significance import compare_paired
 
-SETS = ("occupations", "tldr", "msdocs_index")
 SIMULATED, PAIRS = "simulated", 60_000
 UNSEEN = "dbpedia_entity_v2"
 REFERENCE = "lstm-96"
@@ -44,6 +43,13 @@ def sentemb(*arguments):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
+def opened(data, folder, rows):
+    """The `Comparison` in ``folder``; nothing is measured, what is missing gets its reason."""
+    comparison = Comparison(read_data(data), folder, rows, note=lambda text: None)
+    comparison.run(seconds=0)
+    return comparison
+
+
 def section(title, data, folder, options, rows=None, models=(), reference=REFERENCE):
     """One set's table in Markdown, and its `Comparison`."""
     arguments = ["-o", folder, "--threads", options.threads, "--reference", reference]
@@ -55,8 +61,7 @@ def section(title, data, folder, options, rows=None, models=(), reference=REFERE
         arguments += ["--with-model", model]
     sentemb("compare", data, *arguments)
     measured = rows_of(rows) + [ModelRow.of(model) for model in models]
-    comparison = Comparison(read_data(data), folder, measured, note=lambda text: None)
-    comparison.run(seconds=0)  # names what is missing
+    comparison = opened(data, folder, measured)
     lines = table_of(comparison, [row.name for row in measured], reference)
     text = [f"### {title}", "", *markdown_table(cells_of(lines, reference, "±")), ""]
     text.append(" ".join(legend(lines, reference, comparison.n_queries, "±")))

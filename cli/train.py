@@ -35,7 +35,7 @@ def _setting(flag, text, **kind):
 @click.option(
     "--preset",
     type=click.Choice(list(PRESETS)),
-    help="Settings of the paper, or those that rank best but take minutes.",
+    help="paper: what the paper used; large: a wider model for some minutes of training.",
 )
 @_setting("--model", "Encoder.", type=click.Choice(list(ENCODERS)))
 @_setting("--cells", "Cells in each direction, 1 to 1000.", type=int)

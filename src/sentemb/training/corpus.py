@@ -111,12 +111,12 @@ class Corpus:
 
     def portions(self, side):
         """All texts of ``side`` ("query" or "document") in order, as `TextBatch`es of some."""
-        first, end = 0, self._first_title if side == "query" else self.n_titles
-        if self._shared and side == "document":
-            first, end = self._first_title, self._first_title + self.n_titles
-        own = "query" if self._shared or side == "query" else "title"
+        queries = side == "query"
+        first = self._first_title if self._shared and not queries else 0
+        end = first + (self._first_title if queries else self.n_titles)
         for low in range(first, end, _PORTION):
-            yield self._side(own, np.arange(low, min(low + _PORTION, end), dtype=np.int32))
+            some = np.arange(low, min(low + _PORTION, end), dtype=np.int32)
+            yield self._side("query" if self._shared or queries else "title", some)
 
     def mini_batch(self, pairs, settings, epoch, step, hard_titles=None):
         """The mini-batch of some ``pairs``; seed, epoch and step decide its negatives.
@@ -145,12 +145,8 @@ class Corpus:
         else:
             titles = clicked
             if hard_titles is not None:
-                rng = np.random.default_rng([settings.seed, epoch, step])
-                places = rng.integers(
-                    hard_titles.shape[1], size=(pairs.size, settings.hard_negatives)
-                )
-                drawn = np.take_along_axis(hard_titles[self.query_index[pairs]], places, axis=1)
-                titles = np.concatenate([clicked, drawn[drawn >= 0]])
+                drawn = self._draw_hard(pairs, hard_titles, settings, epoch, step)
+                titles = np.concatenate([clicked, drawn])
             titles = np.unique(titles)
             local_clicked = np.searchsorted(titles, clicked)
             self._title_scratch[titles] = np.arange(titles.size)
@@ -173,6 +169,13 @@ class Corpus:
             ),
             weights / weights.sum(),
         )
+
+    def _draw_hard(self, pairs, hard_titles, settings, epoch, step):
+        rng = np.random.default_rng([settings.seed, epoch, step])
+        size = pairs.size, settings.hard_negatives
+        places = rng.integers(hard_titles.shape[1], size=size)
+        drawn = np.take_along_axis(hard_titles[self.query_index[pairs]], places, axis=1)
+        return drawn[drawn >= 0]
 
     def _draw(self, pairs, clicked, settings, epoch, step):
         pool = clicked

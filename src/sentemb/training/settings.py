@@ -15,7 +15,7 @@ ENCODER_SETTINGS = {
 }
 
 # paper: what the paper used, the reduced LSTM with 4 negatives and Nesterov momentum with its
-# schedule. large: what ranks best where a few minutes of training do not matter.
+# schedule. large: what ranks best on all but small logs, for a few minutes of training.
 PRESETS = {
     "paper": {
         "model": "lstm",

@@ -97,7 +97,7 @@ def train(
         Measured after every epoch; the model of the best epoch (by NDCG@1) is the result. Without
         it that of the last epoch is.
     preset : {"paper", "large"}, optional
-        Settings of the paper, or those that rank best but take minutes, instead of the defaults.
+        What the paper used, or a wider model for some minutes of training, instead of the defaults.
     resume : bool
         Go on from the newest checkpoint in ``output``, to the same bits as a run that was never
         stopped; from the beginning if there is none.
@@ -218,10 +218,10 @@ class _Training:
                 self.step += 1
                 now = time.monotonic()
                 on_progress(self._progress(epoch_began, began, done_before))
+                self._stop_if_asked(now - epoch_began)
                 if now - last_checkpoint >= self.checkpoint_seconds:
                     self._checkpoint(now - epoch_began)
                     last_checkpoint = time.monotonic()
-                self._stop_if_asked(now - epoch_began)
             self._end_epoch(epoch_began, on_progress, began, done_before)
         return self._finish(threads)
 
