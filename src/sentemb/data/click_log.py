@@ -8,7 +8,7 @@ import numpy as np
 
 from sentemb.data.lines import write_lines
 from sentemb.errors import SentembError
-from sentemb.files import place_name, reading
+from sentemb.files import place_name, raw_lines
 
 MAX_WORDS = 10_000
 MAX_CLICKS = 2**63 - 1
@@ -198,24 +198,23 @@ def read_click_log(path, *, skip_bad_lines=False):
     add_line = _add_json_line if str(path).endswith((".jsonl", ".jsonl.gz")) else None
     number = bad_lines = 0
     first_fault = None
-    with reading(path) as file:
-        for number, raw in enumerate(file, 1):
-            # Bytes that are not UTF-8 become lone surrogates, which `clean_text` finds; so each
-            # distinct text is checked once, not each line.
-            line = raw.decode("utf-8", "surrogateescape")
-            if number == 1:
-                line = line.removeprefix("\ufeff")
-            if add_line is None and not line.isspace():
-                is_json = line.lstrip().startswith("{") and "\t" not in line
-                add_line = _add_json_line if is_json else _add_tsv_line
-            try:
-                (add_line or _add_tsv_line)(builder, line)
-            except SentembError as error:
-                fault = SentembError(f"{name}:{number}{_column(line, error)}: {error}")
-                if not skip_bad_lines:
-                    raise fault from None
-                bad_lines += 1
-                first_fault = first_fault or fault
+    for number, raw in raw_lines(path):
+        # Bytes that are not UTF-8 become lone surrogates, which `clean_text` finds; so each
+        # distinct text is checked once, not each line.
+        line = raw.decode("utf-8", "surrogateescape")
+        if number == 1:
+            line = line.removeprefix("\ufeff")
+        if add_line is None and not line.isspace():
+            is_json = line.lstrip().startswith("{") and "\t" not in line
+            add_line = _add_json_line if is_json else _add_tsv_line
+        try:
+            (add_line or _add_tsv_line)(builder, line)
+        except SentembError as error:
+            fault = SentembError(f"{name}:{number}{_column(line, error)}: {error}")
+            if not skip_bad_lines:
+                raise fault from None
+            bad_lines += 1
+            first_fault = first_fault or fault
     if number == bad_lines:
         if first_fault:
             raise SentembError(f"{name}: none of {number} lines is good; the first: {first_fault}")
