@@ -321,7 +321,7 @@ def test_wrong_input(data, tmp_path, model_dir):
     assert known.startswith("there is no row 'lstm97'; choose from random, unigram, bm25")
     away = refused(data, *out, "--models", "random,length", "--reference", "lstm-96")
     assert away == "the reference lstm-96 is not among the rows; choose from random, length\n"
-    assert "no model is here" in refused(data, *out, "--with-model", data)
+    assert "there is no model here" in refused(data, *out, "--with-model", data)
     compare(data, code=2)
     compare(data, *out, "--json", "--markdown", code=2)
     compare(data, *out, "--seeds", 0, code=2)

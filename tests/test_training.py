@@ -20,7 +20,7 @@ from sentemb.model_files import load_model
 from sentemb.parallel import Workers
 from sentemb.retrieval.evaluation import evaluate_model
 from sentemb.training import hard_negatives
-from sentemb.training.checkpoints import read_checkpoint
+from sentemb.training.checkpoints import take_up_checkpoint
 from sentemb.training.corpus import Corpus
 from sentemb.training.settings import HARD_AMONG, HARD_NEGATIVES, PRESETS, Settings
 from sentemb.training.trainer import Interrupted
@@ -459,10 +459,15 @@ def test_no_flipped_bit_of_a_checkpoint_is_taken_for_good(tmp_path):
     data = newest.read_bytes()
     for place in range(data.index(b"{"), data.index(b"}}"), 7):
         newest.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
-        notes = []
-        found = read_checkpoint(tmp_path / "m", notes.append)
+        notes, steps = [], []
+
+        def take_up(file, steps=steps):
+            file.check()
+            steps.append(file.metadata["step"])
+
+        assert take_up_checkpoint(tmp_path / "m", take_up, notes.append)
         assert any(newest.name in note for note in notes), data[place - 20 : place + 20]
-        assert found[1]["step"] == 4  # the older one, at the end of the first epoch
+        assert steps == [4]  # the older one, at the end of the first epoch
 
 
 def test_other_settings_and_another_log_are_refused_on_resume(tmp_path):

@@ -1,5 +1,6 @@
 """Judged sets: queries, titles, and how relevant which title is for which query."""
 
+import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,15 @@ class JudgedSet:
     offsets: np.ndarray
     doc_index: np.ndarray
     grade: np.ndarray
+
+    def fingerprint(self) -> str:
+        """A hash of everything in the set."""
+        digest = hashlib.sha256()
+        for texts in (self.query_ids, self.queries, self.doc_ids, self.docs):
+            digest.update("\n".join([*texts, ""]).encode())
+        for array in (self.offsets, self.doc_index, self.grade):
+            digest.update(array.tobytes())
+        return digest.hexdigest()
 
 
 def read_judged_set(folder):
