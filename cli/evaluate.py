@@ -2,7 +2,6 @@
 
 import json
 import math
-from pathlib import Path
 
 import click
 
@@ -44,23 +43,24 @@ def command(model_or_run, judged, cutoffs, gain, per_query, as_json):
     qrels.txt.
     """
     from sentemb.data.judged_set import read_judged_set
+    from sentemb.data.lines import write_lines
+    from sentemb.files import kind_of
     from sentemb.retrieval.evaluation import evaluate_model
     from sentemb.retrieval.metrics import ndcg
     from sentemb.retrieval.trec import read_run
     from sentemb.sentence_encoder import SentenceEncoder
 
     judgments = read_judged_set(judged)
-    if Path(model_or_run).is_dir():
+    if kind_of(model_or_run) == "folder":
         model = SentenceEncoder.from_pretrained(model_or_run)
         result = evaluate_model(model, judgments, cutoffs, gain)
     else:
         result = ndcg(judgments, read_run(model_or_run), cutoffs, gain)
     if as_json:
-        click.echo(json.dumps(_as_dict(result, judgments.query_ids, per_query), indent=1))
+        lines = [json.dumps(_as_dict(result, judgments.query_ids, per_query), indent=1)]
     else:
-        from sentemb.data.lines import write_lines
-
-        write_lines("-", _table(result, judgments.query_ids if per_query else []))
+        lines = _table(result, judgments.query_ids if per_query else [])
+    write_lines("-", lines)
 
 
 def _as_dict(result, query_ids, per_query):

@@ -1,10 +1,11 @@
 """What happened in a training, one dict per epoch; see docs/formats.md."""
 
-import json
 import math
 
 from sentemb.errors import SentembError
 from sentemb.tensor_files import parse_json
+
+HISTORY = "history.jsonl"
 
 
 def history_line(text: str) -> dict:
@@ -54,4 +55,4 @@ def _is_number(value):
 
 
 def _quoted(value):
-    return json.dumps(value)[:40]
+    return repr(value)[:40]

@@ -15,7 +15,7 @@ import numpy as np
 
 from sentemb.errors import SentembError
 from sentemb.files import kind_of, make_folder, names_in, reading, write_text
-from sentemb.history import best_epoch, history_line
+from sentemb.history import HISTORY, best_epoch, history_line
 from sentemb.locks import locked
 from sentemb.models import ENCODERS, make_encoder
 from sentemb.sentence_encoder import SIDES, SentenceEncoder
@@ -25,13 +25,12 @@ from sentemb.version import __version__
 
 # Formats 1 and 2 have the configuration and the vocabulary in files of their own.
 FORMAT = 3
-CONFIG, TENSORS, VOCABULARY, WORDS, CARD, HISTORY = (
+CONFIG, TENSORS, VOCABULARY, WORDS, CARD = (
     "config.json",
     "model.safetensors",
     "vocabulary.txt",
     "words.txt",
     "README.md",
-    "history.jsonl",
 )
 CHECKPOINTS = "checkpoints"
 # Files of text in a model folder that are larger than this are not ours.

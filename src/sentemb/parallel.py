@@ -5,6 +5,8 @@ to a place of its own, and what must be added up is added in the order of the pa
 sleep between calls, so a busy neighbour on the machine costs its share and no more.
 """
 
+import _thread
+import contextlib
 import itertools
 import os
 import queue
@@ -96,7 +98,8 @@ class Workers:
             for _ in range(0 if self._closed else self.threads - 1):
                 inbox = queue.SimpleQueue()
                 try:
-                    threading.Thread(target=_serve, args=(inbox,), daemon=True).start()
+                    # Not `threading.Thread`, whose accounts a signal in its `start` confuses.
+                    _thread.start_new_thread(_serve, (inbox,))
                 except RuntimeError:  # the system has no more threads
                     break
                 self._inboxes.append(inbox)
@@ -201,6 +204,21 @@ def _serve(inbox):
 def _end(inboxes):
     for inbox in inboxes:
         inbox.put(None)
+
+
+@contextlib.contextmanager
+def signals_from_kernels():
+    """Raise what a signal's handler raised within a kernel's call, not Numba's complaint about it.
+
+    Of Ctrl-C at that moment Numba makes a SystemError "returned a result with an exception set".
+    """
+    try:
+        yield
+    except SystemError as error:
+        first = error
+        while isinstance(first, SystemError) and first.__cause__ is not None:
+            first = first.__cause__
+        raise first from None
 
 
 # -- forks ------------------------------------------------------------------------------------

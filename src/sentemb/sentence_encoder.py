@@ -8,7 +8,7 @@ import numpy as np
 
 from sentemb.errors import SentembError
 from sentemb.models.word_memory import WordMemory
-from sentemb.parallel import Workers, renew_after_fork
+from sentemb.parallel import Workers, renew_after_fork, signals_from_kernels
 from sentemb.text.words import split_words
 
 SIDES = ("query", "document")
@@ -209,7 +209,7 @@ class SentenceEncoder:
         _check_side(side)
         vectors = np.empty((len(texts), self.dim), self.dtype)
         end = empty = 0
-        with self._turn:
+        with self._turn, signals_from_kernels():
             memory = self._memory(side)
             for part in _parts(texts):
                 word_index, offsets, P, without_words = memory.look_up(part)
@@ -324,7 +324,8 @@ def _parts(texts):
 
 def unit_rows(vectors):
     """Each row of ``vectors`` (k, dim) divided by its length; zero rows stay zero."""
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    with np.errstate(over="ignore", under="ignore"):
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     units = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms != 0)
     # Squares of very large and very small numbers leave the range of the type.
     odd = np.flatnonzero(~((norms > 1e-15) & (norms < 1e15)) & vectors.any(axis=1, keepdims=True))

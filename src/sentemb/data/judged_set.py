@@ -9,7 +9,7 @@ import numpy as np
 
 from sentemb.data.lines import clean_lines, is_id, write_lines
 from sentemb.errors import SentembError
-from sentemb.files import place_name
+from sentemb.files import kind_of, place_name
 
 FILES = ("queries.tsv", "docs.tsv", "qrels.txt")
 _MAX_GRADE = 2**31 - 1
@@ -76,7 +76,7 @@ def read_judged_set(folder):
     """
     folder = Path(folder)
     for name in FILES:
-        if not (folder / name).is_file():
+        if kind_of(folder / name) != "file":
             raise SentembError(
                 f"{folder / name}: no such file; a judged set is a folder with {', '.join(FILES)}"
             )

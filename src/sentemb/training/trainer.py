@@ -444,7 +444,7 @@ class _Training:
         progress = file.metadata
         hard_titles = self._hard_titles_of(file)
         updates = progress["epoch"] * self.steps + progress["step"]
-        if not self.towers.may_be_state(file, updates):
+        if progress["step"] > self.steps or not self.towers.may_be_state(file, updates):
             raise damaged(file.path, "it is of a later time than it says")
         best_weights = None
         if progress["best"] is not None:
@@ -523,7 +523,7 @@ class _Training:
                 write_model(self._model(self._best_weights, self.workers.threads), self.output)
             whole = is_model(self.output)
             kept = f"; the model in {self.output} is from before that" if whole else ""
-            if not whole and folder_of(self.output).is_dir():
+            if not whole:
                 remove_checkpoints(self.output)
         return SentembError(f"{what} at {where}; lower the learning rate{kept}")
 
