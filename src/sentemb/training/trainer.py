@@ -235,7 +235,7 @@ class _Training:
 
     def run(self, on_progress, threads):
         settings = self.settings
-        if CACHE_FOLDER is None or not any(CACHE_FOLDER.rglob("*.nbi")):
+        if CACHE_FOLDER is None or not any(CACHE_FOLDER.glob("*.kernel")):
             self.note("compiling kernels, once; this takes some seconds")
         began, done_before = time.monotonic(), self.updates
         last_checkpoint = began
