@@ -23,6 +23,7 @@ import tempfile
 import threading
 import time
 import traceback
+import unicodedata
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -462,11 +463,7 @@ def _wrong_with(case, outcome):
         if sign in outcome.stderr:
             wrong.append(f"{sign} on stderr: {last[:120]!r}")
             break
-    if (
-        any(ord(letter) < 32 and letter not in "\n" for letter in outcome.stderr)
-        or "\x7f" in outcome.stderr
-        or "\x1b" in outcome.stderr
-    ):
+    if any(unicodedata.category(letter) == "Cc" for letter in outcome.stderr.replace("\n", "")):
         wrong.append("control characters on stderr")
     if case.stderr == "file" and not wrong:
         wrong += _wrong_with_message(case, outcome, lines, last)
