@@ -165,11 +165,10 @@ def test_all_files_of_the_cache_damaged_in_another_process(tmp_path):
         return result.stdout
 
     assert use() == COMPILED
-    for content in (b"", b"\x80\x05"):
-        for path in tmp_path.rglob("*"):
-            if path.is_file():
-                path.write_bytes(content)
-        assert use() == COMPILED
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            path.write_bytes(b"")
+    assert use() == COMPILED
     assert use() == CACHED
 
 
