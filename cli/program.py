@@ -4,6 +4,8 @@
 """
 
 import contextlib
+import errno
+import io
 import os
 import signal
 import sys
@@ -12,22 +14,40 @@ from collections.abc import Callable
 
 import click
 
-from sentemb.errors import SentembError
+from sentemb.errors import SentembError, printable
 from sentemb.files import reason_of
 from sentemb.parallel import signals_from_kernels
 
 INTERRUPTED, TERMINATED = 130, 143
 
 
-def note(message: str = "", nl: bool = True) -> None:
-    """Print ``message`` on standard error; if nobody can read it there, the work goes on."""
+def say(message: str) -> None:
+    """Print ``message``, which may hold names of files, on standard output."""
+    click.echo(printable(message))
+
+
+def note(message: str) -> None:
+    """Print ``message`` on standard error; if nobody can read it there, the work continues."""
+    draw(f"{printable(message)}\n")
+
+
+def draw(text: str) -> None:
+    """Print ``text`` on standard error as it is, control characters included."""
     with contextlib.suppress(OSError):
-        click.echo(message, err=True, nl=nl)
+        click.echo(text, err=True, nl=False)
+
+
+def is_terminal() -> bool:
+    """Whether standard error is a terminal, on which a line can be drawn over."""
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def exit_code_of(run: Callable[[], object]) -> int:
     """Call ``run``, say in one line what goes wrong, and return the exit code."""
     _occupy_standard_streams()
+    closed = sys.stdout is None
+    if closed:
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(_Closed()))
     try:
         with _termination(), signals_from_kernels():
             code = run() or 0
@@ -52,9 +72,21 @@ def exit_code_of(run: Callable[[], object]) -> int:
         code = _failed("not enough memory; give less data or a smaller model")
     except OSError as error:
         code = _failed(f"{error.filename or 'standard output'}: {reason_of(error)}")
-    lost = _flushed(sys.stdout, "standard output")
+    lost = _flushed(sys.stdout, None if code else "standard output")
     _flushed(sys.stderr)
+    if closed:
+        sys.stdout = None
     return code or lost
+
+
+class _Closed(io.RawIOBase):
+    """Standard output that was closed at the start: whoever prints should know."""
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        raise OSError(errno.EBADF, "it is closed")
 
 
 def _failed(message):

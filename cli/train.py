@@ -6,7 +6,7 @@ import time
 
 import click
 
-from sentemb.cli.program import note
+from sentemb.cli.program import draw, is_terminal, note, say
 from sentemb.models import ENCODERS
 from sentemb.training.settings import HARD_NEGATIVES, PRESETS, Settings
 
@@ -141,11 +141,11 @@ def command(pairs, output, checkpoint_seconds, **options):
         )
     except Interrupted as interrupted:
         show.note(str(interrupted))
-        sys.exit(130)
+        sys.exit(128 + interrupted.signal)
     finally:
         show.close()
     last = model.history[-1]
-    click.echo(
+    say(
         f"{output}: {model.encoder.name}, {model.encoder.cells} cells, "
         f"{model.vocabulary}, {model.training['pairs']:,} pairs, "
         f"{last['epoch']} epoch{'s' if last['epoch'] > 1 else ''}, loss {last['loss']:.4f}, "
@@ -154,15 +154,15 @@ def command(pairs, output, checkpoint_seconds, **options):
     best = best_epoch(model.history)
     if best is not None:
         figures = ", ".join(f"{name} {value:.3f}" for name, value in best["dev"].items())
-        click.echo(f"kept epoch {best['epoch']}, on dev: {figures}")
-    click.echo(f'next: sentemb score {output} "a query" "a title"')
+        say(f"kept epoch {best['epoch']}, on dev: {figures}")
+    say(f'next: sentemb score {output} "a query" "a title"')
 
 
 class _ProgressLine:
     """Progress on stderr: one line that is redrawn on a terminal, one line an epoch elsewhere."""
 
     def __init__(self):
-        self._terminal = sys.stderr.isatty()
+        self._terminal = is_terminal()
         self._drawn = 0.0
         self._open = False
 
@@ -173,7 +173,7 @@ class _ProgressLine:
             self._drawn = now
             # A longer line would wrap, and could not be drawn over.
             columns = shutil.get_terminal_size().columns
-            note(f"\r\x1b[K{_describe(progress)[: columns - 1]}", nl=False)
+            draw(f"\r\x1b[K{_describe(progress)[: columns - 1]}")
             self._open = True
         if progress.epoch_ended:
             self.note(_describe(progress))
@@ -185,7 +185,7 @@ class _ProgressLine:
 
     def close(self):
         if self._open:
-            note("\r\x1b[K", nl=False)
+            draw("\r\x1b[K")
             self._open = False
 
 

@@ -17,13 +17,19 @@ class SentembError(ValueError):
         super().__init__(_one_line(message))
 
 
+def printable(text: str) -> str:
+    """``text`` with everything escaped that could move the cursor or cannot be encoded."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+
+
 def _one_line(message: str) -> str:
     """``message`` as one printable line of at most `MAX_LETTERS`."""
-    if not message.isprintable():
-        message = "".join(
-            letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-            for letter in message
-        )
+    message = printable(message)
     if len(message) > MAX_LETTERS:
         # The place is at the start and the remedy at the end.
         half = (MAX_LETTERS - 3) // 2

@@ -198,9 +198,9 @@ def make_folder(path) -> Path:
 
 def unwritable(path, error: BaseException) -> SentembError:
     """The `SentembError` that says why ``path`` could not be written."""
+    unchanged = "" if str(path) == "-" else "; nothing was changed there"
     return SentembError(
-        f"{place_name(path, 'output')}: cannot be written: {reason_of(error)}; "
-        "nothing was changed there"
+        f"{place_name(path, 'output')}: cannot be written: {reason_of(error)}{unchanged}"
     )
 
 

@@ -1,5 +1,6 @@
 """What happened in trainings, read from their history.jsonl; see docs/formats.md."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,5 +74,5 @@ def _damaged(place, reason):
 def run_names(paths):
     """Each run by its folder, with as much of the path as it takes to tell them apart."""
     return short_names(
-        Path(path) if kind_of(path) == "folder" else Path(path).resolve().parent for path in paths
+        Path(path) if kind_of(path) == "folder" else Path(os.path.realpath(path)).parent for path in paths
     )

@@ -43,7 +43,17 @@ _HARD_TITLES = "hard_titles"  # in checkpoints
 
 
 class Interrupted(SentembError):
-    """Training was stopped by Ctrl-C or a termination signal; the message says how to go on."""
+    """Training was stopped by a signal; the message says how to continue it.
+
+    Attributes
+    ----------
+    signal : int
+        SIGINT (Ctrl-C) or SIGTERM.
+    """
+
+    def __init__(self, message, number=signal.SIGINT):
+        super().__init__(message)
+        self.signal = int(number)
 
 
 @dataclass(frozen=True)
@@ -205,6 +215,7 @@ class _Training:
         self.workers = workers
         self.note = note
         self.stop = threading.Event()
+        self.stop_signal = signal.SIGINT
 
         self.corpus = corpus
         self.steps = self.corpus.n_batches(settings.batch_size)
@@ -407,7 +418,7 @@ class _Training:
         """``seconds``: of this epoch."""
         if self.stop.is_set():
             self._checkpoint(seconds)
-            raise Interrupted(self._how_to_go_on())
+            raise Interrupted(self._how_to_go_on(), self.stop_signal)
 
     def _checkpoint(self, seconds):
         if self.output is None:
@@ -546,6 +557,7 @@ def _stop_signals(training):
 
     def ask_to_stop(number, frame):
         signal.signal(signal.SIGINT, before[signal.SIGINT])
+        training.stop_signal = number
         training.stop.set()
 
     before = {
