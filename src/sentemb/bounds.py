@@ -1,0 +1,104 @@
+"""Numbers, names and paths from outside, checked before any work."""
+
+import math
+import numbers
+import os
+import stat
+from pathlib import Path
+
+from sentemb.errors import SentembError
+
+# Letters of a value that a message quotes.
+_QUOTED = 40
+MAX_SEED = 2**63 - 1
+
+
+def brief(value):
+    """``value`` as messages quote it: its `repr` on one line, cut if it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write integers of thousands of digits
+        return "an integer of thousands of digits"
+    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}..."
+
+
+def plain(text):
+    """An id or a name as messages show it: escaped where it cannot be printed, cut if it is long.
+
+    Most are shown as they are, without quotation marks.
+    """
+    if len(text) > _QUOTED or not text.isprintable():
+        return brief(text)
+    return text
+
+
+def whole(name, value, least, most):
+    """``value`` as int; a `SentembError` unless it is an integer from ``least`` to ``most``."""
+    if not is_integer(value) or not least <= value <= most:
+        raise SentembError(f"{name} is {brief(value)}; give an integer from {least:,} to {most:,}")
+    return int(value)
+
+
+def positive(name, value, most):
+    """``value``; a `SentembError` unless it is a number above 0, at most ``most``."""
+    if not is_number(value) or not 0 < value <= most:
+        raise SentembError(
+            f"{name} is {brief(value)}; give a number above 0 and up to {most:,.17g}"
+        )
+    return value
+
+
+def share(name, value):
+    """``value``; a `SentembError` unless it is a number from 0 to 1."""
+    if not is_number(value) or not 0 <= value <= 1:
+        raise SentembError(f"{name} is {brief(value)}; give a share from 0 to 1")
+    return value
+
+
+def is_integer(value):
+    """Whether ``value`` is an integer of Python or NumPy; True and False are not."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def is_number(value):
+    """Whether ``value`` is a number that is not NaN; True and False are not."""
+    if isinstance(value, numbers.Integral):
+        return is_integer(value)
+    return isinstance(value, numbers.Real) and not math.isnan(value)
+
+
+def path_of(value):
+    """``value`` as `pathlib.Path`; a `SentembError` for what cannot be one."""
+    try:
+        path = Path(value)
+    except TypeError:
+        raise SentembError(f"a path is {brief(value)}; give a text") from None
+    if "\0" in str(path):
+        raise SentembError(f"a path is {brief(str(path))}; leave the NUL character out")
+    return path
+
+
+def status(path, follow=True):
+    """`os.stat` of ``path``, None if nothing is there.
+
+    Whatever else keeps it from being looked at (no permission, a name that is too long) is a
+    `SentembError` that says so. ``follow`` says whether a link is followed.
+    """
+    try:
+        return os.stat(path, follow_symlinks=follow)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise SentembError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def is_folder(path):
+    """Whether ``path`` is a folder, as `status` finds it."""
+    found = status(path)
+    return found is not None and stat.S_ISDIR(found.st_mode)
+
+
+def is_file(path, follow=True):
+    """Whether ``path`` is a regular file, as `status` finds it."""
+    found = status(path, follow)
+    return found is not None and stat.S_ISREG(found.st_mode)
