@@ -91,7 +91,7 @@ def command(
     """
     from sentemb.bounds import plain
     from sentemb.comparison.data import read_data
-    from sentemb.comparison.rows import ModelRow, rows_of
+    from sentemb.comparison.rows import ModelRow, rows_of, some_of
     from sentemb.comparison.runner import Comparison
     from sentemb.comparison.table import table_of
     from sentemb.errors import SentembError
@@ -112,8 +112,7 @@ def command(
         reference = REFERENCE
     if reference not in (None, *names):
         raise SentembError(
-            f"the reference {plain(reference)} is not among the rows; "
-            f"choose from {', '.join(names)}"
+            f"the reference {plain(reference)} is not among the rows; choose from {some_of(names)}"
         )
     if data.log is None:
         click.echo(f"{data_dir}: no pairs.tsv; only rows without training can run", err=True)

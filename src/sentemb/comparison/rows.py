@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass, field
 
 from sentemb.baselines import make_baseline
-from sentemb.bounds import brief, path_of
+from sentemb.bounds import brief, path_of, plain
 from sentemb.comparison.store import is_row_name
 from sentemb.errors import SentembError
 from sentemb.files import reading
@@ -128,6 +128,12 @@ def apart(point, points):
     )
 
 
+def some_of(names):
+    """The first few of some names as a message lists them."""
+    names = [plain(name) for name in names]
+    return ", ".join(names if len(names) <= 5 else [*names[:4], "..."])
+
+
 def _distinct(points):
     kept = []
     for point in points:
@@ -179,5 +185,8 @@ def rows_of(names=None):
         raise SentembError(f"the rows are {brief(names)}; give a list of their names")
     for name in names:
         if not isinstance(name, str) or name not in ROWS:
-            raise SentembError(f"there is no row {brief(name)}; choose from {', '.join(ROWS)}")
+            raise SentembError(
+                f"there is no row {brief(name)}; choose from {some_of(ROWS)}; `--models list` "
+                "shows them all"
+            )
     return [row for row in ROWS.values() if row.name in names]
