@@ -55,7 +55,7 @@ def _names(ctx, parameter, value):
     type=click.FloatRange(0),
     callback=_minutes,
     metavar="MINUTES",
-    help="Begin no training after that; the same command continues later.",
+    help="Begin no training after that; the same command goes on later.",
 )
 @click.option("--threads", type=int, help="NDCG is the same for any number. [default: all]")
 @click.option("--keep-models", is_flag=True, help="Keep the trained models in the folder as well.")

@@ -2,9 +2,10 @@
 
 import json
 import math
-from pathlib import Path
 
 import click
+
+from sentemb.cli.tables import visible
 
 _GAINS = {"exponential": "2^grade - 1", "linear": "grade"}
 _TIES = "score descending, then title id descending, as trec_eval"
@@ -43,6 +44,7 @@ def command(model_or_run, judged, cutoffs, gain, per_query, as_json):
     is a TREC run, of this or any other program. JUDGED is a folder with queries.tsv, docs.tsv and
     qrels.txt.
     """
+    from sentemb.bounds import is_folder, path_of
     from sentemb.data.judged_set import read_judged_set
     from sentemb.retrieval.evaluation import evaluate_model
     from sentemb.retrieval.metrics import ndcg
@@ -50,7 +52,8 @@ def command(model_or_run, judged, cutoffs, gain, per_query, as_json):
     from sentemb.sentence_encoder import SentenceEncoder
 
     judgments = read_judged_set(judged)
-    if Path(model_or_run).is_dir():
+    model_or_run = path_of(model_or_run)
+    if is_folder(model_or_run):
         model = SentenceEncoder.from_pretrained(model_or_run)
         result = evaluate_model(model, judgments, cutoffs, gain)
     else:
@@ -86,6 +89,7 @@ def _as_dict(result, query_ids, per_query):
 
 def _table(result, query_ids):
     """The lines that are printed: queries, their mean, and what the numbers mean."""
+    query_ids = list(map(visible, query_ids))
     width = max(len(id) for id in ("mean", *query_ids))
     names = [f"NDCG@{cutoff}" for cutoff in result.cutoffs]
     yield " ".join([" " * width, *(f"{name:>8}" for name in names)])

@@ -8,8 +8,9 @@ import shutil
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from helpers import failing_calls, tree
 
-from sentemb import SentembError, files
+from sentemb import SentembError
 from sentemb.baselines import BASELINES
 from sentemb.baselines.baseline import Baseline
 from sentemb.cli import main
@@ -103,14 +104,6 @@ def lines_of(out):
 
 def write_lines(out, lines):
     (out / store.RESULTS).write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-
-def tree(folder):
-    """Every path below a folder with its contents."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
-        for path in sorted(folder.rglob("*"))
-    }
 
 
 # -- nothing outside the folder is touched ---------------------------------------------------------
@@ -413,33 +406,18 @@ def test_the_code_is_1_if_every_row_fails(data, tmp_path, fault):
 # -- stops and full disks --------------------------------------------------------------------------
 
 
-def writes_of(monkeypatch, fail_at, error):
-    """Let the ``fail_at``-th renaming of a file fail; count them."""
-    calls = []
-    whole = os.replace
-
-    def replace(source, target):
-        calls.append(str(target))
-        if len(calls) == fail_at:
-            raise error
-        whole(source, target)
-
-    monkeypatch.setattr(files.os, "replace", replace)
-    return calls
-
-
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 def test_whatever_write_fails_the_same_command_goes_on(data, tmp_path, monkeypatch, error):
     given = ("--models", "random,length", "--seeds", 1)
     whole = tmp_path / "whole"
-    calls = writes_of(monkeypatch, 0, None)
-    compare(data, "-o", whole, *given)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        calls = failing_calls(patch, ["replace"], 0, None)
+        compare(data, "-o", whole, *given)
     assert len(calls) == 6
     for k in range(1, len(calls) + 1):
         out = tmp_path / f"out{k}"
         with monkeypatch.context() as patch:
-            writes_of(patch, k, error)
+            failing_calls(patch, ["replace"], k, error)
             arguments = ["compare", data, "-o", out, *given]
             result = CliRunner().invoke(main, [*map(str, arguments)])
         if isinstance(error, OSError):
@@ -458,7 +436,7 @@ def test_force_that_fails_leaves_what_was_there(data, out, tmp_path, monkeypatch
     qrels.write_text("\n".join(qrels.read_text().splitlines()[:-1]) + "\n")
     before = tree(out)
     with monkeypatch.context() as patch:
-        writes_of(patch, 1, OSError(28, "No space left on device"))
+        failing_calls(patch, ["replace"], 1, OSError(28, "No space left on device"))
         assert "No space left" in refused(other, out, "--force")
     assert tree(out) == before
     again(other, out, "--force")

@@ -1,6 +1,5 @@
 """Numbers, names and paths from outside, checked before any work."""
 
-import math
 import numbers
 import os
 import stat
@@ -42,9 +41,7 @@ def whole(name, value, least, most):
 def positive(name, value, most):
     """``value``; a `SentembError` unless it is a number above 0, at most ``most``."""
     if not is_number(value) or not 0 < value <= most:
-        raise SentembError(
-            f"{name} is {brief(value)}; give a number above 0 and up to {most:,.17g}"
-        )
+        raise SentembError(f"{name} is {brief(value)}; give a number above 0, at most {most:g}")
     return value
 
 
@@ -62,9 +59,7 @@ def is_integer(value):
 
 def is_number(value):
     """Whether ``value`` is a number that is not NaN; True and False are not."""
-    if isinstance(value, numbers.Integral):
-        return is_integer(value)
-    return isinstance(value, numbers.Real) and not math.isnan(value)
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and value == value
 
 
 def path_of(value):
