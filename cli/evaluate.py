@@ -15,7 +15,7 @@ def _cutoffs(ctx, parameter, value):
     try:
         return tuple(int(part) for part in value.split(","))
     except ValueError:
-        raise click.BadParameter("give whole numbers with commas between, such as 1,3,10") from None
+        raise click.BadParameter("give integers separated by commas, such as 1,3,10") from None
 
 
 @click.command("evaluate")
@@ -44,8 +44,9 @@ def command(model_or_run, judged, cutoffs, gain, per_query, as_json):
     is a TREC run, of this or any other program. JUDGED is a folder with queries.tsv, docs.tsv and
     qrels.txt.
     """
-    from sentemb.bounds import is_folder, path_of
+    from sentemb.bounds import is_folder, path_of, status
     from sentemb.data.judged_set import read_judged_set
+    from sentemb.errors import SentembError
     from sentemb.retrieval.evaluation import evaluate_model
     from sentemb.retrieval.metrics import ndcg
     from sentemb.retrieval.trec import read_run
@@ -53,6 +54,8 @@ def command(model_or_run, judged, cutoffs, gain, per_query, as_json):
 
     judgments = read_judged_set(judged)
     model_or_run = path_of(model_or_run)
+    if str(model_or_run) != "-" and status(model_or_run) is None:
+        raise SentembError(f"{model_or_run}: no such model or run; give a folder, a file or -")
     if is_folder(model_or_run):
         model = SentenceEncoder.from_pretrained(model_or_run)
         result = evaluate_model(model, judgments, cutoffs, gain)

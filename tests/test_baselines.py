@@ -424,6 +424,23 @@ def test_wrong_settings(name, settings, message):
         make_baseline(name, **settings)
 
 
+@pytest.mark.parametrize(
+    "name, key",
+    [("unigram", "mu"), ("bm25", "k1"), ("bm25", "b"), ("plsa", "topics"), ("plsa", "prior")],
+)
+def test_types_of_settings(name, key):
+    for value in (None, "1", [], True, math.nan, math.inf, -1, 10**400, 1j):
+        with pytest.raises(SentembError, match=f"{key} must be|{key} from"):
+            make_baseline(name, **{key: value})
+
+
+@pytest.mark.parametrize("name", [None, [], {}, 5, "x" * 5000], ids=lambda name: str(name)[:9])
+def test_names_that_are_no_baseline(name):
+    with pytest.raises(SentembError, match="baseline must be one of") as caught:
+        make_baseline(name)
+    assert len(str(caught.value)) <= 300
+
+
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "bm25s", None)
     with pytest.raises(SentembError, match=r"bm25s is not installed; pip install 'sentemb\[base"):

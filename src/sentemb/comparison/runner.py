@@ -134,7 +134,7 @@ class Comparison:
         dropped = [self._lines.pop(key) for key in other]
         if faults:
             lost = f"{len(faults)} damaged line{'s' if len(faults) > 1 else ''}"
-            self.note(f"dropped {lost}; the first: {faults[0]}")
+            self.note(f"dropped {lost}; the first: {faults[0].what}")
         # Before the description and before any file goes: a stop in between leaves a comparison
         # whose results are right.
         if dropped or faults:
@@ -154,7 +154,7 @@ class Comparison:
         except Damaged as error:
             if not force:
                 raise
-            self.note(f"dropped all results: {error}")
+            self.note(f"dropped all results: {error.what}")
             return False
         if not is_mine and not force:
             raise SentembError(

@@ -75,7 +75,7 @@ class Store:
                 raise _Fault('it has no SHA-256 as "data"')
         except _Fault as fault:
             raise Damaged(
-                f"{path}: is damaged ({fault}); measure everything again with --force"
+                f"{path}: is damaged ({fault})", "measure everything again with --force"
             ) from fault
         return described["data"]
 
@@ -91,7 +91,7 @@ class Store:
         try:
             raws = _read(path, _MOST_RESULTS)
         except _Fault as fault:
-            return [], [Damaged(f"{path}: {fault}; throw it away with --force")]
+            return [], [Damaged(f"{path}: {fault}")]
         for number, raw in enumerate(raws, 1):
             try:
                 line = self._checked(_json(raw))
@@ -101,7 +101,7 @@ class Store:
                 number_of[key] = number
                 lines.append(line)
             except _Fault as fault:
-                faults.append(Damaged(f"{path}:{number}: {fault}; throw it away with --force"))
+                faults.append(Damaged(f"{path}:{number}: {fault}"))
         return lines, faults
 
     def _checked(self, line):
@@ -189,7 +189,17 @@ class Store:
 
 
 class Damaged(SentembError):
-    """A file or a line that no comparison wrote; --force throws it away."""
+    """A file or a line that no comparison wrote; --force throws it away.
+
+    Attributes
+    ----------
+    what : str
+        The place and what is wrong there, without the remedy.
+    """
+
+    def __init__(self, what, remedy="throw it away with --force"):
+        super().__init__(f"{what}; {remedy}")
+        self.what = what
 
 
 class _Fault(Exception):
