@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from sentemb.bounds import brief
 from sentemb.errors import SentembError
 from sentemb.locks import UNSUPPORTED, temporary_file
 
@@ -23,21 +24,49 @@ MAX_LINE_BYTES = 16 << 20
 # -- looking ----------------------------------------------------------------------------------
 
 
-def kind_of(path) -> str | None:
-    """``"file"``, ``"folder"``, ``"other"`` (a device, a pipe), or None if nothing is there.
+def path_of(value) -> Path:
+    """``value`` as `pathlib.Path`; a `SentembError` for what cannot be one."""
+    try:
+        path = Path(value)
+    except TypeError:
+        raise SentembError(f"a path is {brief(value)}; give a text") from None
+    if "\0" in str(path):
+        raise SentembError(f"a path is {brief(str(path))}; leave the NUL character out")
+    return path
+
+
+def status(path, follow: bool = True) -> os.stat_result | None:
+    """`os.stat` of ``path``, None if nothing is there.
+
+    Parameters
+    ----------
+    path : path
+    follow : bool
+        Whether a link is followed.
 
     Raises
     ------
     SentembError
-        If that cannot be found out: no permission, a name that is too long, a loop of links.
+        If it cannot be looked at: no permission, a name that is too long, a loop of links.
     """
     try:
-        mode = os.stat(path).st_mode
+        return os.stat(path, follow_symlinks=follow)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
-    return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
+
+
+def is_folder(path) -> bool:
+    """Whether ``path`` is a folder; fails as `status` does."""
+    found = status(path)
+    return found is not None and stat.S_ISDIR(found.st_mode)
+
+
+def is_file(path, follow: bool = True) -> bool:
+    """Whether ``path`` is a regular file; fails as `status` does."""
+    found = status(path, follow)
+    return found is not None and stat.S_ISREG(found.st_mode)
 
 
 def names_in(folder) -> list[str]:

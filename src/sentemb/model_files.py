@@ -14,12 +14,18 @@ from pathlib import Path
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.files import kind_of, make_folder, names_in, reading, write_text
+from sentemb.files import is_folder, make_folder, names_in, reading, status, write_text
 from sentemb.history import HISTORY, best_epoch, history_line
 from sentemb.locks import locked
 from sentemb.models import ENCODERS, make_encoder
 from sentemb.sentence_encoder import SIDES, SentenceEncoder
-from sentemb.tensor_files import damaged, open_tensors, parse_json, write_tensors
+from sentemb.tensor_files import (
+    check_regular,
+    damaged,
+    open_tensors,
+    parse_json,
+    write_tensors,
+)
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.version import __version__
 
@@ -42,7 +48,7 @@ _MAX_TEXT_BYTES = 64 << 20
 
 def is_model(path) -> bool:
     """Whether folder ``path`` holds a model, whole or damaged."""
-    return any(kind_of(Path(path) / name) is not None for name in (CONFIG, TENSORS))
+    return any(status(Path(path) / name) is not None for name in (CONFIG, TENSORS))
 
 
 def check_place(path) -> None:
@@ -54,10 +60,9 @@ def check_place(path) -> None:
     folder = Path(path)
     if not os.fspath(path):
         raise SentembError("the name of the model's folder is empty; give one")
-    kind = kind_of(folder)
-    if kind is None:
+    if status(folder) is None:
         return
-    if kind != "folder":
+    if not is_folder(folder):
         raise SentembError(f"{path}: is not a folder; choose another place")
     names = set(names_in(folder))
     if names and not names & {CHECKPOINTS} and not _is_ours(folder):
@@ -138,7 +143,7 @@ def write_model(model, path) -> None:
 def load_model(path, threads: int | None = None) -> SentenceEncoder:
     """The `SentenceEncoder` in folder ``path``; a `SentembError` if it is not whole."""
     path = Path(path)
-    if kind_of(path) != "folder" or not is_model(path):
+    if not is_folder(path) or not is_model(path):
         raise SentembError(
             f"{path}: there is no model here ({TENSORS} is missing); train one with `sentemb train`"
         )
@@ -237,7 +242,7 @@ def _split_lines(place, raw):
 
 
 def _history(path):
-    if kind_of(path) is None:
+    if status(path) is None:
         return []
     lines = []
     raw = _read(path)
@@ -253,9 +258,7 @@ def _history(path):
 
 def _read(path):
     """The contents of a small regular file: never of a device, which may have no end."""
-    kind = kind_of(path)
-    if kind != "file":
-        raise damaged(path, "it is missing" if kind is None else "it is not a regular file")
+    check_regular(path)
     with reading(path) as file:
         contents = file.read(_MAX_TEXT_BYTES + 1)
     if len(contents) > _MAX_TEXT_BYTES:

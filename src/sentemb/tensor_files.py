@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.files import kind_of, reading, replacing, unreadable, unwritable
+from sentemb.files import is_file, reading, replacing, status, unreadable, unwritable
 
 # One entry only: safetensors writes several in random order, and equal contents should be equal
 # files.
@@ -89,9 +89,7 @@ def open_tensors(path) -> Iterator[TensorFile]:
     """
     from safetensors import SafetensorError, safe_open
 
-    kind = kind_of(path)
-    if kind != "file":
-        raise damaged(path, "it is missing" if kind is None else "it is not a regular file")
+    check_regular(path)
     with reading(path) as file:
         size = int.from_bytes(file.read(8), "little")
     if size > _MAX_HEADER_BYTES:
@@ -129,6 +127,13 @@ def write_tensors(path, tensors, metadata) -> None:
 
 class Damaged(SentembError):
     """A file is not, or no longer, what sentemb wrote."""
+
+
+def check_regular(path) -> None:
+    """Raise a `Damaged` unless ``path`` is a regular file; a pipe or a device may have no end."""
+    if not is_file(path):
+        missing = status(path) is None
+        raise damaged(path, "it is missing" if missing else "it is not a regular file")
 
 
 def damaged(path, why: str) -> Damaged:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sentemb.analysis.figures import short_names
 from sentemb.errors import SentembError
-from sentemb.files import kind_of, numbered_lines, place_name
+from sentemb.files import is_file, is_folder, numbered_lines, place_name
 from sentemb.history import HISTORY, history_line
 
 
@@ -43,9 +43,9 @@ def read_history(path):
         If there is none, if it is empty, or for the first line that is damaged.
     """
     file = Path(path)
-    if kind_of(file) == "folder":
+    if is_folder(file):
         file = file / HISTORY
-        if kind_of(file) != "file":
+        if not is_file(file):
             raise SentembError(
                 f"{path}: no {HISTORY} is here; give the folder of a model whose training has ended"
             )
@@ -74,5 +74,5 @@ def _damaged(place, reason):
 def run_names(paths):
     """Each run by its folder, with as much of the path as it takes to tell them apart."""
     return short_names(
-        Path(path) if kind_of(path) == "folder" else Path(os.path.realpath(path)).parent for path in paths
+        Path(path) if is_folder(path) else Path(os.path.realpath(path)).parent for path in paths
     )

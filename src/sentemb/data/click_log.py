@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sentemb.bounds import brief
 from sentemb.data.lines import write_lines
 from sentemb.errors import SentembError
 from sentemb.files import place_name, raw_lines
@@ -233,8 +234,8 @@ def write_click_log(log, path):
         for text in texts:
             if clean_text(text, what) != text:
                 raise SentembError(
-                    f"the {what} {text!r} cannot be written; drop white space around it, tabs, "
-                    "line ends and byte-order marks"
+                    f"the {what} {brief(text)} cannot be written; drop white space around it, "
+                    "tabs, line ends and byte-order marks"
                 )
     if len(log.skipped_index) or str(path).endswith((".jsonl", ".jsonl.gz")):
         write_lines(path, _json_lines(log))
@@ -275,7 +276,7 @@ def _count(text):
         if 1 <= count <= MAX_CLICKS:
             return count
     raise SentembError(
-        f"the click count {text[:40]!r} is not a whole number from 1 to {MAX_CLICKS}; "
+        f"the click count {brief(text)} is not a whole number from 1 to {MAX_CLICKS}; "
         "mend it or leave the column out"
     )
 
@@ -285,8 +286,10 @@ def _add_json_line(builder, line):
         record = json.loads(line.rstrip("\r\n"))
     except json.JSONDecodeError as error:
         raise _BadJson(error.msg, error.pos + 1) from None
-    except (ValueError, RecursionError) as error:
-        raise _BadJson(str(error), None) from None
+    except RecursionError:
+        raise _BadJson("nested too deep", None) from None
+    except ValueError:
+        raise _BadJson("a number of thousands of digits", None) from None
     if not isinstance(record, dict) or not isinstance(record.get("query"), str):
         raise SentembError('no "query" that is a text; write {"query": "…", "clicked": ["…"]}')
     query, clicked = record["query"], record.get("clicked")

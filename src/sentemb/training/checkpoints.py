@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sentemb.errors import SentembError
-from sentemb.files import kind_of, names_in, unwritable
+from sentemb.files import is_folder, names_in, status, unwritable
 from sentemb.locks import remove_abandoned
 from sentemb.model_files import CHECKPOINTS
 from sentemb.tensor_files import Damaged, TensorFile, open_tensors, write_tensors
@@ -73,7 +73,7 @@ def has_checkpoints(output) -> bool:
 def remove_checkpoints(output) -> None:
     """Remove all checkpoints and what killed processes left of them."""
     folder = folder_of(output)
-    if kind_of(folder) != "folder":
+    if not is_folder(folder):
         return
     remove_abandoned(folder)
     try:
@@ -88,10 +88,9 @@ def remove_checkpoints(output) -> None:
 def _checkpoints(output):
     """Paths, newest first."""
     folder = folder_of(output)
-    kind = kind_of(folder)
-    if kind is None:
+    if status(folder) is None:
         return []
-    if kind != "folder" or folder.is_symlink():
+    if not is_folder(folder) or folder.is_symlink():
         raise SentembError(f"{folder}: is not a folder; remove it or choose another place")
     found = {int(match[1]): name for name in names_in(folder) if (match := _NAME.fullmatch(name))}
     return [folder / name for _, name in sorted(found.items(), reverse=True)]
