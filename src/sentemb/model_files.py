@@ -16,7 +16,7 @@ import numpy as np
 from sentemb.errors import SentembError
 from sentemb.files import is_folder, make_folder, names_in, reading, status, write_text
 from sentemb.history import HISTORY, best_epoch, history_line
-from sentemb.locks import locked
+from sentemb.locks import is_temporary, locked
 from sentemb.models import ENCODERS, make_encoder
 from sentemb.sentence_encoder import SIDES, SentenceEncoder
 from sentemb.tensor_files import (
@@ -64,7 +64,7 @@ def check_place(path) -> None:
         return
     if not is_folder(folder):
         raise SentembError(f"{path}: is not a folder; choose another place")
-    names = set(names_in(folder))
+    names = {name for name in names_in(folder) if not is_temporary(name)}
     if names and not names & {CHECKPOINTS} and not _is_ours(folder):
         raise SentembError(
             f"{path}: the folder holds other files and not a sentemb model; choose another place"
