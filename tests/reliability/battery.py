@@ -29,7 +29,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from reliability.count import Count
-from reliability.sandbox import NOBODY, Sandbox, changes
+from reliability.sandbox import NOBODY, Sandbox, changes, scratch
 
 LONGEST_MESSAGE = 300
 SECONDS = 10
@@ -112,8 +112,7 @@ def battery(areas=None, every=1, lanes=None) -> Count:
     """Run the table, or some ``areas`` of it, or ``every`` so many cases of each area."""
     lanes = lanes or min(4, len(os.sched_getaffinity(0)))
     request = {"areas": areas, "every": every, "lanes": lanes}
-    home = Path(tempfile.mkdtemp(prefix="sentemb-battery-"))
-    home.chmod(0o755)
+    home = scratch("sentemb-battery-")
     try:
         running = []
         for lane in range(lanes):

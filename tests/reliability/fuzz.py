@@ -36,6 +36,7 @@ from reliability.model_format import (
     write_parts,
 )
 from reliability.samples import ENCODERS, TRAINING, make_model, write_samples
+from reliability.sandbox import scratch
 
 LONGEST_MESSAGE = 300
 SECONDS = 2  # of processor time, for one case
@@ -75,7 +76,7 @@ class Reader:
 def fuzz(n, seed=0, *, repaired=0, workers=None) -> Count:
     """``n`` mutations, ``repaired`` of them with right checksums again, from ``seed``."""
     workers = workers or min(4, len(os.sched_getaffinity(0)))
-    home = Path(tempfile.mkdtemp(prefix="sentemb-fuzz-"))
+    home = scratch("sentemb-fuzz-")
     try:
         lanes = [_Worker(home / str(k), n, seed, repaired, k, workers) for k in range(workers)]
         while sum(lane.tend() for lane in lanes) < len(lanes):
@@ -98,7 +99,7 @@ def replay(seed, number, *, repaired):
 
 def escapes() -> Count:
     """The files that once got through, each by the reader of the files it replaces."""
-    home = Path(tempfile.mkdtemp(prefix="sentemb-escapes-"))
+    home = scratch("sentemb-escapes-")
     try:
         _start(home, {"escapes": True}).wait()
         found = [json.loads(line) for line in (home / "escapes").read_text().splitlines()]
