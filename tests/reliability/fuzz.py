@@ -21,6 +21,7 @@ import time
 import traceback
 import unicodedata
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,8 +31,10 @@ import numpy as np
 from reliability import mutations
 from reliability.count import Count
 from reliability.model_format import (
+    FORMATS,
     parts_of,
     read_checkpoint,
+    rewrite_checkpoint,
     safetensors,
     write_parts,
 )
@@ -82,11 +85,14 @@ def fuzz(n, seed=0, *, repaired=0, workers=None) -> Count:
         while sum(lane.tend() for lane in lanes) < len(lanes):
             time.sleep(0.05)
         failures = [failure for lane in lanes for failure in lane.failures()]
+        tally = sum((lane.tally() for lane in lanes), Counter())
     finally:
         shutil.rmtree(home, ignore_errors=True)
     count = Count("damaged files", tried=n)
     count.failures = [f"seed {seed}, case {number}: {text}" for number, text in sorted(failures)]
     count.notes.append(f"{repaired} of {n} with repaired checksums")
+    # Of processes that died nobody knows.
+    count.notes += [f"{number} were {what}" for what, number in sorted(tally.items())]
     return count
 
 
@@ -159,6 +165,10 @@ class _Worker:
             self._start(following)
         return self.done
 
+    def tally(self):
+        path = self.home / "tally"
+        return Counter(json.loads(path.read_text()) if path.exists() else {})
+
     def failures(self):
         path = self.home / "failures"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
@@ -190,6 +200,7 @@ def _work(request):
             wrong = attack.case(request["seed"], number, is_repaired(number, n, repaired))
             if wrong:
                 failures.write(json.dumps([number, wrong]) + "\n")
+    (home / "tally").write_text(json.dumps(attack.tally))
 
 
 def is_repaired(number, n, repaired):
@@ -215,7 +226,8 @@ class Attack:
         }
         small = [data for data in self.pristine.values() if len(data) < 200_000]
         self.others = [*small, bytes(range(256)), b"", b"\n", b"{}\n", gzip.compress(b"a\tb\n")]
-        self.parts = {name: parts_of(make_model(name)) for name in ENCODERS}
+        models = {name: make_model(name) for name in ENCODERS}
+        self.parts = [parts_of(model, format) for model in models.values() for format in FORMATS]
         shutil.copytree(".", "../pristine", symlinks=True)
         self.vectors = {}
         for name in ENCODERS:
@@ -223,11 +235,8 @@ class Attack:
                 self.vectors[folder] = _vectors(folder)
         self.trained = self._resume()
         self._put_back("training")
-        # What compiles does so now, and what is not damaged is read.
-        for reader in self.readers:
-            wrong = reader.read(reader.files[0], True)
-            assert wrong is None, wrong
-            self._put_back(reader.folder)
+        self._check_itself()
+        self.tally = Counter()
         warnings.showwarning = self._warned
         self._warnings = []
         signal.signal(signal.SIGPROF, _stop)
@@ -235,13 +244,28 @@ class Attack:
         self.limit = size + MEMORY
         gc.collect()
 
+    def _check_itself(self):
+        """What is not damaged must be read; what compiles does so now."""
+        for reader in self.readers:
+            wrong = reader.read(reader.files[0], True)
+            assert wrong is None, wrong
+            self._put_back(reader.folder)
+        for parts in self.parts:
+            write_parts(parts, "crafted")
+            model = next(name for name in ENCODERS if _like(name, parts.config))
+            assert np.array_equal(_vectors("crafted"), self.vectors[model])
+        newest = max(name for name in self.pristine if "checkpoints" in name)
+        rewrite_checkpoint(newest, lambda arrays, progress: None)
+        assert np.array_equal(self._resume(), self.trained)
+        self._put_back("training")
+
     def _make_samples(self):
         from sentemb.comparison.data import read_data
         from sentemb.comparison.rows import rows_of
 
         write_samples(Path())
         for name in ENCODERS:
-            write_parts(parts_of(make_model(name)), _TO_FORMAT_2 + name)
+            write_parts(parts_of(make_model(name), 2), _TO_FORMAT_2 + name)
         self._data = read_data("data")
         self._rows = rows_of(["random", "unigram"])
         self._compare("compared")
@@ -344,11 +368,11 @@ class Attack:
                 array = rng.choice(sorted(arrays))
                 arrays[array], what = mutations.mutate_array(rng, arrays[array])
                 what = f"{array} {what}"
-            data = _safetensors(arrays, progress)
+            data = safetensors(arrays, mutations.dump(progress).decode())
             for name in names:
                 Path(name).write_bytes(data)
             return reader, names[-1], what
-        parts = copy.deepcopy(self.parts[rng.choice(sorted(self.parts))])
+        parts = copy.deepcopy(rng.choice(self.parts))
         what = mutations.mutate_parts(rng, parts, self.others)
         write_parts(parts, "crafted")
         return Reader((), self._read_model), "crafted/model.safetensors", what
@@ -363,8 +387,10 @@ class Attack:
         wrong = None
         try:
             wrong = reader.read(name, repaired)
+            self.tally["read"] += 1
         except SentembError as error:
             wrong = wrong_with_message(str(error))
+            self.tally["refused"] += 1
         except _TooLong:
             wrong = f"no end in {SECONDS} seconds"
         except BaseException as error:
@@ -490,6 +516,12 @@ class Attack:
         return comparison
 
 
+def _like(name, config):
+    """Whether ``config`` is that of the sample called ``name``."""
+    kind = ENCODERS[name][0]
+    return kind == config["model"] and config["shared_towers"] == (name == "shared")
+
+
 def _files(folder):
     return tuple(str(path) for path in sorted(Path(folder).rglob("*")) if path.is_file())
 
@@ -527,14 +559,6 @@ def _vectors(folder):
 
 def _vectors_of(model):
     return np.concatenate([model.encode_query(TEXTS), model.encode_document(TEXTS)])
-
-
-def _safetensors(arrays, progress):
-    """As `safetensors`; what JSON can only just hold is put in as text."""
-    deep = mutations.DEEP in json.dumps(progress)
-    data = safetensors(arrays, progress)
-    # The checksum is over text that nests so deep that nobody could write it.
-    return data.replace(b"@deep@", b"[" * 99 + b"]" * 99) if deep else data
 
 
 if __name__ == "__main__":
