@@ -16,7 +16,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import traceback
 import unicodedata
@@ -89,7 +88,9 @@ def fuzz(n, seed=0, *, repaired=0, workers=None) -> Count:
     finally:
         shutil.rmtree(home, ignore_errors=True)
     count = Count("damaged files", tried=n)
-    count.failures = [f"seed {seed}, case {number}: {text}" for number, text in sorted(failures)]
+    for number, text in sorted(failures):
+        kind = ", repaired" if is_repaired(number, n, repaired) else ""
+        count.failures.append(f"seed {seed}, case {number}{kind}: {text}")
     count.notes.append(f"{repaired} of {n} with repaired checksums")
     # Of processes that died nobody knows.
     count.notes += [f"{number} were {what}" for what, number in sorted(tally.items())]
@@ -98,9 +99,12 @@ def fuzz(n, seed=0, *, repaired=0, workers=None) -> Count:
 
 def replay(seed, number, *, repaired):
     """Run one case in this process and return what is wrong, or None."""
-    with tempfile.TemporaryDirectory(prefix="sentemb-fuzz-") as home:
-        attack = Attack(Path(home))
-        return attack.case(seed, number, repaired)
+    home, here = scratch("sentemb-fuzz-"), Path.cwd()
+    try:
+        return Attack(home / "samples").case(seed, number, repaired)
+    finally:
+        os.chdir(here)
+        shutil.rmtree(home)
 
 
 def escapes() -> Count:
