@@ -304,7 +304,8 @@ class Attack:
             name = rng.choice(reader.files)
             data, what = self._damage(rng, name)
             Path(name).write_bytes(data)
-        wrong = self._judge(reader, name, repaired)
+        # A whole file of another model is that model.
+        wrong = self._judge(reader, name, repaired or what == "another file")
         self._put_back(reader.folder)
         if Path(name).parts[0] != "crafted":
             Path(name).write_bytes(self.pristine[name])
