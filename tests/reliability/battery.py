@@ -213,11 +213,13 @@ def _quiet():
     with open(os.devnull, "r+b") as nowhere:
         for number in (0, 1, 2):
             os.dup2(nowhere.fileno(), number)
+    try:
         yield
+    finally:
         sys.stdout.flush()
-    for number, copy in zip((1, 2), kept):
-        os.dup2(copy, number)
-        os.close(copy)
+        for number, copy in zip((1, 2), kept):
+            os.dup2(copy, number)
+            os.close(copy)
 
 
 class Lane:

@@ -490,7 +490,7 @@ class Attack:
     def _read_skip_thought(self, name, repaired):
         from sentemb.baselines.skip_thought import SkipThought
 
-        ranker = SkipThought("skip-thoughts")
+        ranker = SkipThought("skip-thoughts").fit(None, TEXTS)
         index = np.arange(len(TEXTS))
         scores = ranker.score_pairs(TEXTS, TEXTS[::-1], index, index)
         return None if np.isfinite(scores).all() else "scores that are not finite"
