@@ -24,7 +24,7 @@ def test_some_mutations():
 
 
 def test_a_sample_of_the_battery():
-    held(battery(every=6))
+    held(battery(every=12))
 
 
 @pytest.mark.slow
