@@ -170,13 +170,13 @@ def load_model(path, threads: int | None = None) -> SentenceEncoder:
 
 def _parts(file):
     """Configuration, encoder and vocabulary."""
-    config = _checked_config(file.path, file.metadata.get("config"))
+    config = _checked_config(file.path, file.metadata.get("config"), first=3)
     encoder = _encoder_of(file.path, config)
     return config, encoder, Vocabulary(_lines_of(file, "vocabulary"), _lines_of(file, "words"))
 
 
-def _checked_config(place, config):
-    """``config`` if it is one that this version understands."""
+def _checked_config(place, config, first=1):
+    """``config`` if it is one that this version understands, of format ``first`` or later."""
     if not isinstance(config, dict) or type(config.get("format")) is not int:
         raise SentembError(f"{place}: this is not the configuration of a sentemb model")
     if config["format"] > FORMAT:
@@ -184,6 +184,8 @@ def _checked_config(place, config):
             f"{place}: written by a newer sentemb (format {config['format']}, this one reads up to "
             f"{FORMAT}); upgrade sentemb"
         )
+    if config["format"] < first:
+        raise damaged(place, f"a configuration of format {config['format']} is not written there")
     needed = {"model": str, "cells": int, "shared_towers": bool, "training": dict}
     for key, kind in needed.items():
         if type(config.get(key)) is not kind:
