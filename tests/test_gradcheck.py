@@ -23,6 +23,7 @@ from sentemb.models import encoder as encoder_model
 from sentemb.models import lstm as lstm_model
 from sentemb.models import recurrent as recurrent_model
 from sentemb.models import rnn as rnn_model
+from sentemb.models.feed_forward import Bag
 
 SMALL = {"cells": 3, "entries": 4, "lengths": (1, 2, 4), "negatives": 2}
 FULL = {"forget_gate": True, "peepholes": "full"}
@@ -378,6 +379,22 @@ def test_a_gradient_in_the_wrong_place_is_found(spoil, expected, monkeypatch):
 
     monkeypatch.setattr(lstm_model.LSTM, "backward_tasks", broken)
     assert failing_blocks_of("lstm", FULL) == expected
+
+
+@pytest.mark.parametrize("lengths", [(1, 2, 4), (1, 1)])
+def test_a_block_that_nothing_uses_is_found(lengths, monkeypatch):
+    """Its gradient and its differences agree, both being zero: that alone is no proof."""
+    shapes, blocks, whole = Bag.shapes, Bag.blocks, Bag.backward_tasks
+
+    def idle_gradient(self, weights, *arguments):
+        gradient = yield from whole(self, weights, *arguments)
+        return gradient | {"idle": np.zeros_like(weights["idle"])}
+
+    monkeypatch.setattr(Bag, "shapes", lambda self, n: shapes(self, n) | {"idle": (4,)})
+    monkeypatch.setattr(Bag, "blocks", lambda self, w: blocks(self, w) | {"idle": w["idle"]})
+    monkeypatch.setattr(Bag, "backward_tasks", idle_gradient)
+    report = sentemb.gradcheck("bag", **{**SMALL, "lengths": lengths})
+    assert not report.passed and failing(report) == {"idle"}
 
 
 def test_a_forward_pass_that_the_gradient_does_not_follow_is_found(monkeypatch):

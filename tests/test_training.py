@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from sentemb.data.click_log import ClickLogBuilder, write_click_log
 from sentemb.model_files import load_model
 from sentemb.parallel import Workers
 from sentemb.retrieval.evaluation import evaluate_model
-from sentemb.training import hard_negatives
+from sentemb.training import hard_negatives, trainer
 from sentemb.training.checkpoints import read_checkpoint
 from sentemb.training.corpus import Corpus
 from sentemb.training.settings import HARD_AMONG, HARD_NEGATIVES, PRESETS, Settings
@@ -27,6 +28,7 @@ from sentemb.training.trainer import Interrupted
 from sentemb.training.two_towers import TwoTowers
 
 TINY = {"cells": 6, "epochs": 3, "batch_size": 16, "threads": 1}
+MOMENTUM = {"cells": 6, "epochs": 3, "batch_size": 16, "optimiser": "nesterov"}
 
 
 def weights_file(folder):
@@ -191,6 +193,72 @@ def test_the_best_epoch_is_kept_and_patience_ends_training(tmp_path):
     assert np.array_equal(read.encode_query(["abcd"]), model.encode_query(["abcd"]))
 
 
+def test_of_equal_best_epochs_the_earlier_is_kept(monkeypatch):
+    figures, measured = iter([0.25, 0.5, 0.5, 0.25, 0.5]), []
+
+    def evaluate(model, *others):
+        measured.append(copy_of(model.weights))
+        return SimpleNamespace(mean=[next(figures)] * 3)
+
+    monkeypatch.setattr(trainer, "evaluate_model", evaluate)
+    log = made_up_log()
+    model = train(log, dev=made_up_judged_set(log), **{**TINY, "epochs": 9, "patience": 3})
+    assert len(measured) == 2 + 3, "an equal figure does not reset the patience"
+    assert_same_weights(model.weights, measured[1])
+
+
+@pytest.mark.parametrize("with_dev", [True, False])
+def test_resting_rows_are_brought_up_to_date_before_dev_and_at_the_end(with_dev, monkeypatch):
+    """Against the same updates with a flush after each epoch."""
+    log, settings = made_up_log(), Settings(**MOMENTUM, hard_negatives=0)
+    corpus = Corpus(log, settings)
+    steps = corpus.n_batches(settings.batch_size)
+    towers = TwoTowers(corpus, settings, settings.epochs * steps)
+    expected = []
+    with Workers(1) as workers:
+        for epoch in range(settings.epochs):
+            order = corpus.order(settings.seed, epoch)
+            for step in range(steps):
+                pairs = order[step * settings.batch_size :][: settings.batch_size]
+                batch = corpus.mini_batch(pairs, settings, epoch, step)
+                towers.update(batch, epoch * steps + step, workers)
+            behind = copy_of(towers.weights())
+            towers.flush((epoch + 1) * steps, workers)
+            expected.append(copy_of(towers.weights()))
+            for side, arrays in behind.items():
+                assert np.any(arrays["table"] != expected[-1][side]["table"]), "nothing rested"
+
+    measured = []
+
+    def evaluate(model, *others):
+        measured.append(copy_of(model.weights))
+        return SimpleNamespace(mean=[len(measured)] * 3)  # the last epoch is the best
+
+    monkeypatch.setattr(trainer, "evaluate_model", evaluate)
+    dev = made_up_judged_set(log) if with_dev else None
+    model = train(log, dev=dev, threads=1, hard_negatives=0, **MOMENTUM)
+    assert len(measured) == (settings.epochs if with_dev else 0)
+    for found, wanted in zip(
+        [*measured, model.weights], [*expected[: len(measured)], expected[-1]]
+    ):
+        assert_same_weights(found, wanted)
+
+
+def copy_of(weights):
+    """A copy of the stacked weights of both towers."""
+    return {
+        side: {name: array.copy() for name, array in arrays.items()}
+        for side, arrays in weights.items()
+    }
+
+
+def assert_same_weights(found, wanted):
+    assert found.keys() == wanted.keys()
+    for side, arrays in wanted.items():
+        for name, array in arrays.items():
+            assert np.array_equal(found[side][name], array), (side, name)
+
+
 def test_progress_counts_every_mini_batch_and_epoch():
     seen = []
     train(made_up_log(), **TINY, on_progress=seen.append)
@@ -332,6 +400,19 @@ def test_resuming_after_ctrl_c_gives_the_same_bits(tmp_path, n_batches):
     assert sorted(p.name for p in (tmp_path / "m").iterdir()) == sorted(
         p.name for p in (tmp_path / "whole").iterdir()
     )
+
+
+@pytest.mark.parametrize("n_batches", [1, 6, 9])
+def test_a_training_with_momentum_goes_on_to_the_same_bits(tmp_path, n_batches):
+    """A checkpoint falls between flushes, so it must keep how far each row has been followed."""
+    expected = whole_run(tmp_path / "whole", **MOMENTUM)
+    with pytest.raises(Interrupted):
+        train(
+            made_up_log(), output=tmp_path / "m", threads=1, on_progress=stop_after(n_batches),
+            **MOMENTUM,
+        )  # fmt: skip
+    train(made_up_log(), output=tmp_path / "m", threads=1, resume=True, **MOMENTUM)
+    assert weights_file(tmp_path / "m") == expected
 
 
 @pytest.mark.parametrize("n_batches", [10, 12, 17, 28])
