@@ -12,7 +12,7 @@ from numba.core.dispatcher import Dispatcher
 
 import sentemb
 import sentemb.kernels.jit
-from sentemb import SentembError
+from sentemb import SentembError, gradient_check
 from sentemb.cli import main
 from sentemb.kernels import lstm as lstm_kernels
 from sentemb.kernels import recurrent as recurrent_kernels
@@ -360,6 +360,18 @@ def lose_a_block(encoder, gradient):
     gradient["recurrent"][:, :, : encoder.cells] = 0
 
 
+def spoil_gradient(monkeypatch, spoil):
+    """Let ``spoil(encoder, gradient)`` change every gradient of an LSTM."""
+    whole = lstm_model.LSTM.backward_tasks
+
+    def broken(self, *arguments, **more):
+        gradient = yield from whole(self, *arguments, **more)
+        spoil(self, gradient)
+        return gradient
+
+    monkeypatch.setattr(lstm_model.LSTM, "backward_tasks", broken)
+
+
 @pytest.mark.parametrize(
     "spoil, expected",
     [
@@ -370,14 +382,7 @@ def lose_a_block(encoder, gradient):
     ],
 )
 def test_a_gradient_in_the_wrong_place_is_found(spoil, expected, monkeypatch):
-    whole = lstm_model.LSTM.backward_tasks
-
-    def broken(self, *arguments, **more):
-        gradient = yield from whole(self, *arguments, **more)
-        spoil(self, gradient)
-        return gradient
-
-    monkeypatch.setattr(lstm_model.LSTM, "backward_tasks", broken)
+    spoil_gradient(monkeypatch, spoil)
     assert failing_blocks_of("lstm", FULL) == expected
 
 
@@ -404,6 +409,33 @@ def test_a_forward_pass_that_the_gradient_does_not_follow_is_found(monkeypatch):
     monkeypatch.setattr(lstm_model, "lstm_forward", forward.lstm_forward)
     report = sentemb.gradcheck("lstm", **SMALL, forget_gate=True)
     assert failing(report) >= names("2", "W", "Wrec", "b")
+
+
+def test_a_wrong_entry_that_no_block_compares_is_found_in_random_directions(monkeypatch):
+    def first_entry(gradient, entries, rng):
+        return [(0,) * gradient.ndim]
+
+    def spoil_last(encoder, gradient):
+        gradient["recurrent"][..., -1] += 0.1
+
+    monkeypatch.setattr(gradient_check, "_choose", first_entry)
+    assert sentemb.gradcheck("lstm", **SMALL).passed
+    spoil_gradient(monkeypatch, spoil_last)
+    report = sentemb.gradcheck("lstm", **SMALL)
+    assert not report.passed and report.directional > report.tolerance
+
+
+def test_forms_that_differ_are_found(monkeypatch):
+    whole = lstm_model.LSTM.signals
+
+    def slightly_off(self, *arguments):
+        return whole(self, *arguments) * (1 + 1e-8)
+
+    monkeypatch.setattr(lstm_model.LSTM, "signals", slightly_off)
+    report = sentemb.gradcheck("lstm", **SMALL)
+    assert not report.passed and failing(report) == names("134", "W", "Wrec", "b")
+    for block in report.blocks:
+        assert block.relative < report.tolerance and 1e-9 < block.form_difference < 1e-7
 
 
 def test_bits_that_differ_from_call_to_call_are_found(monkeypatch):

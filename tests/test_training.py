@@ -150,6 +150,31 @@ def test_hard_negatives_are_what_the_model_itself_ranks_highest(shared_towers):
     assert met == clicked | lists
 
 
+def test_hard_negatives_are_the_same_in_small_portions(monkeypatch):
+    log = made_up_log(n_pairs=100)
+    settings = Settings(cells=4)
+    corpus = Corpus(log, settings)
+    towers = TwoTowers(corpus, settings, updates=10)
+    found = []
+    with Workers(1) as workers:
+        for portion in (10_000, 7, 1):
+            monkeypatch.setattr(hard_negatives, "_PORTION", portion)
+            found.append(hard_negatives.look_up(corpus, towers, workers, threading.Event()))
+    assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
+
+
+def test_a_mini_batch_does_not_depend_on_those_before():
+    builder = ClickLogBuilder()
+    for query, title in [("q", "one"), ("q", "two"), ("r", "two"), ("s", "three")]:
+        builder.add(query, title)
+    log, settings = builder.build(), Settings()
+    corpus = Corpus(log, settings)
+    # The title "two" is clicked for "q" as well, but is not in the second mini-batch.
+    for pairs, left_out in (([0, 2], [1]), ([0, 3], []), ([0, 2], [1])):
+        batch = corpus.mini_batch(np.array(pairs), settings, epoch=0, step=0)
+        assert batch.candidates.titles.tolist() == left_out
+
+
 def test_the_preset_of_the_paper():
     assert PRESETS["paper"]["n_negatives"] == 4
     model = train(made_up_log(), preset="paper", **{**TINY, "epochs": 2})
@@ -165,6 +190,7 @@ def test_hard_negatives_are_the_default_where_they_can_be():
     assert Settings(n_negatives=4).hard_negatives == 0
     assert Settings(negatives="corpus").hard_negatives == 0
     assert Settings(epochs=2).hard_negatives == 0
+    assert Settings(epochs=3).hard_negatives == HARD_NEGATIVES
     assert Settings.of("paper").hard_negatives == 0
     assert Settings.of("large").hard_negatives == HARD_NEGATIVES
 
@@ -268,6 +294,20 @@ def test_progress_counts_every_mini_batch_and_epoch():
     assert all(at.loss > 0 and at.pairs_per_second > 0 for at in seen)
 
 
+def test_history_has_the_mean_loss_of_the_mini_batches_after_a_stop_too(tmp_path):
+    last = {}
+
+    def keep_loss(progress):
+        last[progress.epoch] = progress.loss
+
+    train(made_up_log(), output=tmp_path / "whole", **TINY, on_progress=keep_loss)
+    whole = load_model(tmp_path / "whole").history
+    assert [line["loss"] for line in whole] == [round(loss, 6) for loss in last.values()]
+    interrupt(tmp_path / "m")  # in the second epoch
+    resumed = train(made_up_log(), output=tmp_path / "m", **TINY, resume=True).history
+    assert [line["loss"] for line in resumed] == [line["loss"] for line in whole]
+
+
 def test_a_title_of_thousands_of_words_trains():
     rng = np.random.default_rng(0)
     builder = ClickLogBuilder()
@@ -334,6 +374,14 @@ def test_a_log_without_any_negative_is_refused():
         builder.add(query, "the same title")
     with pytest.raises(SentembError, match="no negatives"):
         train(builder.build(), **TINY)
+
+
+def test_a_query_without_negatives_is_welcome_among_others():
+    builder = ClickLogBuilder()
+    for query, title in [("all", "ab"), ("all", "cd"), ("some", "ab")]:
+        builder.add(query, title)
+    model = train(builder.build(), **TINY)
+    assert np.isfinite(model.encode_query("all")).all()
 
 
 def test_a_learning_rate_far_too_high_keeps_the_model_that_was_there(tmp_path):

@@ -1,0 +1,221 @@
+"""Put each fault of `faults.toml` into a copy of the project and run the tests that must notice.
+
+A fault is killed if a test fails, crashes or takes too long. The exit code is 1 if one survives or
+if one that is listed as equivalent is killed.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from queue import SimpleQueue
+
+from mutants import ROOT, read_faults
+
+COPIED = ("src", "cli", "tests", "docs", "setup.cfg")
+SECONDS = 300  # for one run of pytest; kernels may have to be compiled
+OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=no")
+PROBE = "import sentemb.cli, sentemb.training.trainer as t; print(t.__file__, sentemb.cli.__file__)"
+
+
+class Broken(Exception):
+    """The list of faults or the tests are not fit for a run."""
+
+
+class Tree:
+    """A copy of the project whose code is what its tests import.
+
+    Parameters
+    ----------
+    folder : Path
+        Empty, or not there yet.
+    """
+
+    def __init__(self, folder):
+        self.root = folder / "project"
+        self._cache = folder / "cache"
+        for name in COPIED:
+            if (ROOT / name).is_dir():
+                skipped = shutil.ignore_patterns("__pycache__")
+                shutil.copytree(ROOT / name, self.root / name, ignore=skipped)
+            else:
+                shutil.copy2(ROOT / name, self.root / name)
+        # An editable installation would find sentemb.cli in the original.
+        (self.root / "src" / "sentemb" / "cli").symlink_to(self.root / "cli")
+        self._probe()
+
+    def _probe(self):
+        imported = self._run([sys.executable, "-c", PROBE], self._cache).stdout.split()
+        expected = ["src/sentemb/training/trainer.py", "src/sentemb/cli/__init__.py"]
+        if imported != [str(self.root / name) for name in expected]:
+            raise Broken(f"the tests would import {imported}, not the copy in {self.root}")
+
+    def _run(self, command, cache):
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(self.root / "src"),
+            # Python compares whole seconds and sizes, so it might run the code of another fault.
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "NUMBA_CACHE_DIR": str(cache),
+        }
+        with subprocess.Popen(
+            command, cwd=self.root, env=environment, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        ) as process:  # fmt: skip
+            try:
+                output, _ = process.communicate(timeout=SECONDS)
+            except BaseException as error:
+                os.killpg(process.pid, signal.SIGKILL)  # what the tests have started, too
+                process.communicate()
+                if not isinstance(error, subprocess.TimeoutExpired):
+                    raise
+                output = None
+        return subprocess.CompletedProcess(command, process.returncode, output)
+
+    def failure(self, tests, cache=None):
+        """What fails first in one run of pytest, or None.
+
+        Parameters
+        ----------
+        tests : str
+            Arguments of pytest.
+        cache : Path, optional
+            Where kernels are kept, by default with those of the code without fault.
+        """
+        command = [sys.executable, "-m", "pytest", *OPTIONS, *shlex.split(tests)]
+        done = self._run(command, cache or self._cache)
+        if done.stdout is None:
+            return f"more than {SECONDS} seconds"
+        if done.returncode == 0:
+            return None
+        if done.returncode < 0:
+            return f"signal {-done.returncode}"
+        named = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+        if done.returncode != 1 or not named:
+            raise Broken(f"pytest {tests}: exit code {done.returncode}\n{done.stdout[-2000:]}")
+        return named[0]
+
+    @contextlib.contextmanager
+    def holding(self, fault):
+        """The copy with ``fault`` in it; yields the cache of its kernels."""
+        path = self.root / fault.file
+        path.write_text(fault.applied_to(path.read_text("utf-8")), "utf-8")
+        try:
+            if fault.file.startswith("src/sentemb/kernels/"):
+                with tempfile.TemporaryDirectory(dir=self.root.parent) as cache:
+                    yield Path(cache)
+            else:
+                yield self._cache
+        finally:
+            # With the time of the original: by it Numba knows what it has compiled.
+            shutil.copy2(ROOT / fault.file, path)
+
+    def try_fault(self, fault):
+        """The first test that fails with ``fault``, or None, and the seconds that it took."""
+        began = time.monotonic()
+        with self.holding(fault) as cache:
+            failures = (self.failure(tests, cache) for tests in fault.tests)
+            killer = next(filter(None, failures), None)
+        return killer, time.monotonic() - began
+
+
+def main():
+    options = _options()
+    faults = [
+        fault for fault in read_faults() if re.search(options.only, str(fault), re.IGNORECASE)
+    ]
+    if not faults:
+        raise Broken(f"no fault has {options.only!r} in its file and name")
+    for fault in faults:
+        fault.applied_to((ROOT / fault.file).read_text("utf-8"))
+    with (
+        tempfile.TemporaryDirectory(prefix="mutants-") as folder,
+        ThreadPoolExecutor(options.jobs) as pool,
+    ):
+        trees = SimpleQueue()
+        for number in range(options.jobs):
+            trees.put(Tree(Path(folder) / str(number)))
+
+        def with_a_tree(job, *arguments):
+            tree = trees.get()
+            try:
+                return job(tree, *arguments)
+            finally:
+                trees.put(tree)
+
+        try:
+            runs = sorted({tests for fault in faults for tests in fault.tests})
+            print(f"{len(runs)} runs of tests without any fault", flush=True)
+            checks = [pool.submit(with_a_tree, Tree.failure, tests) for tests in runs]
+            for tests, check in zip(runs, checks):
+                if failure := check.result():
+                    raise Broken(f"pytest {tests}: {failure} fails without any fault")
+            tries = {pool.submit(with_a_tree, Tree.try_fault, fault): fault for fault in faults}
+            results = []
+            for done in as_completed(tries):
+                results.append(_result(tries[done], *done.result()))
+                print(_line(results[-1]), flush=True)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return _report(results, options.json)
+
+
+def _options():
+    parser = argparse.ArgumentParser(prog="python -m mutants", description=__doc__)
+    parser.add_argument("--jobs", type=int, default=2, help="faults tried at a time")
+    parser.add_argument("--only", default="", metavar="PATTERN", help="in a fault's file and name")
+    parser.add_argument("--json", metavar="FILE", help="write the result there")
+    options = parser.parse_args()
+    if options.jobs < 1:
+        parser.error("--jobs must be at least 1")
+    return options
+
+
+def _result(fault, killer, seconds):
+    if fault.equivalent:
+        outcome = "NOT EQUAL" if killer else "equivalent"
+    else:
+        outcome = "killed" if killer else "SURVIVED"
+    return {
+        "fault": str(fault),
+        "outcome": outcome,
+        "why": killer or fault.equivalent or "no test fails",
+        "seconds": round(seconds, 1),
+    }
+
+
+def _line(result):
+    return "{outcome:10} {seconds:5.1f} s  {fault}  [{why}]".format(**result)
+
+
+def _report(results, path):
+    def count(outcome):
+        return sum(result["outcome"] == outcome for result in results)
+
+    killed, equal, survived = map(count, ("killed", "equivalent", "SURVIVED"))
+    wrongly_listed = count("NOT EQUAL")
+    print(
+        f"{len(results)} faults, {killed} killed, {equal} equivalent, {survived} survived"
+        + (f", {wrongly_listed} killed though listed as equivalent" if wrongly_listed else "")
+    )
+    if path:
+        Path(path).write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+    return int(bool(survived or wrongly_listed))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (Broken, ValueError) as error:
+        sys.exit(f"mutants: {error}")
