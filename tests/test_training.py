@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from helpers import made_up_judged_set, made_up_log, run_python
 
-from sentemb import SentembError, SentenceEncoder, train
+from sentemb import SentembError, SentenceEncoder, loss_and_gradient, train
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
 from sentemb.model_files import load_model
 from sentemb.parallel import Workers
@@ -84,6 +84,39 @@ def test_the_file_of_the_weights_has_the_same_bytes_every_time(tmp_path):
         model.save_pretrained(tmp_path / str(k))
     files = {(tmp_path / str(k) / "model.safetensors").read_bytes() for k in range(20)}
     assert len(files) == 1
+
+
+@pytest.mark.parametrize("shared_towers", [False, True])
+def test_an_update_is_a_step_along_the_checked_gradient(shared_towers):
+    pairs = [
+        ("ab cd", "cd ef gh"),
+        ("ef", "ab ab"),
+        ("gh ab", "ef"),
+        ("cd cd", "gh"),
+        ("b", "fg h"),
+    ]
+    builder = ClickLogBuilder()
+    for query, title in pairs:
+        builder.add(query, title)
+    log, rate = builder.build(), 0.5
+    settings = Settings(
+        cells=4, shared_towers=shared_towers, optimiser="nesterov", edge_momentum=0.0,
+        learning_rate=rate, max_norm=1e9, epochs=1, batch_size=len(pairs), hard_negatives=0,
+    )  # fmt: skip
+    towers = TwoTowers(Corpus(log, settings), settings, updates=1)
+    weights = copy_of(towers.weights())
+    weights.setdefault("document", weights["query"])
+    before = SentenceEncoder(settings.encoder(), Corpus(log, settings).vocabulary, weights)
+    queries, titles = zip(*pairs)
+    others = [[other for other in titles if other != title] for title in titles]
+    _, gradient = loss_and_gradient(before, queries, titles, others, gamma=settings.gamma)
+    after = train(log, threads=1, **settings.as_dict()).parameters()
+    for side, blocks in before.parameters().items():
+        for name, block in blocks.items():
+            step = -rate / len(pairs) * gradient[side][name]
+            np.testing.assert_allclose(
+                after[side][name] - block, step, atol=1e-4 * abs(step).max(), err_msg=name
+            )
 
 
 def test_the_seed_decides():
