@@ -23,7 +23,8 @@ from sentemb.models import encoder as encoder_model
 from sentemb.models import lstm as lstm_model
 from sentemb.models import recurrent as recurrent_model
 from sentemb.models import rnn as rnn_model
-from sentemb.models.feed_forward import Bag
+from sentemb.models.feed_forward import DSSM, Bag
+from sentemb.training.objective import PairProblem
 
 SMALL = {"cells": 3, "entries": 4, "lengths": (1, 2, 4), "negatives": 2}
 FULL = {"forget_gate": True, "peepholes": "full"}
@@ -360,16 +361,16 @@ def lose_a_block(encoder, gradient):
     gradient["recurrent"][:, :, : encoder.cells] = 0
 
 
-def spoil_gradient(monkeypatch, spoil):
-    """Let ``spoil(encoder, gradient)`` change every gradient of an LSTM."""
-    whole = lstm_model.LSTM.backward_tasks
+def spoil_gradient(monkeypatch, spoil, encoder=lstm_model.LSTM):
+    """Let ``spoil(encoder, gradient)`` change every gradient of a class of encoders."""
+    whole = encoder.backward_tasks
 
     def broken(self, *arguments, **more):
         gradient = yield from whole(self, *arguments, **more)
         spoil(self, gradient)
         return gradient
 
-    monkeypatch.setattr(lstm_model.LSTM, "backward_tasks", broken)
+    monkeypatch.setattr(encoder, "backward_tasks", broken)
 
 
 @pytest.mark.parametrize(
@@ -411,18 +412,40 @@ def test_a_forward_pass_that_the_gradient_does_not_follow_is_found(monkeypatch):
     assert failing(report) >= names("2", "W", "Wrec", "b")
 
 
-def test_a_wrong_entry_that_no_block_compares_is_found_in_random_directions(monkeypatch):
-    def first_entry(gradient, entries, rng):
-        return [(0,) * gradient.ndim]
+@pytest.fixture
+def compare_first_entries(monkeypatch):
+    """Only the first entry of each block is compared with differences."""
+    monkeypatch.setattr(gradient_check, "_choose", lambda g, entries, rng: [(0,) * g.ndim])
 
+
+def test_a_wrong_entry_that_no_block_compares_is_found_in_random_directions(
+    compare_first_entries, monkeypatch
+):
     def spoil_last(encoder, gradient):
-        gradient["recurrent"][..., -1] += 0.1
+        gradient["output"][-1, -1] += 0.1
 
-    monkeypatch.setattr(gradient_check, "_choose", first_entry)
+    assert sentemb.gradcheck("dssm", **SMALL).passed
+    spoil_gradient(monkeypatch, spoil_last, DSSM)
+    report = sentemb.gradcheck("dssm", **SMALL)
+    assert all(block.passed for block in report.blocks)
+    assert report.directional > report.tolerance and not report.passed
+
+
+def test_a_wrong_printed_entry_that_is_not_compared_is_found_in_its_block(
+    compare_first_entries, monkeypatch
+):
+    whole = PairProblem.gradient
+
+    def gradient(self, form="scan", truncation=None):
+        found = whole(self, "scan", truncation)
+        if form == "printed":
+            for blocks in found.values():
+                blocks["Wrec3"][-1, -1] += 1e-3
+        return found
+
+    monkeypatch.setattr(PairProblem, "gradient", gradient)
     assert sentemb.gradcheck("lstm", **SMALL).passed
-    spoil_gradient(monkeypatch, spoil_last)
-    report = sentemb.gradcheck("lstm", **SMALL)
-    assert not report.passed and report.directional > report.tolerance
+    assert failing(sentemb.gradcheck("lstm", **SMALL, form="printed")) == {"Wrec3"}
 
 
 def test_forms_that_differ_are_found(monkeypatch):

@@ -208,6 +208,16 @@ def test_a_mini_batch_does_not_depend_on_those_before():
         assert batch.candidates.titles.tolist() == left_out
 
 
+def test_hard_negatives_join_a_mini_batch_but_places_without_a_title_do_not():
+    log, settings = made_up_log(), Settings(hard_negatives=2)
+    corpus = Corpus(log, settings)
+    for title, joined in ((0, 1), (1, 1), (-1, 0)):
+        pairs = np.flatnonzero(log.title_index != title)[-1:]
+        hard = np.full((len(log.queries), HARD_AMONG), title, np.int32)
+        batch = corpus.mini_batch(pairs, settings, epoch=2, step=0, hard_titles=hard)
+        assert batch.titles.n_texts == 1 + joined
+
+
 def test_the_preset_of_the_paper():
     assert PRESETS["paper"]["n_negatives"] == 4
     model = train(made_up_log(), preset="paper", **{**TINY, "epochs": 2})
