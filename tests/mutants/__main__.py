@@ -106,10 +106,11 @@ class Tree:
     def holding(self, fault):
         """The copy with ``fault`` in it; yields the cache of its kernels."""
         path = self.root / fault.file
-        path.write_text(fault.applied_to(path.read_text("utf-8")), "utf-8")
+        source, before = path.read_text("utf-8"), path.stat()
+        path.write_text(fault.applied_to(source), "utf-8")
         # Python knows what it has compiled by size and whole second, so no two may share one.
         self._faults += 1
-        written = (ROOT / fault.file).stat().st_mtime - self._faults
+        written = before.st_mtime - self._faults
         os.utime(path, (written, written))
         try:
             if fault.file.startswith("src/sentemb/kernels/"):
@@ -118,8 +119,8 @@ class Tree:
             else:
                 yield self._cache
         finally:
-            # With the time of the original, for Numba's cache as well.
-            shutil.copy2(ROOT / fault.file, path)
+            path.write_text(source, "utf-8")
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
     def try_fault(self, fault):
         """The first test that fails with ``fault``, or None, and the seconds that it took."""
