@@ -1,11 +1,15 @@
 """The command ``sentemb``: one file per command, imported only when it is asked for."""
 
-import importlib
+try:
+    import importlib
+    import sys
 
-import click
+    import click
 
-from sentemb.errors import SentembError
-from sentemb.version import __version__
+    from sentemb.cli.program import exit_code_of
+    from sentemb.version import __version__
+except KeyboardInterrupt:  # Ctrl-C while Python is still loading
+    raise SystemExit(130) from None
 
 # Command name -> its one-line help. Kept here so that `sentemb --help` imports no command;
 # a test holds these lines equal to the commands' own.
@@ -43,11 +47,15 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
-    def invoke(self, ctx):
-        try:
-            return super().invoke(ctx)
-        except SentembError as error:
-            raise click.ClickException(str(error)) from error
+    def main(self, *arguments, standalone_mode=True, **settings):
+        """Run the command line; ``standalone_mode`` ends the program with its exit code."""
+
+        def run():
+            return super(LazyGroup, self).main(*arguments, standalone_mode=False, **settings)
+
+        if not standalone_mode:
+            return run()
+        sys.exit(exit_code_of(run))
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -5,6 +5,8 @@ import warnings
 
 import click
 
+from sentemb.cli.program import note
+
 
 class Text(click.ParamType):
     """A text given on the command line; bytes that are not UTF-8 are wrong usage."""
@@ -26,4 +28,4 @@ def warnings_to_stderr():
         warnings.simplefilter("always", UserWarning)
         yield
     for warning in caught:
-        click.echo(f"warning: {warning.message}", err=True)
+        note(f"warning: {warning.message}")

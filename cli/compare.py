@@ -1,6 +1,7 @@
 """``sentemb compare``: Table IV of the paper on one's own data."""
 
 import json
+import math
 import sys
 from dataclasses import asdict
 
@@ -8,6 +9,13 @@ import click
 
 REFERENCE = "lstm-96"
 _LIST = "list"
+
+
+def _minutes(ctx, parameter, value):
+    # click lets NaN through, as it is not below 0.
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("give a number of minutes")
+    return value
 
 
 def _names(ctx, parameter, value):
@@ -45,6 +53,7 @@ def _names(ctx, parameter, value):
 @click.option(
     "--budget",
     type=click.FloatRange(0),
+    callback=_minutes,
     metavar="MINUTES",
     help="Begin no training after that; the same command goes on later.",
 )
@@ -80,8 +89,9 @@ def command(
     sentemb compare data/ -o comparison/ --models bm25-stem,dssm,lstm-96,bilstm-96
     sentemb compare data/ --models list
     """
+    from sentemb.bounds import plain
     from sentemb.comparison.data import read_data
-    from sentemb.comparison.rows import ModelRow, rows_of
+    from sentemb.comparison.rows import ModelRow, rows_of, some_of
     from sentemb.comparison.runner import Comparison
     from sentemb.comparison.table import table_of
     from sentemb.errors import SentembError
@@ -102,7 +112,7 @@ def command(
         reference = REFERENCE
     if reference not in (None, *names):
         raise SentembError(
-            f"the reference {reference} is not among the rows; choose from {', '.join(names)}"
+            f"the reference {plain(reference)} is not among the rows; choose from {some_of(names)}"
         )
     if data.log is None:
         click.echo(f"{data_dir}: no pairs.tsv; only rows without training can run", err=True)
@@ -132,6 +142,8 @@ def command(
         click.echo(json.dumps(made, indent=1))
     else:
         _show_table(lines, reference, comparison, markdown)
+    if comparison.failed and not lines:
+        raise SentembError(f"no row could be measured; {comparison.failed[0]} failed, see above")
 
 
 def _show_rows(rows):

@@ -1,11 +1,11 @@
 """``sentemb encode``: texts in, an array of vectors out."""
 
-import sys
 import time
 
 import click
 
 from sentemb.cli.common import warnings_to_stderr
+from sentemb.cli.program import note
 from sentemb.errors import SentembError
 
 
@@ -36,24 +36,21 @@ def command(model, texts, output, side, normalize):
     becomes a zero vector.
     """
     from sentemb.data.lines import clean_lines
-    from sentemb.files import place_name, replacing
+    from sentemb.files import place_name, writing
     from sentemb.sentence_encoder import SentenceEncoder
 
     encoder = SentenceEncoder.from_pretrained(model)
     lines = [line for _, line in clean_lines(texts)]
     if not lines:
-        raise SentembError(f"{place_name(texts)}: the input is empty; give one text a line")
-    start = time.perf_counter()
-    with warnings_to_stderr():
-        vectors = encoder.encode(lines, side=side, normalize_embeddings=normalize)
-    seconds = time.perf_counter() - start
-    if output == "-":
-        _write_npy(sys.stdout.buffer, vectors)
-        sys.stdout.buffer.flush()
-    else:
-        with replacing(output) as temporary, open(temporary, "wb") as file:
-            _write_npy(file, vectors)
-    click.echo(f"{len(lines)} texts, {encoder.dim} dimensions, {seconds:.1f} seconds", err=True)
+        raise SentembError(f"{place_name(texts)}: the input is empty; give one text per line")
+    # Opened first: that a place cannot be written should be known before the work is done.
+    with writing(output) as file:
+        start = time.perf_counter()
+        with warnings_to_stderr():
+            vectors = encoder.encode(lines, side=side, normalize_embeddings=normalize)
+        seconds = time.perf_counter() - start
+        _write_npy(file, vectors)
+    note(f"{len(lines)} texts, {encoder.dim} dimensions, {seconds:.1f} seconds")
 
 
 def _write_npy(file, vectors):

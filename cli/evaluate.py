@@ -2,9 +2,10 @@
 
 import json
 import math
-from pathlib import Path
 
 import click
+
+from sentemb.cli.tables import visible
 
 _GAINS = {"exponential": "2^grade - 1", "linear": "grade"}
 _TIES = "score descending, then title id descending, as trec_eval"
@@ -14,7 +15,7 @@ def _cutoffs(ctx, parameter, value):
     try:
         return tuple(int(part) for part in value.split(","))
     except ValueError:
-        raise click.BadParameter("give whole numbers with commas between, such as 1,3,10") from None
+        raise click.BadParameter("give integers separated by commas, such as 1,3,10") from None
 
 
 @click.command("evaluate")
@@ -44,23 +45,28 @@ def command(model_or_run, judged, cutoffs, gain, per_query, as_json):
     qrels.txt.
     """
     from sentemb.data.judged_set import read_judged_set
+    from sentemb.data.lines import write_lines
+    from sentemb.errors import SentembError
+    from sentemb.files import is_folder, path_of, status
     from sentemb.retrieval.evaluation import evaluate_model
     from sentemb.retrieval.metrics import ndcg
     from sentemb.retrieval.trec import read_run
     from sentemb.sentence_encoder import SentenceEncoder
 
     judgments = read_judged_set(judged)
-    if Path(model_or_run).is_dir():
+    model_or_run = path_of(model_or_run)
+    if str(model_or_run) != "-" and status(model_or_run) is None:
+        raise SentembError(f"{model_or_run}: no such model or run; give a folder, a file or -")
+    if is_folder(model_or_run):
         model = SentenceEncoder.from_pretrained(model_or_run)
         result = evaluate_model(model, judgments, cutoffs, gain)
     else:
         result = ndcg(judgments, read_run(model_or_run), cutoffs, gain)
     if as_json:
-        click.echo(json.dumps(_as_dict(result, judgments.query_ids, per_query), indent=1))
+        lines = [json.dumps(_as_dict(result, judgments.query_ids, per_query), indent=1)]
     else:
-        from sentemb.data.lines import write_lines
-
-        write_lines("-", _table(result, judgments.query_ids if per_query else []))
+        lines = _table(result, judgments.query_ids if per_query else [])
+    write_lines("-", lines)
 
 
 def _as_dict(result, query_ids, per_query):
@@ -86,6 +92,7 @@ def _as_dict(result, query_ids, per_query):
 
 def _table(result, query_ids):
     """The lines that are printed: queries, their mean, and what the numbers mean."""
+    query_ids = list(map(visible, query_ids))
     width = max(len(id) for id in ("mean", *query_ids))
     names = [f"NDCG@{cutoff}" for cutoff in result.cutoffs]
     yield " ".join([" " * width, *(f"{name:>8}" for name in names)])

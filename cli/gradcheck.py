@@ -29,7 +29,7 @@ def _lengths(ctx, parameter, value):
     try:
         return tuple(int(part) for part in value.split(","))
     except ValueError:
-        raise click.BadParameter("give whole numbers with commas between, such as 1,2,5") from None
+        raise click.BadParameter("give integers separated by commas, such as 1,2,5") from None
 
 
 @click.command("gradcheck")

@@ -5,6 +5,7 @@ import json
 import click
 
 from sentemb.cli.common import Text
+from sentemb.cli.program import note
 
 
 @click.command("keywords")
@@ -63,7 +64,7 @@ def command(model, texts, beside, side, threshold, markdown, as_json):
             }
             for text, found in zip(texts, findings)
         ]
-        click.echo(json.dumps({"side": side, "texts": described}, indent=1))
+        write_lines("-", [json.dumps({"side": side, "texts": described}, indent=1)])
         return
     show = _markdown if markdown else _table
     names = [""] if beside is None else short_names(folders)
@@ -77,10 +78,9 @@ def _note_unknown_words(folder, encoder, texts):
     words = dict.fromkeys(word for words in texts for word in words)
     unknown = [word for word in words if not encoder.vocabulary.features(word)]
     if unknown:
-        click.echo(
+        note(
             f"note: {folder} knows no letter trigram of {', '.join(map(repr, unknown))}; "
             "these words are read as zero",
-            err=True,
         )
 
 

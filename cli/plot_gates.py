@@ -3,6 +3,7 @@
 import click
 
 from sentemb.cli.common import Text, warnings_to_stderr
+from sentemb.cli.program import note
 
 
 @click.command("plot-gates")
@@ -80,4 +81,4 @@ def command(model, query, title, view, scale, against, output, data):
         save_figure(figure, output)
     if data is not None:
         save_numbers(numbers, data)
-    click.echo(f"{output}: {', against '.join(drawn)}", err=True)
+    note(f"{output}: {', against '.join(drawn)}")

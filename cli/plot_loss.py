@@ -3,6 +3,7 @@
 import click
 
 from sentemb.cli.common import Text, warnings_to_stderr
+from sentemb.cli.program import note
 
 
 @click.command("plot-loss")
@@ -50,8 +51,8 @@ def command(runs, metric, labels, output):
     histories = [read_history(run) for run in runs]
     for run, history in zip(runs, histories):
         if 0 in history.losses:
-            click.echo(f"{run}: a logarithmic scale has no place for a cost of 0", err=True)
+            note(f"{run}: a logarithmic scale has no place for a cost of 0")
     with warnings_to_stderr():
         save_figure(loss_figure(histories, labels or run_names(runs), metric), output)
     measured = sum(bool(history.measured(metric)[0]) for history in histories)
-    click.echo(f"{output}: training cost of {len(runs)}, {metric} of {measured} runs", err=True)
+    note(f"{output}: training cost of {len(runs)}, {metric} of {measured} runs")

@@ -102,8 +102,10 @@ def _best(query_ids, queries, title_ids, titles, top_k):
 
 def _table(rankings, title_of):
     """Lines for people: a query, under it rank, score and title."""
+    from sentemb.cli.tables import visible
+
     for query, scores in rankings:
-        yield query
+        yield visible(query)
         for rank, (title_id, score) in enumerate(scores.items(), 1):
-            yield f"{rank:5}  {score:9.6f}  {title_of[title_id]}"
+            yield f"{rank:5}  {score:9.6f}  {visible(title_of[title_id])}"
         yield ""

@@ -2,6 +2,8 @@
 
 import click
 
+from sentemb.cli.program import note
+
 
 @click.command("report")
 @click.argument("model", type=click.Path())
@@ -36,4 +38,4 @@ def command(model, queries, output, limit):
     pairs, texts = read_pairs(encoder, queries, limit)
     report = page(collect(encoder, Path(model).resolve().name, pairs, texts))
     write_text(output, report)
-    click.echo(f"{output}: {len(pairs)} pairs, {len(report.encode()) / 1e6:.1f} MB", err=True)
+    note(f"{output}: {len(pairs)} pairs, {len(report.encode()) / 1e6:.1f} MB")

@@ -18,6 +18,7 @@ def command(model, query, titles, as_json):
     Prints a line for each title, in the order given: the cosine from -1 to 1, a tab, the title.
     Without words on either side the score is 0.
     """
+    from sentemb.cli.tables import visible
     from sentemb.data.lines import write_lines
     from sentemb.sentence_encoder import SentenceEncoder
 
@@ -26,6 +27,7 @@ def command(model, query, titles, as_json):
         scores = encoder.score(query, titles).tolist()
     if as_json:
         scored = [{"title": title, "score": score} for title, score in zip(titles, scores)]
-        click.echo(json.dumps({"query": query, "titles": scored}, indent=1))
+        lines = [json.dumps({"query": query, "titles": scored}, indent=1)]
     else:
-        write_lines("-", (f"{score:.6f}\t{title}" for score, title in zip(scores, titles)))
+        lines = [f"{score:.6f}\t{visible(title)}" for score, title in zip(scores, titles)]
+    write_lines("-", lines)

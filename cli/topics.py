@@ -5,6 +5,7 @@ import json
 import click
 
 from sentemb.cli.common import warnings_to_stderr
+from sentemb.cli.program import note
 from sentemb.errors import SentembError
 
 
@@ -84,14 +85,14 @@ def command(model, queries, cell, top, per_query, threshold, truth, heat_map, as
             with warnings_to_stderr():
                 save_figure(figure, heat_map)
             drawn = len(figure.axes[0].get_yticks())
-            click.echo(f"{heat_map}: {drawn} of {encoder.dim} cells, {len(names)} topics", err=True)
+            note(f"{heat_map}: {drawn} of {encoder.dim} cells, {len(names)} topics")
     if cell is not None:
         collected = {number: words for number, words in collected.items() if number == cell}
         found = [of_query if cell in of_query.extracted else None for of_query in found]
     shown = [(id, text, of_query) for id, text, of_query in zip(ids, texts, found) if of_query]
     if as_json:
         described = _as_dict(collected, leading, shown if per_query else None)
-        click.echo(json.dumps(described, indent=1))
+        write_lines("-", [json.dumps(described, indent=1)])
         return
     lines = _query_lines(shown) if per_query else []
     if cell is None:
@@ -101,7 +102,7 @@ def command(model, queries, cell, top, per_query, threshold, truth, heat_map, as
     write_lines("-", lines)
     silent = sum(not any(of_query.extracted.values()) for _, _, of_query in shown)
     if silent:
-        click.echo(f"note: from {silent} of {len(shown)} queries no word is extracted", err=True)
+        note(f"note: from {silent} of {len(shown)} queries no word is extracted")
 
 
 def _topics(path, ids, texts):

@@ -1,10 +1,12 @@
 """``sentemb train``: a model from a click log."""
 
+import shutil
 import sys
 import time
 
 import click
 
+from sentemb.cli.program import draw, is_terminal, note, say
 from sentemb.models import ENCODERS
 from sentemb.training.settings import HARD_NEGATIVES, PRESETS, Settings
 
@@ -122,6 +124,7 @@ def command(pairs, output, checkpoint_seconds, **options):
     \b
     sentemb train pairs.tsv --dev dev/ -o model/
     """
+    from sentemb.history import best_epoch
     from sentemb.training.trainer import Interrupted, train
 
     began = time.monotonic()
@@ -138,29 +141,28 @@ def command(pairs, output, checkpoint_seconds, **options):
         )
     except Interrupted as interrupted:
         show.note(str(interrupted))
-        sys.exit(130)
+        sys.exit(128 + interrupted.signal)
     finally:
         show.close()
     last = model.history[-1]
-    click.echo(
+    say(
         f"{output}: {model.encoder.name}, {model.encoder.cells} cells, "
         f"{model.vocabulary}, {model.training['pairs']:,} pairs, "
         f"{last['epoch']} epoch{'s' if last['epoch'] > 1 else ''}, loss {last['loss']:.4f}, "
         f"{time.monotonic() - began:.0f} s"
     )
-    measured = [line for line in model.history if line["dev"]]
-    if measured:
-        best = max(measured, key=lambda line: line["dev"]["ndcg@1"])
+    best = best_epoch(model.history)
+    if best is not None:
         figures = ", ".join(f"{name} {value:.3f}" for name, value in best["dev"].items())
-        click.echo(f"kept epoch {best['epoch']}, on dev: {figures}")
-    click.echo(f'next: sentemb score {output} "a query" "a title"')
+        say(f"kept epoch {best['epoch']}, on dev: {figures}")
+    say(f'next: sentemb score {output} "a query" "a title"')
 
 
 class _ProgressLine:
     """Progress on stderr: one line that is redrawn on a terminal, one line an epoch elsewhere."""
 
     def __init__(self):
-        self._terminal = sys.stderr.isatty()
+        self._terminal = is_terminal()
         self._drawn = 0.0
         self._open = False
 
@@ -169,7 +171,9 @@ class _ProgressLine:
         ended = progress.step == progress.steps
         if self._terminal and (ended or now - self._drawn >= REDRAW_SECONDS):
             self._drawn = now
-            click.echo(f"\r\x1b[K{_describe(progress)}", err=True, nl=False)
+            # A longer line would wrap, and could not be drawn over.
+            columns = shutil.get_terminal_size().columns
+            draw(f"\r\x1b[K{_describe(progress)[: columns - 1]}")
             self._open = True
         if progress.epoch_ended:
             self.note(_describe(progress))
@@ -177,11 +181,11 @@ class _ProgressLine:
     def note(self, message):
         """A line that stays."""
         self.close()
-        click.echo(message, err=True)
+        note(message)
 
     def close(self):
         if self._open:
-            click.echo("\r\x1b[K", err=True, nl=False)
+            draw("\r\x1b[K")
             self._open = False
 
 

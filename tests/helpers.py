@@ -118,6 +118,35 @@ def made_up_judged_set(log):
     )
 
 
+def tree(folder):
+    """Every path below ``folder`` with its bytes, None for folders."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def failing_calls(monkeypatch, names, count, error):
+    """Let call number ``count`` of the functions ``names`` of `os` raise ``error``.
+
+    Returns the list that their calls are noted in.
+    """
+    calls = []
+
+    def failing(whole):
+        def function(*arguments, **more):
+            calls.append((whole.__name__, *map(str, arguments)))
+            if len(calls) == count:
+                raise error
+            return whole(*arguments, **more)
+
+        return function
+
+    for name in names:
+        monkeypatch.setattr(os, name, failing(getattr(os, name)))
+    return calls
+
+
 def run_python(code, *arguments, check=False, **environment):
     """Run ``code`` in a fresh interpreter, with ``environment`` added to this one's."""
     return subprocess.run(

@@ -1,6 +1,9 @@
 """Every baseline against something written by somebody else, or by hand."""
 
 import math
+import os
+import tracemalloc
+import zipfile
 
 import naive
 import numpy as np
@@ -10,6 +13,7 @@ from sentemb import SentembError
 from sentemb.baselines import BASELINES, make_baseline
 from sentemb.baselines.baseline import plain_words
 from sentemb.baselines.plsa import PLSA
+from sentemb.baselines.skip_thought import SOURCE
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.kernels.plsa import expect_words, fold_in
 
@@ -262,8 +266,145 @@ def test_skip_thought_files_that_are_missing_or_wrong(skip_thoughts, name):
             make_baseline("skip-thought", folder=folder)
     if name == "uni_skip.npz":
         np.savez(folder / name, encoder_W=np.zeros((4, 6)))
-        with pytest.raises(SentembError, match="no file of Skip-Thought"):
+        with pytest.raises(SentembError, match="encoder_U is missing; get the published"):
             make_baseline("skip-thought", folder=folder)
+
+
+def npy_head(text, version=b"\x01\x00", length=None):
+    """The beginning of an ``.npy`` file that says ``text`` of what follows."""
+    text = text.encode("latin1")
+    size = len(text) if length is None else length
+    return b"\x93NUMPY" + version + size.to_bytes(2 if version[0] == 1 else 4, "little") + text
+
+
+def head_of(shape, descr="<f4"):
+    return npy_head(f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape}, }}\n")
+
+
+def with_array(name, array):
+    """A change of an archive: ``array`` under ``name``, or without that name if it is None."""
+
+    def change(path):
+        with np.load(path) as archive:
+            arrays = dict(archive)
+        arrays.pop(name)
+        np.savez(path, **arrays, **({} if array is None else {name: array}))
+
+    return change
+
+
+def with_member(contents):
+    """A change of an archive: the bytes ``contents`` for the array encoder_W, packed."""
+
+    def change(path):
+        with zipfile.ZipFile(path) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, whole in (members | {"encoder_W.npy": contents}).items():
+                archive.writestr(name, whole)
+
+    return change
+
+
+TABLES = {
+    "empty": b"",
+    "text": b"not an array at all",
+    "head only": head_of((6, 4)),
+    "half": lambda path: path.write_bytes(path.read_bytes()[:-3]),
+    "longer": lambda path: path.write_bytes(path.read_bytes() + b"x"),
+    "huge": head_of((10**12, 620)) + bytes(96),
+    "400 digits": head_of(f"({'9' * 400}, 4)") + bytes(96),
+    "5000 digits": head_of(f"({'9' * 5000}, 4)") + bytes(96),
+    "negative": head_of((-6, -4)) + bytes(96),
+    "no columns": lambda path: np.save(path, np.zeros((6, 0), np.float32)),
+    "no rows": lambda path: np.save(path, np.zeros((0, 4), np.float32)),
+    "no dimensions": lambda path: np.save(path, np.float32(1)),
+    "three dimensions": lambda path: np.save(path, np.zeros((6, 2, 2), np.float32)),
+    "other columns": lambda path: np.save(path, np.zeros((6, 5), np.float32)),
+    "texts": lambda path: np.save(path, np.full((6, 4), "word")),
+    "integers": lambda path: np.save(path, np.zeros((6, 4), np.int32)),
+    "complex": lambda path: np.save(path, np.zeros((6, 4), np.complex64)),
+    "pickled": lambda path: np.save(path, np.array([{}] * 24, object).reshape(6, 4)),
+    "records": head_of((6, 4), [("a", "<f4")]) + bytes(96),
+    "no shape": npy_head("{'descr': '<f4', 'fortran_order': False}\n"),
+    "no dict": npy_head("5\n"),
+    "no Python": npy_head("{'descr': \n"),
+    "brackets": npy_head("(" * 9000),
+    "minus": npy_head("-" * 9000 + "1"),
+    "wrong type": head_of((6, 4), "<x9") + bytes(96),
+    "true": head_of("(True, 4)") + bytes(96),
+    "long head": npy_head("{}", b"\x02\x00", 2**32 - 1),
+    "NaN": lambda path: np.save(path, np.full((6, 4), np.nan, np.float32)),
+    "infinity": lambda path: np.save(path, np.full((6, 4), np.inf, np.float32)),
+    "too large": lambda path: np.save(path, np.full((6, 4), 1e300)),
+}
+ARCHIVES = {
+    "empty": b"",
+    "text": b"not an archive at all",
+    "half": lambda path: path.write_bytes(path.read_bytes()[:-30]),
+    "flipped": lambda path: path.write_bytes(path.read_bytes().replace(b"NUMPY", b"NUMPX")),
+    "a table": lambda path: np.save(path.open("wb"), np.zeros((6, 4), np.float32)),
+    **{f"no {name}": with_array(f"encoder_{name}", None) for name in ("W", "U", "b", "Ux", "bx")},
+    "a number": with_array("encoder_bx", np.float32(1)),
+    "no cells": with_array("encoder_bx", np.zeros(0, np.float32)),
+    "other cells": with_array("encoder_bx", np.zeros(7, np.float32)),
+    "turned round": with_array("encoder_W", np.zeros((6, 4), np.float32)),
+    "texts": with_array("encoder_W", np.full((4, 6), "word")),
+    "pickled": with_array("encoder_W", np.full((4, 6), None)),
+    "NaN": with_array("encoder_U", np.full((3, 6), np.nan, np.float32)),
+    "too large": with_array("encoder_U", np.full((3, 6), 1e300)),
+    "huge": with_member(head_of((10**6, 10**6)) + bytes(96)),
+    "long head": with_member(npy_head("{}", b"\x02\x00", 2**32 - 1)),
+    "no bytes": with_member(b""),
+}
+
+
+def spoil(path, change):
+    path.write_bytes(change) if isinstance(change, bytes) else change(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        *(pytest.param("utable.npy", change, id=f"table {key}") for key, change in TABLES.items()),
+        *(pytest.param("uni_skip.npz", c, id=f"archive {key}") for key, c in ARCHIVES.items()),
+        ("dictionary.txt", b""),
+        ("dictionary.txt", b"\xff\xfe\n"),
+        ("dictionary.txt", b"a\nb\n"),
+        ("dictionary.txt", b"UNK\n" * 7 + b"more\n"),
+    ],
+)
+def test_skip_thought_files_that_are_damaged(skip_thoughts, name, change):
+    folder, _, _ = skip_thoughts
+    spoil(folder / name, change)
+    with pytest.raises(SentembError) as caught:
+        make_baseline("skip-thought", folder=folder).fit(None)
+    message = str(caught.value)
+    named = (name, "utable.npy") if name == "dictionary.txt" else (name, "uni_skip.npz")
+    assert message.startswith(tuple(str(folder / one) for one in named))
+    assert message.endswith("; get the published files from " + SOURCE)
+    assert "\n" not in message and len(message) < 300 + len(str(folder))
+
+
+def test_nothing_is_allocated_for_a_huge_shape(skip_thoughts):
+    """An archive may say that a member has a gigabyte, and be small itself."""
+    folder, _, _ = skip_thoughts
+    zeros = bytes(2**24)
+    with_member(head_of((4, 2**22)) + 4 * zeros)(folder / "uni_skip.npz")
+    tracemalloc.start()
+    with pytest.raises(SentembError, match="encoder_W has the wrong shape"):
+        make_baseline("skip-thought", folder=folder)
+    assert tracemalloc.get_traced_memory()[1] < 2**23
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", ["dictionary.txt", "btable.npy", "bi_skip.npz"])
+def test_skip_thought_files_that_are_not_regular(skip_thoughts, name):
+    folder, _, _ = skip_thoughts
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(SentembError, match=f"{name}: is not a regular file"):
+        make_baseline("skip-thought", folder=folder)
 
 
 # -- wrong use -------------------------------------------------------------------------------------
@@ -283,6 +424,23 @@ def test_skip_thought_files_that_are_missing_or_wrong(skip_thoughts, name):
 def test_wrong_settings(name, settings, message):
     with pytest.raises(SentembError, match=message):
         make_baseline(name, **settings)
+
+
+@pytest.mark.parametrize(
+    "name, key",
+    [("unigram", "mu"), ("bm25", "k1"), ("bm25", "b"), ("plsa", "topics"), ("plsa", "prior")],
+)
+def test_types_of_settings(name, key):
+    for value in (None, "1", [], True, math.nan, math.inf, -1, 10**400, 1j):
+        with pytest.raises(SentembError, match=f"{key} must be|{key} from"):
+            make_baseline(name, **{key: value})
+
+
+@pytest.mark.parametrize("name", [None, [], {}, 5, "x" * 5000], ids=lambda name: str(name)[:9])
+def test_names_that_are_no_baseline(name):
+    with pytest.raises(SentembError, match="baseline must be one of") as caught:
+        make_baseline(name)
+    assert len(str(caught.value)) <= 300
 
 
 def test_a_missing_package_is_named(monkeypatch):

@@ -80,8 +80,8 @@ class TestEncode:
         Path("latin").write_bytes(b"bath\nt\xfcr\n")
         Path("file").write_text("a\n")
         out = ("-o", "out.npy")
-        assert "no model is here" in refused("encode", "judged", "file", *out)
-        assert "no model is here" in refused("encode", "file", "file", *out)
+        assert "there is no model here" in refused("encode", "judged", "file", *out)
+        assert "there is no model here" in refused("encode", "file", "file", *out)
         assert refused("encode", model_dir, "nowhere", *out).startswith("nowhere: cannot be read")
         assert refused("encode", model_dir, "empty", *out).startswith("empty: the input is empty")
         assert refused("encode", model_dir, "latin", *out).startswith("latin:2:2: not valid UTF-8")
@@ -110,7 +110,7 @@ class TestScore:
         assert result.stderr.startswith("warning: 1 of 1 texts have no words")
 
     def test_mistakes(self, model_dir, files):
-        assert "no model is here" in refused("score", "nowhere", "a", "b")
+        assert "there is no model here" in refused("score", "nowhere", "a", "b")
         run("score", model_dir, "a", code=2)
         assert "not valid UTF-8" in run("score", model_dir, "\udcff", "b", code=2).stderr
 
@@ -156,7 +156,7 @@ class TestRank:
         Path("no tab").write_text("q1\ta\nq2 b\n")
         Path("latin").write_bytes(b"q1\tb\xe4h\n")
         rank = ("rank", model_dir)
-        assert "no model is here" in refused("rank", "judged", "queries.tsv", "docs.tsv")
+        assert "there is no model here" in refused("rank", "judged", "queries.tsv", "docs.tsv")
         assert refused(*rank, "nowhere", "docs.tsv").startswith("nowhere: cannot be read")
         assert refused(*rank, "empty", "docs.tsv").startswith("empty: the input is empty")
         assert "the input is empty" in refused(*rank, "queries.tsv", "-", input="")
@@ -211,7 +211,7 @@ class TestEvaluate:
 
     def test_mistakes(self, model_dir, files):
         assert refused("evaluate", "nowhere", "judged").startswith("nowhere: cannot be read")
-        assert "no model is here" in refused("evaluate", "judged", "judged")
+        assert "there is no model here" in refused("evaluate", "judged", "judged")
         assert refused("evaluate", "queries.tsv", "judged").startswith("queries.tsv:1: 4 columns")
         assert "no such file; a judged set is a folder" in refused("evaluate", model_dir, "nowhere")
         assert "cut-offs" in refused("evaluate", model_dir, "judged", "--cutoffs", "0")
@@ -233,4 +233,4 @@ class TestPlotGates:
         assert "use .png, .svg or .pdf" in refused(*plot, "gates.jpg")
         assert "cannot be written" in refused(*plot, "queries.tsv/gates.png")
         assert "without words" in refused("plot-gates", model_dir, " ")
-        assert "no model is here" in refused("plot-gates", "judged", "bath")
+        assert "there is no model here" in refused("plot-gates", "judged", "bath")

@@ -12,7 +12,7 @@ from sentemb import SentembError, SentenceEncoder, train
 from sentemb.baselines import BASELINES
 from sentemb.baselines.baseline import Baseline
 from sentemb.cli import COMMANDS, main
-from sentemb.comparison import runner
+from sentemb.comparison import runner, store
 from sentemb.comparison.data import read_data
 from sentemb.comparison.rows import ROWS, EncoderRow, ModelRow, Row, rows_of, trained_parameters
 from sentemb.comparison.runner import Comparison
@@ -84,7 +84,7 @@ def refused(*arguments):
 
 
 def results(out):
-    return [json.loads(line) for line in (out / runner.RESULTS).read_text().splitlines()]
+    return [json.loads(line) for line in (out / store.RESULTS).read_text().splitlines()]
 
 
 def comparison(data, out, names, **options):
@@ -321,7 +321,7 @@ def test_wrong_input(data, tmp_path, model_dir):
     assert known.startswith("there is no row 'lstm97'; choose from random, unigram, bm25")
     away = refused(data, *out, "--models", "random,length", "--reference", "lstm-96")
     assert away == "the reference lstm-96 is not among the rows; choose from random, length\n"
-    assert "no model is here" in refused(data, *out, "--with-model", data)
+    assert "there is no model here" in refused(data, *out, "--with-model", data)
     compare(data, code=2)
     compare(data, *out, "--json", "--markdown", code=2)
     compare(data, *out, "--seeds", 0, code=2)
@@ -366,8 +366,8 @@ def test_other_settings_are_refused(data, tmp_path, monkeypatch):
     kept = results(out)[0]
     compare(data, "-o", out, *names, "--force")
     assert results(out)[0] == kept and results(out)[1]["settings"]["epochs"] == 2
-    (out / runner.RESULTS).write_text("{")
-    assert "results.jsonl: is damaged" in refused(data, "-o", out, *names)
+    (out / store.RESULTS).write_text("{")
+    assert "results.jsonl:1: not JSON" in refused(data, "-o", out, *names)
     compare(data, "-o", out, *names, "--force")
 
 

@@ -313,7 +313,7 @@ class TestCommand:
 
     def test_mistakes(self):
         assert "end in .npz" in self.run("--data", "gates.csv", code=1).stderr
-        assert "no model is here" in self.run("--against", "nowhere", code=1).stderr
+        assert "there is no model here" in self.run("--against", "nowhere", code=1).stderr
         assert "cannot be written" in self.run("--data", "rnn/config.json/x.npz", code=1).stderr
         self.run("--scale", "none", code=2)
         assert not Path("gates.csv").exists()

@@ -5,23 +5,46 @@ import json
 import os
 import random
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import each_variant, made_up_model
+from helpers import FEED_FORWARD, VARIANTS, each_variant, made_up_model
+from old_models import write_format_1, write_format_2
 from safetensors.numpy import save_file
 
 from sentemb import SentembError, SentenceEncoder
+from sentemb.tensor_files import open_tensors, write_tensors
 
 FILES = ("config.json", "model.safetensors", "vocabulary.txt")
 TEXTS = ["abcd ab abc", "ab", "dcba abcd"]
 
 
-def save(folder, *, cells=4, seed=0, variant=("lstm", {}), texts=TEXTS, shared=False):
+def save(folder, *, cells=4, seed=0, variant=("lstm", {}), texts=TEXTS, shared=False, write=None):
+    """A model that ``write`` (by default today's version) wrote to ``folder``."""
     model = made_up_model(variant, texts, cells=cells, dtype=np.float32, seed=seed, shared=shared)
     model.training, model.history = {"pairs": 3}, [{"epoch": 1, "loss": 0.5, "dev": None}]
-    model.save_pretrained(folder)
+    (write or SentenceEncoder.save_pretrained)(model, folder)
     return model
+
+
+WRITERS = [pytest.param(None, id="today"), pytest.param(write_format_2, id="format-2")]
+
+
+def assert_same(read, model):
+    """All that is kept of a model is equal, to the bit."""
+    assert read.encoder.name == model.encoder.name
+    assert read.encoder.settings() == model.encoder.settings()
+    assert read.shared_towers == model.shared_towers
+    assert read.vocabulary.trigrams == model.vocabulary.trigrams
+    assert read.vocabulary.words == model.vocabulary.words
+    assert (read.training, read.history) == (model.training, model.history)
+    for side, blocks in model.parameters().items():
+        assert read.parameters()[side].keys() == blocks.keys()
+        for name, block in blocks.items():
+            assert np.array_equal(read.parameters()[side][name], block)
+            assert read.parameters()[side][name].dtype == block.dtype
+        assert np.array_equal(read.encode(TEXTS, side=side), model.encode(TEXTS, side=side))
 
 
 def assert_refused(folder, name):
@@ -29,26 +52,16 @@ def assert_refused(folder, name):
     with pytest.raises(SentembError) as caught:
         SentenceEncoder.from_pretrained(folder, threads=1)
     message = str(caught.value)
-    assert str(folder / name) in message and "\n" not in message
+    assert str(folder / name) in message and "\n" not in message and len(message) <= 300
     return message
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["two-towers", "shared"])
-@pytest.mark.parametrize(**each_variant())
+@pytest.mark.parametrize(**each_variant([*VARIANTS, *FEED_FORWARD]))
 def test_round_trip(tmp_path, variant, shared):
     model = save(tmp_path / "m", variant=variant, shared=shared)
     read = SentenceEncoder.from_pretrained(tmp_path / "m", threads=1)
-    assert read.encoder.name == model.encoder.name
-    assert read.encoder.settings() == model.encoder.settings()
-    assert read.shared_towers == model.shared_towers == shared
-    assert read.vocabulary.trigrams == model.vocabulary.trigrams
-    assert (read.training, read.history) == (model.training, model.history)
-    for side, blocks in model.parameters().items():
-        assert read.parameters()[side].keys() == blocks.keys()
-        for name, block in blocks.items():
-            assert np.array_equal(read.parameters()[side][name], block)
-            assert read.parameters()[side][name].dtype == np.float32
-        assert np.array_equal(read.encode(TEXTS, side=side), model.encode(TEXTS, side=side))
+    assert_same(read, model)
     read.save_pretrained(tmp_path / "again")
     for name in FILES:
         again = (tmp_path / "again" / name).read_bytes()
@@ -108,16 +121,16 @@ def test_a_place_that_cannot_be_written_is_an_error(tmp_path):
 
 
 def test_what_is_no_model_directory(tmp_path):
-    assert "no model" in assert_refused(tmp_path / "nowhere", "")
+    assert "no model here" in assert_refused(tmp_path / "nowhere", "")
     (tmp_path / "empty").mkdir()
-    assert "no model" in assert_refused(tmp_path / "empty", "")
+    assert "no model here" in assert_refused(tmp_path / "empty", "")
     (tmp_path / "file").write_text("{}")
     assert_refused(tmp_path / "file", "")
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_missing_file_is_named(tmp_path, name):
-    save(tmp_path / "m")
+    save(tmp_path / "m", write=write_format_2)
     (tmp_path / "m" / name).unlink()
     assert_refused(tmp_path / "m", "" if name == "config.json" else name)
 
@@ -125,7 +138,7 @@ def test_a_missing_file_is_named(tmp_path, name):
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
 def test_a_truncated_file_is_named(tmp_path, name, share):
-    save(tmp_path / "m")
+    save(tmp_path / "m", write=write_format_2)
     path = tmp_path / "m" / name
     data = path.read_bytes()
     path.write_bytes(data[: int(share * len(data))])
@@ -134,7 +147,7 @@ def test_a_truncated_file_is_named(tmp_path, name, share):
 
 @pytest.mark.parametrize("name", ["model.safetensors", "vocabulary.txt"])
 def test_a_flipped_bit_is_found_wherever_it_is(tmp_path, name):
-    save(tmp_path / "m")
+    save(tmp_path / "m", write=write_format_2)
     path, places = tmp_path / "m" / name, random.Random(1)
     data = path.read_bytes()
     # Everywhere near the start, where the structure is, and here and there in the rest.
@@ -149,7 +162,11 @@ def test_a_flipped_bit_is_found_wherever_it_is(tmp_path, name):
 
 
 def test_no_flipped_bit_of_the_configuration_gives_a_model(tmp_path):
-    save(tmp_path / "m", variant=("lstm", {"forget_gate": True, "peepholes": "full"}))
+    save(
+        tmp_path / "m",
+        write=write_format_2,
+        variant=("lstm", {"forget_gate": True, "peepholes": "full"}),
+    )
     path, places = tmp_path / "m" / "config.json", random.Random(2)
     data = path.read_bytes()
     for place in range(len(data)):
@@ -164,7 +181,7 @@ def test_no_flipped_bit_of_the_configuration_gives_a_model(tmp_path):
     "old, new", [('"lstm"', '"lstn"'), ('"none"', '"nonf"'), ('"cells": 4', '"cells": 0')]
 )
 def test_a_setting_that_no_encoder_has_names_the_configuration(tmp_path, old, new):
-    save(tmp_path / "m")
+    save(tmp_path / "m", write=write_format_2)
     path = tmp_path / "m" / "config.json"
     text = path.read_text("utf-8")
     assert old in text
@@ -174,18 +191,18 @@ def test_a_setting_that_no_encoder_has_names_the_configuration(tmp_path, old, ne
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_of_another_model_is_found(tmp_path, name):
-    save(tmp_path / "m")
-    save(tmp_path / "other", cells=5, seed=1, texts=["wxyz"])
+    save(tmp_path / "m", write=write_format_2)
+    save(tmp_path / "other", cells=5, seed=1, texts=["wxyz"], write=write_format_2)
     shutil.copy(tmp_path / "other" / name, tmp_path / "m" / name)
     # A strange config.json fits neither of the two others.
     assert_refused(tmp_path / "m", "vocabulary.txt" if name == "config.json" else name)
 
 
 def test_weights_of_a_model_of_the_same_shape_but_another_training_are_found(tmp_path):
-    save(tmp_path / "m")
+    save(tmp_path / "m", write=write_format_2)
     model = save(tmp_path / "other", seed=1)
     model.training = {"pairs": 4}
-    model.save_pretrained(tmp_path / "other", force=True)
+    write_format_2(model, tmp_path / "other")
     shutil.copy(tmp_path / "other" / "model.safetensors", tmp_path / "m")
     assert_refused(tmp_path / "m", "model.safetensors")
 
@@ -203,14 +220,14 @@ FOREIGN = {
 
 @pytest.mark.parametrize("name, kind", list(itertools.product([*FILES, "history.jsonl"], FOREIGN)))
 def test_a_foreign_file_is_refused_and_named(tmp_path, name, kind):
-    save(tmp_path / "m")
+    save(tmp_path / "m", write=write_format_2)
     (tmp_path / "m" / name).write_bytes(FOREIGN[kind])
     assert_refused(tmp_path / "m", name)
 
 
 @pytest.mark.parametrize("name", [*FILES, "history.jsonl"])
 def test_a_folder_in_place_of_a_file_is_refused_and_named(tmp_path, name):
-    save(tmp_path / "m")
+    save(tmp_path / "m", write=write_format_2)
     (tmp_path / "m" / name).unlink()
     (tmp_path / "m" / name).mkdir()
     assert_refused(tmp_path / "m", name)
@@ -219,7 +236,11 @@ def test_a_folder_in_place_of_a_file_is_refused_and_named(tmp_path, name):
 def test_safetensors_of_someone_else_are_refused(tmp_path):
     save(tmp_path / "m")
     for metadata in (None, {"format": "pt"}):
-        save_file({"query.W1": np.zeros((4, 3), np.float32)}, tmp_path / "m" / FILES[1], metadata)
+        save_file(
+            {"query.W1": np.zeros((4, 3), np.float32)},
+            tmp_path / "m" / "model.safetensors",
+            metadata,
+        )
         assert_refused(tmp_path / "m", "model.safetensors")
 
 
@@ -230,8 +251,8 @@ def change_config(folder, **changes):
 
 
 def test_a_newer_format_asks_for_an_upgrade(tmp_path):
-    save(tmp_path / "m")
-    change_config(tmp_path / "m", format=3)
+    save(tmp_path / "m", write=write_format_2)
+    change_config(tmp_path / "m", format=4)
     assert "upgrade" in assert_refused(tmp_path / "m", "config.json")
 
 
@@ -245,10 +266,211 @@ def test_a_newer_format_asks_for_an_upgrade(tmp_path):
         {"shared_towers": 1},
         {"vocabulary_sha256": None},
         {"training": []},
+        {"cells": True},
+        {"peepholes": []},
+        {"forget_gate": "yes"},
+        {"bag": 1.0},
+        {"model": []},
+        {"words_sha256": 7},
     ],
     ids=str,
 )
 def test_a_configuration_with_wrong_values_is_named(tmp_path, changes):
-    save(tmp_path / "m")
+    save(tmp_path / "m", write=write_format_2)
     change_config(tmp_path / "m", **changes)
     assert_refused(tmp_path / "m", "config.json")
+
+
+# -- format 3: one file is the model ---------------------------------------------------------------
+
+
+def test_a_model_that_version_0_1_0_wrote_gives_the_same_vectors():
+    read = SentenceEncoder.from_pretrained(Path(__file__).parent / "released/format_2", threads=1)
+    assert (read.training["pairs"], read.history[0]["dev"]) == (3, {"ndcg@1": 0.25})
+    expected = [-0.12811232, 0.25437668, 0.0789597, 0.04962404, -1.409367, -0.17292133]
+    assert read.encode_query("ab dcba") == pytest.approx(expected, abs=1e-6)
+    expected = [0.24539093, -0.0663594, 0.29894736, 0.00097248, -0.93366212, 0.1522795]
+    assert read.encode_document("abcd ab") == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("write", [write_format_1, write_format_2])
+@pytest.mark.parametrize("shared", [False, True], ids=["two-towers", "shared"])
+def test_earlier_formats_are_read(tmp_path, write, shared):
+    model = save(tmp_path / "m", shared=shared, write=write)
+    assert_same(SentenceEncoder.from_pretrained(tmp_path / "m", threads=1), model)
+
+
+def test_one_file_is_the_model(tmp_path):
+    model = save(tmp_path / "m")
+    for name in ("config.json", "vocabulary.txt", "words.txt", "README.md"):
+        (tmp_path / "m" / name).write_text("anything")
+        assert_same(SentenceEncoder.from_pretrained(tmp_path / "m", threads=1), model)
+        (tmp_path / "m" / name).unlink()
+    assert_same(SentenceEncoder.from_pretrained(tmp_path / "m", threads=1), model)
+    (tmp_path / "m" / "model.safetensors").unlink()
+    assert_refused(tmp_path / "m", "")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.9, 0.999])
+def test_a_truncated_model_is_named(tmp_path, share):
+    save(tmp_path / "m")
+    path = tmp_path / "m" / "model.safetensors"
+    data = path.read_bytes()
+    path.write_bytes(data[: int(share * len(data))])
+    assert_refused(tmp_path / "m", "model.safetensors")
+
+
+def test_a_flipped_bit_anywhere_in_a_model_is_found(tmp_path):
+    save(tmp_path / "m", variant=("lstm", {"forget_gate": True, "peepholes": "full"}))
+    path, places = tmp_path / "m" / "model.safetensors", random.Random(2)
+    data = path.read_bytes()
+    for place in range(0, len(data), 5):
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << places.randrange(8)
+        path.write_bytes(damaged)
+        assert_refused(tmp_path / "m", "model.safetensors")
+
+
+def rewrite(folder, change=None, **arrays):
+    """Change the configuration or arrays of a model and repair its checksum."""
+    path = folder / "model.safetensors"
+    with open_tensors(path) as file:
+        tensors, metadata = {name: file[name] for name in file}, file.metadata
+    metadata["config"].update(change or {})
+    tensors.update(arrays)
+    write_tensors(path, tensors, metadata)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": 4},
+        {"format": True},
+        {"model": "lstn"},
+        {"model": {}},
+        {"cells": True},
+        {"cells": 5},
+        {"cells": 10**30},
+        {"peepholes": []},
+        {"forget_gate": 1},
+        {"forget_gate": True},
+        {"bag": 2},
+        {"shared_towers": True},
+        {"training": None},
+    ],
+    ids=str,
+)
+def test_a_wrong_setting_with_a_right_checksum_is_refused(tmp_path, change):
+    save(tmp_path / "m")
+    rewrite(tmp_path / "m", change)
+    message = assert_refused(tmp_path / "m", "model.safetensors")
+    assert ("upgrade" in message) == (change == {"format": 4})
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["query.W1", "document.b3"])
+def test_weights_that_are_not_numbers_are_refused(tmp_path, name, value):
+    model = save(tmp_path / "m")
+    side, block = name.split(".")
+    damaged = np.ascontiguousarray(model.parameters()[side][block])
+    damaged.ravel()[-1] = value
+    rewrite(tmp_path / "m", **{name: damaged})
+    assert "finite" in assert_refused(tmp_path / "m", "model.safetensors")
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"query.W1": np.zeros((4, 3), np.float32)},
+        {"query.W1": np.zeros((4, 13), np.int32)},
+        {"vocabulary": np.zeros(3, np.float32)},
+        {"vocabulary": np.frombuffer(b"\xff\xfe\n", np.uint8)},
+        {"words": np.frombuffer(b"new\n", np.uint8)},
+        {"another": np.zeros(3, np.float32)},
+    ],
+    ids=lambda arrays: next(iter(arrays)),
+)
+def test_strange_arrays_with_a_right_checksum_are_refused(tmp_path, arrays):
+    save(tmp_path / "m")
+    rewrite(tmp_path / "m", **arrays)
+    assert_refused(tmp_path / "m", "model.safetensors")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["{}", '{"epoch": 1}', '{"epoch": 1, "loss": NaN}', f'{{"epoch": 1, "loss": {"9" * 400}}}'],
+    ids=lambda line: line[:20],
+)
+def test_a_history_with_wrong_values_is_refused(tmp_path, line):
+    save(tmp_path / "m")
+    (tmp_path / "m" / "history.jsonl").write_text(f"{line}\n")
+    assert_refused(tmp_path / "m", "history.jsonl")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "history.jsonl"])
+@pytest.mark.parametrize("write", WRITERS)
+def test_a_pipe_is_not_waited_for(tmp_path, name, write):
+    save(tmp_path / "m", write=write)
+    (tmp_path / "m" / name).unlink()
+    os.mkfifo(tmp_path / "m" / name)
+    assert "regular" in assert_refused(tmp_path / "m", name)
+
+
+def test_a_model_in_float64_keeps_its_type(tmp_path):
+    model = save(tmp_path / "m").astype("float64")
+    model.parameters()["query"]["b1"][...] = 1 / 3
+    model.save_pretrained(tmp_path / "double")
+    read = SentenceEncoder.from_pretrained(tmp_path / "double", threads=1)
+    assert read.dtype == np.float64
+    assert_same(read, model)
+
+
+# -- where a model may be written ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path, force):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "README.md").write_text("mine")
+    model = made_up_model(("rnn", {}), ["xyz"], dtype=np.float32)
+    with pytest.raises(SentembError, match="not a sentemb model"):
+        model.save_pretrained(tmp_path / "home", force=force)
+    assert [path.name for path in (tmp_path / "home").iterdir()] == ["README.md"]
+    assert (tmp_path / "home" / "README.md").read_text() == "mine"
+
+
+def test_a_model_of_another_program_is_left_alone(tmp_path):
+    (tmp_path / "bert").mkdir()
+    save_file({"w": np.zeros(3, np.float32)}, tmp_path / "bert" / "model.safetensors", {"a": "b"})
+    (tmp_path / "bert" / "config.json").write_text('{"architectures": ["Bert"]}')
+    before = {path.name: path.read_bytes() for path in (tmp_path / "bert").iterdir()}
+    model = made_up_model(("rnn", {}), ["xyz"], dtype=np.float32)
+    with pytest.raises(SentembError, match="not a sentemb model"):
+        model.save_pretrained(tmp_path / "bert", force=True)
+    assert before == {path.name: path.read_bytes() for path in (tmp_path / "bert").iterdir()}
+
+
+@pytest.mark.parametrize("path", ["", "a\0b", "x" * 300, "file/m"])
+def test_a_place_that_cannot_be_is_one_line(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("here")
+    model = made_up_model(("rnn", {}), ["xyz"], dtype=np.float32)
+    with pytest.raises(SentembError) as caught:
+        model.save_pretrained(path)
+    assert len(str(caught.value)) <= 300
+    with pytest.raises(SentembError):
+        SentenceEncoder.from_pretrained(path)
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_other_files_in_the_folder_of_a_model_stay(tmp_path):
+    save(tmp_path / "m")
+    (tmp_path / "m" / "notes.txt").write_text("mine")
+    save(tmp_path / "m", seed=1, write=lambda m, path: m.save_pretrained(path, force=True))
+    assert (tmp_path / "m" / "notes.txt").read_text() == "mine"
+
+
+def test_a_folder_whose_name_is_not_utf_8(tmp_path):
+    folder = os.path.join(os.fsencode(tmp_path), b"m\xff")
+    model = save(os.fsdecode(folder))
+    assert_same(SentenceEncoder.from_pretrained(os.fsdecode(folder), threads=1), model)

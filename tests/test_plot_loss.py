@@ -138,7 +138,7 @@ BAD_LINES = {
     "": "not JSON",
     '{"loss": 1}': "the epoch is None",
     '{"epoch": true, "loss": 1}': "the epoch is True",
-    '{"epoch": 1, "loss": 1}': "epoch 1 stands after epoch 1",
+    '{"epoch": 1, "loss": 1}': "epoch 1 comes after epoch 1",
     '{"epoch": 2, "loss": NaN}': "the loss is nan",
     '{"epoch": 2, "loss": -1}': "the loss is -1",
     '{"epoch": 2, "loss": "1"}': "the loss is '1'",

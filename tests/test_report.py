@@ -274,7 +274,7 @@ class TestCommand:
     def test_places_that_cannot_be_used(self, model_dir, tmp_path):
         (tmp_path / "queries").write_text(QUERY)
         assert "cannot be read" in refused(model_dir, tmp_path / "none", tmp_path / "out.html")
-        assert "no model is here" in refused(tmp_path, tmp_path / "queries", "out.html")
+        assert "there is no model here" in refused(tmp_path, tmp_path / "queries", "out.html")
         below_a_file = tmp_path / "queries" / "out.html"
         assert "cannot be written" in refused(model_dir, tmp_path / "queries", below_a_file)
         assert "cannot be written" in refused(model_dir, tmp_path / "queries", tmp_path)

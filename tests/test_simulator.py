@@ -296,13 +296,13 @@ def test_a_mistyped_word_is_one_edit_away_and_keeps_its_first_letter(word):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"pairs": 0}, "pairs is 0; give 1 or more"),
-        ({"dev_queries": 0}, "dev_queries is 0; give 1 or more"),
-        ({"test_queries": -1}, "test_queries is -1; give 1 or more"),
+        ({"pairs": 0}, "pairs is 0; give an integer from 1 to"),
+        ({"dev_queries": 0}, "dev_queries is 0; give an integer from 1 to"),
+        ({"test_queries": -1}, "test_queries is -1; give an integer from 1 to"),
         ({"order_share": 1.5}, "order_share is 1.5; give a share from 0 to 1"),
         ({"misspelt_share": float("nan")}, "misspelt_share is nan; give a share from 0 to 1"),
         ({"order_share": 0.6, "navigational_share": 0.4}, "add up to 1.1; lower them"),
-        ({"seed": -1}, "seed is -1; give 0 or more"),
+        ({"seed": -1}, "seed is -1; give an integer from 0 to"),
     ],
 )
 def test_bad_settings_say_what_to_do(tmp_path, settings, message):

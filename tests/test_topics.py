@@ -104,7 +104,7 @@ class TestTruth:
             ({**TRUTH[1], "topic": " "}, ':2: no "topic"'),
             ({**TRUTH[1], "side": "left"}, ":2: the side is 'left'"),
             ({**TRUTH[1], "keywords": "bath"}, ':2: "keywords" is no list'),
-            ({**TRUTH[1], "keywords": ["sink"]}, ":2: the keyword 'sink' is no word"),
+            ({**TRUTH[1], "keywords": ["sink"]}, ":2: the keyword 'sink' is not a word"),
             (TRUTH[0], ":2: the query stands in line 1 already"),
         ],
     )

@@ -1,5 +1,6 @@
 """Training: same bits for threads, stops and kills; mistakes and full disks; settings."""
 
+import gc
 import math
 import os
 import random
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,12 +18,14 @@ import pytest
 from helpers import made_up_judged_set, made_up_log, run_python
 
 from sentemb import SentembError, SentenceEncoder, loss_and_gradient, train
-from sentemb.data.click_log import ClickLogBuilder, write_click_log
+from sentemb.data.click_log import ClickLog, ClickLogBuilder, write_click_log
+from sentemb.data.judged_set import write_judged_set
 from sentemb.model_files import load_model
 from sentemb.parallel import Workers
 from sentemb.retrieval.evaluation import evaluate_model
+from sentemb.tensor_files import open_tensors, write_tensors
 from sentemb.training import hard_negatives, trainer
-from sentemb.training.checkpoints import read_checkpoint
+from sentemb.training.checkpoints import take_up_checkpoint
 from sentemb.training.corpus import Corpus
 from sentemb.training.settings import HARD_AMONG, HARD_NEGATIVES, PRESETS, Settings
 from sentemb.training.trainer import Interrupted
@@ -263,13 +267,7 @@ def test_the_best_epoch_is_kept_and_patience_ends_training(tmp_path):
 
 
 def test_of_equal_best_epochs_the_earlier_is_kept(monkeypatch):
-    figures, measured = iter([0.25, 0.5, 0.5, 0.25, 0.5]), []
-
-    def evaluate(model, *others):
-        measured.append(copy_of(model.weights))
-        return SimpleNamespace(mean=[next(figures)] * 3)
-
-    monkeypatch.setattr(trainer, "evaluate_model", evaluate)
+    measured = measure_as(monkeypatch, [0.25, 0.5, 0.5, 0.25, 0.5])
     log = made_up_log()
     model = train(log, dev=made_up_judged_set(log), **{**TINY, "epochs": 9, "patience": 3})
     assert len(measured) == 2 + 3, "an equal figure does not reset the patience"
@@ -297,13 +295,7 @@ def test_resting_rows_are_brought_up_to_date_before_dev_and_at_the_end(with_dev,
             for side, arrays in behind.items():
                 assert np.any(arrays["table"] != expected[-1][side]["table"]), "nothing rested"
 
-    measured = []
-
-    def evaluate(model, *others):
-        measured.append(copy_of(model.weights))
-        return SimpleNamespace(mean=[len(measured)] * 3)  # the last epoch is the best
-
-    monkeypatch.setattr(trainer, "evaluate_model", evaluate)
+    measured = measure_as(monkeypatch, [0.1, 0.2, 0.3])  # the last epoch is the best
     dev = made_up_judged_set(log) if with_dev else None
     model = train(log, dev=dev, threads=1, hard_negatives=0, **MOMENTUM)
     assert len(measured) == (settings.epochs if with_dev else 0)
@@ -311,6 +303,19 @@ def test_resting_rows_are_brought_up_to_date_before_dev_and_at_the_end(with_dev,
         [*measured, model.weights], [*expected[: len(measured)], expected[-1]]
     ):
         assert_same_weights(found, wanted)
+
+
+def measure_as(monkeypatch, figures):
+    """Let the dev figures be these; the list gets the weights of each model that is measured."""
+    measured = []
+
+    def evaluate(ranker, *others):
+        if isinstance(ranker, SentenceEncoder):
+            measured.append(copy_of(ranker.weights))
+            return SimpleNamespace(mean=[figures[len(measured) - 1]] * 3)
+
+    monkeypatch.setattr(trainer, "evaluate_model", evaluate)
+    return measured
 
 
 def copy_of(weights):
@@ -361,16 +366,22 @@ def test_a_title_of_thousands_of_words_trains():
     assert np.isfinite(model.parameters()["document"]["Wrec3"]).all()
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's list of threads")
 def test_training_leaves_no_threads_behind():
     log = made_up_log()
-    before = threading.active_count()
+
+    def running():
+        return len(os.listdir("/proc/self/task"))
+
+    before = running()
     model = train(log, dev=made_up_judged_set(log), **{**TINY, "threads": 3, "epochs": 5})
+    model.encode("ab")
     del model
     for _ in range(100):
-        if threading.active_count() <= before:
+        if running() <= before:
             return
         time.sleep(0.02)
-    pytest.fail(f"{threading.active_count() - before} threads are left")
+    pytest.fail(f"{running() - before} threads are left")
 
 
 # -- mistakes --------------------------------------------------------------------------------------
@@ -631,10 +642,15 @@ def test_no_flipped_bit_of_a_checkpoint_is_taken_for_good(tmp_path):
     data = newest.read_bytes()
     for place in range(data.index(b"{"), data.index(b"}}"), 7):
         newest.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
-        notes = []
-        found = read_checkpoint(tmp_path / "m", notes.append)
+        notes, steps = [], []
+
+        def take_up(file, steps=steps):
+            file.check()
+            steps.append(file.metadata["step"])
+
+        assert take_up_checkpoint(tmp_path / "m", take_up, notes.append)
         assert any(newest.name in note for note in notes), data[place - 20 : place + 20]
-        assert found[1]["step"] == 4  # the older one, at the end of the first epoch
+        assert steps == [4]  # the older one, at the end of the first epoch
 
 
 def test_other_settings_and_another_log_are_refused_on_resume(tmp_path):
@@ -673,6 +689,176 @@ def test_logs_that_differ_have_different_fingerprints(place):
             builder.add(*pair)
         prints.add(Corpus(builder.build(), Settings()).fingerprint())
     assert len(prints) == 2
+
+
+def test_another_dev_set_is_refused_on_resume(tmp_path):
+    log = made_up_log()
+    dev = made_up_judged_set(log)
+    other = replace(dev, grade=1 - dev.grade)
+    with pytest.raises(Interrupted):
+        train(log, dev=dev, output=tmp_path / "m", **TINY, on_progress=stop_after(6))
+    for wrong in (other, None):
+        with pytest.raises(SentembError, match="another dev set"):
+            train(log, dev=wrong, output=tmp_path / "m", **TINY, resume=True)
+    train(log, dev=dev, output=tmp_path / "m", **TINY, resume=True)
+    for wrong in (other, None):  # and when it is finished
+        with pytest.raises(SentembError, match="another dev set"):
+            train(log, dev=wrong, output=tmp_path / "m", **TINY, resume=True)
+
+
+def test_a_dev_set_that_cannot_be_measured_is_refused_before_training(tmp_path):
+    log = made_up_log()
+    dev = made_up_judged_set(log)
+    steps = []
+    for grade in (0 * dev.grade, 2000 * dev.grade):
+        with pytest.raises(SentembError, match="the dev set"):
+            train(
+                log,
+                dev=replace(dev, grade=grade),
+                output=tmp_path / "m",
+                **TINY,
+                on_progress=steps.append,
+            )
+    assert not steps and not (tmp_path / "m").exists()
+    write_judged_set(replace(dev, grade=0 * dev.grade), tmp_path / "no relevant title")
+    with pytest.raises(SentembError, match="no relevant title: "):
+        train(log, dev=tmp_path / "no relevant title", **TINY)
+
+
+def test_one_training_at_a_time_writes_into_a_folder(tmp_path):
+    expected = whole_run(tmp_path / "whole")
+    refused = []
+
+    def start_another(progress):
+        if progress.step == 2:
+            for attempt in ({"force": True}, {"resume": True}):
+                with pytest.raises(SentembError, match="another process"):
+                    train(made_up_log(), output=tmp_path / "m", **{**TINY, "seed": 1}, **attempt)
+                refused.append(attempt)
+
+    model = train(made_up_log(), output=tmp_path / "m", **TINY, on_progress=start_another)
+    assert refused and weights_file(tmp_path / "m") == expected
+    model.save_pretrained(tmp_path / "m", force=True)  # the lock is free again
+
+
+def test_a_training_that_was_stopped_is_not_thrown_away(tmp_path):
+    interrupt(tmp_path / "m")
+    with pytest.raises(SentembError, match="--resume"):
+        train(made_up_log(), output=tmp_path / "m", **TINY)
+    train(made_up_log(), output=tmp_path / "m", **TINY, resume=True)
+    assert weights_file(tmp_path / "m") == whole_run(tmp_path / "whole")
+
+
+def test_a_kill_while_the_checkpoints_are_removed_loses_nothing(tmp_path, monkeypatch):
+    notes = []
+
+    monkeypatch.setattr(trainer, "remove_checkpoints", lambda output: None)
+    train(made_up_log(), output=tmp_path / "m", **{**TINY, "checkpoint_seconds": 0})
+    monkeypatch.undo()
+    before = weights_file(tmp_path / "m")
+    folder = tmp_path / "m" / "checkpoints"
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert len(files) == 2
+    for left in ([], *([name] for name in files), list(files)):
+        folder.mkdir(exist_ok=True)
+        for name in left:
+            (folder / name).write_bytes(files[name])
+        model = train(
+            made_up_log(), output=tmp_path / "m", **TINY, resume=True, on_note=notes.append
+        )
+        assert notes and all("finished already" in note for note in notes)
+        assert weights_file(tmp_path / "m") == before and len(model.history) == TINY["epochs"]
+        assert not folder.exists()
+
+
+def rewrite_checkpoint(path, change):
+    """Let ``change(metadata, arrays)`` alter a checkpoint, and repair its checksum."""
+    with open_tensors(path) as file:
+        arrays, metadata = {name: file[name].copy() for name in file}, file.metadata
+    change(metadata, arrays)
+    write_tensors(path, arrays, metadata)
+
+
+def set_in(name, place, value):
+    def change(metadata, arrays):
+        arrays[name].ravel()[place] = value
+
+    return change
+
+
+WRONG_CHECKPOINTS = {
+    "no identity": lambda metadata, arrays: metadata.pop("identity"),
+    "settings": lambda metadata, arrays: metadata["identity"].update(settings=[]),
+    "epoch": lambda metadata, arrays: metadata.update(epoch="1"),
+    "late epoch": lambda metadata, arrays: metadata.update(epoch=10**6),
+    "step": lambda metadata, arrays: metadata.update(step=-1),
+    "late step": lambda metadata, arrays: metadata.update(step=10**6),
+    "loss": lambda metadata, arrays: metadata.update(loss_sum=float("nan")),
+    "seconds": lambda metadata, arrays: metadata.update(seconds=None),
+    "history": lambda metadata, arrays: metadata.update(history=[{}]),
+    "best": lambda metadata, arrays: metadata.update(best={"epoch": 1}),
+    "nan": set_in("query.weights.table", 3, np.nan),
+    "shape": lambda metadata, arrays: arrays.update({"query.weights.table": np.zeros(3)}),
+    "a missing array": lambda metadata, arrays: arrays.pop("document.weights.bias"),
+    "no hard titles": lambda metadata, arrays: arrays.pop("hard_titles"),
+    "a title too far": set_in("hard_titles", 5, 10**6),
+    "a title before the first": set_in("hard_titles", 5, -2),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_CHECKPOINTS)
+def test_a_wrong_checkpoint_with_a_right_checksum_is_passed_over(tmp_path, wrong):
+    settings = {**TINY, "hard_negatives": 2, "checkpoint_seconds": 0}
+    with pytest.raises(Interrupted):
+        train(made_up_log(), output=tmp_path / "m", **settings, on_progress=stop_after(11))
+    newest = max((tmp_path / "m" / "checkpoints").iterdir())
+    rewrite_checkpoint(newest, WRONG_CHECKPOINTS[wrong])
+    notes = []
+    train(made_up_log(), output=tmp_path / "m", **settings, resume=True, on_note=notes.append)
+    assert any(newest.name in note and "passed over" in note for note in notes)
+    assert weights_file(tmp_path / "m") == whole_run(tmp_path / "whole", hard_negatives=2)
+
+
+@pytest.mark.parametrize("value", [-1, 10**6])
+def test_a_nesterov_checkpoint_of_another_time_is_passed_over(tmp_path, value):
+    settings = {"optimiser": "nesterov", "learning_rate": 0.1, "checkpoint_seconds": 0}
+    with pytest.raises(Interrupted):
+        train(
+            made_up_log(), output=tmp_path / "m", **{**TINY, **settings}, on_progress=stop_after(6)
+        )
+    newest = max((tmp_path / "m" / "checkpoints").iterdir())
+    rewrite_checkpoint(newest, set_in("query.synced", 2, value))
+    notes = []
+    train(
+        made_up_log(),
+        output=tmp_path / "m",
+        **{**TINY, **settings},
+        resume=True,
+        on_note=notes.append,
+    )
+    assert any(newest.name in note and "passed over" in note for note in notes)
+    assert weights_file(tmp_path / "m") == whole_run(tmp_path / "whole", **settings)
+
+
+@pytest.mark.parametrize("name", ["README.md", "words.txt", "history.jsonl"])
+@pytest.mark.parametrize("force", [False, True])
+def test_a_folder_with_other_files_is_left_alone(tmp_path, name, force):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / name).write_text("mine")
+    with pytest.raises(SentembError, match="not a sentemb model"):
+        train(made_up_log(), output=tmp_path / "home", **TINY, force=force)
+    assert [path.read_text() for path in (tmp_path / "home").iterdir()] == ["mine"]
+
+
+def test_the_log_is_not_kept_in_memory_while_training(tmp_path):
+    write_click_log(made_up_log(), tmp_path / "pairs.tsv")
+    logs = []
+
+    def look(progress):
+        logs.extend(one for one in gc.get_objects() if isinstance(one, ClickLog))
+
+    train(tmp_path / "pairs.tsv", **TINY, on_progress=look)
+    assert not logs
 
 
 # -- a full disk -----------------------------------------------------------------------------------

@@ -1,12 +1,12 @@
 """Trigrams and words that a model knows, and what batches make of them."""
 
-import json
 from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from old_models import write_format_1, write_format_2
 
 from sentemb import SentembError, SentenceEncoder, train
 from sentemb.data.click_log import ClickLogBuilder
@@ -67,9 +67,11 @@ def test_words_are_saved_and_checked(tmp_path):
     read = SentenceEncoder.from_pretrained(tmp_path / "m")
     assert read.vocabulary.words == model.vocabulary.words
     assert np.array_equal(read.encode_query(["ab gh x"]), model.encode_query(["ab gh x"]))
-    (tmp_path / "m" / "words.txt").write_text("ab\ncd\n", "utf-8")
+    write_format_2(model, tmp_path / "old")
+    SentenceEncoder.from_pretrained(tmp_path / "old")
+    (tmp_path / "old" / "words.txt").write_text("ab\ncd\n", "utf-8")
     with pytest.raises(SentembError, match=r"words\.txt: the model is damaged"):
-        SentenceEncoder.from_pretrained(tmp_path / "m")
+        SentenceEncoder.from_pretrained(tmp_path / "old")
 
 
 def test_a_word_feature_changes_what_its_word_means(tmp_path):
@@ -86,21 +88,8 @@ def test_a_word_feature_changes_what_its_word_means(tmp_path):
 
 def test_models_of_format_1_are_read(tmp_path):
     """They have no words.txt, and no word about it in their configuration."""
-    from sentemb import model_files
-
     model = train(a_log(), word_features=0, cells=3, epochs=1, batch_size=2)
-    model.save_pretrained(tmp_path / "m")
-    config = json.loads((tmp_path / "m" / "config.json").read_text("utf-8"))
-    config["format"] = 1
-    del config["words"], config["words_sha256"]
-    text = json.dumps(config, indent=2) + "\n"
-    (tmp_path / "m" / "config.json").write_text(text, "utf-8")
-    (tmp_path / "m" / "words.txt").unlink()
-    tensors, _ = model_files.read_tensors(tmp_path / "m" / "model.safetensors")
-    digest = model_files._sha256(text.encode("utf-8"))
-    model_files.write_tensors(
-        tmp_path / "m" / "model.safetensors", tensors, {"config_sha256": digest}
-    )
+    write_format_1(model, tmp_path / "m")
     read = SentenceEncoder.from_pretrained(tmp_path / "m")
     assert np.array_equal(read.encode_query(["ab cd"]), model.encode_query(["ab cd"]))
 

@@ -4,13 +4,17 @@ The checker makes up words, texts and a model in float64 with nothing at zero (b
 included), and compares the gradient of the training loss with central differences of that loss.
 """
 
+import math
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
+from sentemb.bounds import MAX_SEED, brief, is_integer, positive, whole
 from sentemb.errors import SentembError
 from sentemb.models import ENCODERS, make_encoder
-from sentemb.models.encoder import FORMS
+from sentemb.models.encoder import FORMS, MAX_CELLS
+from sentemb.models.feed_forward import WINDOWS
+from sentemb.models.lstm import PEEPHOLES
 from sentemb.parallel import Workers
 from sentemb.sentence_encoder import SIDES, SentenceEncoder
 from sentemb.text.batch import tokenize
@@ -25,6 +29,12 @@ STEPS = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4)
 # with itself: its differences are rounding noise.
 _FLOOR = 1e-3
 _DIRECTIONS = 3
+# Bounds, so that a check ends and fits into memory.
+_LONGEST, _MOST_LENGTHS, _MOST_NEGATIVES, _MOST_ENTRIES = 200, 50, 100, 10**6
+# Beyond these a softmax is 0 or 1, and a cell saturated, to the last bit.
+_LARGEST_GAMMA, _LARGEST_SCALE = 1e6, 100
+# Numbers that the projected words of a problem may have.
+_MOST_PROJECTED = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -131,16 +141,19 @@ def gradcheck(
     cells, forget_gate, peepholes, bag, hidden, window, shared_towers
         As for training; ``hidden`` is 5 unless given.
     lengths : sequence of int
-        Words of the queries; the titles have the same lengths in another order.
+        Words of the queries, at most 50 of 1 to 200; the titles have the same lengths in another
+        order.
     form : {"scan", "trace", "printed"}
         Which gradient to check.
     negatives : int
-        Unclicked titles of each query.
+        Unclicked titles of each query, at most 100.
     gamma : float
     scale : float
-        Standard deviation of the made-up parameters; recurrent ones are divided by sqrt(cells).
+        Standard deviation of the made-up parameters, at most 100; recurrent ones are divided by
+        sqrt(cells).
     entries : int
-        Entries of each block that are compared, the largest ones and random ones.
+        Entries of each block that are compared, the largest ones and random ones; at most a
+        million.
     tolerance : float
         Largest relative error that passes.
     form_tolerance : float
@@ -156,19 +169,33 @@ def gradcheck(
     SentembError
         For settings that make no problem.
     """
+    if model not in tuple(ENCODERS):
+        raise SentembError(f"model must be one of {', '.join(ENCODERS)}, not {brief(model)}")
     if form not in FORMS:
-        raise SentembError(f"form must be one of {', '.join(FORMS)}, not {form!r}")
-    lengths = tuple(lengths)
-    if not lengths or not all(isinstance(n, int) and 1 <= n <= 200 for n in lengths):
-        raise SentembError(f"lengths must be whole numbers from 1 to 200, not {lengths}")
-    for name, value in (("negatives", negatives), ("entries", entries)):
-        if not isinstance(value, int) or value < 1:
-            raise SentembError(f"{name} must be a whole number of at least 1, not {value!r}")
-    for name, value in (("gamma", gamma), ("scale", scale), ("tolerance", tolerance)):
-        if not 0 < value < np.inf:
-            raise SentembError(f"{name} must be a number above 0, not {value!r}")
-    if hidden is None and "hidden" in ENCODERS.get(model, ()):
+        raise SentembError(f"form must be one of {', '.join(FORMS)}, not {brief(form)}")
+    if peepholes not in tuple(PEEPHOLES):
+        raise SentembError(
+            f"peepholes must be one of {', '.join(PEEPHOLES)}, not {brief(peepholes)}"
+        )
+    for name, value in (("forget_gate", forget_gate), ("shared_towers", shared_towers)):
+        if not isinstance(value, bool):
+            raise SentembError(f"{name} is {brief(value)}; give True or False")
+    lengths = _checked_lengths(lengths)
+    whole("cells", cells, 1, MAX_CELLS)
+    whole("bag", bag, 0, MAX_CELLS)
+    whole("negatives", negatives, 1, _MOST_NEGATIVES)
+    whole("entries", entries, 1, _MOST_ENTRIES)
+    whole("seed", seed, 0, MAX_SEED)
+    positive("gamma", gamma, _LARGEST_GAMMA)
+    positive("scale", scale, _LARGEST_SCALE)
+    positive("tolerance", tolerance, 1)
+    positive("form_tolerance", form_tolerance, 1)
+    if hidden is None and "hidden" in ENCODERS[model]:
         hidden = 5
+    if hidden is not None:
+        whole("hidden", hidden, 1, MAX_CELLS)
+    if window is not None:
+        whole("window", window, 1, max(WINDOWS))
     given = {
         "forget_gate": forget_gate,
         "peepholes": peepholes,
@@ -182,6 +209,7 @@ def gradcheck(
             f"the form {form} follows the paper through time, and a {model} has none; "
             "use the form scan"
         )
+    _check_size(encoder, sum(lengths) * (2 + negatives))
     settings = encoder.settings()
     rng = np.random.default_rng(seed)
     with Workers(1) as workers:
@@ -197,6 +225,33 @@ def gradcheck(
             tolerance,
             form_tolerance,
             rng,
+        )
+
+
+def _checked_lengths(lengths):
+    try:
+        chosen = tuple(lengths)
+    except TypeError:
+        chosen = ()
+    if not (1 <= len(chosen) <= _MOST_LENGTHS and all(map(is_integer, chosen))):
+        raise SentembError(
+            f"lengths is {brief(lengths)}; give a list of 1 to {_MOST_LENGTHS} integers"
+        )
+    for length in chosen:
+        whole("one of the lengths", length, 1, _LONGEST)
+    return tuple(map(int, chosen))
+
+
+def _check_size(encoder, n_words):
+    """Refuse a problem that would fill the memory, before any of it is made."""
+    one, two = (
+        sum(math.prod(shape) for shape in encoder.shapes(n_features).values())
+        for n_features in (1, 2)
+    )
+    if n_words * (two - one) > _MOST_PROJECTED:
+        raise SentembError(
+            f"{n_words:,} words of {two - one:,} numbers each are too many for a check; there are "
+            "lengths, negatives, cells, hidden and bag: lower one of them"
         )
 
 

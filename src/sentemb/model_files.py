@@ -1,47 +1,116 @@
-"""Model directories: written whole, read with every byte checked, nothing executed.
+"""Model directories: replaced in one step, read with every byte checked, nothing executed.
 
-docs/formats.md describes the files. ``config.json`` stays the same while a model trains, so that
-replacing ``model.safetensors`` alone is enough, and atomic.
+``model.safetensors`` is the model: weights, vocabulary and configuration in one file, so that a
+reader sees the old model or the new one, and a process that is killed leaves one of them. The
+other files are copies for people and other programs, and the history of the training.
+docs/formats.md describes them all.
 """
 
-import contextlib
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.files import replacing, unwritable
+from sentemb.files import is_folder, make_folder, names_in, reading, status, write_text
+from sentemb.history import HISTORY, best_epoch, history_line
+from sentemb.locks import locked
 from sentemb.models import ENCODERS, make_encoder
 from sentemb.sentence_encoder import SIDES, SentenceEncoder
+from sentemb.tensor_files import (
+    check_regular,
+    damaged,
+    open_tensors,
+    parse_json,
+    write_tensors,
+)
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.version import __version__
 
-FORMAT = 2
-_METADATA = "sentemb"
-CONFIG, TENSORS, VOCABULARY, WORDS, CARD, HISTORY = (
+# Formats 1 and 2 have the configuration and the vocabulary in files of their own.
+FORMAT = 3
+CONFIG, TENSORS, VOCABULARY, WORDS, CARD = (
     "config.json",
     "model.safetensors",
     "vocabulary.txt",
     "words.txt",
     "README.md",
-    "history.jsonl",
 )
+CHECKPOINTS = "checkpoints"
+# Files of text in a model folder that are larger than this are not ours.
+_MAX_TEXT_BYTES = 64 << 20
 
 
-def is_model(path):
-    """Whether a model stands in folder ``path``."""
-    return (Path(path) / CONFIG).exists()
+# -- looking ----------------------------------------------------------------------------------
 
 
-def save_model(model, path, force=False):
-    """Write ``model`` to the folder ``path``: all of it, or, on a full disk, nothing."""
-    path = Path(path)
+def is_model(path) -> bool:
+    """Whether folder ``path`` holds a model, whole or damaged."""
+    return any(status(Path(path) / name) is not None for name in (CONFIG, TENSORS))
+
+
+def check_place(path) -> None:
+    """Raise a `SentembError` unless a model may be written to ``path``.
+
+    It may be written to a new or empty folder, over a model of ours, and into the folder of a
+    training. What else is in a folder is somebody's work.
+    """
+    folder = Path(path)
+    if not os.fspath(path):
+        raise SentembError("the name of the model's folder is empty; give one")
+    if status(folder) is None:
+        return
+    if not is_folder(folder):
+        raise SentembError(f"{path}: is not a folder; choose another place")
+    names = set(names_in(folder))
+    if names and not names & {CHECKPOINTS} and not _is_ours(folder):
+        raise SentembError(
+            f"{path}: the folder holds other files and not a sentemb model; choose another place"
+        )
+
+
+def _is_ours(folder):
+    """Whether at least one of the two main files was written by sentemb."""
+    try:
+        with open_tensors(folder / TENSORS):
+            return True
+    except SentembError:
+        pass
+    try:
+        config = parse_json(_read(folder / CONFIG))
+        return isinstance(config, dict) and {"format", "sentemb"} <= config.keys()
+    except (SentembError, ValueError):
+        return False
+
+
+# -- writing ----------------------------------------------------------------------------------
+
+
+def save_model(model, path, force: bool = False) -> None:
+    """Write ``model`` to the folder ``path``: all of it or, on a full disk, nothing.
+
+    Raises
+    ------
+    SentembError
+        If a model is there and ``force`` is not set, something else is there, another process is
+        writing there, or the place cannot be written.
+    """
+    check_place(path)
     if not force and is_model(path):
         raise SentembError(f"{path}: a model is there already; choose another place or use --force")
-    vocabulary = _lines(model.vocabulary.trigrams)
-    words = _lines(model.vocabulary.words)
+    with locked(make_folder(path)):
+        write_model(model, path)
+
+
+def write_model(model, path) -> None:
+    """`save_model` for one who has checked the place and locked the folder."""
+    path = Path(path)
+    vocabulary = {
+        "vocabulary": _lines(model.vocabulary.trigrams),
+        "words": _lines(model.vocabulary.words),
+    }
     config = {
         "format": FORMAT,
         "model": model.encoder.name,
@@ -50,182 +119,194 @@ def save_model(model, path, force=False):
         "dim": model.dim,
         "trigrams": len(model.vocabulary.trigrams),
         "words": len(model.vocabulary.words),
-        "vocabulary_sha256": _sha256(vocabulary.encode("utf-8")),
-        "words_sha256": _sha256(words.encode("utf-8")),
         "training": model.training,
         "sentemb": __version__,
     }
-    text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
-    texts = {
-        CONFIG: text,
-        VOCABULARY: vocabulary,
-        WORDS: words,
-        HISTORY: "".join(json.dumps(line) + "\n" for line in model.history),
-        CARD: _card(model, path.resolve().name),
+    tensors = {
+        name: np.frombuffer(text.encode("utf-8"), np.uint8) for name, text in vocabulary.items()
     }
-    tensors = {}
-    for side in SIDES[:1] if model.shared_towers else SIDES:
+    for side, weights in model.towers.items():
         prefix = "shared" if model.shared_towers else side
-        for name, block in model.parameters()[side].items():
+        for name, block in model.encoder.blocks(weights).items():
             tensors[f"{prefix}.{name}"] = np.ascontiguousarray(block)
-    with contextlib.ExitStack() as stack:
-        # On leaving they take their names, the last one first: the small files once the weights
-        # are on the disk.
-        for name, contents in texts.items():
-            stack.enter_context(replacing(path / name)).write_bytes(contents.encode("utf-8"))
-        write_tensors(path / TENSORS, tensors, {"config_sha256": _sha256(text.encode("utf-8"))})
+    write_tensors(path / TENSORS, tensors, {"config": config})
+    write_text(path / CONFIG, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
+    write_text(path / VOCABULARY, vocabulary["vocabulary"])
+    write_text(path / WORDS, vocabulary["words"])
+    write_text(path / HISTORY, "".join(json.dumps(line) + "\n" for line in model.history))
+    write_text(path / CARD, _card(model, path.resolve().name.encode(errors="replace").decode()))
 
 
-def load_model(path, threads=None):
+# -- reading ----------------------------------------------------------------------------------
+
+
+def load_model(path, threads: int | None = None) -> SentenceEncoder:
     """The `SentenceEncoder` in folder ``path``; a `SentembError` if it is not whole."""
     path = Path(path)
-    if not path.is_dir() or not is_model(path):
+    if not is_folder(path) or not is_model(path):
         raise SentembError(
-            f"{path}: no model is here ({CONFIG} is missing); train one with `sentemb train`"
+            f"{path}: there is no model here ({TENSORS} is missing); train one with `sentemb train`"
         )
-    text = _read(path / CONFIG)
-    config = _config(path / CONFIG, text)
-    vocabulary = Vocabulary(
-        _checked_lines(path / VOCABULARY, config["vocabulary_sha256"]),
-        # Models of format 1 know no words.
-        _checked_lines(path / WORDS, config["words_sha256"]) if config["format"] > 1 else (),
-    )
-    try:
-        shape = {key: config[key] for key in ENCODERS.get(config["model"], ()) if key in config}
-        encoder = make_encoder(config["model"], **shape)
-    except SentembError as error:
-        raise _damaged(path / CONFIG, str(error)) from error
-    tensors, metadata = read_tensors(path / TENSORS)
-    if metadata.get("config_sha256") != _sha256(text):
-        raise _damaged(path / TENSORS, f"it belongs to another {CONFIG}")
-    weights = {}
-    for side in SIDES[:1] if config["shared_towers"] else SIDES:
-        shapes = encoder.shapes(len(vocabulary))
-        weights[side] = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
-        prefix = "shared" if config["shared_towers"] else side
-        for name, block in encoder.blocks(weights[side]).items():
-            tensor = tensors.pop(f"{prefix}.{name}", None)
-            if tensor is None or tensor.shape != block.shape or tensor.dtype != np.float32:
-                raise _damaged(path / TENSORS, f"{prefix}.{name} is missing or of another shape")
-            block[...] = tensor
-    if tensors:
-        raise _damaged(path / TENSORS, f"it holds {next(iter(tensors))}, which is no part of it")
-    weights.setdefault("document", weights["query"])
+    with open_tensors(path / TENSORS) as file:
+        old = "config_sha256" in file.metadata
+        parts = _old_parts(path, file) if old else _parts(file)
+        config, encoder, vocabulary = parts
+        sides = ("shared",) if config["shared_towers"] else SIDES
+        dtype = _check_shapes(file, encoder, len(vocabulary), sides)
+        file.check()
+        weights = {}
+        for side in sides:
+            shapes = encoder.shapes(len(vocabulary))
+            tower = {name: np.zeros(shape, dtype) for name, shape in shapes.items()}
+            for name, block in encoder.blocks(tower).items():
+                block[...] = file[f"{side}.{name}"]
+            weights[side] = tower
+    if "shared" in weights:
+        weights = dict.fromkeys(SIDES, weights["shared"])
     return SentenceEncoder(
-        encoder, vocabulary, weights, config["training"], _history(path), threads
+        encoder, vocabulary, weights, config["training"], _history(path / HISTORY), threads
     )
 
 
-def write_tensors(path, tensors, metadata):
-    """Write arrays as a safetensors file that knows the hash of its own contents."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
-
-    # One entry only: safetensors writes several in random order, and equal models should be equal
-    # files.
-    own = json.dumps({"contents": metadata, "sha256": _hash(tensors, metadata)})
-    with replacing(path) as temporary:
-        try:
-            save_file(tensors, temporary, {_METADATA: own})
-        except SafetensorError as error:
-            raise unwritable(path, error) from error
+def _parts(file):
+    """Configuration, encoder and vocabulary."""
+    config = _checked_config(file.path, file.metadata.get("config"))
+    encoder = _encoder_of(file.path, config)
+    return config, encoder, Vocabulary(_lines_of(file, "vocabulary"), _lines_of(file, "words"))
 
 
-def read_tensors(path):
-    """The arrays and metadata of a file that `write_tensors` wrote, every byte checked."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="np") as file:
-            own = _json((file.metadata() or {}).get(_METADATA, "{}"))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except FileNotFoundError as error:
-        raise _damaged(path, "it is missing") from error
-    except (SafetensorError, OSError, ValueError, TypeError) as error:
-        raise _damaged(path, f"it is no whole safetensors file ({error})") from error
-    metadata = own.get("contents") if isinstance(own, dict) else None
-    if metadata is None or own.get("sha256") != _hash(tensors, metadata):
-        raise _damaged(path, "its contents do not match their own checksum")
-    return tensors, metadata
-
-
-def _config(path, raw):
-    try:
-        config = _json(raw)
-    except ValueError as error:
-        raise _damaged(path, f"it is not JSON ({error})") from error
-    if not isinstance(config, dict) or not isinstance(config.get("format"), int):
-        raise SentembError(f"{path}: this is not the configuration of a sentemb model")
+def _checked_config(place, config):
+    """``config`` if it is one that this version understands."""
+    if not isinstance(config, dict) or type(config.get("format")) is not int:
+        raise SentembError(f"{place}: this is not the configuration of a sentemb model")
     if config["format"] > FORMAT:
         raise SentembError(
-            f"{path}: written by a newer sentemb (format {config['format']}, this one reads up to "
+            f"{place}: written by a newer sentemb (format {config['format']}, this one reads up to "
             f"{FORMAT}); upgrade sentemb"
         )
-    needed = {"model": str, "cells": int, "shared_towers": bool, "vocabulary_sha256": str}
-    if config["format"] > 1:
-        needed["words_sha256"] = str
-    for key, kind in (needed | {"training": dict}).items():
-        if not isinstance(config.get(key), kind):
-            raise _damaged(path, f"{key} is missing or of the wrong kind")
+    needed = {"model": str, "cells": int, "shared_towers": bool, "training": dict}
+    for key, kind in needed.items():
+        if type(config.get(key)) is not kind:
+            raise damaged(place, f"{key} is missing or of the wrong kind")
     return config
 
 
-def _lines(items):
-    return "".join(f"{item}\n" for item in items)
+def _encoder_of(place, config):
+    name = config["model"]
+    try:
+        defaults = make_encoder(name, cells=1).settings()
+        given = {key: config[key] for key in ENCODERS[name] if key in config}
+        for key, value in given.items():
+            if type(value) is not type(defaults[key]):
+                raise SentembError(f"{key} is of the wrong kind")
+        return make_encoder(name, **given)
+    except SentembError as error:
+        raise damaged(place, str(error)) from error
 
 
-def _checked_lines(path, sha256):
-    raw = _read(path)
-    if _sha256(raw) != sha256:
-        raise _damaged(path, "it is not the file that the model was saved with")
-    return raw.decode("utf-8").split("\n")[:-1]
+def _check_shapes(file, encoder, n_features, sides):
+    """The dtype of the weights, once every array is known to be one that the encoder has."""
+    # An array of no size stands for the weights: what counts are the shapes of its views.
+    hollow = {
+        name: np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), shape, [0] * len(shape))
+        for name, shape in encoder.shapes(n_features).items()
+    }
+    blocks = {
+        f"{side}.{name}": block.shape
+        for side in sides
+        for name, block in encoder.blocks(hollow).items()
+    }
+    dtype = file.dtype(next(iter(blocks)))
+    if dtype not in (np.float32, np.float64):
+        raise damaged(file.path, "its weights are not floating-point numbers")
+    for name, shape in blocks.items():
+        file.expect(name, shape, dtype)
+    strange = next((name for name in file if name not in {*blocks, "vocabulary", "words"}), None)
+    if strange is not None:
+        raise damaged(file.path, f"it holds {strange}, which this model does not have")
+    return dtype
+
+
+def _lines_of(file, name):
+    """The lines of a text that is stored as an array of bytes."""
+    if file.dtype(name) != np.uint8:
+        raise damaged(file.path, f"{name} is missing or not a text")
+    return _split_lines(file.path, file[name].tobytes())
+
+
+def _split_lines(place, raw):
+    try:
+        return raw.decode("utf-8").split("\n")[:-1]
+    except UnicodeDecodeError:
+        raise damaged(place, "it is not valid UTF-8") from None
 
 
 def _history(path):
-    if not (path / HISTORY).exists():
+    if status(path) is None:
         return []
-    try:
-        history = [_json(line) for line in _read(path / HISTORY).decode("utf-8").splitlines()]
-    except ValueError as error:
-        raise _damaged(path / HISTORY, "it is not JSON lines") from error
-    if not all(isinstance(line, dict) for line in history):
-        raise _damaged(path / HISTORY, "a line is no JSON object")
-    return history
+    lines = []
+    raw = _read(path)
+    if raw and not raw.endswith(b"\n"):
+        raise damaged(path, "its last line does not end")
+    for number, text in enumerate(_split_lines(path, raw), 1):
+        try:
+            lines.append(history_line(text))
+        except SentembError as error:
+            raise damaged(f"{path}:{number}", str(error)) from error
+    return lines
 
 
 def _read(path):
+    """The contents of a small regular file: never of a device, which may have no end."""
+    check_regular(path)
+    with reading(path) as file:
+        contents = file.read(_MAX_TEXT_BYTES + 1)
+    if len(contents) > _MAX_TEXT_BYTES:
+        raise damaged(path, f"it has more than {_MAX_TEXT_BYTES:,} bytes")
+    return contents
+
+
+# -- formats 1 and 2 --------------------------------------------------------------------------
+
+
+def _old_parts(path, file):
+    """`_parts` with the configuration and both vocabularies in files of their own."""
+    raw = _read(path / CONFIG)
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise _damaged(path, error.strerror) from error
+        config = _checked_config(path / CONFIG, parse_json(raw))
+    except SentembError:
+        raise
+    except ValueError as error:
+        raise damaged(path / CONFIG, f"it is not JSON ({error})") from error
+    encoder = _encoder_of(path / CONFIG, config)
+    texts = {"vocabulary": path / VOCABULARY}
+    if config["format"] > 1:  # models of format 1 have no words
+        texts["words"] = path / WORDS
+    for name in texts:
+        if type(config.get(f"{name}_sha256")) is not str:
+            raise damaged(path / CONFIG, f"{name}_sha256 is missing or of the wrong kind")
+    lines = [_old_lines(text, config[f"{name}_sha256"]) for name, text in texts.items()]
+    if file.metadata.get("config_sha256") != _sha256(raw):
+        raise damaged(file.path, f"it belongs to another {CONFIG}")
+    return config, encoder, Vocabulary(*lines)
 
 
-def _damaged(path, why):
-    return SentembError(
-        f"{path}: the model is damaged: {why}; restore the file from a copy or train again"
-    )
+def _old_lines(path, sha256):
+    raw = _read(path)
+    if _sha256(raw) != sha256:
+        raise damaged(path, "it is not the file that the model was saved with")
+    return _split_lines(path, raw)
 
 
 def _sha256(data):
     return hashlib.sha256(data).hexdigest()
 
 
-def _json(text):
-    """`json.loads` whose every failure is a ValueError."""
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deep") from None
+# -- the card ---------------------------------------------------------------------------------
 
 
-def _hash(tensors, metadata):
-    """SHA-256 over the metadata and names, types, shapes and bytes of all arrays."""
-    digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
-    for name in sorted(tensors):
-        array = tensors[name]
-        digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
-        digest.update(memoryview(np.ascontiguousarray(array)).cast("B") if array.size else b"")
-    return digest.hexdigest()
+def _lines(items):
+    return "".join(f"{item}\n" for item in items)
 
 
 def _card(model, name):
@@ -250,9 +331,8 @@ def _card(model, name):
         lines += ["| training setting | value |", "| --- | --- |"]
         lines += [f"| {key} | {value} |" for key, value in model.training.items()]
         lines.append("")
-    measured = [line for line in model.history if line.get("dev")]
-    if measured:
-        best = max(measured, key=lambda line: line["dev"]["ndcg@1"])
+    best = best_epoch(model.history)
+    if best is not None:
         figures = ", ".join(f"{key} {value:.3f}" for key, value in best["dev"].items())
         lines += [f"Best on the dev set after epoch {best['epoch']}: {figures}.", ""]
     return "\n".join(lines)

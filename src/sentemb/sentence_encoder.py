@@ -8,7 +8,7 @@ import numpy as np
 
 from sentemb.errors import SentembError
 from sentemb.models.word_memory import WordMemory
-from sentemb.parallel import Workers
+from sentemb.parallel import Workers, renew_after_fork, signals_from_kernels
 from sentemb.text.words import split_words
 
 SIDES = ("query", "document")
@@ -67,11 +67,30 @@ class SentenceEncoder:
         self.weights = weights
         self.training = dict(training or {})
         self.history = list(history)
+        self._threads = threads
         self._workers = Workers(threads)
-        # Vectors may be asked for from several threads of a server; they take turns.
-        self._turn = threading.Lock()
         self._memories = {}
         self._may_remember = True
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """Be usable in a forked child: a lock that another thread held would never be free."""
+        # Several threads of a server may ask for vectors; they take turns with the memories.
+        self._turn = threading.Lock()
+
+    def __getstate__(self):
+        return {
+            "encoder": self.encoder,
+            "vocabulary": self.vocabulary,
+            "weights": self.weights,
+            "training": self.training,
+            "history": self.history,
+            "threads": self._threads,
+        }
+
+    def __setstate__(self, state):
+        self.__init__(**state)
 
     def __repr__(self):
         shape = ", ".join(f"{key}={value}" for key, value in self.encoder.settings().items())
@@ -84,7 +103,7 @@ class SentenceEncoder:
         Raises
         ------
         SentembError
-            If it is no model, damaged, or of a newer format.
+            If the directory is not a model, is damaged, or was written by a newer version.
         """
         from sentemb.model_files import load_model
 
@@ -120,10 +139,13 @@ class SentenceEncoder:
         """
         # Whoever has the views may change the weights at any time: remembered words would lie.
         self._may_remember = False
-        blocks = {"query": self.encoder.blocks(self.weights["query"])}
-        if self.shared_towers:
-            return blocks | {"document": blocks["query"]}
-        return blocks | {"document": self.encoder.blocks(self.weights["document"])}
+        blocks = {side: self.encoder.blocks(weights) for side, weights in self.towers.items()}
+        return {"document": blocks["query"], **blocks}
+
+    @property
+    def towers(self):
+        """The weights of every tower by its side: of shared towers only ``"query"``."""
+        return {side: self.weights[side] for side in (SIDES[:1] if self.shared_towers else SIDES)}
 
     def astype(self, dtype):
         """A copy of the model in ``"float32"`` or ``"float64"``."""
@@ -131,8 +153,8 @@ class SentenceEncoder:
         if dtype not in (np.float32, np.float64):
             raise SentembError(f"dtype must be float32 or float64, not {dtype}")
         copies = {
-            side: {name: array.astype(dtype) for name, array in self.weights[side].items()}
-            for side in (SIDES[:1] if self.shared_towers else SIDES)
+            side: {name: array.astype(dtype) for name, array in weights.items()}
+            for side, weights in self.towers.items()
         }
         copies.setdefault("document", copies["query"])
         return SentenceEncoder(
@@ -141,7 +163,7 @@ class SentenceEncoder:
             copies,
             self.training,
             self.history,
-            self._workers.threads,
+            self._threads,
         )
 
     # -- vectors ------------------------------------------------------------------------------
@@ -171,29 +193,32 @@ class SentenceEncoder:
             (dim,) for one text, (k, dim) for a list. A text without words gives zeros, and a
             warning says how many there were.
         """
+        single = isinstance(texts, str)
+        vectors, empty = self._encode([texts] if single else _list_of_texts(texts), side)
+        if empty:
+            warnings.warn(
+                f"{empty} of {len(vectors)} texts have no words; their vectors are zero",
+                stacklevel=2,
+            )
+        if normalize_embeddings:
+            vectors = unit_rows(vectors)
+        return vectors[0] if single else vectors
+
+    def _encode(self, texts, side):
+        """The vectors of a list of texts, and how many texts have no words."""
         _check_side(side)
-        if isinstance(texts, str):
-            return self.encode([texts], side=side, normalize_embeddings=normalize_embeddings)[0]
-        texts = list(texts)
-        if not set(map(type, texts)) <= {str}:
-            texts = [_text(text) for text in texts]
-        parts = [] if texts else [np.empty((0, self.dim), self.dtype)]
-        empty = 0
-        with self._turn:
+        vectors = np.empty((len(texts), self.dim), self.dtype)
+        end = empty = 0
+        with self._turn, signals_from_kernels():
             memory = self._memory(side)
             for part in _parts(texts):
                 word_index, offsets, P, without_words = memory.look_up(part)
-                parts.append(
-                    self.encoder.embed(self.weights[side], P, word_index, offsets, self._workers)
+                vectors[end : end + len(part)] = self.encoder.embed(
+                    self.weights[side], P, word_index, offsets, self._workers
                 )
+                end += len(part)
                 empty += without_words
-        vectors = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        if empty:
-            warnings.warn(
-                f"{empty} of {len(texts)} texts have no words; their vectors are zero",
-                stacklevel=2,
-            )
-        return _normalised(vectors) if normalize_embeddings else vectors
+        return vectors, empty
 
     def _memory(self, side):
         """The tower's `WordMemory`: one for good, or a new one where the weights may change."""
@@ -208,14 +233,17 @@ class SentenceEncoder:
 
         A zero vector has the cosine 0 with everything. Single vectors count as one row.
         """
-        return _normalised(np.atleast_2d(a)) @ _normalised(np.atleast_2d(b)).T
+        a, b = _rows(a, "a"), _rows(b, "b")
+        if a.shape[1] != b.shape[1]:
+            raise SentembError(f"vectors of {a.shape[1]} and {b.shape[1]} numbers have no cosine")
+        return unit_rows(a) @ unit_rows(b).T
 
     def similarity_pairwise(self, a, b):
         """Cosine of each vector in ``a`` with the one in the same row of ``b``: (k,)."""
-        a, b = np.atleast_2d(a), np.atleast_2d(b)
+        a, b = _rows(a, "a"), _rows(b, "b")
         if a.shape != b.shape:
             raise SentembError(f"pairs need equal shapes, not {a.shape} and {b.shape}")
-        return np.sum(_normalised(a) * _normalised(b), axis=1)
+        return np.sum(unit_rows(a) * unit_rows(b), axis=1)
 
     def score(self, query, title):
         """Cosine of a query and a title, a float from -1 to 1; 0 if one has no words.
@@ -224,7 +252,7 @@ class SentenceEncoder:
         """
         if isinstance(title, str):
             return float(self.score(query, [title])[0])
-        return self.similarity(self.encode_query(query), self.encode_document(title))[0]
+        return self.similarity(self.encode_query(_text(query)), self.encode_document(title))[0]
 
     def score_pairs(self, queries, docs, query_index, doc_index):
         """Scores of some pairs out of many texts: what every ranker answers, a baseline too.
@@ -240,10 +268,10 @@ class SentenceEncoder:
         (k,) float64
             Higher is better. Here the cosine, 0 where a text has no words.
         """
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # for texts without words 0 is meant
-            Q = self.encode_query(queries, normalize_embeddings=True)
-            D = self.encode_document(docs, normalize_embeddings=True)
+        Q, D = (
+            unit_rows(self._encode(_list_of_texts(texts), side)[0])
+            for texts, side in ((queries, "query"), (docs, "document"))
+        )
         return np.einsum("kd,kd->k", Q[query_index], D[doc_index]).astype(np.float64)
 
     def rank(self, query, titles, top_k=None):
@@ -251,9 +279,9 @@ class SentenceEncoder:
 
         All titles if ``top_k`` is None; equal scores in the order given.
         """
-        if top_k is not None and top_k < 1:
-            raise SentembError(f"top_k must be at least 1, not {top_k}")
-        titles = list(titles)
+        if top_k is not None and (not isinstance(top_k, int | np.integer) or top_k < 1):
+            raise SentembError(f"top_k must be a whole number of at least 1, not {top_k!r}")
+        titles = _list_of_texts(titles)
         if not titles:
             return []
         scores = self.score(query, titles)
@@ -294,9 +322,35 @@ def _parts(texts):
         yield texts[start:]
 
 
-def _normalised(vectors):
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms != 0)
+def unit_rows(vectors):
+    """Each row of ``vectors`` (k, dim) divided by its length; zero rows stay zero."""
+    with np.errstate(over="ignore", under="ignore"):
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    units = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms != 0)
+    # Squares of very large and very small numbers leave the range of the type.
+    odd = np.flatnonzero(~((norms > 1e-15) & (norms < 1e15)) & vectors.any(axis=1, keepdims=True))
+    if odd.size:
+        scaled = vectors[odd] / np.abs(vectors[odd]).max(axis=1, keepdims=True)
+        units[odd] = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
+    return units
+
+
+def _rows(vectors, name):
+    """``vectors`` as rows of finite floats."""
+    try:
+        rows = np.atleast_2d(np.asarray(vectors))
+        if rows.dtype.kind not in "fiub":
+            raise TypeError
+    except (TypeError, ValueError):
+        raise SentembError(f"{name} must be an array of numbers, one row per vector") from None
+    if rows.ndim != 2:
+        raise SentembError(f"{name} must be one vector or rows of vectors, not {rows.ndim} axes")
+    if rows.dtype not in (np.float32, np.float64):
+        rows = rows.astype(np.float32 if rows.dtype == np.float16 else np.float64)
+    if not np.isfinite(rows).all():
+        row = np.flatnonzero(~np.isfinite(rows).all(axis=1))[0]
+        raise SentembError(f"row {row} of {name} has a value that is not a finite number")
+    return rows
 
 
 def _check_side(side):
@@ -304,7 +358,20 @@ def _check_side(side):
         raise SentembError(f"side must be query or document, not {side!r}")
 
 
+def _list_of_texts(texts):
+    """``texts`` as a list of str."""
+    try:
+        if isinstance(texts, str | bytes | dict) or getattr(texts, "ndim", 1) != 1:
+            raise TypeError
+        texts = list(texts)
+    except TypeError:
+        raise SentembError(f"give a list of texts, not {type(texts).__name__}") from None
+    if not set(map(type, texts)) <= {str}:
+        texts = [_text(text) for text in texts]
+    return texts
+
+
 def _text(text):
     if not isinstance(text, str):
-        raise SentembError(f"texts must be str, not {type(text).__name__}")
+        raise SentembError(f"a text must be str, not {type(text).__name__}")
     return text

@@ -1,5 +1,6 @@
 """What all figures share: names of runs, labels that fit, saving whole or not at all."""
 
+import os
 import unicodedata
 import warnings
 from pathlib import Path
@@ -47,7 +48,7 @@ def save_figure(figure, path):
 
 def short_names(paths):
     """The last part of each path, or as many last parts as it takes to tell them apart."""
-    parts = [Path(path).resolve().parts for path in paths]
+    parts = [Path(os.path.realpath(path)).parts for path in paths]
     for count in range(1, max(map(len, parts)) + 1):
         names = ["/".join(part[-count:]) for part in parts]
         if len(set(names)) == len(names):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sentemb.analysis.figures import fitting
 from sentemb.errors import SentembError
 from sentemb.files import replacing
 
@@ -20,6 +21,7 @@ GATES = {
 }
 # Those with values between 0 and 1; the others have both signs.
 SIGMOIDS = ("i", "f", "o")
+_LONGEST_WORD = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +132,9 @@ def _numbers(readings, of_text):
     arrays = {}
     for prefix, reading in zip(("", "against."), readings):
         for text in reading.texts:
-            arrays[f"{prefix}{text.side}.words"] = np.array(text.words)
+            # NumPy gives every word of an array the room of the longest.
+            words = [fitting(word, _LONGEST_WORD) for word in text.words]
+            arrays[f"{prefix}{text.side}.words"] = np.array(words)
             for name, values in of_text(text).items():
                 arrays[f"{prefix}{text.side}.{name}"] = values
         if reading.cosine is not None:

@@ -1,15 +1,13 @@
 """What happened in trainings, read from their history.jsonl; see docs/formats.md."""
 
-import json
-import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from sentemb.analysis.figures import short_names
 from sentemb.errors import SentembError
-from sentemb.files import numbered_lines, place_name
-
-HISTORY = "history.jsonl"
+from sentemb.files import is_file, is_folder, numbered_lines, place_name
+from sentemb.history import HISTORY, history_line
 
 
 @dataclass(frozen=True)
@@ -45,55 +43,36 @@ def read_history(path):
         If there is none, if it is empty, or for the first line that is damaged.
     """
     file = Path(path)
-    if file.is_dir():
+    if is_folder(file):
         file = file / HISTORY
-        if not file.is_file():
+        if not is_file(file):
             raise SentembError(
                 f"{path}: no {HISTORY} is here; give the folder of a model whose training has ended"
             )
     history = History([], [], [])
     for number, text in numbered_lines(file):
         place = f"{place_name(file)}:{number}"
-        epoch, loss, dev = _epoch(place, text)
+        try:
+            line = history_line(text)
+        except SentembError as error:
+            raise _damaged(place, str(error)) from error
+        epoch = line["epoch"]
         if history.epochs and epoch <= history.epochs[-1]:
-            raise _damaged(place, f"epoch {epoch} stands after epoch {history.epochs[-1]}")
+            raise _damaged(place, f"epoch {epoch} comes after epoch {history.epochs[-1]}")
         history.epochs.append(epoch)
-        history.losses.append(loss)
-        history.dev.append(dev)
+        history.losses.append(line["loss"])
+        history.dev.append(line.get("dev") or {})
     if not history.epochs:
         raise SentembError(f"{place_name(file)}: no epoch is recorded here; give a trained model")
     return history
 
 
-def _epoch(place, text):
-    """Epoch, loss and dev metrics of one line."""
-    try:
-        line = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise _damaged(place, "not JSON") from error
-    if not isinstance(line, dict):
-        raise _damaged(place, "not a JSON object")
-    epoch, loss, dev = line.get("epoch"), line.get("loss"), line.get("dev") or {}
-    if type(epoch) is not int or epoch < 1:
-        raise _damaged(place, f"the epoch is {epoch!r}, not a whole number from 1")
-    if not _is_number(loss) or loss < 0:
-        raise _damaged(place, f"the loss is {loss!r}, not a number from 0")
-    if not isinstance(dev, dict) or not all(map(_is_number, dev.values())):
-        raise _damaged(place, "dev is not a JSON object of numbers")
-    return epoch, loss, dev
-
-
-def _is_number(value):
-    # A bool is an int to Python; json reads NaN and Infinity.
-    return type(value) in (int, float) and math.isfinite(value)
-
-
 def _damaged(place, reason):
-    return SentembError(f"{place}: {reason}; mend the line or train the model again")
+    return SentembError(f"{place}: {reason}; correct the line or train the model again")
 
 
 def run_names(paths):
     """Each run by its folder, with as much of the path as it takes to tell them apart."""
     return short_names(
-        Path(path) if Path(path).is_dir() else Path(path).resolve().parent for path in paths
+        Path(path) if is_folder(path) else Path(os.path.realpath(path)).parent for path in paths
     )

@@ -12,7 +12,6 @@ import json
 import math
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from sentemb.analysis.topics import collect_words, query_cells
 from sentemb.data.judged_set import read_judged_set
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
-from sentemb.files import place_name
+from sentemb.files import is_folder, place_name
 from sentemb.sentence_encoder import SIDES
 from sentemb.text.words import split_words
 from sentemb.version import __version__
@@ -86,7 +85,7 @@ def read_pairs(model, path, limit):
     SentembError
         For an empty file, a line without query, a text to show of more than `MAX_WORDS` words.
     """
-    pairs, queries = (_of_judged_set if Path(path).is_dir() else _of_file)(model, path, limit)
+    pairs, queries = (_of_judged_set if is_folder(path) else _of_file)(model, path, limit)
     for pair in pairs:
         for text in filter(None, (pair.query, pair.title)):
             if len(split_words(text)) > MAX_WORDS:

@@ -6,6 +6,7 @@ what each is and where it comes from.
 
 from importlib import import_module
 
+from sentemb.bounds import brief
 from sentemb.errors import SentembError
 
 # Name -> where its class is; imported when asked for, since some need optional packages.
@@ -21,8 +22,8 @@ BASELINES = {
 
 def make_baseline(name, **settings):
     """The baseline called ``name``, not yet fitted."""
-    if name not in BASELINES:
-        raise SentembError(f"baseline must be one of {', '.join(BASELINES)}, not {name!r}")
+    if name not in tuple(BASELINES):
+        raise SentembError(f"baseline must be one of {', '.join(BASELINES)}, not {brief(name)}")
     module, kind = BASELINES[name]
     try:
         return getattr(import_module(module), kind)(**settings)

@@ -7,6 +7,7 @@ that Lucene uses. The collection is the titles that are ranked.
 import numpy as np
 
 from sentemb.baselines.baseline import Baseline, package, plain_words
+from sentemb.bounds import brief, is_number
 from sentemb.errors import SentembError
 
 
@@ -25,8 +26,11 @@ class BM25(Baseline):
     grid = tuple({"k1": k1, "b": b} for k1 in (0.5, 0.9, 1.5) for b in (0.4, 0.75))
 
     def __init__(self, k1=0.9, b=0.4, stem=False):
-        if not (k1 >= 0 and 0 <= b <= 1):
-            raise SentembError(f"k1 must be at least 0 and b from 0 to 1, not {k1!r} and {b!r}")
+        if not (is_number(k1) and is_number(b) and 0 <= k1 <= 1e6 and 0 <= b <= 1):
+            raise SentembError(
+                f"k1 must be a number from 0 to 1e6 and b from 0 to 1, not {brief(k1)} and "
+                f"{brief(b)}"
+            )
         self.k1, self.b, self.stem = k1, b, stem
         self._stem_words = package("Stemmer").Stemmer("porter").stemWords if stem else list
         self._bm25s = package("bm25s")

@@ -8,6 +8,7 @@ title are compared by the cosine of their topic mixtures.
 import numpy as np
 
 from sentemb.baselines.baseline import Baseline, cosines, plain_words
+from sentemb.bounds import brief, is_integer, is_number
 from sentemb.errors import SentembError
 from sentemb.kernels.plsa import expect_words, fold_in
 from sentemb.text.batch import Places
@@ -37,10 +38,10 @@ class PLSA(Baseline):
     grid = tuple({"topics": topics, "prior": p} for topics in (100, 300) for p in (0.001, 0.01))
 
     def __init__(self, topics=100, prior=0.001):
-        if not (isinstance(topics, int) and 1 <= topics <= 5000):
-            raise SentembError(f"topics must be a whole number from 1 to 5000, not {topics!r}")
-        if not 0 <= prior < 1e6:
-            raise SentembError(f"prior must be a number of at least 0, not {prior!r}")
+        if not (is_integer(topics) and 1 <= topics <= 5000):
+            raise SentembError(f"topics must be an integer from 1 to 5000, not {brief(topics)}")
+        if not (is_number(prior) and 0 <= prior < 1e6):
+            raise SentembError(f"prior must be a number from 0 to 1e6, not {brief(prior)}")
         self.topics, self.prior = topics, prior
 
     def fit(self, log, docs=(), seed=0):

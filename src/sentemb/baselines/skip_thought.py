@@ -12,19 +12,25 @@ normalised. The encoder is a gated recurrent unit, with x(t) the vector of word 
 Nothing is unpickled; sizes are those of the arrays.
 """
 
-from pathlib import Path
+import contextlib
 
 import numpy as np
 
+from sentemb.baselines.arrays import Archive, read_array, shape_of, sizes
 from sentemb.baselines.baseline import Baseline, cosines
 from sentemb.errors import SentembError
+from sentemb.files import is_file, numbered_lines, path_of, status
 
 SOURCE = "https://github.com/ryankiros/skip-thoughts"
+_GET = f"get the published files from {SOURCE}"
 DICTIONARY = "dictionary.txt"
 # Tables and weights of the two models.
 FILES = {"uni": ("utable.npy", "uni_skip.npz"), "bi": ("btable.npy", "bi_skip.npz")}
 _UNKNOWN = "UNK"
 _BLOCK = 128
+_WEIGHTS = ("W", "U", "b", "Wx", "Ux", "bx")
+# The longest vector of a word or a text that is read; the published ones have 620 and 2400 numbers.
+_MOST = 10_000
 
 
 class SkipThought(Baseline):
@@ -40,23 +46,40 @@ class SkipThought(Baseline):
 
     def __init__(self, folder="skip-thoughts"):
         self.folder = str(folder)
-        folder = Path(folder)
-        try:
-            text = (folder / DICTIONARY).read_text(encoding="utf-8")
-        except OSError as error:
-            raise _missing(folder / DICTIONARY) from error
-        self._places = {}
-        for place, word in enumerate(text.split("\n")[:-1]):
-            self._places.setdefault(word.strip(), place)
+        self._folder = path_of(folder)
+        for name in (DICTIONARY, *(name for files in FILES.values() for name in files)):
+            if status(self._folder / name) is None:
+                raise SentembError(f"{self._folder / name}: weights not here; {_GET}")
+            if not is_file(self._folder / name):
+                raise SentembError(f"{self._folder / name}: is not a regular file; {_GET}")
+        with _remedy():
+            self._places = {}
+            for number, word in numbered_lines(self._folder / DICTIONARY):
+                self._places.setdefault(word.strip(), number - 1)
+            if _UNKNOWN not in self._places:
+                raise SentembError(f"{self._folder / DICTIONARY}: the word {_UNKNOWN} is missing")
+            # What does not fit together is refused before any of the gigabytes is read.
+            for table, weights in FILES.values():
+                self._check_shapes(self._folder / table, self._folder / weights)
+
+    def _check_shapes(self, table, weights):
+        shape = shape_of(table)
+        if len(shape) != 2 or not 1 <= shape[1] <= _MOST or shape[0] <= max(self._places.values()):
+            raise SentembError(f"{table}: {sizes(shape)} is not a table with a row for every word")
+        with Archive(weights) as arrays:
+            for backward in _ways(arrays):
+                _check_direction(arrays, shape[1], backward, weights)
+
+    def fit(self, log, docs=(), seed=0):
+        """Read the tables and weights."""
         self._towers = []
-        for table, weights in FILES.values():
-            vectors = _load(folder / table)
-            arrays = _load(folder / weights)
-            ways = (False, True) if "encoder_r_W" in arrays else (False,)
-            directions = [_Direction(arrays, backward, folder / weights) for backward in ways]
-            if vectors.ndim != 2 or len(vectors) < max(self._places.values(), default=0) + 1:
-                raise SentembError(f"{folder / table}: no table with a row for every word")
-            self._towers.append((vectors, directions))
+        with _remedy():
+            for table, weights in FILES.values():
+                vectors = read_array(self._folder / table)
+                with Archive(self._folder / weights) as arrays:
+                    directions = [_Direction(arrays, backward) for backward in _ways(arrays)]
+                self._towers.append((vectors, directions))
+        return self
 
     def _vectors(self, texts):
         places = [[self._place(word) for word in text.split()] for text in texts]
@@ -74,10 +97,10 @@ class SkipThought(Baseline):
 
     def _place(self, word):
         """A word's row of the tables: as it stands, or lower-cased, or that of unknown words."""
-        for known in (word, word.lower(), _UNKNOWN):
+        for known in (word, word.lower()):
             if known in self._places:
                 return self._places[known]
-        raise SentembError(f"{Path(self.folder) / DICTIONARY}: the word {_UNKNOWN} is missing")
+        return self._places[_UNKNOWN]
 
     def score_pairs(self, queries, docs, query_index, doc_index):
         return cosines(self._vectors(queries)[query_index], self._vectors(docs)[doc_index])
@@ -86,15 +109,10 @@ class SkipThought(Baseline):
 class _Direction:
     """One gated recurrent unit, from left to right or from right to left."""
 
-    def __init__(self, arrays, backward, path):
-        prefix = "encoder_r_" if backward else "encoder_"
-        try:
-            self.W, self.U, self.b, self.Wx, self.Ux, self.bx = (
-                arrays[prefix + name].astype(np.float32)
-                for name in ("W", "U", "b", "Wx", "Ux", "bx")
-            )
-        except KeyError as error:
-            raise SentembError(f"{path}: {error}; this is no file of Skip-Thought") from error
+    def __init__(self, arrays, backward):
+        self.W, self.U, self.b, self.Wx, self.Ux, self.bx = (
+            arrays.read(_prefix(backward) + name) for name in _WEIGHTS
+        )
         self.backward = backward
         self.dim = self.Ux.shape[0]
 
@@ -115,14 +133,32 @@ def _sigmoid(x):
     return 0.5 * np.tanh(0.5 * x) + 0.5
 
 
-def _load(path):
+def _prefix(backward):
+    return "encoder_r_" if backward else "encoder_"
+
+
+def _ways(arrays):
+    """Whether backward, for each of the units that an archive holds."""
+    return (False, True) if "encoder_r_W" in arrays else (False,)
+
+
+def _check_direction(arrays, size, backward, path):
+    """Check the shapes of a unit that reads vectors of ``size`` numbers."""
+    shapes = {name: arrays.shape(_prefix(backward) + name) for name in _WEIGHTS}
+    n = (*shapes["bx"], 0)[0]
+    expected = {"W": (size, 2 * n), "U": (n, 2 * n), "b": (2 * n,)}
+    expected |= {"Wx": (size, n), "Ux": (n, n), "bx": (n,)}
+    for name, shape in shapes.items():
+        if shape != expected[name] or not 1 <= n <= _MOST:
+            raise SentembError(
+                f"{path}: {_prefix(backward)}{name} has the wrong shape {sizes(shape)}"
+            )
+
+
+@contextlib.contextmanager
+def _remedy():
+    """Add to what is wrong with a file what to do about it."""
     try:
-        return np.load(path, allow_pickle=False)
-    except OSError as error:
-        raise _missing(path) from error
-    except ValueError as error:
-        raise SentembError(f"{path}: cannot be read without unpickling ({error})") from error
-
-
-def _missing(path):
-    return SentembError(f"{path}: weights not here; get the published files from {SOURCE}")
+        yield
+    except SentembError as error:
+        raise SentembError(f"{error}; {_GET}") from error

@@ -15,6 +15,7 @@ from collections import Counter
 import numpy as np
 
 from sentemb.baselines.baseline import Baseline, plain_words
+from sentemb.bounds import brief, is_number
 from sentemb.errors import SentembError
 
 
@@ -31,8 +32,8 @@ class Unigram(Baseline):
     grid = tuple({"mu": mu} for mu in (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0))
 
     def __init__(self, mu=10.0):
-        if not 0 < mu < math.inf:
-            raise SentembError(f"mu must be a number above 0, not {mu!r}")
+        if not (is_number(mu) and 0 < mu <= 1e12):
+            raise SentembError(f"mu must be a number above 0 and up to 1e12, not {brief(mu)}")
         self.mu = mu
 
     def fit(self, log, docs=(), seed=0):

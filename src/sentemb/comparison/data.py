@@ -2,12 +2,11 @@
 
 import hashlib
 from dataclasses import dataclass
-from pathlib import Path
 
 from sentemb.data.click_log import ClickLog, read_click_log
 from sentemb.data.judged_set import FILES, JudgedSet, read_judged_set
 from sentemb.errors import SentembError
-from sentemb.files import reading
+from sentemb.files import is_folder, path_of, reading, status
 
 LOGS = ("pairs.tsv", "pairs.tsv.gz")
 
@@ -46,13 +45,13 @@ def read_data(folder):
         If there is no such folder, no ``test/``, or a log without ``dev/``; and as
         `read_click_log` and `read_judged_set` do.
     """
-    folder = Path(folder)
-    if not folder.is_dir():
+    folder = path_of(folder)
+    if not is_folder(folder):
         raise SentembError(f"{folder}: no such folder; give one with pairs.tsv, dev/ and test/")
-    if not (folder / "test").is_dir():
+    if not is_folder(folder / "test"):
         raise SentembError(f"{folder / 'test'}: is missing; put a judged set there")
-    path = next((folder / name for name in LOGS if (folder / name).exists()), None)
-    has_dev = (folder / "dev").is_dir()
+    path = next((folder / name for name in LOGS if status(folder / name)), None)
+    has_dev = is_folder(folder / "dev")
     if path is not None and not has_dev:
         raise SentembError(
             f"{folder / 'dev'}: is missing; put a judged set there, settings are chosen on it"

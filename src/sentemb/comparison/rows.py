@@ -2,11 +2,12 @@
 
 import hashlib
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from sentemb.baselines import make_baseline
+from sentemb.bounds import brief, plain
+from sentemb.comparison.store import is_row_name
 from sentemb.errors import SentembError
-from sentemb.files import reading
+from sentemb.files import path_of, reading
 from sentemb.model_files import TENSORS, load_model
 from sentemb.training.settings import Settings
 
@@ -88,8 +89,11 @@ class ModelRow(Row):
     @classmethod
     def of(cls, path):
         """The row of the model in the folder ``path``, called as the folder."""
-        path = Path(path).resolve()
-        load_model(path, threads=1)  # what is no model is refused before anything is trained
+        path = path_of(path)
+        load_model(path, threads=1)  # reject a bad model directory before training anything
+        path = path.resolve()
+        if not is_row_name(path.name):
+            raise SentembError(f"{brief(path.name)} cannot name a row; rename the folder")
         with reading(path / TENSORS) as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         return cls(path.name, {"path": path, "sha256": digest})
@@ -122,6 +126,12 @@ def apart(point, points):
         for key, value in point.items()
         if any(other[key] != value for other in points)
     )
+
+
+def some_of(names):
+    """The first few of some names as a message lists them."""
+    names = [plain(name) for name in names]
+    return ", ".join(names if len(names) <= 5 else [*names[:4], "..."])
 
 
 def _distinct(points):
@@ -171,7 +181,12 @@ def rows_of(names=None):
     """The rows called ``names`` (list of str), in the table's order; all if None."""
     if names is None:
         return list(ROWS.values())
+    if not isinstance(names, (list, tuple)):
+        raise SentembError(f"the rows are {brief(names)}; give a list of their names")
     for name in names:
-        if name not in ROWS:
-            raise SentembError(f"there is no row {name!r}; choose from {', '.join(ROWS)}")
+        if not isinstance(name, str) or name not in ROWS:
+            raise SentembError(
+                f"there is no row {brief(name)}; choose from {some_of(ROWS)}; `--models list` "
+                "shows them all"
+            )
     return [row for row in ROWS.values() if row.name in names]

@@ -4,28 +4,28 @@ For each row every point of its grid is fitted with seed 0; the point best on de
 then fitted with the other seeds. Test is only measured, and only on what dev prefers so far.
 """
 
-import hashlib
-import json
-import shutil
 import time
 from dataclasses import dataclass
 from itertools import cycle, islice
-from pathlib import Path
 
 import numpy as np
 
-from sentemb.comparison.rows import apart
+from sentemb.bounds import brief, is_number, plain, whole
+from sentemb.comparison.data import Data
+from sentemb.comparison.rows import ROWS, Row, apart
+from sentemb.comparison.store import MAX_SEEDS, Damaged, Store, key_of
 from sentemb.errors import SentembError
-from sentemb.files import reading, write_text
 from sentemb.retrieval.evaluation import judged_run
 from sentemb.retrieval.metrics import ndcg
 from sentemb.retrieval.trec import read_run, write_run
 from sentemb.training.trainer import Interrupted
 
 CUTOFFS = (1, 3, 10)
-DESCRIPTION, RESULTS, RUNS, MODELS = "comparison.json", "results.jsonl", "runs", "models"
 # Titles that are encoded for the speed of an encoder.
 _TIMED_TITLES = 4096
+_MAX_THREADS = 1024
+# Letters of the reason why a row is missing.
+_REASON = 280
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class Comparison:
         Where results are kept and taken up again; docs/formats.md describes it.
     rows : list of Row
     seeds : int
-        For rows whose result depends on one.
+        1 to 100, for rows whose result depends on one.
     threads : int or None
         By default all processors; no figure depends on it.
     keep_models : bool
         Whether trained models are kept too.
     force : bool
-        Throw away what belongs to other data or was made with other settings.
+        Throw away what belongs to other data, was made with other settings or is damaged.
     note : function of a str
         Told what happens.
 
@@ -61,12 +61,14 @@ class Comparison:
     ----------
     reasons : dict of str to str
         Name of a row -> why it, or a part of it, is missing.
+    failed : list of str
+        Those of them that cannot be measured, and do not only wait for more time.
 
     Raises
     ------
     SentembError
-        If two rows share a name, or the folder holds something else, results on other data or with
-        other settings.
+        If an argument is not what it must be, two rows share a name, or the folder holds something
+        else, results on other data or with other settings, or lines that no comparison wrote.
     """
 
     def __init__(
@@ -81,11 +83,19 @@ class Comparison:
         force=False,
         note=print,
     ):
-        self.data, self.folder = data, Path(folder)
+        if not isinstance(data, Data):
+            raise SentembError(f"data is {brief(data)}; give what read_data returns")
+        if not (isinstance(rows, list) and all(isinstance(row, Row) for row in rows)):
+            raise SentembError(f"rows is {brief(rows)}; give what rows_of returns")
+        whole("seeds", seeds, 1, MAX_SEEDS)
+        if threads is not None:
+            whole("threads", threads, 1, _MAX_THREADS)
+        self.data = data
         self.threads, self.keep_models, self.note = threads, keep_models, note
-        self.reasons = {}
+        self.reasons, self.failed = {}, []
+        self._store = Store(folder, {*ROWS, *(row.name for row in rows)})
         self._plans = self._planned(rows, seeds)
-        self._lines = {}  # (row, seed, settings as JSON) -> line of results.jsonl
+        self._lines = {}  # `key_of` a line of results.jsonl -> the line
         self._take_up(force)
 
     def _planned(self, rows, seeds):
@@ -99,68 +109,82 @@ class Comparison:
                 # Without dev there is nothing to choose by: the defaults.
                 points = row.points() if self.data.dev is not None else row.points()[:1]
                 plans[row.name] = _Plan(row, points, seeds if row.is_random else 1)
-            except SentembError as error:
-                self.reasons[row.name] = str(error)
+            except Exception as error:
+                self._leave_out(row.name, _reason(error))
         return plans
+
+    def _leave_out(self, name, reason):
+        self.reasons[name] = reason
+        self.failed.append(name)
 
     # -- what is there already ----------------------------------------------------------------
 
     def _take_up(self, force):
-        path = self.folder / DESCRIPTION
-        if not path.exists():
-            if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
-                raise SentembError(
-                    f"{self.folder}: is there and holds no comparison; choose another place"
-                )
-            self._describe(path)
+        store, mine = self._store, self.data.fingerprint
+        if not store.holds_comparison():
+            store.describe(mine)
+            store.write_results([])
             return
-        for line in _read_lines(self.folder / RESULTS, force):
-            self._lines[_key(line["row"], line["seed"], line["settings"])] = line
-        if _read_lines(path, force) != [{"data": self.data.fingerprint}]:
-            if not force:
-                raise SentembError(
-                    f"{self.folder}: holds a comparison on other data; choose another folder, or "
-                    "throw it away with --force"
-                )
-            self._forget(list(self._lines))
-            self._describe(path)
-        for plan in self._plans.values():
-            self._take_up_row(plan, force)
-
-    def _describe(self, path):
-        write_text(self.folder / RESULTS, "")
-        write_text(path, json.dumps({"data": self.data.fingerprint}) + "\n")
-
-    def _take_up_row(self, plan, force):
-        name = plan.row.name
-        known = {key: line for key, line in self._lines.items() if line["row"] == name}
-        other = [key for key, line in known.items() if line["settings"] not in plan.points]
-        if other and not force:
-            raise SentembError(
-                f"{self.folder}: {name} was measured with other settings "
-                f"({_change(known[other[0]]['settings'], plan.points[0])}); choose another folder, "
-                "or measure it anew with --force"
-            )
-        self._forget(other)
-        for line in known.values():
+        is_mine = self._is_on_my_data(force)
+        lines, faults = store.results()
+        if faults and not force:
+            raise faults[0]
+        self._lines = {key_of(line): line for line in lines}
+        other = self._of_other_settings(force) if is_mine else list(self._lines)
+        dropped = [self._lines.pop(key) for key in other]
+        if faults:
+            lost = f"{len(faults)} damaged line{'s' if len(faults) > 1 else ''}"
+            self.note(f"dropped {lost}; the first: {faults[0].what}")
+        # Before the description and before any file goes: a stop in between leaves a comparison
+        # whose results are right.
+        if dropped or faults:
+            self._write_lines()
+        if not is_mine:
+            store.describe(mine)
+        store.remove_files(dropped, self._lines.values())
+        for line in self._lines.values():
             # Of several points only the best has a run file; others, and a file that was damaged
             # or written just before a stop, do not fit.
-            if line["run"] is not None and line["run"] != _hash(self._run_path(line)):
-                line["run"] = None
+            if line["row"] in self._plans and line["run"] is not None:
+                line["run"] = line["run"] if line["run"] == store.run_hash(line) else None
 
-    def _forget(self, keys):
-        if not keys:
-            return
-        for key in keys:
-            line = self._lines.pop(key)
-            self._run_path(line).unlink(missing_ok=True)
-            shutil.rmtree(self._model_path(line), ignore_errors=True)
-        self._write_lines()
+    def _is_on_my_data(self, force):
+        try:
+            is_mine = self._store.fingerprint() == self.data.fingerprint
+        except Damaged as error:
+            if not force:
+                raise
+            self.note(f"dropped all results: {error.what}")
+            return False
+        if not is_mine and not force:
+            raise SentembError(
+                f"{self._store.folder}: holds a comparison on other data; choose another folder, "
+                "or throw it away with --force"
+            )
+        return is_mine
+
+    def _of_other_settings(self, force):
+        """Keys of the lines of my rows that were measured with settings no longer tried."""
+        other = [
+            key
+            for key, line in self._lines.items()
+            if (plan := self._plans.get(line["row"])) and line["settings"] not in plan.points
+        ]
+        if other and not force:
+            line = self._lines[other[0]]
+            change = _change(line["settings"], self._plans[line["row"]].points[0])
+            raise SentembError(
+                f"{self._store.folder}: {line['row']} was measured with other settings ({change}); "
+                "choose another folder, or measure it again with --force"
+            )
+        return other
 
     # -- running ------------------------------------------------------------------------------
 
     def run(self, seconds=None):
         """Measure what is not measured yet; begin nothing once ``seconds`` are used up."""
+        if seconds is not None and not (is_number(seconds) and seconds >= 0):
+            raise SentembError(f"seconds must be a number of at least 0, not {brief(seconds)}")
         began = time.monotonic()
         for name, plan in self._plans.items():
             while missing := self._missing(plan):
@@ -171,7 +195,7 @@ class Comparison:
                 try:
                     self._measure(plan, *missing[0])
                 except _Failed as failed:
-                    self.reasons[name] = str(failed)
+                    self._leave_out(name, str(failed))
                     self.note(f"  left out: {failed}")
                     break
 
@@ -185,10 +209,14 @@ class Comparison:
         lines = ((seed, self._lines.get(_key(name, seed, chosen))) for seed in range(plan.n_seeds))
         return [(chosen, seed) for seed, line in lines if line is None or line["run"] is None]
 
-    def _chosen(self, plan):
-        """Of the points tried so far the settings best on dev, the first of equals."""
+    def _chosen(self, plan, *new):
+        """Of the points tried so far the settings best on dev, the first of equals.
+
+        ``new`` are lines that are not among the results yet.
+        """
         keys = [_key(plan.row.name, 0, point) for point in plan.points]
-        tried = [line for key, line in self._lines.items() if key in keys]
+        lines = self._lines | {key_of(line): line for line in new}
+        tried = [line for key, line in lines.items() if key in keys]
         return max(tried, key=lambda line: line["dev"][0] if line["dev"] else 0)["settings"]
 
     def _measure(self, plan, settings, seed):
@@ -196,40 +224,48 @@ class Comparison:
         own = apart(settings, plan.points)
         self.note(f"{row.name}, seed {seed}{own and f', {own}'}: {self._left()}")
         try:
-            began = time.monotonic()
-            ranker, parameters = row.fit(settings, self.data, seed, self.threads)
-            seconds = None if row.kind == "model" else round(time.monotonic() - began, 2)
-            dev = None
-            if self.data.dev is not None:
-                dev = _figures(self.data.dev, judged_run(ranker, self.data.dev))
-            line = {
-                "row": row.name,
-                "seed": seed,
-                "settings": settings,
-                "dev": dev,
-                "test": None,
-                "run": None,
-                "parameters": parameters,
-                "seconds": seconds,
-                "sentences_per_second": None if row.kind == "baseline" else self._speed(ranker),
-            }
-            self._lines[_key(row.name, seed, settings)] = line
-            is_best = seed > 0 or self._chosen(plan) == settings
-            run = judged_run(ranker, self.data.test) if is_best else None
+            line, run, ranker = self._fitted(plan, settings, seed)
         except Interrupted:
             raise
-        except SentembError as error:
-            raise _Failed(str(error)) from error
-        if is_best:
-            path = self._run_path(line)
+        except Exception as error:
+            raise _Failed(_reason(error)) from error
+        if run is not None:
+            path = self._store.place_for(self._store.run_path(line))
             write_run(run, path, tag="_".join(row.name.split()))
-            line |= {"test": _figures(self.data.test, read_run(path)), "run": _hash(path)}
+            line["run"] = self._store.run_hash(line)
             if self.keep_models and row.kind == "encoder":
-                ranker.save_pretrained(self._model_path(line), force=True)
+                place = self._store.place_for(self._store.model_path(line))
+                ranker.save_pretrained(place, force=True)
+        self._lines[_key(row.name, seed, settings)] = line
         self._write_lines()
-        if dev is not None:
-            took = "" if seconds is None else f", {seconds:.0f} s"
-            self.note(f"  NDCG@1 on dev {dev[0]:.3f}{took}")
+        if line["dev"] is not None:
+            took = "" if line["seconds"] is None else f", {line['seconds']:.0f} s"
+            self.note(f"  NDCG@1 on dev {line['dev'][0]:.3f}{took}")
+
+    def _fitted(self, plan, settings, seed):
+        """A row's line, its run on test (None if another point is better on dev), its ranker."""
+        row = plan.row
+        began = time.monotonic()
+        ranker, parameters = row.fit(settings, self.data, seed, self.threads)
+        seconds = None if row.kind == "model" else round(time.monotonic() - began, 2)
+        line = {
+            "row": row.name,
+            "seed": seed,
+            "settings": settings,
+            "dev": None,
+            "test": None,
+            "run": None,
+            "parameters": parameters,
+            "seconds": seconds,
+            "sentences_per_second": None if row.kind == "baseline" else self._speed(ranker),
+        }
+        if self.data.dev is not None:
+            line["dev"] = _figures(self.data.dev, judged_run(ranker, self.data.dev))
+        run = None
+        if seed > 0 or self._chosen(plan, line) == settings:
+            run = judged_run(ranker, self.data.test)
+            line["test"] = _figures(self.data.test, run)
+        return line, run, ranker
 
     def _speed(self, model):
         """Titles encoded in a second, their words known from before."""
@@ -294,17 +330,10 @@ class Comparison:
 
     def runs(self, name):
         """The row's run files as `read_run` gives them, one for each seed."""
-        return [read_run(self._run_path(line)) for line in self.of(name)]
+        return [read_run(self._store.run_path(line)) for line in self.of(name)]
 
     def _write_lines(self):
-        lines = (json.dumps(line) + "\n" for line in self._lines.values())
-        write_text(self.folder / RESULTS, "".join(lines))
-
-    def _run_path(self, line):
-        return self.folder / RUNS / f"{line['row']}.seed{line['seed']}.run"
-
-    def _model_path(self, line):
-        return self.folder / MODELS / f"{line['row']}.seed{line['seed']}"
+        self._store.write_results(self._lines.values())
 
 
 class _Failed(SentembError):
@@ -316,30 +345,27 @@ def _figures(judged, run):
 
 
 def _key(name, seed, settings):
-    return name, seed, json.dumps(settings, sort_keys=True)
+    return key_of({"row": name, "seed": seed, "settings": settings})
+
+
+def _reason(error):
+    """Why a row failed, on one line."""
+    if isinstance(error, MemoryError):
+        return "out of memory"
+    text = str(error)
+    if not isinstance(error, SentembError):
+        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    text = " ".join(text.split())
+    return text if len(text) <= _REASON else f"{text[:_REASON]}..."
 
 
 def _change(known, mine):
     """The first setting that differs, in words."""
     for key in {**mine, **known}:
         if known.get(key) != mine.get(key):
-            return f"{key} = {known.get(key)}, now {mine.get(key)}"
+            return f"{plain(key)} = {_shown(known.get(key))}, now {_shown(mine.get(key))}"
     return "a point that is no longer tried"
 
 
-def _hash(path):
-    if not path.exists():
-        return None
-    with reading(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _read_lines(path, force):
-    try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError) as error:
-        if force:
-            return []
-        raise SentembError(
-            f"{path}: is damaged ({error}); measure all anew with --force"
-        ) from error
+def _shown(value):
+    return plain(value) if isinstance(value, str) else brief(value)

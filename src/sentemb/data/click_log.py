@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sentemb.bounds import brief
 from sentemb.data.lines import write_lines
 from sentemb.errors import SentembError
-from sentemb.files import place_name, reading
+from sentemb.files import place_name, raw_lines
 
 MAX_WORDS = 10_000
 MAX_CLICKS = 2**63 - 1
@@ -198,24 +199,23 @@ def read_click_log(path, *, skip_bad_lines=False):
     add_line = _add_json_line if str(path).endswith((".jsonl", ".jsonl.gz")) else None
     number = bad_lines = 0
     first_fault = None
-    with reading(path) as file:
-        for number, raw in enumerate(file, 1):
-            # Bytes that are not UTF-8 become lone surrogates, which `clean_text` finds; so each
-            # distinct text is checked once, not each line.
-            line = raw.decode("utf-8", "surrogateescape")
-            if number == 1:
-                line = line.removeprefix("\ufeff")
-            if add_line is None and not line.isspace():
-                is_json = line.lstrip().startswith("{") and "\t" not in line
-                add_line = _add_json_line if is_json else _add_tsv_line
-            try:
-                (add_line or _add_tsv_line)(builder, line)
-            except SentembError as error:
-                fault = SentembError(f"{name}:{number}{_column(line, error)}: {error}")
-                if not skip_bad_lines:
-                    raise fault from None
-                bad_lines += 1
-                first_fault = first_fault or fault
+    for number, raw in raw_lines(path):
+        # Bytes that are not UTF-8 become lone surrogates, which `clean_text` finds; so each
+        # distinct text is checked once, not each line.
+        line = raw.decode("utf-8", "surrogateescape")
+        if number == 1:
+            line = line.removeprefix("\ufeff")
+        if add_line is None and not line.isspace():
+            is_json = line.lstrip().startswith("{") and "\t" not in line
+            add_line = _add_json_line if is_json else _add_tsv_line
+        try:
+            (add_line or _add_tsv_line)(builder, line)
+        except SentembError as error:
+            fault = SentembError(f"{name}:{number}{_column(line, error)}: {error}")
+            if not skip_bad_lines:
+                raise fault from None
+            bad_lines += 1
+            first_fault = first_fault or fault
     if number == bad_lines:
         if first_fault:
             raise SentembError(f"{name}: none of {number} lines is good; the first: {first_fault}")
@@ -234,8 +234,8 @@ def write_click_log(log, path):
         for text in texts:
             if clean_text(text, what) != text:
                 raise SentembError(
-                    f"the {what} {text!r} cannot be written; drop white space around it, tabs, "
-                    "line ends and byte-order marks"
+                    f"the {what} {brief(text)} cannot be written; drop white space around it, "
+                    "tabs, line ends and byte-order marks"
                 )
     if len(log.skipped_index) or str(path).endswith((".jsonl", ".jsonl.gz")):
         write_lines(path, _json_lines(log))
@@ -276,7 +276,7 @@ def _count(text):
         if 1 <= count <= MAX_CLICKS:
             return count
     raise SentembError(
-        f"the click count {text[:40]!r} is not a whole number from 1 to {MAX_CLICKS}; "
+        f"the click count {brief(text)} is not a whole number from 1 to {MAX_CLICKS}; "
         "mend it or leave the column out"
     )
 
@@ -286,8 +286,10 @@ def _add_json_line(builder, line):
         record = json.loads(line.rstrip("\r\n"))
     except json.JSONDecodeError as error:
         raise _BadJson(error.msg, error.pos + 1) from None
-    except (ValueError, RecursionError) as error:
-        raise _BadJson(str(error), None) from None
+    except RecursionError:
+        raise _BadJson("nested too deep", None) from None
+    except ValueError:
+        raise _BadJson("a number of thousands of digits", None) from None
     if not isinstance(record, dict) or not isinstance(record.get("query"), str):
         raise SentembError('no "query" that is a text; write {"query": "…", "clicked": ["…"]}')
     query, clicked = record["query"], record.get("clicked")

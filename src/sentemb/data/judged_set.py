@@ -1,14 +1,15 @@
 """Judged sets: queries, titles, and how relevant which title is for which query."""
 
+import hashlib
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
+from sentemb.bounds import brief, plain
 from sentemb.data.lines import clean_lines, is_id, write_lines
 from sentemb.errors import SentembError
-from sentemb.files import place_name
+from sentemb.files import is_file, path_of, place_name
 
 FILES = ("queries.tsv", "docs.tsv", "qrels.txt")
 _MAX_GRADE = 2**31 - 1
@@ -41,6 +42,15 @@ class JudgedSet:
     doc_index: np.ndarray
     grade: np.ndarray
 
+    def fingerprint(self) -> str:
+        """A hash of everything in the set."""
+        digest = hashlib.sha256()
+        for texts in (self.query_ids, self.queries, self.doc_ids, self.docs):
+            digest.update("\n".join([*texts, ""]).encode())
+        for array in (self.offsets, self.doc_index, self.grade):
+            digest.update(array.tobytes())
+        return digest.hexdigest()
+
 
 def read_judged_set(folder):
     """Read a judged set from a folder.
@@ -64,9 +74,9 @@ def read_judged_set(folder):
         that is in none of the lists, a line of the judgments without four columns or with a
         grade that is not a whole number, NUL characters, invalid UTF-8, no judgments at all.
     """
-    folder = Path(folder)
+    folder = path_of(folder)
     for name in FILES:
-        if not (folder / name).is_file():
+        if not is_file(folder / name):
             raise SentembError(
                 f"{folder / name}: no such file; a judged set is a folder with {', '.join(FILES)}"
             )
@@ -88,13 +98,15 @@ def write_judged_set(judged, folder):
     for ids, texts in ((judged.query_ids, judged.queries), (judged.doc_ids, judged.docs)):
         for id, text in zip(ids, texts, strict=True):
             if not is_id(id):
-                raise SentembError(f"the id {id!r} cannot be written; use one without white space")
+                raise SentembError(
+                    f"the id {brief(id)} cannot be written; use one without white space"
+                )
             if not text.strip() or "\n" in text or "\0" in text or text.endswith("\r"):
                 raise SentembError(
-                    f"the text {text!r} of {id} cannot be written; give it at least one word and "
-                    "no line ends or NUL characters"
+                    f"the text {brief(text)} of {plain(id)} cannot be written; give it at least "
+                    "one word and no line ends or NUL characters"
                 )
-    folder = Path(folder)
+    folder = path_of(folder)
     write_lines(folder / "queries.tsv", map("\t".join, zip(judged.query_ids, judged.queries)))
     write_lines(folder / "docs.tsv", map("\t".join, zip(judged.doc_ids, judged.docs)))
     write_lines(folder / "qrels.txt", _judgment_lines(judged))
@@ -114,14 +126,16 @@ def read_texts(path):
             raise SentembError(f"{name}:{number}: no tab; write id<TAB>text")
         if not is_id(id):
             raise SentembError(
-                f"{name}:{number}: the id {id!r} is empty or has white space; "
+                f"{name}:{number}: the id {brief(id)} is empty or has white space; "
                 "write id<TAB>text with an id of one word"
             )
         if not text.strip():
-            raise SentembError(f"{name}:{number}: the text of {id} is empty; write id<TAB>text")
+            raise SentembError(
+                f"{name}:{number}: the text of {plain(id)} is empty; write id<TAB>text"
+            )
         if id in line_of:
             raise SentembError(
-                f"{name}:{number}: the id {id} stands in line {line_of[id]} already; "
+                f"{name}:{number}: the id {plain(id)} stands in line {line_of[id]} already; "
                 "give each text its own id"
             )
         line_of[id] = number
@@ -145,25 +159,25 @@ def _read_judgments(path, query_ids, doc_ids):
         query_id, _, doc_id, grade = columns
         if query_id not in query_of:
             raise SentembError(
-                f"{path}:{number}: the query {query_id} is not in queries.tsv; "
+                f"{path}:{number}: the query {plain(query_id)} is not in queries.tsv; "
                 "add it there or drop the line"
             )
         if doc_id not in doc_of:
             raise SentembError(
-                f"{path}:{number}: the document {doc_id} is not in docs.tsv; "
+                f"{path}:{number}: the document {plain(doc_id)} is not in docs.tsv; "
                 "add it there or drop the line"
             )
         # The pattern keeps int() from taking underscores and from refusing very long numbers.
         if not re.fullmatch(r"[+-]?[0-9]{1,10}", grade) or abs(int(grade)) > _MAX_GRADE:
             raise SentembError(
-                f"{path}:{number}: the grade {grade[:40]!r} is not a whole number of 32 bits; "
+                f"{path}:{number}: the grade {brief(grade)} is not an integer of 32 bits; "
                 "write 0 for not relevant, 1 and more for relevant"
             )
         pair = query_of[query_id], doc_of[doc_id]
         if pair in line_of:
             raise SentembError(
-                f"{path}:{number}: {doc_id} is judged for {query_id} in line {line_of[pair]} "
-                "already; keep one of the two"
+                f"{path}:{number}: {plain(doc_id)} is judged for {plain(query_id)} in line "
+                f"{line_of[pair]} already; keep one of the two"
             )
         line_of[pair] = number
         grades.append(int(grade))

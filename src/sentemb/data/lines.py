@@ -1,10 +1,7 @@
 """Lines of the text formats: checked on the way in, whole files on the way out."""
 
-import gzip
-import sys
-
 from sentemb.errors import SentembError
-from sentemb.files import numbered_lines, place_name, replacing
+from sentemb.files import numbered_lines, place_name, writing
 
 
 def clean_lines(path):
@@ -32,21 +29,11 @@ def write_lines(path, lines):
     """
     encoded = (f"{line}\n".encode() for line in lines)
     try:
-        if str(path) == "-":
-            sys.stdout.flush()
-            sys.stdout.buffer.writelines(encoded)
-            sys.stdout.buffer.flush()
-            return
-        with replacing(path) as temporary, open(temporary, "wb") as file:
-            if str(path).endswith(".gz"):
-                with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-                    packed.writelines(encoded)
-            else:
-                file.writelines(encoded)
-            file.flush()
+        with writing(path) as file:
+            file.writelines(encoded)
     except UnicodeEncodeError as error:
         raise SentembError(
-            f"{path}: cannot be written as UTF-8 ({error}); mend the text"
+            f"{path}: cannot be written as UTF-8 ({error}); correct the text"
         ) from error
 
 

@@ -10,15 +10,16 @@ import math
 import random
 import re
 from collections import Counter, defaultdict
-from pathlib import Path
 
 import numpy as np
 
+from sentemb.bounds import MAX_SEED, brief, is_number, whole
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
 from sentemb.data.judged_set import JudgedSet, write_judged_set
 from sentemb.data.lines import clean_lines, is_id
+from sentemb.data.whole_folder import check_free, filling
 from sentemb.errors import SentembError
-from sentemb.files import write_text
+from sentemb.files import is_file, path_of, write_text
 
 WHERE = "https://www.onetcenter.org/database.html"
 
@@ -31,6 +32,9 @@ _MOST_FILED = 5
 # related, related, similar in words), and random ones up to the total.
 _OF_EACH_KIND = 4
 _CANDIDATES = 24
+
+# More than any release has names.
+_MOST_QUERIES = 10**9
 
 _IRREGULAR = {
     "men": "man",
@@ -59,7 +63,8 @@ def import_onet(source, out, *, dev=1500, test=3000, seed=0, force=False):
     seed : int
         Of the split and of the random candidates. The same files and settings give the same output.
     force : bool
-        Write into a folder that has files already.
+        Write into a folder that has files already. All files are written, or, after an error or
+        Ctrl-C, none.
 
     Returns
     -------
@@ -73,10 +78,9 @@ def import_onet(source, out, *, dev=1500, test=3000, seed=0, force=False):
         For a file, column or value that is missing, sizes that leave nothing to train on, an output
         folder that is not empty.
     """
-    source, out = Path(source), Path(out)
-    if not force and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise SentembError(f"{out}: is there already; choose another folder, or force (--force)")
-
+    source, out = path_of(source), path_of(out)
+    whole("seed", seed, 0, MAX_SEED)
+    check_free(out, force)
     titles = _official_titles(source)
     grades_beside = _related_occupations(source, titles)
     groups = _names_by_key(source, titles)
@@ -101,11 +105,8 @@ def import_onet(source, out, *, dev=1500, test=3000, seed=0, force=False):
                 for code in codes:
                     builder.add(name, titles[code])
     log = builder.build()
-    write_click_log(log, out / "pairs.tsv")
     choose = _CandidateChooser(titles, grades_beside, chance)
-    for part, keys in parts.items():
-        write_judged_set(_judged(part, keys, groups, titles, choose), out / part)
-
+    judged = {part: _judged(part, keys, groups, titles, choose) for part, keys in parts.items()}
     counts = {
         "pairs": len(log.clicks),
         "training_queries": len(log.queries),
@@ -113,7 +114,12 @@ def import_onet(source, out, *, dev=1500, test=3000, seed=0, force=False):
         "dev_queries": n_dev,
         "test_queries": n_test,
     }
-    write_text(out / "README.md", _readme(_release(source), counts, seed))
+    readme = _readme(_release(source), counts, seed)
+    with filling(out) as place:
+        write_click_log(log, place / "pairs.tsv")
+        for part, one in judged.items():
+            write_judged_set(one, place / part)
+        write_text(place / "README.md", readme)
     return counts
 
 
@@ -140,7 +146,7 @@ def _stem(word):
 def _rows(source, name, *columns):
     """Yield the place (``path:line``) and the cells of ``columns`` for each row of a table."""
     path = source / name
-    if not path.is_file():
+    if not is_file(path):
         raise SentembError(
             f"{path}: no such file; give the unpacked folder of text files of the O*NET database "
             f"from {WHERE}"
@@ -207,8 +213,8 @@ def _names_by_key(source, titles):
 def _check_known(code, titles, place):
     if code not in titles:
         raise SentembError(
-            f"{place}: the occupation {code!r} is not in 'Occupation Data.txt'; take all files "
-            f"from one release of {WHERE}"
+            f"{place}: the occupation {brief(code)} is not in 'Occupation Data.txt'; take all "
+            f"files from one release of {WHERE}"
         )
 
 
@@ -218,13 +224,14 @@ def _filed(group):
 
 
 def _size(wanted, part, n_names):
-    if 0 < wanted < 1:
+    if is_number(wanted) and 0 < wanted < 1:
         return max(1, round(wanted * n_names))
-    if wanted < 1 or wanted != int(wanted):
-        raise SentembError(
-            f"the size of {part} is {wanted}; give a whole number of queries or a share below 1"
-        )
-    return int(wanted)
+    if is_number(wanted) and 1 <= wanted <= _MOST_QUERIES and wanted == int(wanted):
+        return int(wanted)
+    raise SentembError(
+        f"the size of {part} is {brief(wanted)}; give an integer number of queries or a share "
+        "below 1"
+    )
 
 
 class _CandidateChooser:
@@ -303,7 +310,7 @@ def _judged(part, keys, groups, titles, choose):
 def _release(source):
     """What the release calls itself in the first line of its "Read Me.txt", if it is there."""
     path = source / "Read Me.txt"
-    first = next(clean_lines(path), (1, ""))[1].strip() if path.is_file() else ""
+    first = next(clean_lines(path), (1, ""))[1].strip() if is_file(path) else ""
     return first if first.startswith("O*NET") else "O*NET Database"
 
 

@@ -25,17 +25,21 @@ with the two ends swapped, graded Fair: a model without word order scores both a
 """
 
 import json
-import os
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 
+from sentemb.bounds import MAX_SEED, share, whole
 from sentemb.data.search_world import World
+from sentemb.data.whole_folder import check_free, filling
 from sentemb.errors import SentembError
-from sentemb.files import replacing, unwritable, write_text
+from sentemb.files import path_of, replacing, write_text
 from sentemb.version import __version__
 
+# Beyond these a simulation would take hours, and more memory than most machines have.
+MAX_PAIRS = 10_000_000
+MAX_QUERIES = 100_000
 SHOWN = 10
 # How likely a title at a position is looked at, and one that is looked at is clicked. Bad titles
 # get clicks too, as in every log.
@@ -103,9 +107,9 @@ def simulate(
     out : path
         Made if it is not there; must be empty unless ``force``.
     pairs : int
-        Distinct (query, clicked title) pairs of the training log.
+        Distinct (query, clicked title) pairs of the training log, at most 10 million.
     dev_queries, test_queries : int
-        Distinct queries of the judged sets, about 15 titles each.
+        Distinct queries of the judged sets, about 15 titles each; at most 100,000.
     order_share, navigational_share, transactional_share : float
         Of the distinct queries; the rest are plain informational ones.
     misspelt_share : float
@@ -113,7 +117,8 @@ def simulate(
     seed : int
         Not negative. The same settings and seed give the same bytes.
     force : bool
-        Overwrite files of an earlier simulation in ``out``.
+        Overwrite files of an earlier simulation in ``out``. All files are written, or, after an
+        error or Ctrl-C, none.
     progress : callable, optional
         Called now and then with the number of pairs so far.
 
@@ -137,34 +142,32 @@ def simulate(
         "seed": seed,
     }
     _check(settings)
-    out = Path(out)
-    _check_folder(out, force)
+    out = path_of(out)
+    check_free(out, force)
+    with filling(out) as place:
+        engine = _Engine(settings)
+        dev, test = engine.draw_judged(dev_queries), engine.draw_judged(test_queries)
+        engine.search_until(pairs, progress)
+        # Judged last, so that Bad titles with words of the query come from all that was published.
+        for judged in (dev, test):
+            engine.judge(judged)
 
-    engine = _Engine(settings)
-    dev, test = engine.draw_judged(dev_queries), engine.draw_judged(test_queries)
-    engine.search_until(pairs, progress)
-    # Judged last, so that Bad titles with words of the query come from all that was published.
-    for judged in (dev, test):
-        engine.judge(judged)
-
-    summary = _summarise(out, engine, dev, test)
-    _write_log(out, engine)
-    for name, judged in (("dev", dev), ("test", test)):
-        _write_judged(out / name, name, judged, engine.world.titles)
-    _write_truth(out, engine, (dev, test))
-    write_text(out / "README.md", _readme(settings, summary))
+        summary = _summarise(out, engine, dev, test)
+        _write_log(place, engine)
+        for name, judged in (("dev", dev), ("test", test)):
+            _write_judged(place / name, name, judged, engine.world.titles)
+        _write_truth(place, engine, (dev, test))
+        write_text(place / "README.md", _readme(settings, summary))
     return summary
 
 
 def _check(settings):
     """Refuse settings that make no sense, naming the option."""
-    for name in ("pairs", "dev_queries", "test_queries"):
-        if settings[name] < 1:
-            raise SentembError(f"{name} is {settings[name]}; give 1 or more")
+    whole("pairs", settings["pairs"], 1, MAX_PAIRS)
+    for name in ("dev_queries", "test_queries"):
+        whole(name, settings[name], 1, MAX_QUERIES)
     for name in ("order_share", "misspelt_share", "navigational_share", "transactional_share"):
-        # Written this way round, so that a NaN is refused too.
-        if not 0 <= settings[name] <= 1:
-            raise SentembError(f"{name} is {settings[name]}; give a share from 0 to 1")
+        share(name, settings[name])
     total = sum(
         settings[name] for name in ("order_share", "navigational_share", "transactional_share")
     )
@@ -173,22 +176,7 @@ def _check(settings):
             "order_share, navigational_share and transactional_share add up to "
             f"{total:g}; lower them to 1 or less together"
         )
-    if settings["seed"] < 0:
-        raise SentembError(f"seed is {settings['seed']}; give 0 or more")
-
-
-def _check_folder(out, force):
-    """Refuse a folder that is not ours to fill, before any work is done."""
-    try:
-        if out.exists() and not out.is_dir():
-            raise SentembError(f"{out}: is a file; name a folder to write to")
-        out.mkdir(parents=True, exist_ok=True)
-        if any(out.iterdir()) and not force:
-            raise SentembError(f"{out}: is not empty; name another folder or use --force")
-    except OSError as error:
-        raise unwritable(out, error) from error
-    if not os.access(out, os.W_OK | os.X_OK):
-        raise SentembError(f"{out}: may not be written to; name a folder of your own")
+    whole("seed", settings["seed"], 0, MAX_SEED)
 
 
 # ------------------------------------------------------------------------------------- the engine

@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 
+from sentemb.bounds import brief
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
 from sentemb.files import place_name
@@ -77,15 +78,18 @@ def _parse(line, place):
         raise SentembError(
             f"{place}:{error.pos + 1}: not JSON ({error.msg}); write lines {_EXAMPLE}"
         ) from None
-    except (ValueError, RecursionError) as error:
-        raise SentembError(f"{place}: not JSON ({error}); write lines {_EXAMPLE}") from None
+    except (ValueError, RecursionError):
+        # Numbers of thousands of digits, or thousands of brackets.
+        raise SentembError(f"{place}: not JSON that can be read; write lines {_EXAMPLE}") from None
     if not isinstance(record, dict):
         raise SentembError(f"{place}: no JSON object; write lines {_EXAMPLE}")
     for key in ("text", "side", "topic"):
         if not isinstance(record.get(key), str) or not record[key].strip():
             raise SentembError(f'{place}: no "{key}" that is a text; write lines {_EXAMPLE}')
     if record["side"] not in SIDES:
-        raise SentembError(f'{place}: the side is {record["side"]!r}; write "query" or "title"')
+        raise SentembError(
+            f'{place}: the side is {brief(record["side"])}; write "query" or "title"'
+        )
     keywords = record.get("keywords")
     if not isinstance(keywords, list) or not all(isinstance(word, str) for word in keywords):
         raise SentembError(f'{place}: "keywords" is no list of words; write lines {_EXAMPLE}')
@@ -94,6 +98,7 @@ def _parse(line, place):
     for word in keywords:
         if word not in words:
             raise SentembError(
-                f"{place}: the keyword {word!r} is no word of the text; write it as it stands there"
+                f"{place}: the keyword {brief(word)} is not a word of the text; "
+                "write it as it is there"
             )
     return record["text"], record["side"], Truth(record["topic"], frozenset(keywords))

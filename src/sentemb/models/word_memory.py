@@ -1,6 +1,7 @@
 """Words that were projected before, so that encoding need not sum up their trigrams again."""
 
 import itertools
+import sys
 
 import numpy as np
 
@@ -8,12 +9,18 @@ from sentemb.kernels.words import project_words
 from sentemb.text.batch import Places
 from sentemb.text.words import split_words
 
-# Bytes of projected words beyond which all are forgotten.
+# Bytes of words and their projections beyond which all are forgotten.
 _LIMIT = 128 << 20
+# What an entry of a dict of words takes in addition to the word.
+_ENTRY_BYTES = 100
+# A longer word is rarely met again.
+_LONGEST_REMEMBERED = 100
 
 
 class WordMemory:
     """W l + b of the words that one tower has met.
+
+    An exception in the middle of a look-up (Ctrl-C, a time-out, no memory) empties it.
 
     Parameters
     ----------
@@ -26,8 +33,14 @@ class WordMemory:
     def __init__(self, encoder, vocabulary, weights):
         self._vocabulary = vocabulary
         self._table, self._bias = weights["table"], encoder.word_bias(weights)
-        self._places = Places()
-        self._P = np.empty((0, encoder.width), self._table.dtype)
+        self._width = encoder.width
+        self._forget()
+
+    def _forget(self):
+        self._places = Places()  # word -> its row of P
+        self._P = np.empty((0, self._width), self._table.dtype)
+        self._words_bytes = 0
+        self._whole = True  # whether all words in `_places` are projected
 
     def look_up(self, texts):
         """The words of ``texts`` (list of str) as places in the returned projections.
@@ -41,10 +54,10 @@ class WordMemory:
         empty : int
             Texts without words.
         """
+        if not self._whole or self._P.nbytes + self._words_bytes > _LIMIT:
+            self._forget()
+        self._whole = False
         places = self._places
-        if self._P.nbytes > _LIMIT:
-            places.clear()
-            self._P = self._P[:0].copy()
         known = len(places)
         index, offsets, empty = [], [0], 0
         for text in texts:
@@ -53,12 +66,41 @@ class WordMemory:
                 empty += 1
             index += map(places.__getitem__, words)
             offsets.append(len(index))
+        index = np.array(index, np.int32)
         if len(places) > known:
-            self._project(list(itertools.islice(places, known, None)), known)
-        return np.array(index, np.int32), np.array(offsets, np.int64), self._P, empty
+            new = list(itertools.islice(places, known, None))
+            long = [word for word in new if len(word) > _LONGEST_REMEMBERED]
+            if long:
+                new = self._put_last(long, new, known, index)
+            self._project(new, known)
+            kept = new[: len(new) - len(long)]
+            self._words_bytes += sum(map(sys.getsizeof, kept)) + _ENTRY_BYTES * len(kept)
+        self._whole = True
+        return index, np.array(offsets, np.int64), self._P, empty
+
+    def _put_last(self, long, new, known, index):
+        """Move ``long`` words behind all others, and remember only these.
+
+        Returns
+        -------
+        list of str
+            The words of ``new`` in the order of their places from ``known`` on; ``index`` has the
+            places changed accordingly.
+        """
+        places = self._places
+        before = [places[word] for word in long]
+        for word in long:
+            del places[word]
+        kept = list(itertools.islice(places, known, None))
+        moved = np.arange(known + len(new), dtype=np.int32)
+        moved[[places[word] for word in kept]] = np.arange(known, known + len(kept))
+        moved[before] = np.arange(known + len(kept), known + len(new))
+        places.update(zip(kept, range(known, known + len(kept))))
+        index[...] = moved[index]
+        return kept + long
 
     def _project(self, words, known):
-        """Append the projections of new words."""
+        """Write the projections of ``words`` from row ``known`` of P on."""
         end = known + len(words)
         if end > len(self._P):
             larger = np.empty((max(end, 2 * len(self._P), 256), self._P.shape[1]), self._P.dtype)

@@ -20,10 +20,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sentemb.bounds import brief, is_integer
 from sentemb.errors import SentembError
 
 # 2^grade stays a finite float64, also summed up over a great many documents.
 _MAX_EXPONENT = 900
+_MAX_CUTOFF = 10**9
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +83,7 @@ def ndcg(judged, run, cutoffs=(1, 3, 10), gain="exponential"):
         For a score that is NaN, cut-offs below 1, an unknown gain, or if no query of the judged set
         has a relevant document.
     """
+    cutoffs = _checked(cutoffs)
     if not (judged.grade > 0).any():
         raise SentembError(
             "no query of the judged set has a relevant document; NDCG needs grades above 0"
@@ -111,7 +114,7 @@ def ndcg(judged, run, cutoffs=(1, 3, 10), gain="exponential"):
 
     evaluated = ~np.isnan(values).any(axis=1)
     return NDCG(
-        cutoffs=tuple(cutoffs),
+        cutoffs=cutoffs,
         gain=gain,
         values=values,
         mean=values[evaluated].mean(axis=0),
@@ -146,6 +149,7 @@ def ndcg_from_scores(offsets, scores, grades, tie_rank, cutoffs=(1, 3, 10), gain
     SentembError
         For a score that is NaN, cut-offs below 1, an unknown gain.
     """
+    cutoffs = _checked(cutoffs)
     order = _ranking(offsets, scores, tie_rank)
     reached = _cumulated_gain(offsets, grades[order], cutoffs, gain)
     return _normalised(reached, _best_gain(offsets, grades, cutoffs, gain))
@@ -160,6 +164,19 @@ def tie_ranks(doc_ids):
     ranks = np.empty(len(doc_ids), dtype=np.int64)
     ranks[descending] = np.arange(len(doc_ids))
     return ranks
+
+
+def _checked(cutoffs):
+    """``cutoffs`` as a tuple of int."""
+    try:
+        chosen = tuple(cutoffs)
+    except TypeError:
+        chosen = ()
+    if not chosen or not all(is_integer(k) and 1 <= k <= _MAX_CUTOFF for k in chosen):
+        raise SentembError(
+            f"the cut-offs are {brief(cutoffs)}; give integers from 1 to {_MAX_CUTOFF:,}"
+        )
+    return tuple(map(int, chosen))
 
 
 def _query_of_each(offsets):
@@ -186,8 +203,6 @@ def _best_gain(offsets, grades, cutoffs, gain):
 
 def _cumulated_gain(offsets, ranked_grades, cutoffs, gain):
     """DCG, (n_queries, n_cutoffs), of grades that stand in the order of the ranking."""
-    if not len(cutoffs) or min(cutoffs) < 1:
-        raise SentembError(f"the cut-offs are {tuple(cutoffs)}; give whole numbers from 1")
     query = _query_of_each(offsets)
     place = np.arange(len(query)) - np.asarray(offsets)[query]
     discounted = _gains(ranked_grades, gain) / np.log2(place + 2)
@@ -203,7 +218,7 @@ def _gains(grades, gain):
     if gain == "linear":
         return positive
     if gain != "exponential":
-        raise SentembError(f'the gain is {gain!r}; choose "exponential" or "linear"')
+        raise SentembError(f'the gain is {brief(gain)}; choose "exponential" or "linear"')
     if positive.max(initial=0) > _MAX_EXPONENT:
         raise SentembError(
             f"the grade {positive.max():.0f} is too high for the gain 2^grade − 1; "

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sentemb.bounds import MAX_SEED, whole
 from sentemb.errors import SentembError
 
 # Up to this many differences all signs are tried.
 _EXACT = 16
+_MOST_SAMPLES = 10**7
 # Numbers drawn at a time: bounds the memory, and stays in the cache.
 _DRAWN = 1 << 20
 
@@ -68,8 +70,13 @@ def compare_all(systems, reference, *, samples=10_000, seed=0):
     list of Difference
         Uncorrected: see `holm`.
     """
-    reference = np.asarray(reference, np.float64)
-    systems = [np.asarray(figures, np.float64) for figures in systems]
+    whole("samples", samples, 1, _MOST_SAMPLES)
+    whole("seed", seed, 0, MAX_SEED)
+    try:
+        reference = np.asarray(reference, np.float64)
+        systems = [np.asarray(figures, np.float64) for figures in systems]
+    except (TypeError, ValueError):
+        raise SentembError("a paired comparison needs lists of numbers") from None
     if reference.ndim != 1 or not reference.size:
         raise SentembError("a paired comparison needs one figure for each query")
     if any(figures.shape != reference.shape for figures in systems):
@@ -77,7 +84,7 @@ def compare_all(systems, reference, *, samples=10_000, seed=0):
     if not systems:
         return []
     differences = np.stack(systems) - reference
-    if np.isnan(differences).any():
+    if not np.isfinite(differences).all():
         raise SentembError("a paired comparison needs numbers; leave out queries that have none")
     low, high = np.quantile(_bootstrap_means(differences, samples, seed), [0.025, 0.975], axis=0)
     p = _randomisation(differences, samples, seed)

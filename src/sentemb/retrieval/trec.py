@@ -5,6 +5,7 @@ A run is a dict of dicts, query id -> document id -> score.
 
 import math
 
+from sentemb.bounds import brief, plain
 from sentemb.data.lines import clean_lines, is_id, write_lines
 from sentemb.errors import SentembError
 from sentemb.files import place_name
@@ -43,14 +44,14 @@ def read_run(path):
         score = _number(written)
         if math.isnan(score):
             raise SentembError(
-                f"{name}:{number}: the score {written[:40]!r} is not a number; "
+                f"{name}:{number}: the score {brief(written)} is not a number; "
                 "write query id, Q0, document id, rank, score, tag"
             )
         scores = run.setdefault(query_id, {})
         if doc_id in scores:
             raise SentembError(
-                f"{name}:{number}: the document {doc_id} stands twice for the query {query_id}; "
-                "keep one of the lines"
+                f"{name}:{number}: the document {plain(doc_id)} is given twice for the query "
+                f"{plain(query_id)}; keep one of the lines"
             )
         scores[doc_id] = score
     if not run:
@@ -80,13 +81,13 @@ def write_run(run, path, tag="sentemb"):
     for id in (tag, *run, *(doc_id for scores in run.values() for doc_id in scores)):
         if not is_id(id):
             raise SentembError(
-                f"{id!r} cannot stand in a run; use ids and a tag without white space"
+                f"{brief(id)} cannot stand in a run; use ids and a tag without white space"
             )
     for query_id, scores in run.items():
         for doc_id, score in scores.items():
             if math.isnan(score):
                 raise SentembError(
-                    f"the score of {doc_id} for the query {query_id} is NaN; "
+                    f"the score of {plain(doc_id)} for the query {plain(query_id)} is NaN; "
                     "a run needs a number for each document"
                 )
     write_lines(path, _run_lines(run, tag))

@@ -1,25 +1,30 @@
 """Checkpoints: everything that the rest of a training depends on, in one file each.
 
-A file is written beside and renamed, so it is whole or not there, and it knows its own checksum.
-The two newest are kept.
+A file is written under another name and renamed, so it is whole or not there, and it knows its own
+checksum. The two newest are kept.
 """
 
+import contextlib
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from sentemb.errors import SentembError
-from sentemb.model_files import read_tensors, write_tensors
+from sentemb.files import is_folder, names_in, status, unwritable
+from sentemb.locks import remove_abandoned
+from sentemb.model_files import CHECKPOINTS
+from sentemb.tensor_files import Damaged, TensorFile, open_tensors, write_tensors
 
-_NAME = re.compile(r"step-(\d+)\.safetensors")
+_NAME = re.compile(r"step-(\d{9,18})\.safetensors")
 _KEEP = 2
 
 
-def folder_of(output):
+def folder_of(output) -> Path:
     """Where the checkpoints of the model ``output`` are."""
-    return Path(output) / "checkpoints"
+    return Path(output) / CHECKPOINTS
 
 
-def write_checkpoint(output, update, arrays, progress):
+def write_checkpoint(output, update: int, arrays: dict, progress: dict) -> None:
     """Write the state before ``update`` and drop all but the two newest checkpoints.
 
     Parameters
@@ -31,37 +36,61 @@ def write_checkpoint(output, update, arrays, progress):
     progress : dict
         Whatever JSON can hold.
     """
-    folder = folder_of(output)
-    write_tensors(folder / f"step-{update:09d}.safetensors", arrays, progress)
+    write_tensors(folder_of(output) / f"step-{update:09d}.safetensors", arrays, progress)
     for old in _checkpoints(output)[_KEEP:]:
-        old.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # one too many does no harm
+            old.unlink()
 
 
-def read_checkpoint(output, note):
-    """The newest whole checkpoint: (arrays, progress), or None.
+def take_up_checkpoint(output, take_up: Callable[[TensorFile], None], note) -> bool:
+    """Call ``take_up`` with the newest checkpoint that is whole; whether there was one.
 
-    A damaged one is passed over, and ``note`` (a function of a message) told.
+    Parameters
+    ----------
+    output : path-like
+        The model directory.
+    take_up : function of a `TensorFile`
+        Raises a `Damaged` before it has changed anything if the file cannot be used; the next
+        one is tried then.
+    note : function of a str
+        Told of every file that is passed over.
     """
     for path in _checkpoints(output):
         try:
-            return read_tensors(path)
-        except SentembError as error:
+            with open_tensors(path) as file:
+                take_up(file)
+                return True
+        except Damaged as error:
             note(f"{path} is damaged and passed over ({error})")
-    return None
+    return False
 
 
-def remove_checkpoints(output):
-    """Remove all checkpoints and leftovers of writing them."""
+def has_checkpoints(output) -> bool:
+    """Whether there is a checkpoint in the model directory ``output``."""
+    return bool(_checkpoints(output))
+
+
+def remove_checkpoints(output) -> None:
+    """Remove all checkpoints and what killed processes left of them."""
     folder = folder_of(output)
-    if folder.is_dir():
-        for path in [*folder.glob("step-*.safetensors"), *folder.glob(".step-*.tmp")]:
+    if not is_folder(folder):
+        return
+    remove_abandoned(folder)
+    try:
+        for path in [*_checkpoints(output), *folder.glob(".step-*.tmp")]:  # of version 0.1.0
             path.unlink(missing_ok=True)
         if not any(folder.iterdir()):
             folder.rmdir()
+    except OSError as error:
+        raise unwritable(folder, error) from error
 
 
 def _checkpoints(output):
     """Paths, newest first."""
     folder = folder_of(output)
-    found = [path for path in folder.glob("step-*.safetensors") if _NAME.fullmatch(path.name)]
-    return sorted(found, reverse=True)
+    if status(folder) is None:
+        return []
+    if not is_folder(folder) or folder.is_symlink():
+        raise SentembError(f"{folder}: is not a folder; remove it or choose another place")
+    found = {int(match[1]): name for name in names_in(folder) if (match := _NAME.fullmatch(name))}
+    return [folder / name for _, name in sorted(found.items(), reverse=True)]

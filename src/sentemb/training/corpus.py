@@ -65,12 +65,11 @@ class Corpus:
         self.vocabulary = Vocabulary.collect(*tokens.values(), word_features=settings.word_features)
         self.query_index, self.title_index = log.query_index, log.title_index
         self.n_pairs = log.query_index.size
-        self.n_titles = len(log.titles)
+        self.n_queries, self.n_titles = len(log.queries), len(log.titles)
         self.weights = 1 + np.log(log.clicks)
         self.skipped_offsets, self.skipped = log.skipped_offsets, log.skipped_index
         self._texts = {side: batch_of(some, self.vocabulary) for side, some in tokens.items()}
         self._shared = settings.shared_towers
-        self._first_title = len(log.queries)
         self._scratch = {
             side: np.full(texts.n_words, -1, np.int32) for side, texts in self._texts.items()
         }
@@ -112,8 +111,8 @@ class Corpus:
     def portions(self, side):
         """All texts of ``side`` ("query" or "document") in order, as `TextBatch`es of some."""
         queries = side == "query"
-        first = self._first_title if self._shared and not queries else 0
-        end = first + (self._first_title if queries else self.n_titles)
+        first = self.n_queries if self._shared and not queries else 0
+        end = first + (self.n_queries if queries else self.n_titles)
         for low in range(first, end, _PORTION):
             some = np.arange(low, min(low + _PORTION, end), dtype=np.int32)
             yield self._side("query" if self._shared or queries else "title", some)
@@ -203,7 +202,7 @@ class Corpus:
 
     def _sides(self, queries, titles):
         if self._shared:
-            both = np.concatenate([queries, titles + np.int32(self._first_title)])
+            both = np.concatenate([queries, titles + np.int32(self.n_queries)])
             side = self._side("query", both)
             return side, side
         return self._side("query", queries), self._side("title", titles)

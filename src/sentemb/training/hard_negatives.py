@@ -22,6 +22,11 @@ def are_due(epoch):
     return since >= 0 and since % EPOCHS_BETWEEN == 0
 
 
+def are_in_use(epoch, step):
+    """Whether mini-batch ``step`` of ``epoch``, both from 0, draws from an earlier look-up."""
+    return epoch + 1 >= HARD_FROM_EPOCH and not (step == 0 and are_due(epoch))
+
+
 def look_up(corpus, towers, workers, stop):
     """The best unclicked titles of every query.
 

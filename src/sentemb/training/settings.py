@@ -151,8 +151,9 @@ class Settings:
         _whole(self, "epochs", 1)
         _whole(self, "batch_size", 2)
         _whole(self, "seed", 0)
-        if self.patience is not None:
-            _whole(self, "patience", 1)
+        for name in ("patience", "truncate"):
+            if getattr(self, name) is not None:
+                _whole(self, name, 1)
         for name in ("gamma", "learning_rate", "max_norm"):
             _number(self, name, 0)
         for name in ("momentum", "edge_momentum"):
@@ -230,10 +231,12 @@ def given_ones(settings):
     return {name: value for name, value in settings.items() if value != ENCODER_SETTINGS[name]}
 
 
-def _whole(settings, name, least):
+def _whole(settings, name, least, most=2**31 - 1):
     value = getattr(settings, name)
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+    if type(value) is not int or value < least:
         raise SentembError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    if value > most:
+        raise SentembError(f"{name} must be at most {most:,}")
 
 
 def _number(settings, name, above):

@@ -2,6 +2,8 @@
 
 import contextlib
 import copy
+import math
+import os
 import shutil
 import signal
 import threading
@@ -9,24 +11,30 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from sentemb.data.click_log import ClickLog, read_click_log
 from sentemb.data.judged_set import JudgedSet, read_judged_set
 from sentemb.errors import SentembError
-from sentemb.files import unwritable
+from sentemb.files import make_folder
+from sentemb.history import check_line
 from sentemb.kernels.jit import CACHE_FOLDER
-from sentemb.model_files import is_model, load_model, save_model
+from sentemb.locks import locked
+from sentemb.model_files import check_place, is_model, load_model, write_model
 from sentemb.parallel import Workers
 from sentemb.retrieval.evaluation import evaluate_model
 from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.tensor_files import damaged
 from sentemb.training import hard_negatives
 from sentemb.training.checkpoints import (
     folder_of,
-    read_checkpoint,
+    has_checkpoints,
     remove_checkpoints,
+    take_up_checkpoint,
     write_checkpoint,
 )
 from sentemb.training.corpus import Corpus
-from sentemb.training.settings import Settings
+from sentemb.training.settings import HARD_AMONG, Settings
 from sentemb.training.two_towers import Diverged, TwoTowers
 
 _DEV_CUTOFFS = (1, 3, 10)
@@ -35,7 +43,17 @@ _HARD_TITLES = "hard_titles"  # in checkpoints
 
 
 class Interrupted(SentembError):
-    """Training was stopped by Ctrl-C or a termination signal; the message says how to go on."""
+    """Training was stopped by a signal; the message says how to continue it.
+
+    Attributes
+    ----------
+    signal : int
+        SIGINT (Ctrl-C) or SIGTERM.
+    """
+
+    def __init__(self, message, number=signal.SIGINT):
+        super().__init__(message)
+        self.signal = int(number)
 
 
 @dataclass(frozen=True)
@@ -128,42 +146,68 @@ def train(
         After Ctrl-C, once the checkpoint is written.
     """
     chosen = Settings.of(preset, **settings)
-    if not checkpoint_seconds >= 0:
-        raise SentembError(f"checkpoint_seconds must not be negative: {checkpoint_seconds}")
+    if not (_is_number(checkpoint_seconds) and checkpoint_seconds >= 0):
+        raise SentembError(f"checkpoint_seconds must be a number from 0, not {checkpoint_seconds}")
     note = on_note or (lambda message: None)
     if output is not None:
-        _check_output(Path(output), resume, force)
+        _check_output(output, resume, force)
     elif resume:
         raise SentembError("resume needs the output of the training to go on with")
-    if dev is not None and not isinstance(dev, JudgedSet):
-        dev = read_judged_set(dev)
-    log = (
-        pairs
-        if isinstance(pairs, ClickLog)
-        else read_click_log(pairs, skip_bad_lines=skip_bad_lines)
-    )
-    if log.bad_lines:
-        note(f"{log.bad_lines} bad lines of the log were skipped")
-    if chosen.negatives == "log" and not log.skipped_index.size:
+    if dev is not None:
+        dev = _measurable(dev)
+    with Workers(threads) as workers:
+        # The log itself is not kept: it takes several times the memory of the corpus.
+        corpus = Corpus(_read_log(pairs, skip_bad_lines, chosen, note), chosen)
+        training = _Training(corpus, dev, chosen, output, checkpoint_seconds, workers, note)
+        with contextlib.nullcontext() if output is None else locked(make_folder(output)):
+            if resume and training.is_finished():
+                note(f"the training of {output} is finished already")
+                remove_checkpoints(output)
+                return load_model(output, threads)
+            if output is not None:
+                training.prepare_output(resume)
+            with _stop_signals(training):
+                return training.run(on_progress or (lambda progress: None), threads)
+
+
+def _read_log(pairs, skip_bad_lines, settings, note):
+    if not isinstance(pairs, ClickLog):
+        if not isinstance(pairs, str | os.PathLike):
+            raise SentembError(f"pairs must be a path or a ClickLog, not {type(pairs).__name__}")
+        pairs = read_click_log(pairs, skip_bad_lines=skip_bad_lines)
+    if pairs.bad_lines:
+        note(f"{pairs.bad_lines} bad lines of the log were skipped")
+    if settings.negatives == "log" and not pairs.skipped_index.size:
         raise SentembError(
             "negatives from the log need skipped titles; give a log in JSON lines with them, or "
             "choose negatives from the batch"
         )
-    with Workers(threads) as workers:
-        training = _Training(log, dev, chosen, output, checkpoint_seconds, workers, note)
-        if resume and training.is_finished():
-            note(f"the training of {output} is finished already")
-            return load_model(output, threads)
-        if output is not None:
-            training.prepare_output(resume)
-        with _stop_signals(training):
-            return training.run(on_progress or (lambda progress: None), threads)
+    return pairs
+
+
+class _Zeros:
+    """A ranker that knows nothing."""
+
+    def score_pairs(self, queries, docs, query_index, doc_index):
+        return np.zeros(len(query_index))
+
+
+def _measurable(dev):
+    """The judged set ``dev`` (path or `JudgedSet`), once measuring on it has been tried."""
+    name = "the dev set"
+    if not isinstance(dev, JudgedSet):
+        name, dev = dev, read_judged_set(dev)
+    try:
+        evaluate_model(_Zeros(), dev, _DEV_CUTOFFS)
+    except SentembError as error:
+        raise SentembError(f"{name}: {error}") from error
+    return dev
 
 
 class _Training:
     """One run, from a fresh start or a checkpoint."""
 
-    def __init__(self, log, dev, settings, output, checkpoint_seconds, workers, note):
+    def __init__(self, corpus, dev, settings, output, checkpoint_seconds, workers, note):
         self.settings = settings
         self.output = None if output is None else Path(output)
         self.dev = dev
@@ -171,12 +215,17 @@ class _Training:
         self.workers = workers
         self.note = note
         self.stop = threading.Event()
+        self.stop_signal = signal.SIGINT
 
-        self.corpus = Corpus(log, settings)
+        self.corpus = corpus
         self.steps = self.corpus.n_batches(settings.batch_size)
         self.towers = TwoTowers(self.corpus, settings, settings.epochs * self.steps)
-        # What the log and the settings must have in common for a checkpoint to fit.
-        self.identity = {"settings": settings.as_dict(), "log": self.corpus.fingerprint()}
+        # What must be the same for a checkpoint to fit.
+        self.identity = {
+            "settings": settings.as_dict(),
+            "log": corpus.fingerprint(),
+            "dev": None if dev is None else dev.fingerprint(),
+        }
 
         self.epoch = 0
         self.step = 0
@@ -197,7 +246,7 @@ class _Training:
 
     def run(self, on_progress, threads):
         settings = self.settings
-        if CACHE_FOLDER is None or not any(CACHE_FOLDER.rglob("*.nbi")):
+        if CACHE_FOLDER is None or not any(CACHE_FOLDER.glob("*.kernel")):
             self.note("compiling kernels, once; this takes some seconds")
         began, done_before = time.monotonic(), self.updates
         last_checkpoint = began
@@ -270,10 +319,10 @@ class _Training:
 
     def _finish(self, threads):
         """The best model, or the last, saved if it was asked for."""
-        model = self._model(self._best_weights or self.towers.weights(), threads)
+        model = self._model(self._best_weights or self.towers.weights(), threads, finished=True)
         if self.output is not None:
             try:
-                save_model(model, self.output, force=True)
+                write_model(model, self.output)
             except SentembError as error:
                 raise SentembError(f"{error}; make room there and go on with --resume") from error
             remove_checkpoints(self.output)
@@ -301,7 +350,7 @@ class _Training:
 
     # -- models -------------------------------------------------------------------------------
 
-    def _model(self, weights, threads):
+    def _model(self, weights, threads, finished=False):
         weights = {"document": weights["query"], **weights}
         return SentenceEncoder(
             self.towers.encoder,
@@ -311,6 +360,8 @@ class _Training:
                 **self.settings.as_dict(),
                 "pairs": self.corpus.n_pairs,
                 "log": self.identity["log"],
+                "dev": self.identity["dev"],
+                "finished": finished,
             },
             history=self.history,
             threads=threads,
@@ -323,30 +374,34 @@ class _Training:
 
     def is_finished(self):
         """Whether ``output`` holds the result of just this training."""
-        if not is_model(self.output) or folder_of(self.output).exists():
+        if not is_model(self.output):
             return False
-        model = load_model(self.output, threads=1)
-        known = {key: model.training.get(key) for key in self.settings.as_dict()}
-        if known != self.settings.as_dict():
-            raise self._other_settings(known)
-        if model.training.get("log") != self.identity["log"]:
-            raise self._other_log()
-        return True
+        started = has_checkpoints(self.output)
+        try:
+            training = load_model(self.output, threads=1).training
+        except SentembError:
+            if started:  # the model is written again in the end
+                return False
+            raise
+        # Version 0.1.0 did not write whether a training is finished.
+        finished = training.get("finished", not started)
+        known = {key: training.get(key) for key in self.settings.as_dict()}
+        if started:
+            # They may be of a later training that is to replace the model.
+            same = known == self.settings.as_dict()
+            return finished and same and training.get("log") == self.identity["log"]
+        self._check_same({**training, "settings": known})
+        return finished
 
     def prepare_output(self, resume):
         """Take up a checkpoint, or see to it that the model will have room."""
-        found = read_checkpoint(self.output, self.note) if resume else None
-        if found is not None:
-            self._restore(*found)
+        if resume and take_up_checkpoint(self.output, self._restore, self.note):
             self.note(f"going on at epoch {self.epoch + 1}, step {self.step} of {self.steps}")
             return
         if resume:
             self.note("no checkpoint yet; starting from the beginning")
         remove_checkpoints(self.output)
-        try:
-            folder_of(self.output).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise unwritable(self.output, error) from error
+        make_folder(folder_of(self.output))
         weights = self.towers.weights().values()
         size = sum(array.nbytes for tower in weights for array in tower.values())
         free = shutil.disk_usage(self.output).free
@@ -363,16 +418,14 @@ class _Training:
         """``seconds``: of this epoch."""
         if self.stop.is_set():
             self._checkpoint(seconds)
-            raise Interrupted(self._how_to_go_on())
+            raise Interrupted(self._how_to_go_on(), self.stop_signal)
 
     def _checkpoint(self, seconds):
         if self.output is None:
             return
         try:
             if not self._best_saved:
-                save_model(
-                    self._model(self._best_weights, self.workers.threads), self.output, force=True
-                )
+                write_model(self._model(self._best_weights, self.workers.threads), self.output)
                 self._best_saved = True
             progress = {
                 "identity": self.identity,
@@ -391,45 +444,97 @@ class _Training:
             # The training itself is unharmed; there may be room again at the next checkpoint.
             self.note(f"no checkpoint could be written: {error}")
 
-    def _restore(self, arrays, progress):
-        if progress["identity"]["settings"] != self.identity["settings"]:
-            raise self._other_settings(progress["identity"]["settings"])
-        if progress["identity"]["log"] != self.identity["log"]:
-            raise self._other_log()
-        self.towers.restore(arrays)
-        self.hard_titles = arrays.get(_HARD_TITLES)
+    def _restore(self, file):
+        """Take up a checkpoint, an open `TensorFile`; nothing is changed if it is damaged."""
+        self._check_progress(file)
+        self._check_same(file.metadata["identity"])
+        state = self.towers.state()
+        for name, array in state.items():
+            file.expect(name, array.shape, array.dtype)
+        file.check()
+        progress = file.metadata
+        hard_titles = self._hard_titles_of(file)
+        updates = progress["epoch"] * self.steps + progress["step"]
+        if progress["step"] > self.steps or not self.towers.may_be_state(file, updates):
+            raise damaged(file.path, "it is of a later time than it says")
+        best_weights = None
+        if progress["best"] is not None:
+            best = load_model(self.output, threads=1)
+            best_weights = {side: best.weights[side] for side in self.towers.sides}
+
+        for name, array in state.items():
+            array[...] = file[name]
+        self.hard_titles, self._best_weights = hard_titles, best_weights
         self.epoch, self.step = progress["epoch"], progress["step"]
         self.loss_sum, self._seconds = progress["loss_sum"], progress["seconds"]
         self.history, self.best = progress["history"], progress["best"]
-        if self.best is not None:
-            best = load_model(self.output, threads=1)
-            self._best_weights = {side: best.weights[side] for side in self.towers.sides}
 
-    def _other_settings(self, known):
-        mine = self.settings.as_dict()
-        key = next(key for key in mine if known.get(key) != mine[key])
-        return SentembError(
-            f"{self.output}: was trained with {key} = {known.get(key)}, not {mine[key]}; resume "
-            "with the same settings, or start anew with --force"
-        )
+    def _check_progress(self, file):
+        """A checkpoint says where the training stood; raise a `Damaged` if that cannot be."""
+        at = file.metadata
+        try:
+            right = (
+                isinstance(at["identity"], dict)
+                and isinstance(at["identity"]["settings"], dict)
+                and type(at["epoch"]) is type(at["step"]) is int
+                and 0 <= at["epoch"] < at["identity"]["settings"]["epochs"]
+                and at["step"] >= 0
+                and _is_number(at["loss_sum"])
+                and _is_number(at["seconds"])
+                and isinstance(at["history"], list)
+                and (at["best"] is None or _is_number(at["best"][_DEV_FIGURE]))
+                and (at["best"] is None or type(at["best"]["epoch"]) is int)
+            )
+            if right:
+                for line in at["history"]:
+                    check_line(line)
+        except (KeyError, TypeError, SentembError):
+            right = False
+        if not right:
+            raise damaged(file.path, "it does not say where the training stood")
 
-    def _other_log(self):
-        return SentembError(
-            f"{self.output}: was trained on another click log; give that one, or start anew with "
-            "--force"
-        )
+    def _hard_titles_of(self, file):
+        epoch, step = file.metadata["epoch"], file.metadata["step"]
+        if _HARD_TITLES not in file:
+            if self.settings.hard_negatives and hard_negatives.are_in_use(epoch, step):
+                raise damaged(file.path, f"{_HARD_TITLES} is missing")
+            return None
+        file.expect(_HARD_TITLES, (self.corpus.n_queries, HARD_AMONG), np.int32)
+        titles = file[_HARD_TITLES]
+        if titles.min() < -1 or titles.max() >= self.corpus.n_titles:
+            raise damaged(file.path, f"{_HARD_TITLES} has a title that the log does not have")
+        return titles
+
+    def _check_same(self, identity):
+        """Raise a `SentembError` if ``identity`` is of another training."""
+        mine, known = self.settings.as_dict(), identity["settings"]
+        key = next((key for key in mine if known.get(key) != mine[key]), None)
+        if key is not None:
+            raise SentembError(
+                f"{self.output}: was trained with {key} = {known.get(key)}, not {mine[key]}; "
+                "resume with the same settings, or start again with --force"
+            )
+        if identity.get("log") != self.identity["log"]:
+            raise SentembError(
+                f"{self.output}: was trained on another click log; give that one, or start again "
+                "with --force"
+            )
+        # Version 0.1.0 did not write which dev set it was.
+        if "dev" in identity and identity["dev"] != self.identity["dev"]:
+            raise SentembError(
+                f"{self.output}: was trained with another dev set, or without one; give the same, "
+                "or start again with --force"
+            )
 
     def _diverged(self, what):
         where = f"epoch {self.epoch + 1}, step {self.step + 1}"
         kept = ""
         if self.output is not None:
             if not self._best_saved:
-                save_model(
-                    self._model(self._best_weights, self.workers.threads), self.output, force=True
-                )
+                write_model(self._model(self._best_weights, self.workers.threads), self.output)
             whole = is_model(self.output)
             kept = f"; the model in {self.output} is from before that" if whole else ""
-            if not whole and folder_of(self.output).is_dir():
+            if not whole:
                 remove_checkpoints(self.output)
         return SentembError(f"{what} at {where}; lower the learning rate{kept}")
 
@@ -452,6 +557,7 @@ def _stop_signals(training):
 
     def ask_to_stop(number, frame):
         signal.signal(signal.SIGINT, before[signal.SIGINT])
+        training.stop_signal = number
         training.stop.set()
 
     before = {
@@ -467,10 +573,20 @@ def _stop_signals(training):
 def _check_output(output, resume, force):
     if resume and force:
         raise SentembError("resume goes on with what is there and force replaces it; choose one")
-    if is_model(output) and not (resume or force):
+    check_place(output)
+    if resume or force:
+        return
+    if is_model(output):
         raise SentembError(
             f"{output}: a model is there already; use --resume to go on with it, --force to "
             "replace it, or choose another place"
         )
-    if output.exists() and not output.is_dir():
-        raise SentembError(f"{output}: is a file, not a folder; choose another place")
+    if has_checkpoints(output):
+        raise SentembError(
+            f"{output}: a training that was stopped is there; use --resume to go on with it, "
+            "--force to start again, or choose another place"
+        )
+
+
+def _is_number(value):
+    return type(value) in (int, float) and math.isfinite(value)

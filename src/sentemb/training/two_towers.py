@@ -161,7 +161,10 @@ class TwoTowers:
             for name, array in tower.state().items()
         }
 
-    def restore(self, arrays):
-        """Take up what `state` gave."""
-        for name, array in self.state().items():
-            array[...] = arrays[name]
+    def may_be_state(self, arrays, updates):
+        """Whether ``arrays``, named as in `state`, can be what `state` gave before ``updates``."""
+        return all(
+            arrays[name].min(initial=0) >= 0 and arrays[name].max(initial=0) <= updates
+            for name in self.state()
+            if name.endswith(".synced")
+        )

@@ -1,0 +1,146 @@
+"""How the command ends: exit codes, signals, standard streams that are closed or full.
+
+0: done. 1: an error, one line on standard error. 2: wrong usage. 130: Ctrl-C. 143: terminated.
+"""
+
+import contextlib
+import errno
+import io
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+
+import click
+
+from sentemb.errors import SentembError, printable
+from sentemb.files import reason_of
+from sentemb.parallel import signals_from_kernels
+
+INTERRUPTED, TERMINATED = 130, 143
+
+
+def say(message: str) -> None:
+    """Print ``message``, which may hold names of files, on standard output."""
+    click.echo(printable(message))
+
+
+def note(message: str) -> None:
+    """Print ``message`` on standard error; if nobody can read it there, the work continues."""
+    draw(f"{printable(message)}\n")
+
+
+def draw(text: str) -> None:
+    """Print ``text`` on standard error as it is, control characters included."""
+    with contextlib.suppress(OSError):
+        click.echo(text, err=True, nl=False)
+
+
+def is_terminal() -> bool:
+    """Whether standard error is a terminal, on which a line can be drawn over."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def exit_code_of(run: Callable[[], object]) -> int:
+    """Call ``run``, say in one line what goes wrong, and return the exit code."""
+    _occupy_standard_streams()
+    closed = sys.stdout is None
+    if closed:
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(_Closed()))
+    try:
+        with _termination(), signals_from_kernels():
+            code = run() or 0
+            code = code if isinstance(code, int) else 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except click.Abort as abort:
+        interrupted = isinstance(abort.__cause__, KeyboardInterrupt)
+        code = INTERRUPTED if interrupted else _failed("the input ended too early")
+    except click.ClickException as error:
+        with contextlib.suppress(OSError):
+            error.show()
+        code = error.exit_code
+    except BrokenPipeError:  # the reader of our output has enough
+        _discard(sys.stdout)
+        code = 1
+    except SentembError as error:
+        code = _failed(str(error))
+    except MemoryError:
+        code = _failed("not enough memory; give less data or a smaller model")
+    except OSError as error:
+        code = _failed(f"{error.filename or 'standard output'}: {reason_of(error)}")
+    lost = _flushed(sys.stdout, None if code else "standard output")
+    _flushed(sys.stderr)
+    if closed:
+        sys.stdout = None
+    return code or lost
+
+
+class _Closed(io.RawIOBase):
+    """Standard output that was closed at the start: whoever prints should know."""
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        raise OSError(errno.EBADF, "it is closed")
+
+
+def _failed(message):
+    note(f"Error: {SentembError(message)}")
+    return 1
+
+
+def _flushed(stream, name=None):
+    """Write out what ``stream`` holds; the exit code if that fails, said if it has a name."""
+    try:
+        if stream is not None:
+            stream.flush()
+    except BrokenPipeError:
+        _discard(stream)
+        return 1
+    except OSError as error:
+        _discard(stream)
+        return _failed(f"{name}: cannot be written: {reason_of(error)}") if name else 1
+    return 0
+
+
+def _discard(stream):
+    """Lead what ``stream`` still holds to nowhere, or Python would try once more at its end."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def _occupy_standard_streams():
+    """Open /dev/null for what was closed at the start.
+
+    Otherwise the next file that is opened would get the number of standard output or error, and
+    messages would be written into it.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
+@contextlib.contextmanager
+def _termination():
+    """Let a termination signal end the program as an exception does: with all cleaning up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number, frame):
+        raise SystemExit(TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,59 @@
+"""Numbers and names from outside, checked before any work."""
+
+import numbers
+
+from sentemb.errors import SentembError
+
+# Letters of a value that a message quotes.
+_QUOTED = 40
+MAX_SEED = 2**63 - 1
+
+
+def brief(value):
+    """``value`` as messages quote it: its `repr` on one line, cut if it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write integers of thousands of digits
+        return "an integer of thousands of digits"
+    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}..."
+
+
+def plain(text):
+    """An id or a name as messages show it: escaped where it cannot be printed, cut if it is long.
+
+    Most are shown as they are, without quotation marks.
+    """
+    if len(text) > _QUOTED or not text.isprintable():
+        return brief(text)
+    return text
+
+
+def whole(name, value, least, most):
+    """``value`` as int; a `SentembError` unless it is an integer from ``least`` to ``most``."""
+    if not is_integer(value) or not least <= value <= most:
+        raise SentembError(f"{name} is {brief(value)}; give an integer from {least:,} to {most:,}")
+    return int(value)
+
+
+def positive(name, value, most):
+    """``value``; a `SentembError` unless it is a number above 0, at most ``most``."""
+    if not is_number(value) or not 0 < value <= most:
+        raise SentembError(f"{name} is {brief(value)}; give a number above 0, at most {most:g}")
+    return value
+
+
+def share(name, value):
+    """``value``; a `SentembError` unless it is a number from 0 to 1."""
+    if not is_number(value) or not 0 <= value <= 1:
+        raise SentembError(f"{name} is {brief(value)}; give a share from 0 to 1")
+    return value
+
+
+def is_integer(value):
+    """Whether ``value`` is an integer of Python or NumPy; True and False are not."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def is_number(value):
+    """Whether ``value`` is a number that is not NaN; True and False are not."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and value == value

@@ -1,0 +1,305 @@
+"""The folder of a comparison: checked line by line when it is read, and nothing touched outside.
+
+docs/formats.md describes the files. A folder may come from somebody else, so nothing in it is
+believed: no path is made of what has not been checked, and no link is followed.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat
+
+from sentemb.bounds import is_integer, is_number, plain
+from sentemb.data.lines import is_id
+from sentemb.errors import SentembError
+from sentemb.files import is_file, is_folder, path_of, reading, status, write_text
+
+DESCRIPTION, RESULTS, RUNS, MODELS = "comparison.json", "results.jsonl", "runs", "models"
+MAX_SEEDS = 100
+# Bytes. A line of the results is of some 600.
+_MOST_DESCRIPTION, _MOST_RESULTS = 1 << 16, 1 << 26
+# Bytes of a row's name: the names of its files are longer.
+_MOST_NAME = 150
+_MOST_SETTINGS = 100
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class Store:
+    """The results, run files and models in the folder of a comparison.
+
+    Parameters
+    ----------
+    folder : path
+    rows : sequence of str
+        Names of the rows that there are; any other line must be that of a model.
+    """
+
+    def __init__(self, folder, rows):
+        self.folder = path_of(folder)
+        self._rows = frozenset(rows)
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    def holds_comparison(self):
+        """Whether a comparison is here; a `SentembError` if anything else is."""
+        if status(self.folder) is None:
+            return False
+        if not is_folder(self.folder):
+            raise self._other()
+        try:
+            names = os.listdir(self.folder)
+        except OSError as error:
+            raise _unreadable(self.folder, error) from error
+        if DESCRIPTION in names:
+            for kind in (RUNS, MODELS):
+                self._check_inside(self.folder / kind)
+            return True
+        # A kill may leave the file that was to become the description.
+        if all(name.startswith(f".{DESCRIPTION}.") and name.endswith(".tmp") for name in names):
+            return False
+        raise self._other()
+
+    def _other(self):
+        return SentembError(
+            f"{self.folder}: is there and holds no comparison; choose another place"
+        )
+
+    def fingerprint(self):
+        """The hash of the data that the results are on; a `Damaged` if the file has none."""
+        path = self.folder / DESCRIPTION
+        try:
+            described = _json(b"".join(_read(path, _MOST_DESCRIPTION)))
+            if not isinstance(described, dict) or not _is_hash(described.get("data")):
+                raise _Fault('it has no SHA-256 as "data"')
+        except _Fault as fault:
+            raise Damaged(
+                f"{path}: is damaged ({fault})", "measure everything again with --force"
+            ) from fault
+        return described["data"]
+
+    def results(self):
+        """The lines of results and what is wrong with the others: list of dict, list of `Damaged`.
+
+        No results at all if the file is missing.
+        """
+        path = self.folder / RESULTS
+        lines, faults, number_of = [], [], {}
+        if status(path, follow=False) is None:
+            return lines, faults
+        try:
+            raws = _read(path, _MOST_RESULTS)
+        except _Fault as fault:
+            return [], [Damaged(f"{path}: {fault}")]
+        for number, raw in enumerate(raws, 1):
+            try:
+                line = self._checked(_json(raw))
+                key = key_of(line)
+                if key in number_of:
+                    raise _Fault(f"says the same as line {number_of[key]}")
+                number_of[key] = number
+                lines.append(line)
+            except _Fault as fault:
+                faults.append(Damaged(f"{path}:{number}: {fault}"))
+        return lines, faults
+
+    def _checked(self, line):
+        """``line`` if it is one that a comparison wrote."""
+        if not isinstance(line, dict):
+            raise _Fault("not a JSON object")
+        for name, is_right in _FIELDS.items():
+            if name not in line:
+                raise _Fault(f'"{name}" is missing')
+            if not is_right(line[name]):
+                raise _Fault(f'"{name}" is not what a comparison writes')
+        if len(line) > len(_FIELDS):
+            more = next(name for name in line if name not in _FIELDS)
+            raise _Fault(f"{plain(more)} is not a part of a result")
+        if line["run"] is not None and line["test"] is None:
+            raise _Fault('"test" is missing, but there is a "run"')
+        if line["row"] not in self._rows and not _is_of_model(line["settings"]):
+            raise _Fault(f"there is no row {plain(line['row'])}")
+        return line
+
+    def run_hash(self, line):
+        """The SHA-256 of a line's run file; None if there is none."""
+        path = self.run_path(line)
+        if not is_file(path, follow=False):
+            return None
+        with reading(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    # -- writing ----------------------------------------------------------------------------------
+
+    def describe(self, fingerprint):
+        """Write what data the results are on."""
+        write_text(self.folder / DESCRIPTION, json.dumps({"data": fingerprint}) + "\n")
+
+    def write_results(self, lines):
+        """Write all results, a list of dict."""
+        write_text(self.folder / RESULTS, "".join(json.dumps(line) + "\n" for line in lines))
+
+    def remove_files(self, lines, kept):
+        """Remove run files and models of ``lines`` but for those that a line of ``kept`` has."""
+        used = {self.run_path(line) for line in kept}
+        for line in lines:
+            if self.run_path(line) not in used:
+                self._remove(self.run_path(line))
+                self._remove(self.model_path(line))
+
+    def place_for(self, path):
+        """``path``, where a run file or model is to be written; a link or pipe there is removed."""
+        found = status(path, follow=False)
+        if found is not None and not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+            self._remove(path)
+        return path
+
+    def run_path(self, line):
+        """Where the run of a line is."""
+        return self._inside(RUNS, f"{line['row']}.seed{line['seed']}.run")
+
+    def model_path(self, line):
+        """Where the model of a line is, if it is kept."""
+        return self._inside(MODELS, f"{line['row']}.seed{line['seed']}")
+
+    def _inside(self, kind, name):
+        path = self.folder / kind / name
+        if path.parent != self.folder / kind:
+            raise SentembError(f"{self.folder}: {plain(name)} is not a file name; rename the row")
+        self._check_inside(path.parent)
+        return path
+
+    def _check_inside(self, path):
+        if os.path.islink(path):
+            raise SentembError(f"{path}: is a link; put a folder there")
+
+    def _remove(self, path):
+        try:
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path)
+            else:
+                os.unlink(path)
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError as error:
+            raise SentembError(
+                f"{path}: cannot be removed: {error.strerror or error}; remove it yourself"
+            ) from error
+
+
+class Damaged(SentembError):
+    """A file or a line that no comparison wrote; --force throws it away.
+
+    Attributes
+    ----------
+    what : str
+        The place and what is wrong there, without the remedy.
+    """
+
+    def __init__(self, what, remedy="throw it away with --force"):
+        super().__init__(f"{what}; {remedy}")
+        self.what = what
+
+
+class _Fault(Exception):
+    """What is wrong with it, without the place."""
+
+
+def key_of(line):
+    """What makes a result another one: row, seed and settings."""
+    return line["row"], line["seed"], json.dumps(line["settings"], sort_keys=True)
+
+
+def is_row_name(name):
+    """Whether ``name`` can name a row and its files."""
+    return (
+        isinstance(name, str)
+        and name.isprintable()
+        and "/" not in name
+        and is_id("_".join(name.split()))  # the tag of its runs
+        and len(name.encode()) <= _MOST_NAME
+    )
+
+
+def _unreadable(path, error):
+    return SentembError(f"{path}: cannot be read: {error.strerror or error}")
+
+
+def _read(path, most):
+    """The lines of a file, list of bytes; a `_Fault` if it is longer than ``most`` bytes."""
+    found = status(path, follow=False)
+    if found is None or not stat.S_ISREG(found.st_mode):
+        raise SentembError(f"{path}: is not a regular file; remove it")
+    if found.st_size > most:
+        raise _Fault(f"is larger than {most:,} bytes")
+    with reading(path) as file:
+        return file.read(most).splitlines()
+
+
+def _json(raw):
+    """The value of bytes of JSON; a `_Fault` if they are not."""
+    try:
+        return json.loads(raw.decode("utf-8"), parse_constant=_no_number)
+    except UnicodeDecodeError as error:
+        raise _Fault("not UTF-8") from error
+    except RecursionError as error:
+        raise _Fault("nested too deep") from error
+    except ValueError as error:
+        raise _Fault("not JSON") from error
+
+
+def _no_number(name):
+    raise ValueError(f"{name} is not JSON")
+
+
+def _is_whole(most):
+    return lambda value: is_integer(value) and 0 <= value <= most
+
+
+def _is_settings(value):
+    return (
+        isinstance(value, dict)
+        and len(value) <= _MOST_SETTINGS
+        and all(len(key) <= _MOST_NAME and _is_setting(one) for key, one in value.items())
+    )
+
+
+def _is_of_model(settings):
+    return settings.keys() == {"sha256"} and _is_hash(settings["sha256"])
+
+
+def _is_setting(value):
+    if isinstance(value, str):
+        return len(value) <= 4096  # a path may be among them
+    return value is None or isinstance(value, bool) or _is_moderate(value)
+
+
+def _is_moderate(value):
+    return is_number(value) and abs(value) <= 1e18
+
+
+def _is_figures(value):
+    return value is None or (
+        isinstance(value, list)
+        and len(value) == 3
+        and all(is_number(figure) and 0 <= figure <= 1 for figure in value)
+    )
+
+
+def _is_hash(value):
+    return isinstance(value, str) and _SHA256.fullmatch(value) is not None
+
+
+# What a line of results has, and what each of it can be.
+_FIELDS = {
+    "row": is_row_name,
+    "seed": _is_whole(MAX_SEEDS - 1),
+    "settings": _is_settings,
+    "dev": _is_figures,
+    "test": _is_figures,
+    "run": lambda value: value is None or _is_hash(value),
+    "parameters": _is_whole(10**18),
+    "seconds": lambda value: value is None or (_is_moderate(value) and 0 <= value <= 1e9),
+    "sentences_per_second": lambda value: value is None or _is_whole(10**12)(value),
+}

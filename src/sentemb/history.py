@@ -1,0 +1,58 @@
+"""What happened in a training, one dict per epoch; see docs/formats.md."""
+
+import math
+
+from sentemb.errors import SentembError
+from sentemb.tensor_files import parse_json
+
+HISTORY = "history.jsonl"
+
+
+def history_line(text: str) -> dict:
+    """The epoch that a line of ``history.jsonl`` describes.
+
+    Raises
+    ------
+    SentembError
+        Without a place, if it is not a JSON object with an epoch, a loss and, if there is one,
+        the figures of the dev set.
+    """
+    try:
+        line = parse_json(text)
+    except ValueError:
+        raise SentembError("not JSON") from None
+    check_line(line)
+    return line
+
+
+def check_line(line) -> None:
+    """Raise a `SentembError` without a place unless ``line`` describes an epoch."""
+    if not isinstance(line, dict):
+        raise SentembError("not a JSON object")
+    epoch, loss, dev = line.get("epoch"), line.get("loss"), line.get("dev") or {}
+    if type(epoch) is not int or not 1 <= epoch < 2**53:
+        raise SentembError(f"the epoch is {_quoted(epoch)}, not a whole number from 1")
+    if not _is_number(loss) or loss < 0:
+        raise SentembError(f"the loss is {_quoted(loss)}, not a number from 0")
+    if not isinstance(dev, dict) or not all(map(_is_number, dev.values())):
+        raise SentembError("dev is not a JSON object of numbers")
+    if not _is_number(line.get("seconds", 0)):
+        raise SentembError(f"seconds is {_quoted(line['seconds'])}, not a number")
+
+
+def best_epoch(history: list[dict], figure: str = "ndcg@1") -> dict | None:
+    """The line of the epoch with the highest ``figure`` on the dev set, the first of equal ones."""
+    measured = [line for line in history if figure in (line.get("dev") or {})]
+    return max(measured, key=lambda line: line["dev"][figure], default=None)
+
+
+def _is_number(value):
+    # A bool is an int to Python; JSON reads NaN, Infinity and integers beyond all floats.
+    try:
+        return type(value) in (int, float) and math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _quoted(value):
+    return repr(value)[:40]

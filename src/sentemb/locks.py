@@ -1,0 +1,136 @@
+"""Locks that leave nothing behind: on a folder for its one writer, on a temporary file.
+
+The system releases a lock however its process ends. So a second writer into a folder is refused
+only while the first one runs, and a temporary file without a lock is one that nobody will finish.
+Where there are no such locks (Windows, some network folders) nothing is locked, and nothing that
+another process may be writing is removed.
+"""
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+from sentemb.errors import SentembError
+
+try:
+    import fcntl
+except ImportError:
+    fcntl = None
+
+# What systems answer that cannot lock or flush a folder: Windows, some network folders.
+UNSUPPORTED = {
+    errno.EACCES,
+    errno.EBADF,
+    errno.EINVAL,
+    errno.EISDIR,
+    errno.ENOLCK,
+    errno.ENOSYS,
+    errno.ENOTSUP,
+    errno.EOPNOTSUPP,
+    errno.EPERM,
+}
+_TEMPORARY = re.compile(r"\.sentemb-[0-9a-f]{16}\.tmp")
+_CLOSE_ON_EXEC = getattr(os, "O_CLOEXEC", 0)
+
+
+@contextlib.contextmanager
+def locked(folder) -> Iterator[None]:
+    """Be the one process that writes into ``folder``, and remove what killed ones left there.
+
+    Raises
+    ------
+    SentembError
+        If another process is writing there, or the folder cannot be opened.
+    """
+    handle = None if fcntl is None else _lock_folder(folder)
+    try:
+        remove_abandoned(folder)
+        yield
+    finally:
+        if handle is not None:
+            # Closing is not enough: a process forked meanwhile shares the lock.
+            fcntl.flock(handle, fcntl.LOCK_UN)
+            os.close(handle)
+
+
+def _lock_folder(folder):
+    try:
+        handle = os.open(folder, os.O_RDONLY | _CLOSE_ON_EXEC)
+    except OSError as error:
+        raise SentembError(f"{folder}: cannot be opened: {error.strerror}") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        if isinstance(error, BlockingIOError):
+            raise SentembError(
+                f"{folder}: another process is writing there; wait for it or choose another place"
+            ) from error
+        if error.errno not in UNSUPPORTED:
+            raise SentembError(f"{folder}: cannot be locked: {error.strerror}") from error
+        return None
+    return handle
+
+
+@contextlib.contextmanager
+def temporary_file(folder, mode: int = 0o666) -> Iterator[Path]:
+    """A new, empty file in ``folder``; removed in the end, if it still has its name then.
+
+    Parameters
+    ----------
+    folder : path
+        Temporary files of killed processes in it are removed first.
+    mode : int
+        Permissions, to which the umask applies.
+    """
+    remove_abandoned(folder)
+    path, handle = _new_file(Path(folder), mode)
+    try:
+        yield path
+    finally:
+        if handle is not None:
+            os.close(handle)
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def _new_file(folder, mode):
+    """The path of a new file and the handle that holds its lock, None where there are no locks."""
+    while True:
+        path = folder / f".sentemb-{secrets.token_hex(8)}.tmp"
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _CLOSE_ON_EXEC, mode)
+        if fcntl is None:
+            os.close(handle)  # Windows does not rename an open file
+            return path, None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(handle).st_nlink:
+                return path, handle
+        except BlockingIOError:
+            pass
+        except OSError:
+            return path, handle  # no locks here, so no process removes the file
+        os.close(handle)  # another process saw the file before it was locked, and removes it
+
+
+def remove_abandoned(folder) -> None:
+    """Remove temporary files in ``folder`` whose writers were killed."""
+    if fcntl is None:
+        return
+    with contextlib.suppress(OSError):
+        for name in filter(_TEMPORARY.fullmatch, os.listdir(folder)):
+            _remove_unlocked(os.path.join(folder, name))
+
+
+def _remove_unlocked(path):
+    with contextlib.suppress(OSError):
+        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | _CLOSE_ON_EXEC)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(path)
+        finally:
+            os.close(handle)

@@ -1,0 +1,161 @@
+"""Named arrays in one safetensors file that carries a checksum of its own contents.
+
+Nothing is executed on reading, and nothing is taken into memory before the file's header says how
+much it is: arrays are read one by one.
+"""
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from sentemb.errors import SentembError
+from sentemb.files import is_file, reading, replacing, status, unreadable, unwritable
+
+# One entry only: safetensors writes several in random order, and equal contents should be equal
+# files.
+_METADATA = "sentemb"
+_MAX_HEADER_BYTES = 16 << 20
+_TYPES = {"F32": "float32", "F64": "float64", "I32": "int32", "I64": "int64", "U8": "uint8"}
+
+
+class TensorFile(Mapping):
+    """The arrays of an open file by name, each read when it is asked for.
+
+    Attributes
+    ----------
+    path : path
+    metadata : dict
+        What `write_tensors` was given.
+    """
+
+    def __init__(self, path, file):
+        self.path = path
+        self._file = file
+        own = parse_json((file.metadata() or {}).get(_METADATA, "{}"))
+        self.metadata = own.get("contents") if isinstance(own, dict) else None
+        if not isinstance(self.metadata, dict):
+            raise damaged(path, "it is not a file that sentemb wrote")
+        self._sha256 = own.get("sha256")
+        slices = {name: file.get_slice(name) for name in sorted(file.keys())}
+        self._shapes = {name: tuple(part.get_shape()) for name, part in slices.items()}
+        self._types = {name: _TYPES.get(str(part.get_dtype())) for name, part in slices.items()}
+        strange = next((name for name in slices if self._types[name] is None), None)
+        if strange is not None:
+            raise damaged(path, f"{strange} is of a type that sentemb does not write")
+
+    def __len__(self):
+        return len(self._shapes)
+
+    def __iter__(self):
+        return iter(self._shapes)
+
+    def __contains__(self, name):
+        return name in self._shapes
+
+    def __getitem__(self, name) -> np.ndarray:
+        if name not in self._shapes:
+            raise KeyError(name)
+        return self._file.get_tensor(name)
+
+    def dtype(self, name) -> np.dtype | None:
+        """The type of array ``name``; None if there is no such array."""
+        return np.dtype(self._types[name]) if name in self._types else None
+
+    def expect(self, name, shape, dtype) -> None:
+        """Raise a `Damaged` unless array ``name`` exists with this shape and dtype."""
+        if self._shapes.get(name) != tuple(shape) or self._types[name] != np.dtype(dtype).name:
+            raise damaged(self.path, f"{name} is missing or of another shape")
+
+    def check(self) -> None:
+        """Raise a `Damaged` if a byte is not as it was written, or a value is not finite."""
+        digest = _digest(self.metadata)
+        for name in self:
+            array = self[name]
+            _add(digest, name, array)
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise damaged(self.path, f"{name} has a value that is not a finite number")
+        if self._sha256 != digest.hexdigest():
+            raise damaged(self.path, "its contents do not match their own checksum")
+
+
+@contextlib.contextmanager
+def open_tensors(path) -> Iterator[TensorFile]:
+    """Open what `write_tensors` wrote; a `Damaged` if it is something else or not whole.
+
+    Its arrays are not checked yet: see `TensorFile.expect` and `TensorFile.check`.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    check_regular(path)
+    with reading(path) as file:
+        size = int.from_bytes(file.read(8), "little")
+    if size > _MAX_HEADER_BYTES:
+        raise damaged(path, f"its header claims to have {size:,} bytes")
+    with contextlib.ExitStack() as stack:
+        try:
+            opened = TensorFile(path, stack.enter_context(safe_open(path, framework="np")))
+        except Damaged:
+            raise
+        except MemoryError as error:
+            raise unreadable(path, error) from error
+        except (SafetensorError, OSError, ValueError, TypeError) as error:
+            raise damaged(path, f"it is not a whole safetensors file ({error})") from error
+        yield opened
+
+
+def write_tensors(path, tensors, metadata) -> None:
+    """Write arrays (dict of contiguous ndarrays) and metadata (dict, as JSON has it) to ``path``.
+
+    The file is replaced in one step, see `replacing`.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    digest = _digest(metadata)
+    for name in sorted(tensors):
+        _add(digest, name, tensors[name])
+    own = json.dumps({"contents": metadata, "sha256": digest.hexdigest()})
+    with replacing(path) as temporary:
+        try:
+            save_file(tensors, temporary, {_METADATA: own})
+        except SafetensorError as error:
+            raise unwritable(path, error) from error
+
+
+class Damaged(SentembError):
+    """A file is not, or no longer, what sentemb wrote."""
+
+
+def check_regular(path) -> None:
+    """Raise a `Damaged` unless ``path`` is a regular file; a pipe or a device may have no end."""
+    if not is_file(path):
+        missing = status(path) is None
+        raise damaged(path, "it is missing" if missing else "it is not a regular file")
+
+
+def damaged(path, why: str) -> Damaged:
+    """The error for a file of a model that cannot be used."""
+    return Damaged(
+        f"{path}: the model is damaged: {why}; restore the file from a copy or train again"
+    )
+
+
+def parse_json(text: str | bytes):
+    """`json.loads` whose every failure is a ValueError."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+def _digest(metadata):
+    return hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
+
+
+def _add(digest, name, array):
+    """Add name, type, shape and bytes of an array."""
+    digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+    digest.update(memoryview(np.ascontiguousarray(array)).cast("B") if array.size else b"")

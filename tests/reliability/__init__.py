@@ -1,0 +1,1 @@
+"""Long checks of reliability; `make reliability` runs them all."""

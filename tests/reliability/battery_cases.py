@@ -1,0 +1,1469 @@
+"""The table of the command-line battery: every case and what must come of it."""
+
+import contextlib
+import gzip
+import json
+import os
+import shutil
+import signal
+import stat
+import sys
+
+from reliability.battery import Case
+from reliability.samples import HISTORY, make_model, pairs, write_samples
+
+REFUSED = (1, 2)
+ANY = (0, 1, 2)
+BROKEN_PIPE = (0, 1, 141)
+INTERRUPTED = (130, -signal.SIGINT)
+TERMINATED = (143, -signal.SIGTERM)
+
+LONG = "n" * 300
+NOT_UTF8 = b"caf\xe9"
+ESCAPES = "red\x1b[31m\x07ink"
+QUICK = ("--cells", "3", "--epochs", "1", "--batch-size", "4", "--n-negatives", "1")
+TRAIN = ("train", "log.tsv", *QUICK)
+SMALL_LOG = (
+    *("--pairs", "60", "--dev-queries", "4", "--test-queries", "4", "--seed", "1"),
+)  # fmt: skip
+ONET = ("--dev", "5", "--test", "5")
+COMPARE = ("compare", "data", "--models", "random,unigram", "--seeds", "1")
+
+# Each command, with what it needs to do something.
+WHOLE = {
+    "simulate": ("simulate", "new", *SMALL_LOG),
+    "data onet": ("data", "onet", "onet", "new", *ONET),
+    "train": (*TRAIN, "-o", "new"),
+    "gradcheck": ("gradcheck", "--model", "bag", "--entries", "2"),
+    "encode": ("encode", "lstm", "texts.txt", "-o", "new.npy"),
+    "score": ("score", "lstm", "hotels in rome", "Rome hotels", "Oslo"),
+    "rank": ("rank", "lstm", "queries.tsv", "docs.tsv"),
+    "evaluate": ("evaluate", "lstm", "judged"),
+    "compare": (*COMPARE, "-o", "new"),
+    "keywords": ("keywords", "lstm", "hotels in rome"),
+    "topics": ("topics", "lstm", "queries.tsv"),
+    "plot-gates": ("plot-gates", "lstm", "hotels in rome", "-o", "new.svg"),
+    "plot-loss": ("plot-loss", "lstm", "-o", "new.svg"),
+    "report": ("report", "lstm", "queries.tsv", "new.html"),
+}
+MAKES = ("new", "new/*", "new.*")
+
+
+def prepare(folder):
+    """Everything that the cases name, into ``folder``."""
+    from sentemb.comparison.data import read_data
+    from sentemb.comparison.rows import rows_of
+    from sentemb.comparison.runner import Comparison
+
+    write_samples(folder)
+    rows = rows_of(["random", "unigram"])
+    data = read_data(folder / "data")
+    comparison = Comparison(data, folder / "compared", rows, seeds=1, note=lambda text: None)
+    comparison.run()
+    (folder / "empty").touch()
+    (folder / "binary").write_bytes(bytes(range(256)) * 8)
+    (folder / "utf16.txt").write_text("q1\thotels\n", encoding="utf-16")
+    (folder / "bad.gz").write_bytes(b"this is no gzip file")
+    (folder / "cut.gz").write_bytes(gzip.compress(b"q1\thotels\n" * 99)[:-9])
+    (folder / "nothing").mkdir()
+    notes = folder / "notes"
+    notes.mkdir()
+    for name in ("README.md", "vocabulary.txt", "words.txt", "history.jsonl"):
+        (notes / name).write_text("my own notes\n")
+    (folder / "file").write_text("what was here before\n")
+    (folder / "loop").symlink_to("loop")
+    (folder / "dangling").symlink_to("nowhere")
+    (folder / "to-folder").symlink_to("nothing")
+    (folder / "to-model").symlink_to("lstm")
+
+
+def warm_up(main):
+    """Call everything once, so that all is imported and compiled before the first fork."""
+    more = [
+        ("--help",),
+        *((*name.split(), "--help") for name in WHOLE),
+        *WHOLE.values(),
+        ("gradcheck", "--model", "all", "--entries", "1"),
+        *(("score", model, "hotels", "rome") for model in ("bilstm", "rnn", "bag", "dssm", "clsm")),
+        ("topics", "lstm", "docs.tsv", "--json", "--heat-map", "map.svg", "--truth", "truth.jsonl"),
+        ("topics", "lstm", "queries.tsv", "--heat-map", "h.png", "--truth", "truth.jsonl"),
+        ("plot-gates", "lstm", "hotels", "--view", "cells", "--against", "rnn", "-o", "c.png"),
+        ("plot-gates", "bilstm", "hotels in", "-o", "g.pdf", "--data", "g.npz"),
+        ("plot-loss", "lstm", "-o", "l.png"),
+        ("rank", "lstm", "queries.tsv", "docs.tsv", "-o", "run.gz"),
+        ("evaluate", "lstm", "judged", "--json"),
+        (*TRAIN, "-o", "trained", "--dev", "judged"),
+        (*TRAIN, "-o", "nesterov", "--preset", "paper", "--batch-size", "8"),
+        (*TRAIN, "-o", "shared", "--model", "bilstm", "--force", "--shared-towers"),
+        ("train", "log.tsv", "-o", "hard", *QUICK[:2], "--epochs", "3", "--batch-size", "8"),
+        ("train", "log.jsonl", "-o", "skipped", *QUICK, "--negatives", "log"),
+        (*COMPARE, "-o", "new2", "--models", "bm25,bm25-stem,plsa,doc2vec"),
+        (*COMPARE, "-o", "new3", "--with-model", "rnn", "--json"),
+        (*COMPARE, "-o", "new4", "--markdown"),
+        ("score", "nowhere", "a", "b"),
+        ("rank",),
+    ]
+    before = sys.argv
+    for argv in more:
+        sys.argv = ["sentemb", *argv]
+        with contextlib.suppress(SystemExit):
+            main()
+    sys.argv = before
+
+
+def cases():
+    """The whole table: a list of `Case`."""
+    table = [
+        case
+        for area in (
+            usage,
+            numbers,
+            settings,
+            inputs,
+            input_permissions,
+            standard_input,
+            outputs,
+            devices,
+            output_permissions,
+            train_places,
+            streams,
+            damaged_models,
+            odd_models,
+            checkpoints,
+            histories,
+            comparisons,
+            skip_thought,
+            what_is_printed,
+            long_messages,
+            terminals,
+            signals,
+            start_up,
+        )
+        for case in area()
+    ]
+    names = [case.name for case in table]
+    assert len(set(names)) == len(names), {name for name in names if names.count(name) > 1}
+    return table
+
+
+def _printable(value):
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
+
+
+def _in(template, value):
+    """``template`` with ``value`` in the place of X."""
+    return tuple(value if part == "X" else part for part in template)
+
+
+# -- wrong usage ------------------------------------------------------------------------------
+
+
+def usage():
+    for name, argv in WHOLE.items():
+        own = tuple(name.split())
+        if name != "gradcheck":
+            yield Case(f"usage: {name} without arguments", own, 2)
+        yield Case(f"usage: {name}, unknown option", (*argv, "--no-such-option"), 2)
+        yield Case(f"usage: {name} --help", (*own, "--help"), 0)
+        if name not in ("score", "keywords", "plot-loss"):
+            yield Case(f"usage: {name}, too many arguments", (*argv, "a", "b", "c"), 2)
+    yield Case("usage: nothing at all", (), ANY)
+    yield Case("usage: no such command", ("fly",), 2, ("fly",))
+    yield Case("usage: an empty command", ("",), 2)
+    yield Case("usage: --version", ("--version",), 0)
+    yield Case("usage: a command that is not UTF-8", (NOT_UTF8,), 2)
+    yield Case("usage: data without a command", ("data",), REFUSED + (0,))
+    yield Case("usage: two tables", (*WHOLE["keywords"], "--json", "--markdown"), 2)
+    yield Case("usage: compare without a place", COMPARE, 2, ("-o",))
+    yield Case("usage: heat map without truth", (*WHOLE["topics"], "--heat-map", "h.svg"), 2)
+    yield Case("usage: rank, standard input twice", ("rank", "lstm", "-", "-"), 2)
+    yield Case("usage: plot-loss, labels", ("plot-loss", "lstm", "--label", "a", "--label", "b"), 2)
+    choices = {
+        "train": ("--model", "--preset", "--peepholes", "--negatives", "--optimiser", "--decay"),
+        "gradcheck": ("--model", "--peepholes", "--form"),
+        "encode": ("--side",),
+        "evaluate": ("--gain", "--cutoffs"),
+        "keywords": ("--side",),
+        "plot-gates": ("--view", "--scale"),
+        "plot-loss": ("--metric",),
+    }
+    for name, options in choices.items():
+        for option in options:
+            yield Case(
+                f"usage: {name} {option} other", (*WHOLE[name], option, "other"), 2, (option,)
+            )
+    texts = {
+        "score QUERY": ("score", "lstm", "X", "rome"),
+        "score TITLE": ("score", "lstm", "rome", "X"),
+        "rank --query": ("rank", "lstm", "--query", "X", "docs.tsv"),
+        "keywords TEXT": ("keywords", "lstm", "X"),
+        "plot-gates TEXT": ("plot-gates", "lstm", "X", "-o", "new.svg"),
+        "plot-gates --title": ("plot-gates", "lstm", "rome", "--title", "X", "-o", "new.svg"),
+        "plot-loss --label": ("plot-loss", "lstm", "--label", "X", "-o", "new.svg"),
+    }
+    for name, argv in texts.items():
+        yield Case(f"usage: {name}, not UTF-8", _in(argv, NOT_UTF8), 2, ("UTF-8",))
+        yield Case(f"usage: {name}, empty", _in(argv, ""), ANY, makes=MAKES)
+        yield Case(f"usage: {name}, spaces only", _in(argv, " \t "), ANY, makes=MAKES)
+
+
+# -- numbers ----------------------------------------------------------------------------------
+
+WORDS = ("abc", "", "1.5", "nan")
+INFINITE = ("nan", "inf", "-inf", "1e400")
+HUGE = str(10**30)
+# Of each option what is refused, what may be refused or not; both beside what is no number.
+NUMBERS = {
+    "simulate": {
+        "--pairs": (("-1", "0", HUGE, str(10**15)), ()),
+        "--dev-queries": (("-1", HUGE), ("0",)),
+        "--test-queries": (("-1", HUGE), ("0",)),
+        "--seed": (("-1",), (HUGE,)),
+    },
+    "data onet": {"--seed": ((), ("-1", HUGE))},
+    "train": {
+        "--cells": (("-1", "0", "1001", HUGE), ()),
+        "--bag": (("-1", "1001", HUGE), ()),
+        "--hidden": (("-1", "5", HUGE), ()),
+        "--window": (("-1", "2", HUGE), ()),
+        "--word-features": (("-1",), (HUGE,)),
+        "--epochs": (("-1", "0"), ()),
+        "--batch-size": (("-1", "0", "1"), (HUGE,)),
+        "--n-negatives": (("-1", "0"), (HUGE,)),
+        "--hard-negatives": (("-1", HUGE), ()),
+        "--truncate": (("-1", "0"), (HUGE,)),
+        "--patience": (("-1", "0"), (HUGE,)),
+        "--seed": (("-1",), (HUGE,)),
+        "--threads": (("-1", "0", HUGE), ()),
+    },
+    "gradcheck": {
+        "--cells": (("-1", "0", "1001", HUGE), ()),
+        "--bag": (("-1", HUGE), ()),
+        "--hidden": (("-1", HUGE), ()),
+        "--window": (("-1", "2", HUGE), ()),
+        "--negatives": (("-1", str(10**9), HUGE), ()),
+        "--entries": (("-1", "0"), (HUGE,)),
+        "--seed": (("-1",), (HUGE,)),
+    },
+    "rank": {"--top-k": (("-1",), (HUGE,))},
+    "report": {"--limit": (("-1", "0"), (HUGE,))},
+    "topics": {"--cell": (("-1", "8", HUGE), ()), "--top": (("-1", "0"), (HUGE,))},
+    "compare": {"--seeds": (("-1", "0", HUGE), ()), "--threads": (("-1", "0", HUGE), ())},
+}
+FRACTIONS = {
+    "simulate": dict.fromkeys(
+        ("--order-share", "--misspelt-share", "--navigational-share", "--transactional-share"),
+        (("-0.1", "1.1", *INFINITE), ()),
+    ),
+    "data onet": dict.fromkeys(("--dev", "--test"), (("-1", "0", "1.5", "1e30", *INFINITE), ())),
+    "train": {
+        **dict.fromkeys(
+            ("--gamma", "--learning-rate", "--max-norm"), (("-1", "0", *INFINITE), ("1e-300",))
+        ),
+        **dict.fromkeys(("--momentum", "--edge-momentum"), (("-1", "1", *INFINITE), ())),
+        "--checkpoint-seconds": (("-1", "nan"), ("inf", "1e400")),
+    },
+    "gradcheck": {
+        "--gamma": (("-1", "0", *INFINITE), ()),
+        "--scale": (("-1", *INFINITE), ("0", "1e30")),
+        "--tolerance": (("-1", "nan"), ("0", "inf")),
+    },
+    "keywords": {"--threshold": (("nan",), ("-1", "inf", "-inf"))},
+    "topics": {"--threshold": (("nan",), ("-1", "inf", "-inf"))},
+    "compare": {"--budget": (("-1", "nan"), ("inf", "0"))},
+}
+
+
+def numbers():
+    for table, nonsense in ((NUMBERS, WORDS), (FRACTIONS, ("abc", ""))):
+        for name, options in table.items():
+            for option, (refused, either) in options.items():
+                for value in dict.fromkeys((*refused, *nonsense, *either)):
+                    yield _number(name, option, value, value in either)
+    for value in ("0", "-1", "1,,2", "1,a", HUGE, "", "1e3", "nan", "1," * 500 + "1"):
+        ok = ANY if value == HUGE or len(value) > 99 else REFUSED
+        yield Case(
+            f"numbers: evaluate --cutoffs {value[:40]!r}",
+            (*WHOLE["evaluate"], "--cutoffs", value),
+            ok,
+        )
+    for value in ("0", "-1", "1,,2", "1,a", HUGE, "", str(10**9), ",".join(["9"] * 9)):
+        ok = ANY if len(value) == 17 else REFUSED
+        yield Case(
+            f"numbers: gradcheck --lengths {value[:40]!r}",
+            (*WHOLE["gradcheck"], "--lengths", value),
+            ok,
+        )
+
+
+def _number(name, option, value, either):
+    argv = WHOLE[name]
+    for at in [at for at, part in enumerate(argv) if part == option]:
+        argv = (*argv[:at], *argv[at + 2 :])
+    if name == "train" and option == "--hard-negatives":
+        argv = ("train", "log.tsv", "--cells", "3", "--epochs", "3", "-o", "new")
+    if name == "gradcheck" and option in ("--bag", "--cells"):
+        argv = ("gradcheck", "--entries", "2")
+    if option == "--window":
+        argv = (*argv, "--model", "clsm")
+    if option == "--hidden":
+        # Without a layer to set, the option itself is wrong.
+        argv = (*argv, "--model", "lstm" if value == "5" else "dssm")
+    if option in ("--momentum", "--edge-momentum"):
+        argv = (*argv, "--optimiser", "nesterov")
+    area = "gradients" if name == "gradcheck" and either else "numbers"
+    return Case(
+        f"{area}: {name} {option} {value or repr(value)}",
+        (*argv, option, value),
+        ANY if either else REFUSED,
+        makes=MAKES if either else (),
+    )
+
+
+def settings():
+    """Settings that do not go together."""
+    for name, more in {
+        "peepholes of a bag": ("--model", "bag", "--peepholes", "full"),
+        "window of an lstm": ("--window", "3"),
+        "truncation of a dssm": ("--model", "dssm", "--truncate", "2"),
+        "all titles of the corpus": ("--negatives", "corpus", "--n-negatives", "all"),
+        "no skipped titles": ("--negatives", "log"),
+        "hard negatives, too few epochs": ("--n-negatives", "all", "--hard-negatives", "3"),
+        "resume and force": ("--resume", "--force"),
+        "patience without a dev set": ("--patience", "2", "--resume", "--force"),
+    }.items():
+        yield Case(f"settings: {name}", (*TRAIN, "-o", "new", *more), REFUSED)
+    yield Case(
+        "settings: gradcheck of all, with peepholes",
+        ("gradcheck", "--model", "all", "--peepholes", "full"),
+        REFUSED,
+    )
+    yield Case("settings: compare, no such row", (*COMPARE, "-o", "new", "--models", "best"), 1)
+    yield Case("settings: compare, an empty row", (*COMPARE, "-o", "new", "--models", ""), REFUSED)
+    yield Case(
+        "settings: compare, another reference", (*COMPARE, "-o", "new", "--reference", "x"), 1
+    )
+    yield Case(
+        "settings: compare, a model twice",
+        (*COMPARE, "-o", "new", "--with-model", "lstm", "--with-model", "lstm"),
+        1,
+        makes=MAKES,
+    )
+    yield Case("settings: no such cell", (*WHOLE["topics"], "--cell", "4"), 1, ("cell",))
+    yield Case(
+        "settings: a figure of no kind", ("plot-loss", "lstm", "-o", "new.gif"), 1, (".png",)
+    )
+    yield Case(
+        "settings: data of no kind", (*WHOLE["plot-gates"], "--data", "new.csv"), 1, (".npz",)
+    )
+    yield Case(
+        "settings: gates of a model without", ("plot-gates", "bag", "rome", "-o", "new.svg"), 1
+    )
+    yield Case("settings: keywords of a model without", ("keywords", "dssm", "rome"), 1)
+
+
+# -- what is read -----------------------------------------------------------------------------
+
+INPUTS = {
+    "encode MODEL": ("folder", ("encode", "X", "texts.txt", "-o", "new.npy")),
+    "encode TEXTS": ("file", ("encode", "lstm", "X", "-o", "new.npy")),
+    "score MODEL": ("folder", ("score", "X", "hotels", "rome")),
+    "rank MODEL": ("folder", ("rank", "X", "queries.tsv", "docs.tsv")),
+    "rank QUERIES": ("file", ("rank", "lstm", "X", "docs.tsv")),
+    "rank TITLES": ("file", ("rank", "lstm", "queries.tsv", "X")),
+    "evaluate MODEL": ("either", ("evaluate", "X", "judged")),
+    "evaluate JUDGED": ("folder", ("evaluate", "run.txt", "X")),
+    "keywords MODEL": ("folder", ("keywords", "X", "hotels in rome")),
+    "keywords --beside": ("folder", ("keywords", "lstm", "hotels in rome", "--beside", "X")),
+    "topics MODEL": ("folder", ("topics", "X", "queries.tsv")),
+    "topics QUERIES": ("file", ("topics", "lstm", "X")),
+    "topics --truth": ("file", ("topics", "lstm", "queries.tsv", "--truth", "X")),
+    "plot-gates MODEL": ("folder", ("plot-gates", "X", "hotels", "-o", "new.svg")),
+    "plot-gates --against": (
+        "folder",
+        ("plot-gates", "lstm", "hotels", "--against", "X", "-o", "new.svg"),
+    ),
+    "plot-loss RUN": ("either", ("plot-loss", "X", "-o", "new.svg")),
+    "report MODEL": ("folder", ("report", "X", "queries.tsv", "new.html")),
+    "report QUERIES": ("text or folder", ("report", "lstm", "X", "new.html")),
+    "train PAIRS": ("file", ("train", "X", *QUICK, "-o", "new")),
+    "train --dev": ("folder", (*TRAIN, "-o", "new", "--dev", "X")),
+    "compare DATA": ("folder", ("compare", "X", "--models", "random", "-o", "new")),
+    "compare --with-model": ("folder", (*COMPARE, "-o", "new", "--with-model", "X")),
+    "data onet SRC": ("folder", ("data", "onet", "X", "new", *ONET)),
+}
+NO_PLACES = {
+    "missing": "nowhere",
+    "empty name": "",
+    "long name": LONG,
+    "not UTF-8": NOT_UTF8,
+    "below a file": "file/x",
+    "symlink loop": "loop",
+    "dangling symlink": "dangling",
+    "escapes in its name": ESCAPES,
+    "name of two lines": "two\nlines",
+}
+NO_FILES = {
+    "a folder": "nothing",
+    "this folder": ".",
+    "empty": "empty",
+    "binary": "binary",
+    "UTF-16": "utf16.txt",
+    "not gzip": "bad.gz",
+    "cut gzip": "cut.gz",
+}
+NO_FOLDERS = {
+    "a file": "file",
+    "this folder": ".",
+    "the folder above": "..",
+    "empty folder": "nothing",
+    "symlink to a folder": "to-folder",
+    "binary": "binary",
+}
+
+
+def inputs():
+    for label, (kind, argv) in INPUTS.items():
+        bad = dict(NO_PLACES)
+        if kind in ("file", "either"):
+            bad |= NO_FILES
+        if kind in ("folder", "either"):
+            bad |= NO_FOLDERS
+        if kind == "text or folder":
+            bad |= {key: NO_FILES[key] for key in ("empty", "not gzip", "cut gzip", "UTF-16")}
+            bad |= {key: NO_FOLDERS[key] for key in ("this folder", "empty folder")}
+        if label in ("encode TEXTS", "report QUERIES"):
+            # Any bytes that are UTF-8 are a text.
+            bad.pop("not gzip")
+            bad["not gzip"] = "bad.gz"
+        for what, value in bad.items():
+            code = REFUSED if value == "" else 1
+            plain = isinstance(value, str) and 2 < len(value) < 99 and value.isprintable()
+            # That one is called by where it leads to.
+            says = (value,) if plain and label != "compare --with-model" else ()
+            yield Case(f"inputs: {label}, {what}", _in(argv, value), code, says)
+    yield Case(
+        "inputs: a log through a FIFO",
+        _in(INPUTS["train PAIRS"][1], "fifo"),
+        0,
+        setup=lambda box: os.mkfifo(box / "fifo"),
+        feeds={"fifo": "".join(f"{q}\t{t}\n" for q, t in pairs()).encode()},
+        makes=MAKES,
+    )
+    yield Case("inputs: a model through a symlink", ("score", "to-model", "hotels", "rome"), 0)
+    for name in ("queries.tsv", "docs.tsv", "qrels.txt"):
+        for what, damage in DAMAGES.items():
+            # A text that is a little shorter is a text.
+            still_good = what == "cut short" and name != "qrels.txt"
+            yield Case(
+                f"inputs: judged set, {name}, {what}",
+                ("evaluate", "run.txt", "judged"),
+                0 if still_good else 1,
+                (name,),
+                setup=_damaged("judged", name, damage),
+            )
+
+
+def input_permissions():
+    def closed(name, mode):
+        def setup(box):
+            (box / name).chmod(mode)
+
+        return setup
+
+    for label, (kind, argv) in INPUTS.items():
+        name = {
+            "encode TEXTS": "texts.txt",
+            "rank QUERIES": "queries.tsv",
+            "rank TITLES": "docs.tsv",
+            "evaluate JUDGED": "judged",
+            "topics QUERIES": "queries.tsv",
+            "topics --truth": "truth.jsonl",
+            "report QUERIES": "queries.tsv",
+            "train PAIRS": "log.tsv",
+            "train --dev": "judged",
+            "compare DATA": "data",
+            "data onet SRC": "onet",
+        }.get(label, "rnn")
+        says = ("permission denied",)
+        whole = _in(argv, name)
+        yield Case(
+            f"permissions: {label}, no right to read", whole, REFUSED, (name,),
+            setup=closed(name, 0), user=True,
+        )  # fmt: skip
+        if kind != "file" and label != "report QUERIES":
+            yield Case(
+                f"permissions: {label}, a folder that may be listed only", whole, 1, says,
+                setup=closed(name, 0o600), user=True,
+            )  # fmt: skip
+        yield Case(
+            f"permissions: {label}, in a closed folder", _in(argv, f"cage/{name}"), 1, says,
+            setup=_cage(name), user=True,
+        )  # fmt: skip
+    for name in ("config.json", "model.safetensors", "vocabulary.txt"):
+        yield Case(
+            f"permissions: score, {name} of a model",
+            ("score", "rnn", "hotels", "rome"),
+            (0, 1),
+            ("permission denied",),
+            setup=closed(f"rnn/{name}", 0),
+            user=True,
+            check=_says_no("train again"),
+        )
+    for name in ("comparison.json", "results.jsonl", "runs"):
+        yield Case(
+            f"permissions: compare, {name}",
+            (*COMPARE, "-o", "compared"),
+            1,
+            ("permission denied",),
+            setup=closed(f"compared/{name}", 0),
+            user=True,
+        )
+
+
+def _cage(name):
+    def setup(box):
+        (box / "cage").mkdir()
+        (box / name).rename(box / "cage" / name)
+        (box / "cage").chmod(0)
+
+    return setup
+
+
+def _says_no(part):
+    def check(outcome):
+        return f"{part!r} is the wrong remedy" if part in outcome.stderr else None
+
+    return check
+
+
+READS_STANDARD_INPUT = {
+    "encode": (("encode", "lstm", "-", "-o", "new.npy"), b"hotels\n"),
+    "rank QUERIES": (("rank", "lstm", "-", "docs.tsv"), b"q\thotels\n"),
+    "rank TITLES": (("rank", "lstm", "queries.tsv", "-"), b"d\tRome\n"),
+    "evaluate": (("evaluate", "-", "judged"), b"q0 Q0 d0 1 1 t\n"),
+    "topics": (("topics", "lstm", "-"), b"q\thotels in rome\n"),
+    "train": (("train", "-", *QUICK, "-o", "new"), b"a\tb\nc\td\ne\tf\n"),
+    "plot-loss": (("plot-loss", "-", "-o", "new.svg"), json.dumps(HISTORY[0]).encode()),
+    "report": (("report", "lstm", "-", "new.html"), b"hotels in rome\n"),
+}
+
+
+def standard_input():
+    for name, (argv, good) in READS_STANDARD_INPUT.items():
+        yield Case(f"standard input: {name}", argv, 0, stdin=good, makes=MAKES)
+        yield Case(f"standard input: {name}, closed", argv, 1, ("standard input",), stdin="closed")
+        yield Case(f"standard input: {name}, empty", argv, 1, ("standard input",))
+        for what, given in (("binary", bytes(range(256))), ("not UTF-8", b"q\tcaf\xe9\n")):
+            yield Case(
+                f"standard input: {name}, {what}", argv, 1, ("standard input:",), stdin=given
+            )
+    for name in ("score", "keywords", "evaluate", "simulate", "train"):
+        yield Case(
+            f"standard input: {name}, closed and not needed",
+            WHOLE[name],
+            0,
+            stdin="closed",
+            makes=MAKES,
+        )
+
+
+# -- what is written --------------------------------------------------------------------------
+
+OUTPUT_FILES = {
+    "encode -o": (".npy", ("encode", "lstm", "texts.txt", "-o", "X")),
+    "rank -o": (".txt", ("rank", "lstm", "queries.tsv", "docs.tsv", "-o", "X")),
+    "plot-gates -o": (".svg", ("plot-gates", "lstm", "hotels in rome", "-o", "X")),
+    "plot-gates --data": (
+        ".npz",
+        ("plot-gates", "lstm", "hotels in rome", "-o", "new.svg", "--data", "X"),
+    ),
+    "plot-loss -o": (".svg", ("plot-loss", "lstm", "-o", "X")),
+    "topics --heat-map": (
+        ".svg",
+        ("topics", "lstm", "queries.tsv", "--truth", "truth.jsonl", "--heat-map", "X"),
+    ),
+    "report OUT": (".html", ("report", "lstm", "queries.tsv", "X")),
+}
+OUTPUT_FOLDERS = {
+    "train -o": (*TRAIN, "-o", "X"),
+    "simulate OUT": ("simulate", "X", *SMALL_LOG),
+    "data onet OUT": ("data", "onet", "onet", "X", *ONET),
+    "compare -o": (*COMPARE, "-o", "X"),
+}
+
+
+def _made(name, mode=0o644, link=False):
+    """A check that the file was written whole: not empty, with its mode, a link still one."""
+
+    def check(outcome):
+        path = outcome.box / name
+        if link and not path.is_symlink():
+            return f"{name} is no symlink any longer"
+        about = path.stat()
+        if not about.st_size:
+            return f"{name} is empty"
+        if stat.S_IMODE(about.st_mode) != mode:
+            return f"{name} has the mode {stat.S_IMODE(about.st_mode):o}, not {mode:o}"
+        return None
+
+    return check
+
+
+def outputs():
+    for label, (suffix, argv) in OUTPUT_FILES.items():
+        out, other = f"out{suffix}", f"other{suffix}"
+        # A figure may be written where only its numbers fail.
+        also = ("new.svg",) if label == "plot-gates --data" else ()
+
+        def private(box, out=out):
+            (box / out).write_text("old")
+            (box / out).chmod(0o600)
+
+        def linked(box, out=out, other=other):
+            (box / other).write_text("old")
+            (box / other).chmod(0o640)
+            (box / out).symlink_to(other)
+
+        def far_link(box, out=out, other=other):
+            (box / "nothing" / other).write_text("old")
+            (box / out).symlink_to(f"nothing/{other}")
+
+        good = {
+            "new": (None, (out,), _made(out)),
+            "in a new folder": (None, ("deep", "deep/*"), _made(f"deep/er/{out}")),
+            "over a private file": (private, (out,), _made(out, 0o600)),
+            "through a symlink": (linked, (other,), _made(out, 0o640, link=True)),
+            "through a symlink to another folder": (
+                far_link, (f"nothing/{other}",), _made(out, link=True),
+            ),
+            "through a dangling symlink": (
+                lambda box, out=out, other=other: (box / out).symlink_to(other),
+                (other,), _made(out, link=True),
+            ),
+        }  # fmt: skip
+        for what, (setup, makes, check) in good.items():
+            value = f"deep/er/{out}" if what == "in a new folder" else out
+            yield Case(
+                f"outputs: {label}, {what}", _in(argv, value), 0,
+                setup=setup, makes=(*makes, *also), check=check,
+            )  # fmt: skip
+        bad = {
+            "a folder": (out, lambda box, out=out: (box / out).mkdir()),
+            "a symlink to a folder": (out, lambda box, out=out: (box / out).symlink_to("nothing")),
+            "a symlink loop": (out, lambda box, out=out: (box / out).symlink_to(out)),
+            "below a file": (f"file/{out}", None),
+            "below a loop": (f"loop/{out}", None),
+            "a long name": (LONG + suffix, None),
+            "an empty name": ("", None),
+            "this folder": (".", None),
+            "the folder above": ("..", None),
+        }
+        for what, (value, setup) in bad.items():
+            says = () if len(value) > 99 or len(value) < 3 else (value,)
+            yield Case(
+                f"outputs: {label}, {what}", _in(argv, value), REFUSED, says,
+                setup=setup, makes=also,
+            )  # fmt: skip
+        for what, value in (
+            ("not UTF-8", NOT_UTF8 + suffix.encode()),
+            ("escapes in its name", ESCAPES + suffix),
+        ):
+            makes = (_printable(value), *also)
+            yield Case(f"outputs: {label}, {what}", _in(argv, value), ANY, makes=makes)
+    for label, argv in OUTPUT_FOLDERS.items():
+        makes = ("out", "out/*")
+        yield Case(f"outputs: {label}, new", _in(argv, "out"), 0, makes=makes)
+        yield Case(f"outputs: {label}, in a new folder", _in(argv, "deep/out"), 0, makes=("deep*",))
+        yield Case(
+            f"outputs: {label}, an empty folder", _in(argv, "nothing"), 0, makes=("nothing/*",)
+        )
+        yield Case(f"outputs: {label}, a slash at its end", _in(argv, "out/"), 0, makes=makes)
+        yield Case(
+            f"outputs: {label}, a symlink to an empty folder", _in(argv, "to-folder"), (0, 1),
+            makes=("nothing/*",),
+        )  # fmt: skip
+        yield Case(
+            f"outputs: {label}, a dangling symlink", _in(argv, "dangling"), (0, 1),
+            makes=("nowhere", "nowhere/*"),
+        )  # fmt: skip
+        for what, value in {
+            "a file": "file",
+            "a symlink loop": "loop",
+            "below a file": "file/out",
+            "a folder of notes": "notes",
+            "a folder of data": "data",
+            "a long name": LONG,
+            "an empty name": "",
+            "this folder": ".",
+            "the folder above": "..",
+        }.items():
+            says = () if len(value) > 99 or len(value) < 3 else (value,)
+            yield Case(f"outputs: {label}, {what}", _in(argv, value), REFUSED, says)
+        yield Case(
+            f"outputs: {label}, a FIFO", _in(argv, "fifo"), 1, ("fifo",),
+            setup=lambda box: os.mkfifo(box / "fifo"),
+        )  # fmt: skip
+        for what, value in (("not UTF-8", NOT_UTF8), ("escapes in its name", ESCAPES)):
+            makes = (_printable(value), f"{_printable(value)}/*")
+            yield Case(f"outputs: {label}, {what}", _in(argv, value), ANY, makes=makes)
+    for label in ("train -o", "compare -o"):
+        yield Case(
+            f"outputs: {label}, not UTF-8, said before any work", _in(OUTPUT_FOLDERS[label], NOT_UTF8), ANY,  # noqa: E501
+            makes=(_printable(NOT_UTF8), f"{_printable(NOT_UTF8)}/*"),
+            check=lambda outcome: "found only after training" if outcome.code and "epoch" in outcome.stderr else None,  # noqa: E501
+        )  # fmt: skip
+
+
+def devices():
+    def node(name, minor):
+        return lambda box: os.mknod(box / name, 0o666 | stat.S_IFCHR, os.makedev(1, minor))
+
+    for label, (suffix, argv) in OUTPUT_FILES.items():
+        also = ("new.svg",) if label == "plot-gates --data" else ()
+        for what, minor, code, says in (
+            ("null", 3, 0, ()),
+            ("full", 7, 1, (f"full{suffix}", "no space")),
+        ):
+            name = f"{what}{suffix}"
+            yield Case(
+                f"devices: {label}, {what}", _in(argv, name), code, says,
+                setup=node(name, minor), makes=also,
+            )  # fmt: skip
+            yield Case(
+                f"devices: {label}, {what} through a symlink", _in(argv, f"link{suffix}"), code,
+                says[1:],
+                setup=_both(node(name, minor), _link(f"link{suffix}", name)), makes=also,
+            )  # fmt: skip
+        name = f"fifo{suffix}"
+        yield Case(
+            f"devices: {label}, FIFO", _in(argv, name), 0,
+            setup=lambda box, name=name: os.mkfifo(box / name),
+            drains=(name,), makes=also,
+            check=lambda outcome, name=name: None if outcome.drained[name] else "nothing came",
+        )  # fmt: skip
+    for label, argv in OUTPUT_FOLDERS.items():
+        for what, minor in (("null", 3), ("full", 7)):
+            yield Case(
+                f"devices: {label}, {what}", _in(argv, what), 1, (what,), setup=node(what, minor)
+            )
+            more = ("--force",) if "compare" not in label else ("--force", "--json")
+            yield Case(
+                f"devices: {label}, {what}, with force", (*_in(argv, what), *more), 1, (what,),
+                setup=node(what, minor),
+            )  # fmt: skip
+
+
+def _both(*setups):
+    def setup(box):
+        for one in setups:
+            one(box)
+
+    return setup
+
+
+def _link(name, target):
+    return lambda box: (box / name).symlink_to(target)
+
+
+def output_permissions():
+    def read_only(box):
+        (box / "nothing").chmod(0o500)
+
+    def hidden(box):
+        (box / "nothing").chmod(0)
+
+    for label, (suffix, argv) in OUTPUT_FILES.items():
+        also = ("new.svg",) if label == "plot-gates --data" else ()
+        for what, setup in (("read-only", read_only), ("closed", hidden)):
+            yield Case(
+                f"permissions: {label}, a {what} folder", _in(argv, f"nothing/out{suffix}"), 1,
+                ("permission denied", "nothing/out"),
+                setup=setup, makes=also, user=True,
+            )  # fmt: skip
+    for label, argv in OUTPUT_FOLDERS.items():
+        for what, setup in (("read-only", read_only), ("closed", hidden)):
+            for place in ("nothing/out", "nothing"):
+                yield Case(
+                    f"permissions: {label}, {place}, a {what} folder", _in(argv, place), REFUSED,
+                    ("nothing",),
+                    setup=setup, user=True,
+                )  # fmt: skip
+    yield Case(
+        "permissions: train --force, a read-only model", (*TRAIN, "-o", "rnn", "--force"), 1,
+        ("permission denied",), setup=lambda box: (box / "rnn").chmod(0o500), user=True,
+    )  # fmt: skip
+    yield Case(
+        "permissions: train --resume, closed checkpoints",
+        ("train", "log.tsv", *_SAME, "-o", "training", "--resume"), 1,
+        ("permission denied",),
+        setup=lambda box: (box / "training/checkpoints").chmod(0), user=True,
+    )  # fmt: skip
+
+
+# -- folders of trainings ---------------------------------------------------------------------
+
+_SAME = (
+    "--cells",
+    "3",
+    "--epochs",
+    "2",
+    "--batch-size",
+    "4",
+    "--n-negatives",
+    "1",
+    "--dev",
+    "judged",
+)
+RESUME = ("train", "log.tsv", *_SAME, "-o", "training", "--resume")
+
+
+def train_places():
+    for name in ("README.md", "vocabulary.txt", "words.txt", "history.jsonl", "model.safetensors"):
+
+        def own(box, name=name):
+            (box / "nothing" / name).write_text("my own\n")
+
+        for more in ((), ("--resume",)):
+            what = f"train, a folder with a {name} of one's own {' '.join(more)}".rstrip()
+            yield Case(
+                f"places: {what}", (*TRAIN, "-o", "nothing", *more), 1, ("nothing",), setup=own
+            )
+
+    def beside(box):
+        (box / "rnn" / "letter.txt").write_text("my own\n")
+
+    yield Case("places: train, a model is there", (*TRAIN, "-o", "rnn"), 1, ("rnn", "--force"))
+    yield Case(
+        "places: train --force keeps what is not its own", (*TRAIN, "-o", "rnn", "--force"), (0, 1),
+        setup=beside, makes=tuple(f"rnn/{name}" for name in _MODEL_FILES),
+    )  # fmt: skip
+    yield Case("places: train --force", (*TRAIN, "-o", "rnn", "--force"), 0, makes=("rnn/*",))
+    yield Case(
+        "places: train --resume, another's model", (*TRAIN, "-o", "rnn", "--resume"), 1, ("rnn",)
+    )
+    yield Case(
+        "places: train into the folder of its log", ("train", "data/pairs.tsv", *QUICK, "-o", "data"),  # noqa: E501
+        1, ("data",),
+    )  # fmt: skip
+    yield Case(
+        "places: a training is there",
+        ("train", "log.tsv", *_SAME, "-o", "training"),
+        ANY,
+        makes=("training*",),
+    )
+    yield Case("places: train --resume", RESUME, 0, makes=("training/*",))
+    yield Case("places: resume with other settings", (*RESUME, "--cells", "4"), 1, ("cells",))
+    yield Case(
+        "places: resume with another log",
+        tuple("log.jsonl" if p == "log.tsv" else p for p in RESUME),
+        ANY,
+        makes=("training/*",),
+    )
+    yield Case(
+        "places: resume with another dev set",
+        tuple("data/test" if p == "judged" else p for p in RESUME),
+        1,
+        ("dev",),
+    )
+    yield Case(
+        "places: resume without the dev set",
+        RESUME[: RESUME.index("--dev")] + RESUME[-3:],
+        1,
+        ("dev",),
+    )
+
+    def no_relevant(box):
+        (box / "judged/qrels.txt").write_text("q0 0 d0 0\n")
+
+    yield Case(
+        "places: a dev set without relevant titles", (*TRAIN, "-o", "new", "--dev", "judged"), 1,
+        ("judged",), setup=no_relevant,
+        check=lambda outcome: "found only after training" if "epoch" in outcome.stderr else None,
+    )  # fmt: skip
+
+
+_MODEL_FILES = (
+    *("config.json", "model.safetensors", "vocabulary.txt", "words.txt", "README.md"),
+    "history.jsonl",
+)  # fmt: skip
+
+
+# -- standard streams -------------------------------------------------------------------------
+
+PRINTS = {
+    **{name: WHOLE[name] for name in ("score", "rank", "evaluate", "keywords", "topics")},
+    **{name: WHOLE[name] for name in ("gradcheck", "simulate", "data onet", "train", "compare")},
+    "score --json": (*WHOLE["score"], "--json"),
+    "evaluate --json": (*WHOLE["evaluate"], "--json"),
+    "keywords --json": (*WHOLE["keywords"], "--json"),
+    "rank --table": (*WHOLE["rank"], "--table"),
+    "encode -o -": ("encode", "lstm", "texts.txt", "-o", "-"),
+    "compare --models list": ("compare", "data", "--models", "list"),
+    "--help": ("--help",),
+    "train --help": ("train", "--help"),
+    "--version": ("--version",),
+}
+
+
+# What these print is not what they are called for.
+_ONLY_SAY_SO = ("simulate", "data onet", "train", "--help", "train --help", "--version")
+
+
+def streams():
+    for name, argv in PRINTS.items():
+        for what, code, says in (
+            ("closed", (0, 1) if name in _ONLY_SAY_SO else 1, ("standard output",)),
+            ("full", 1, ("standard output", "no space")),
+            ("broken", BROKEN_PIPE, ()),
+        ):
+            yield Case(
+                f"streams: {name}, stdout {what}", argv, code, says, stdout=what, makes=MAKES
+            )
+        yield Case(f"streams: {name}, stderr closed", argv, 0, stderr="closed", makes=MAKES)
+    for what in ("closed", "full", "broken"):
+        for name, argv in (
+            ("a mistake", ("score", "nowhere", "a", "b")),
+            ("wrong usage", ("score",)),
+        ):
+            code = 1 if name == "a mistake" else 2
+            code = code if what == "closed" else (code, 1, 120, 141)
+            yield Case(f"streams: {name}, stderr {what}", argv, code, stderr=what)
+        for name in ("encode", "train"):
+            yield Case(
+                f"streams: {name}, stderr {what}, now and then a note",
+                (*WHOLE[name], *(("--checkpoint-seconds", "0") if name == "train" else ())),
+                (0, 1, 120, 141),
+                stderr=what,
+                makes=MAKES,
+            )
+    for code, argv in (
+        (1, WHOLE["score"]),
+        (0, WHOLE["plot-loss"]),
+        (1, ("score", "no", "a", "b")),
+    ):
+        yield Case(
+            f"streams: all closed, {argv[1]} of {argv[0]}", argv, code,
+            stdin="closed", stdout="closed", stderr="closed", makes=MAKES,
+        )  # fmt: skip
+    for name in ("score", "rank", "--help", "encode -o -"):
+        for what, code in (("closed", 1), ("full", 1), ("broken", BROKEN_PIPE)):
+            yield Case(
+                f"streams: {name}, stdout {what}, a process of its own", PRINTS[name], code,
+                stdout=what, own_process=True,
+            )  # fmt: skip
+
+
+# -- damaged folders --------------------------------------------------------------------------
+
+
+def _remove(path):
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def _instead(make):
+    def damage(path):
+        _remove(path)
+        make(path)
+
+    return damage
+
+
+def _zero(path):
+    os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 5))
+
+
+DAMAGES = {
+    "missing": _remove,
+    "empty": lambda path: path.write_bytes(b""),
+    "cut short": lambda path: path.write_bytes(path.read_bytes()[:-7]),
+    "binary": lambda path: path.write_bytes(bytes(range(256)) * 9),
+    "a folder": _instead(lambda path: path.mkdir()),
+    "a FIFO": _instead(os.mkfifo),
+    "a symlink loop": _instead(lambda path: path.symlink_to(path.name)),
+    "UTF-16": lambda path: path.write_bytes("something".encode("utf-16")),
+}
+
+
+def _damaged(folder, name, damage):
+    return lambda box: damage(box / folder / name)
+
+
+def damaged_models():
+    """Of a model of today only what it needs is read; the rest may be what it likes."""
+    score = ("score", "rnn", "hotels in rome", "Rome hotels")
+    expected = f"{make_model('rnn').score(*score[2:]):.6f}\t{score[3]}\n".encode()
+    kinds = dict(DAMAGES)
+    if os.getuid() == 0:
+        kinds["/dev/zero"] = _instead(_zero)
+    for name in _MODEL_FILES:
+        for what, damage in kinds.items():
+            weights = name == "model.safetensors"
+            yield Case(
+                f"models: {name} {what}", score, 1 if weights else (0, 1), ("rnn",),
+                setup=_damaged("rnn", name, damage),
+                check=lambda outcome: (
+                    "another score" if outcome.code == 0 and outcome.stdout != expected else None
+                ),
+            )  # fmt: skip
+    for command in ("evaluate", "report", "topics", "train", "compare"):
+        argv = {
+            "evaluate": ("evaluate", "rnn", "judged"),
+            "report": ("report", "rnn", "queries.tsv", "new.html"),
+            "topics": ("topics", "rnn", "queries.tsv"),
+            "train": (*TRAIN, "-o", "rnn", "--resume"),
+            "compare": (*COMPARE, "-o", "new", "--with-model", "rnn"),
+        }[command]
+        for what in ("missing", "cut short", "a folder", "a FIFO"):
+            yield Case(
+                f"models: model.safetensors {what}, {command}", argv, 1, ("rnn",),
+                setup=_damaged("rnn", "model.safetensors", DAMAGES[what]),
+            )  # fmt: skip
+
+
+def odd_models():
+    """Models whose checksums are right and whose contents are not."""
+    from reliability.model_format import CRAFTED, write_crafted
+
+    for name in CRAFTED:
+        yield Case(
+            f"crafted: {name}", ("score", "crafted", "hotels", "rome"), 1, ("crafted",),
+            setup=lambda box, name=name: write_crafted(name, box / "crafted"),
+        )  # fmt: skip
+
+
+def checkpoints():
+    def in_folder(change):
+        return lambda box: change(box / "training" / "checkpoints")
+
+    def all_of(change):
+        def setup(box):
+            for path in sorted((box / "training" / "checkpoints").iterdir()):
+                change(path)
+
+        return setup
+
+    def elsewhere(folder):
+        folder.rename(folder.parents[1] / "elsewhere")
+        folder.symlink_to("../elsewhere")
+
+    def identity(path):
+        from reliability.model_format import rewrite_checkpoint
+
+        rewrite_checkpoint(path, lambda arrays, progress: progress.pop("identity"))
+
+    for what, damage in DAMAGES.items():
+        yield Case(
+            f"checkpoints: all {what}", RESUME, (0, 1), ("training",),
+            setup=all_of(damage), makes=("training/*",),
+        )  # fmt: skip
+    for what in ("a FIFO", "binary", "a symlink loop"):
+        yield Case(
+            f"checkpoints: the folder {what}", RESUME, (0, 1), ("training",), makes=("training/*",),
+            setup=in_folder(_instead({"a FIFO": os.mkfifo, "binary": lambda p: p.write_bytes(b"\0"), "a symlink loop": lambda p: p.symlink_to(p)}[what])),  # noqa: E501
+        )  # fmt: skip
+    for more in (("--resume",), ("--force",)):
+        argv = tuple(part for part in RESUME if part != "--resume") + more
+        yield Case(
+            f"checkpoints: the folder a symlink, {more[0]}", argv, (0, 1), ("checkpoints",),
+            setup=in_folder(elsewhere), makes=("training/*", "elsewhere/*"),
+        )  # fmt: skip
+    yield Case(
+        "checkpoints: without identity", RESUME, (0, 1), ("training",),
+        setup=all_of(identity), makes=("training/*",),
+    )  # fmt: skip
+
+
+def histories():
+    good = HISTORY[0]
+    bad = {
+        "400 digits": json.dumps(good | {"loss": 0}).replace('"loss": 0', '"loss": ' + "9" * 400),
+        "5,000 digits": json.dumps(good | {"loss": 0}).replace(
+            '"loss": 0', '"loss": ' + "9" * 5000
+        ),
+        "an epoch of 400 digits": json.dumps(good | {"epoch": 0}).replace(
+            '"epoch": 0', '"epoch": ' + "9" * 400
+        ),
+        "nested deeply": "[" * 100_000,
+        "NaN": json.dumps(good | {"loss": float("nan")}),
+        "a list": "[]",
+        "no loss": json.dumps({"epoch": 1}),
+        "a long text for a loss": json.dumps(good | {"loss": "x" * 5000}),
+        "dev of 1e400": json.dumps(good | {"dev": {"ndcg@1": 0}}).replace(
+            '"ndcg@1": 0', '"ndcg@1": 1e400'
+        ),
+        "dev a list": json.dumps(good | {"dev": [1]}),
+        "not UTF-8": None,
+    }
+    for what, text in bad.items():
+        raw = b'{"epoch": 1, "caf\xe9": 2}' if text is None else text.encode()
+        for command, argv in (
+            ("plot-loss", ("plot-loss", "epochs.jsonl", "-o", "new.svg")),
+            ("report", ("report", "rnn", "queries.tsv", "new.html")),
+        ):
+            place = "epochs.jsonl" if command == "plot-loss" else "rnn/history.jsonl"
+            # What a model's weights file holds is read instead of this copy.
+            code = 1 if command == "plot-loss" else (0, 1)
+            yield Case(
+                f"histories: {command}, {what}", argv, code, (place,),
+                setup=lambda box, raw=raw, place=place: (box / place).write_bytes(raw + b"\n"),
+                makes=("new.html",) if command == "report" else (),
+            )  # fmt: skip
+
+
+def comparisons():
+    def line_with(**changed):
+        def damage(path):
+            lines = [json.loads(line) for line in path.read_text().splitlines()]
+            text = "".join(json.dumps(line | changed) + "\n" for line in lines)
+            path.write_text(text)
+
+        return damage
+
+    def without(key):
+        def damage(path):
+            lines = [json.loads(line) for line in path.read_text().splitlines()]
+            text = "".join(
+                json.dumps({k: v for k, v in line.items() if k != key}) + "\n" for line in lines
+            )
+            path.write_text(text)
+
+        return damage
+
+    damages = {
+        **DAMAGES,
+        **{
+            f"without {key}": without(key)
+            for key in ("row", "seed", "settings", "run", "dev", "test")
+        },
+        "a list": lambda path: path.write_text("[]\n"),
+        "a number": lambda path: path.write_text("1\n"),
+        "nested deeply": lambda path: path.write_text("[" * 100_000),
+        "not UTF-8": lambda path: path.write_bytes(b'{"row": "caf\xe9"}\n'),
+        "huge number": lambda path: path.write_text('{"row": ' + "9" * 5000 + "}\n"),
+        "row null": line_with(row=None),
+        "row a list": line_with(row=["random"]),
+        "row unknown": line_with(row="nobody"),
+        "row a path": line_with(row="../../victim"),
+        "seed a text": line_with(seed="0"),
+        "seed a path": line_with(seed="0/../../../victim"),
+        "settings null": line_with(settings=None),
+        "dev a text": line_with(dev="high"),
+        "dev NaN": line_with(dev=[float("nan")] * 3),
+        "test a text": line_with(test="high"),
+        "seconds a text": line_with(seconds="long"),
+        "parameters a list": line_with(parameters=[]),
+        "run a number": line_with(run=7),
+    }
+
+    def victims(box):
+        for name in ("victim", "victim.run"):
+            (box / name).write_text("must stay")
+        (box / "victims").mkdir()
+        (box / "victims" / "letter").write_text("must stay")
+        for folder in ("runs", "models"):
+            for name in ("random.seed0", "unigram.seed0"):
+                (box / "compared" / folder / name).mkdir(parents=True)
+
+    other = (*("--models", "random,unigram"), "--seeds", "1", "-o", "compared")
+    for what, damage in damages.items():
+        for more in ((), ("--force",)):
+            setup = _both(victims, _damaged("compared", "results.jsonl", damage))
+            yield Case(
+                f"comparisons: results {what} {' '.join(more)}".rstrip(),
+                (*COMPARE, "-o", "compared", *more),
+                (0, 1),
+                ("compared",),
+                setup=setup,
+                makes=("compared/*",),
+            )
+    for what in ("seed a path", "row a path", "seed a text", "row unknown"):
+        setup = _both(
+            victims,
+            _damaged("compared", "results.jsonl", damages[what]),
+            lambda box: (box / "data/test/docs.tsv").write_text(
+                (box / "data/test/docs.tsv").read_text().upper().replace("D", "d")
+            ),
+        )
+        yield Case(
+            f"comparisons: other data, {what} --force",
+            ("compare", "data", *other, "--force"),
+            (0, 1),
+            setup=setup,
+            makes=("compared/*",),
+        )
+    for name in ("comparison.json", "runs", "runs/random.seed0.run"):
+        for what, damage in DAMAGES.items():
+            if name == "runs" and what in ("empty", "cut short", "binary", "UTF-16"):
+                continue
+            for more in ((), ("--force",)):
+                yield Case(
+                    f"comparisons: {name} {what} {' '.join(more)}".rstrip(),
+                    (*COMPARE, "-o", "compared", *more),
+                    (0, 1),
+                    ("compared",),
+                    setup=_damaged("compared", name, damage),
+                    makes=("compared/*",),
+                )
+    yield Case(
+        "comparisons: other data",
+        ("compare", "other", *other),
+        1,
+        ("compared", "--force"),
+        setup=_other_data,
+    )
+    yield Case(
+        "comparisons: other data --force",
+        ("compare", "other", *other, "--force"),
+        0,
+        setup=_other_data,
+        makes=("compared/*",),
+    )
+    yield Case("comparisons: again", (*COMPARE, "-o", "compared"), 0, makes=("compared/*",))
+
+
+def _other_data(box):
+    shutil.copytree(box / "data", box / "other")
+    (box / "other/pairs.tsv").write_text("a b\tc d\n")
+
+
+def skip_thought():
+    """One row that cannot run must not end the others."""
+    for name in ("dictionary.txt", "utable.npy", "btable.npy", "uni_skip.npz", "bi_skip.npz"):
+        for what, damage in DAMAGES.items():
+            yield Case(
+                f"skip-thought: {name} {what}",
+                ("compare", "data", "--models", "random,skip-thought", "--seeds", "1", "-o", "new"),
+                0,
+                setup=_damaged("skip-thoughts", name, damage),
+                makes=MAKES,
+                check=None if (name, what) == ("dictionary.txt", "cut short") else _says_missing,
+            )
+
+
+def _says_missing(outcome):
+    return (
+        None if b"missing: skip-thought: " in outcome.stdout else "it does not say what is missing"
+    )
+
+
+# -- what is printed --------------------------------------------------------------------------
+
+
+def what_is_printed():
+    def plain(outcome):
+        bad = [byte for byte in outcome.stdout if byte < 32 and byte not in b"\n\t"]
+        return f"control characters on stdout: {bytes(bad[:4])!r}" if bad else None
+
+    text = f"hotels in Rome {ESCAPES}"
+
+    def with_escapes(box):
+        for name in ("queries.tsv", "docs.tsv"):
+            (box / name).write_text(f"x1\t{text}\nx2\thotels\n")
+        (box / "log.tsv").write_text(f"{text}\tb\nc\td\ne\tf\n")
+
+    for name, argv in {
+        "score": ("score", "lstm", text, text),
+        "keywords": ("keywords", "lstm", text),
+        "keywords --markdown": ("keywords", "lstm", text, "--markdown"),
+        "rank --table": (*WHOLE["rank"], "--table"),
+        "rank": WHOLE["rank"],
+        "topics": WHOLE["topics"],
+        "topics -q": (*WHOLE["topics"], "-q"),
+        "train": WHOLE["train"],
+        "plot-gates": ("plot-gates", "lstm", text, "-o", "new.svg"),
+        "score --json": ("score", "lstm", text, text, "--json"),
+    }.items():
+        yield Case(
+            f"printed: {name}, escapes in a text", argv, 0,
+            setup=with_escapes, makes=MAKES, check=plain,
+        )  # fmt: skip
+
+    def named(name):
+        def setup(box):
+            (box / "rnn").rename(box / name)
+
+        return setup
+
+    for label, argv in {
+        "keywords": ("keywords", "X", "hotels xyzzy"),
+        "compare": (*COMPARE, "-o", "new", "--with-model", "X"),
+        "report": ("report", "X", "queries.tsv", "new.html"),
+        "plot-loss": ("plot-loss", "X", "-o", "new.svg"),
+    }.items():
+        yield Case(
+            f"printed: {label}, escapes in a model's name", _in(argv, ESCAPES), ANY,
+            setup=named(ESCAPES), makes=MAKES, check=plain,
+        )  # fmt: skip
+
+
+def long_messages():
+    long = "w" * 5000
+
+    def lines(name, text):
+        return lambda box: (box / name).write_text(text)
+
+    for what, argv, setup in (
+        ("a query id", WHOLE["rank"], lines("queries.tsv", f"{long} x\ta\n")),
+        ("two equal ids", WHOLE["rank"], lines("queries.tsv", f"{long}\ta\n{long}\tb\n")),
+        ("a text that is empty", WHOLE["rank"], lines("queries.tsv", f"{long}\t \n")),
+        (
+            "an unknown query",
+            ("evaluate", "run.txt", "judged"),
+            lines("judged/qrels.txt", f"{long} 0 d0 1\n"),
+        ),
+        (
+            "an unknown title",
+            ("evaluate", "run.txt", "judged"),
+            lines("judged/qrels.txt", f"q0 0 {long} 1\n"),
+        ),
+        (
+            "a grade",
+            ("evaluate", "run.txt", "judged"),
+            lines("judged/qrels.txt", f"q0 0 d0 {long}\n"),
+        ),
+        (
+            "a document twice",
+            ("evaluate", "run.txt", "judged"),
+            lines("run.txt", f"q0 Q0 {long} 1 1 t\n" * 2),
+        ),
+        ("a score", ("evaluate", "run.txt", "judged"), lines("run.txt", f"q0 Q0 d0 1 {long} t\n")),
+        ("a click count", WHOLE["train"], lines("log.tsv", f"a\tb\t{long}\n")),
+        (
+            "a keyword",
+            (*WHOLE["topics"], "--truth", "truth.jsonl"),
+            lines(
+                "truth.jsonl",
+                json.dumps({"text": "a", "side": "query", "topic": "t", "keywords": [long]}) + "\n",
+            ),
+        ),
+        (
+            "a side",
+            (*WHOLE["topics"], "--truth", "truth.jsonl"),
+            lines(
+                "truth.jsonl",
+                json.dumps({"text": "a", "side": long, "topic": "t", "keywords": []}) + "\n",
+            ),
+        ),
+        (
+            "a query without truth",
+            (*WHOLE["topics"], "--truth", "truth.jsonl"),
+            lines("queries.tsv", f"q1\t{long}\n"),
+        ),
+        (
+            "an occupation",
+            WHOLE["data onet"],
+            lines(
+                "onet/Alternate Titles.txt",
+                f"O*NET-SOC Code\tAlternate Title\tShort Title\tSource(s)\n{long}\ta\tb\tc\n",
+            ),
+        ),
+        ("a row", (*COMPARE, "-o", "new", "--models", long), None),
+        ("a reference", (*COMPARE, "-o", "new", "--reference", long), None),
+    ):
+        yield Case(f"long: {what} of 5,000 letters", argv, 1, setup=setup)
+    for what, name in (("deep", "/".join(["d" * 90] * 5)), ("long", "d" * 250)):
+        yield Case(f"long: a {what} path to a model", ("score", name, "a", "b"), 1)
+        yield Case(f"long: a {what} path to a log", ("train", name, *QUICK, "-o", "new"), 1)
+    words = 60_000 * "w"
+    for name, argv in {
+        "score": ("score", "lstm", words, "rome"),
+        "keywords": ("keywords", "lstm", f"{words} a"),
+        "encode": WHOLE["encode"],
+        "train": WHOLE["train"],
+    }.items():
+        yield Case(
+            f"long: {name}, a word of 60,000 letters", argv, ANY, makes=MAKES,
+            setup=_both(lines("texts.txt", words + "\n"), lines("log.tsv", f"{words}\tb\nc\td\ne\tf\n")),  # noqa: E501
+        )  # fmt: skip
+
+    def small(outcome):
+        path = outcome.box / "new.npz"
+        size = path.stat().st_size if path.exists() else 0
+        return f"an .npz of {size / 1e6:.0f} MB" if size > 2e6 else None
+
+    yield Case(
+        "long: plot-gates --data, a word of 60,000 letters",
+        ("plot-gates", "lstm", f"{words} rome", "-o", "new.svg", "--data", "new.npz"),
+        ANY, makes=MAKES, check=small,
+    )  # fmt: skip
+
+
+def terminals():
+    for name, argv in {
+        "--help": ("--help",),
+        "train --help": ("train", "--help"),
+        "gradcheck": WHOLE["gradcheck"],
+        "score": ("score", "lstm", "caf\u00e9", "\u65e5\u672c"),
+        "a mistake": ("score", "nowh\u00e8re", "a", "b"),
+        "compare": (*WHOLE["compare"], "--markdown"),
+        "report": WHOLE["report"],
+    }.items():
+        code = 1 if name == "a mistake" else 0
+        for columns in ("1", "20", "0", "-5", "abc", "99999"):
+            yield Case(
+                f"terminals: {name}, {columns} columns", argv, code,
+                environment={"COLUMNS": columns}, makes=MAKES,
+            )  # fmt: skip
+    for name, value in (("C", "C"), ("POSIX", "POSIX"), ("no such", "xx_YY.UTF-8"), ("empty", "")):
+        for label, argv, code in (
+            ("score", ("score", "lstm", "caf\u00e9", "\u65e5\u672c"), 0),
+            ("a mistake", ("score", "nowh\u00e8re", "a", "b"), 1),
+        ):
+            yield Case(
+                f"terminals: {label}, locale {name}", argv, code,
+                environment={"LC_ALL": value, "LANG": value}, own_process=True,
+            )  # fmt: skip
+    for coding in ("ascii", "latin-1"):
+        yield Case(
+            f"terminals: compare in {coding}", WHOLE["compare"], 0, makes=MAKES, own_process=True,
+            environment={"PYTHONIOENCODING": coding, "PYTHONUTF8": "0"},
+        )  # fmt: skip
+    yield Case(
+        "terminals: HOME unset", WHOLE["score"], 0,
+        environment={"HOME": "", "XDG_CACHE_HOME": ""}, own_process=True,
+    )  # fmt: skip
+
+
+# -- signals ----------------------------------------------------------------------------------
+
+
+def signals():
+    for number, codes in ((signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)):
+        for name, argv in WHOLE.items():
+            for fraction in (0.1, 0.5, 0.8):
+                yield Case(
+                    f"signals: {name}, {number.name} after {fraction:.0%}",
+                    argv,
+                    # A training whose last update is done may as well come to its end.
+                    (*codes, 0) if name == "train" and fraction == 0.8 else codes,
+                    stop=(number, fraction),
+                    # What is done is done; what is not done leaves nothing behind.
+                    makes=MAKES,
+                )
+        for name in ("encode", "rank QUERIES", "evaluate", "topics", "train"):
+            argv = READS_STANDARD_INPUT[name][0]
+            yield Case(
+                f"signals: {name}, {number.name} before standard input comes",
+                argv, codes, stdin="endless", stop=(number, None), makes=MAKES,
+            )  # fmt: skip
+
+
+def start_up():
+    for module in ("sentemb.cli", "click", "numpy", "numba", "sentemb.sentence_encoder"):
+        yield Case(
+            f"start-up: SIGINT while {module} is imported", WHOLE["score"], INTERRUPTED,
+            start_up=module,
+        )  # fmt: skip
+    yield Case(
+        "start-up: a mistake in a process of its own",
+        ("score", "no", "a", "b"),
+        1,
+        ("no",),
+        own_process=True,
+    )
+    yield Case("start-up: wrong usage in a process of its own", ("score",), 2, own_process=True)
+    yield Case("start-up: score in a process of its own", WHOLE["score"], 0, own_process=True)

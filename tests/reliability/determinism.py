@@ -1,0 +1,171 @@
+"""What may change the result of a training and what must not, over many fresh processes.
+
+Threads, Python's hash seed, the kernels of BLAS and the form of the click log must not change a bit
+of any weight or vector. The processor that the kernels are compiled for may: each target is
+compared with itself only, and how far apart the targets are is a note.
+
+Run it with ``python -m reliability.determinism`` in the folder ``tests``.
+"""
+
+import hashlib
+import itertools
+import tempfile
+from pathlib import Path
+
+import llvmlite.binding
+import numpy as np
+from helpers import made_up_judged_set, made_up_log, run_python
+
+from reliability.count import Count
+from sentemb import train
+from sentemb.data.click_log import write_click_log
+
+TESTS = Path(__file__).parents[1]
+SETTINGS = {"cells": 24, "epochs": 3, "batch_size": 64}
+TRAININGS = {
+    "adam": {"hard_negatives": 2},
+    "nesterov": {"optimiser": "nesterov", "hard_negatives": 2},
+}
+CHILD = """
+import sys
+import numpy as np
+from reliability.determinism import blas_product, trained
+np.savez(sys.argv[1], blas=blas_product(), **trained(int(sys.argv[2])))
+"""
+# Kernels of OpenBLAS and what a processor must have to run them.
+BLAS_NEEDS = {"Nehalem": "sse4.2", "Sandybridge": "avx", "Haswell": "avx2", "SkylakeX": "avx512vl"}
+TARGETS = {
+    "host": {},
+    "x86-64-v3": {
+        "NUMBA_CPU_NAME": "x86-64-v3",
+        "NUMBA_CPU_FEATURES": "+avx2,+fma,+bmi,+bmi2,+f16c,+lzcnt,+movbe",
+    },
+    "generic": {"NUMBA_CPU_NAME": "generic"},
+}
+
+
+def matrix(threads=(1, 2, 7), hash_seeds=(0, 1), blas=None, targets=None) -> Count:
+    """Train and encode once for every combination, each in a fresh process.
+
+    Parameters
+    ----------
+    threads, hash_seeds : sequence of int
+    blas : sequence of str, optional
+        Values of ``OPENBLAS_CORETYPE``; by default all of `BLAS_NEEDS` that run here.
+    targets : sequence of str, optional
+        Of `TARGETS`; by default all that run here.
+    """
+    count = Count("determinism: threads x hash seed x BLAS x processor target")
+    has = llvmlite.binding.get_host_cpu_features()
+    if blas is None:
+        blas = [name for name, need in BLAS_NEEDS.items() if has.get(need)] or ["default"]
+    if targets is None:
+        targets = [name for name in TARGETS if name != "x86-64-v3" or has.get("avx2")]
+    first, products = {}, set()
+    with tempfile.TemporaryDirectory() as folder:
+        for cell in itertools.product(targets, threads, hash_seeds, blas):
+            target, n_threads, hash_seed, core = cell
+            path = Path(folder) / "arrays.npz"
+            environment = {"PYTHONHASHSEED": str(hash_seed), "OPENBLAS_CORETYPE": core}
+            environment |= {"PYTHONPATH": str(TESTS)} | TARGETS[target]
+            ended = run_python(CHILD, path, n_threads, **environment)
+            count.tried += 1
+            place = f"{target}, {n_threads} threads, hash seed {hash_seed}, BLAS {core}"
+            if ended.returncode:
+                said = ended.stderr.strip().splitlines() or [f"exit code {ended.returncode}"]
+                count.failures.append(f"{place}: {said[-1]}")
+                continue
+            with np.load(path) as arrays:
+                arrays = dict(arrays)
+            products.add(digest(arrays.pop("blas")))
+            if names := different(first.setdefault(target, arrays), arrays):
+                count.failures.append(f"{place}: other bits in {', '.join(names)}")
+    count.notes.append(
+        f"NumPy's own matrix product has {len(products)} results on {len(blas)} kernels of BLAS"
+    )
+    for target, arrays in first.items():
+        if target != "host" and "host" in first:
+            count.notes.append(f"{target}: {_distance(first['host'], arrays)}")
+    return count
+
+
+def sources() -> Count:
+    """Train on one click log in memory and read from files of every form."""
+    count = Count("determinism: forms of the click log")
+    for skipped in (False, True):
+        log = made_up_log(300, skipped=skipped)
+        settings = {"negatives": "log", "n_negatives": 2} if skipped else {"hard_negatives": 2}
+        forms = [".jsonl", ".jsonl.gz"] if skipped else [".tsv", ".tsv.gz", ".jsonl", ".jsonl.gz"]
+        with tempfile.TemporaryDirectory() as folder:
+            expected = _arrays(train(log, threads=1, **SETTINGS, **settings), log)
+            for form in forms:
+                path = Path(folder) / f"pairs{form}"
+                write_click_log(log, path)
+                arrays = _arrays(train(path, threads=2, **SETTINGS, **settings), log)
+                count.tried += 1
+                if names := different(expected, arrays):
+                    count.failures.append(f"{form}: other bits in {', '.join(names)}")
+    return count
+
+
+def trained(threads):
+    """All weights, vectors, scores and losses of some small trainings, by name."""
+    log = made_up_log(300)
+    dev = made_up_judged_set(log)
+    arrays = {}
+    for name, settings in TRAININGS.items():
+        model = train(log, dev=dev, threads=threads, **SETTINGS, **settings)
+        arrays |= {f"{name} {key}": array for key, array in _arrays(model, log).items()}
+    return arrays
+
+
+def _arrays(model, log):
+    weights = {
+        f"{side} {name}": array
+        for side, arrays in model.weights.items()
+        for name, array in arrays.items()
+    }
+    return weights | {
+        "query vectors": model.encode_query(log.queries),
+        "title vectors": model.encode_document(log.titles, normalize_embeddings=True),
+        "scores": model.score_pairs(log.queries, log.titles, log.query_index, log.title_index),
+        "losses": np.array([line["loss"] for line in model.history]),
+    }
+
+
+def blas_product():
+    """A product that BLAS works out: it shows whether ``OPENBLAS_CORETYPE`` has any effect."""
+    a = np.random.default_rng(0).standard_normal((300, 300)).astype(np.float32)
+    return a @ a
+
+
+def different(expected, arrays):
+    """The names under which two dicts of arrays do not have the same bits."""
+    names = expected.keys() | arrays.keys()
+    return sorted(
+        name
+        for name in names
+        if name not in expected
+        or name not in arrays
+        or digest(expected[name]) != digest(arrays[name])
+    )
+
+
+def digest(array):
+    """SHA-256 of an array's dtype, shape and bits."""
+    header = f"{array.dtype.str} {array.shape} ".encode()
+    return hashlib.sha256(header + np.ascontiguousarray(array).tobytes()).hexdigest()
+
+
+def _distance(host, arrays):
+    names = different(host, arrays)
+    if not names:
+        return "the same bits as host"
+    largest = max(np.abs(host[name] - arrays[name]).max() for name in names)
+    return f"{len(names)} of {len(host)} arrays differ from host, by at most {largest:.1e}"
+
+
+if __name__ == "__main__":
+    for count in (matrix(), sources()):
+        print(f"{count.name}: {count.fine} of {count.tried} fine")
+        print(*(f"  {line}" for line in [*count.failures, *count.notes]), sep="\n")

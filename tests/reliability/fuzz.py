@@ -1,0 +1,543 @@
+"""Every reader of files against damaged ones, thousands of cases in one process.
+
+A case is a seed and a number: it chooses a file, damages it, and lets the reader of the Python face
+read it. Either it is read, and a model then gives finite vectors; or a `SentembError` of one line
+says why not. Some cases repair the checksums after the damage, as a hostile sender would.
+"""
+
+import copy
+import gc
+import gzip
+import json
+import math
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import unicodedata
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from reliability import mutations
+from reliability.count import Count
+from reliability.model_format import (
+    parts_of,
+    read_checkpoint,
+    safetensors,
+    write_parts,
+)
+from reliability.samples import ENCODERS, TRAINING, make_model, write_samples
+
+LONGEST_MESSAGE = 300
+SECONDS = 2  # of processor time, for one case
+STUCK = 30  # seconds in which a case must end, however busy the machine is
+MEMORY = 1 << 30
+ESCAPES = Path(__file__).with_name("escapes")
+TEXTS = ["hotels in rome", "xyzzy", "Oslo maps and more"]
+_TO_FORMAT_2 = "old-"
+
+
+class _TooLong(BaseException):
+    pass
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How some files are read.
+
+    Attributes
+    ----------
+    files : tuple of str
+        Paths below the folder of samples.
+    read : function of the path that was damaged and whether checksums were repaired
+        Returns what is wrong with what was read, or None.
+    folder : str or None
+        What reading may change, and is put back.
+    weight : int
+        How often it is chosen.
+    """
+
+    files: tuple
+    read: Callable
+    folder: str | None = None
+    weight: int = 10
+
+
+def fuzz(n, seed=0, *, repaired=0, workers=None) -> Count:
+    """``n`` mutations, ``repaired`` of them with right checksums again, from ``seed``."""
+    workers = workers or min(4, len(os.sched_getaffinity(0)))
+    home = Path(tempfile.mkdtemp(prefix="sentemb-fuzz-"))
+    try:
+        lanes = [_Worker(home / str(k), n, seed, repaired, k, workers) for k in range(workers)]
+        while sum(lane.tend() for lane in lanes) < len(lanes):
+            time.sleep(0.05)
+        failures = [failure for lane in lanes for failure in lane.failures()]
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    count = Count("damaged files", tried=n)
+    count.failures = [f"seed {seed}, case {number}: {text}" for number, text in sorted(failures)]
+    count.notes.append(f"{repaired} of {n} with repaired checksums")
+    return count
+
+
+def replay(seed, number, *, repaired):
+    """Run one case in this process and return what is wrong, or None."""
+    with tempfile.TemporaryDirectory(prefix="sentemb-fuzz-") as home:
+        attack = Attack(Path(home))
+        return attack.case(seed, number, repaired)
+
+
+def escapes() -> Count:
+    """The files that once got through, each by the reader of the files it replaces."""
+    home = Path(tempfile.mkdtemp(prefix="sentemb-escapes-"))
+    try:
+        _start(home, {"escapes": True}).wait()
+        found = [json.loads(line) for line in (home / "escapes").read_text().splitlines()]
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    names = [name for name, _ in found]
+    count = Count("past escapes", tried=len(list(ESCAPES.iterdir())))
+    count.failures = [f"{name}: {wrong}" for name, wrong in found if wrong]
+    count.failures += [
+        f"{escape.name}: not reached" for escape in ESCAPES.iterdir() if escape.name not in names
+    ]
+    return count
+
+
+# -- workers ----------------------------------------------------------------------------------
+
+
+class _Worker:
+    """A process that goes through its share of the cases, begun again when it dies."""
+
+    def __init__(self, home, n, seed, repaired, lane, lanes):
+        self.home = home
+        home.mkdir()
+        self.request = {"n": n, "seed": seed, "repaired": repaired, "lane": lane, "lanes": lanes}
+        self.done = False
+        self._start(lane)
+
+    def _start(self, first):
+        (self.home / "at").write_text(str(first))
+        self.process = _start(self.home, self.request | {"first": first})
+        # The first case waits for all samples to be made.
+        self._seen, self._since = first, time.monotonic() + 60
+
+    def tend(self):
+        """Look after the process; True once all cases are done."""
+        if self.done:
+            return True
+        code = self.process.poll()
+        at = int((self.home / "at").read_text() or self._seen)
+        if at != self._seen:
+            self._seen, self._since = at, time.monotonic()
+        if code is None and time.monotonic() - self._since < STUCK:
+            return False
+        if code == 0:
+            self.done = True
+            return True
+        if code is None:
+            self.process.kill()
+            self.process.wait()
+        what = f"stuck for {STUCK} seconds" if code is None else f"the process died with {code}"
+        with open(self.home / "failures", "a") as file:
+            file.write(json.dumps([at, what]) + "\n")
+        following = at + self.request["lanes"]
+        if following >= self.request["n"]:
+            self.done = True
+        else:
+            self._start(following)
+        return self.done
+
+    def failures(self):
+        path = self.home / "failures"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def _start(home, request):
+    """A fresh process that does `_work`."""
+    command = [sys.executable, "-m", __name__, json.dumps(request)]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    return subprocess.Popen(command, cwd=home, env=environment)
+
+
+def _work(request):
+    """All cases of one worker from ``first`` on, or all past escapes."""
+    processors = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {processors[request.get("lane", 0) % len(processors)]})
+    home = Path.cwd()
+    attack = Attack(home / "samples")
+    if "escapes" in request:
+        with open(home / "escapes", "w", buffering=1) as found:
+            for escape in sorted(ESCAPES.iterdir()):
+                found.write(json.dumps([escape.name, attack.escape(escape)]) + "\n")
+        return
+    n, repaired = request["n"], request["repaired"]
+    at = os.open(home / "at", os.O_WRONLY)
+    with open(home / "failures", "a", buffering=1) as failures:
+        for number in range(request["first"], n, request["lanes"]):
+            os.pwrite(at, f"{number:<12}".encode(), 0)
+            wrong = attack.case(request["seed"], number, is_repaired(number, n, repaired))
+            if wrong:
+                failures.write(json.dumps([number, wrong]) + "\n")
+
+
+def is_repaired(number, n, repaired):
+    """Whether this case repairs checksums: ``repaired`` of ``n``, spread evenly."""
+    return (number + 1) * repaired // n > number * repaired // n
+
+
+# -- one case ---------------------------------------------------------------------------------
+
+
+class Attack:
+    """True samples in a folder, and what damages and reads them."""
+
+    def __init__(self, home):
+        home.mkdir(exist_ok=True)
+        self.home = home
+        # Messages name paths as they are given: short ones.
+        os.chdir(home)
+        self._make_samples()
+        self.readers = self._readers()
+        self.pristine = {
+            name: Path(name).read_bytes() for reader in self.readers for name in reader.files
+        }
+        small = [data for data in self.pristine.values() if len(data) < 200_000]
+        self.others = [*small, bytes(range(256)), b"", b"\n", b"{}\n", gzip.compress(b"a\tb\n")]
+        self.parts = {name: parts_of(make_model(name)) for name in ENCODERS}
+        shutil.copytree(".", "../pristine", symlinks=True)
+        self.vectors = {}
+        for name in ENCODERS:
+            for folder in (name, _TO_FORMAT_2 + name):
+                self.vectors[folder] = _vectors(folder)
+        self.trained = self._resume()
+        self._put_back("training")
+        # What compiles does so now, and what is not damaged is read.
+        for reader in self.readers:
+            wrong = reader.read(reader.files[0], True)
+            assert wrong is None, wrong
+            self._put_back(reader.folder)
+        warnings.showwarning = self._warned
+        self._warnings = []
+        signal.signal(signal.SIGPROF, _stop)
+        size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        self.limit = size + MEMORY
+        gc.collect()
+
+    def _make_samples(self):
+        from sentemb.comparison.data import read_data
+        from sentemb.comparison.rows import rows_of
+
+        write_samples(Path())
+        for name in ENCODERS:
+            write_parts(parts_of(make_model(name)), _TO_FORMAT_2 + name)
+        self._data = read_data("data")
+        self._rows = rows_of(["random", "unigram"])
+        self._compare("compared")
+
+    def _readers(self):
+        models = [name for encoder in ENCODERS for name in (encoder, _TO_FORMAT_2 + encoder)]
+        judged = tuple(f"judged/{name}" for name in ("queries.tsv", "docs.tsv", "qrels.txt"))
+        return [
+            *(Reader(_files(model), self._read_model, weight=6) for model in models),
+            Reader(_files("training"), self._read_training, "training", weight=4),
+            Reader(("log.tsv", "log.tsv.gz"), self._read_log, weight=20),
+            Reader(("log.jsonl", "log.jsonl.gz"), self._read_log, weight=20),
+            Reader(judged, self._read_judged, weight=20),
+            Reader(("run.txt",), self._read_run, weight=10),
+            Reader(("queries.tsv",), self._read_texts, weight=10),
+            Reader(("truth.jsonl",), self._read_truth, weight=10),
+            Reader(("epochs.jsonl",), self._read_history, weight=10),
+            Reader(_files("skip-thoughts"), self._read_skip_thought, weight=20),
+            Reader(_files("onet"), self._read_onet, "imported", weight=8),
+            Reader(_files("compared"), self._read_comparison, "compared", weight=10),
+        ]
+
+    # -- a case ---------------------------------------------------------------------------
+
+    def case(self, seed, number, repaired):
+        """Damage a file, read it, put it back; what is wrong, or None."""
+        rng = mutations.generator(seed, number)
+        if repaired:
+            reader, name, what = self._damage_and_repair(rng)
+        else:
+            reader = rng.choices(self.readers, [reader.weight for reader in self.readers])[0]
+            name = rng.choice(reader.files)
+            data, what = self._damage(rng, name)
+            Path(name).write_bytes(data)
+        wrong = self._judge(reader, name, repaired)
+        self._put_back(reader.folder)
+        if Path(name).parts[0] != "crafted":
+            Path(name).write_bytes(self.pristine[name])
+        return f"{name}, {what}: {wrong}" if wrong else None
+
+    def escape(self, folder):
+        """Read the files of ``folder`` in the places of the samples; what is wrong, or None."""
+        names = [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]
+        top = Path(names[0]).parts[0]
+        model = top in ENCODERS or top == "crafted"
+        if model:
+            shutil.rmtree("crafted", ignore_errors=True)
+            shutil.copytree(folder / top, "crafted")
+            reader, name = Reader((), self._read_model), "crafted/model.safetensors"
+        else:
+            name = names[0]
+            reader = next(
+                reader for reader in self.readers if name in reader.files or top == reader.folder
+            )
+            shutil.copytree(folder, ".", dirs_exist_ok=True)
+        wrong = self._judge(reader, name, True)
+        self._put_back(reader.folder)
+        for name in names:
+            if not model and Path("../pristine", name).exists():
+                shutil.copy(Path("../pristine", name), name)
+        return wrong
+
+    def _put_back(self, folder):
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            if Path("../pristine", folder).exists():
+                shutil.copytree(Path("../pristine", folder), folder)
+
+    def _damage(self, rng, name):
+        data, kind = self.pristine[name], rng.random()
+        lines = name.endswith((".jsonl", ".json")) and "config" not in name
+        if name.endswith(".gz") and kind < 0.5:
+            unpacked, what = mutations.mutate_bytes(rng, gzip.decompress(data), self.others)
+            return gzip.compress(unpacked, 1, mtime=0), f"packed: {what}"
+        if name.endswith(".jsonl.gz") and kind < 0.8:
+            unpacked, what = mutations.mutate_json_lines(rng, gzip.decompress(data))
+            return gzip.compress(unpacked, 1, mtime=0), f"packed: {what}"
+        if lines and kind < 0.5:
+            return mutations.mutate_json_lines(rng, data)
+        if name.endswith("config.json") and kind < 0.5:
+            value, what = mutations.mutate_json(rng, json.loads(data))
+            return mutations.dump(value), what
+        if name.endswith(".safetensors") and kind < 0.3:
+            return mutations.mutate_safetensors(rng, data, self.others)
+        if name.endswith(".npy") and kind < 0.6:
+            return mutations.mutate_npy(rng, data)
+        if name.endswith(".npz") and kind < 0.6:
+            return mutations.mutate_npz(rng, data)
+        return mutations.mutate_bytes(rng, data, self.others)
+
+    def _damage_and_repair(self, rng):
+        """Models mostly, now and then a checkpoint."""
+        if rng.random() < 0.05:
+            reader = next(reader for reader in self.readers if reader.folder == "training")
+            names = [name for name in reader.files if "checkpoints" in name]
+            arrays, progress = read_checkpoint(names[-1])
+            if rng.random() < 0.6:
+                progress, what = mutations.mutate_json(rng, progress)
+            else:
+                array = rng.choice(sorted(arrays))
+                arrays[array], what = mutations.mutate_array(rng, arrays[array])
+                what = f"{array} {what}"
+            data = _safetensors(arrays, progress)
+            for name in names:
+                Path(name).write_bytes(data)
+            return reader, names[-1], what
+        parts = copy.deepcopy(self.parts[rng.choice(sorted(self.parts))])
+        what = mutations.mutate_parts(rng, parts, self.others)
+        write_parts(parts, "crafted")
+        return Reader((), self._read_model), "crafted/model.safetensors", what
+
+    def _judge(self, reader, name, repaired):
+        from sentemb.errors import SentembError
+
+        self._warnings.clear()
+        warnings.simplefilter("always")
+        resource.setrlimit(resource.RLIMIT_AS, (self.limit, resource.RLIM_INFINITY))
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        wrong = None
+        try:
+            wrong = reader.read(name, repaired)
+        except SentembError as error:
+            wrong = wrong_with_message(str(error))
+        except _TooLong:
+            wrong = f"no end in {SECONDS} seconds"
+        except BaseException as error:
+            wrong = f"{type(error).__name__} {place_of(error)}: {ascii(error)[:120]}"
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
+        return wrong or (self._warnings[0] if self._warnings else None)
+
+    def _warned(self, message, category, *place):
+        # The package's own, on texts without words, are a part of its face.
+        if category is not UserWarning:
+            self._warnings.append(f"{category.__name__}: {message}")
+
+    # -- readers --------------------------------------------------------------------------
+
+    def _read_model(self, name, repaired):
+        from sentemb import SentenceEncoder
+        from sentemb.analysis.report import Pair, collect, page
+
+        folder, file = name.split("/")
+        model = SentenceEncoder.from_pretrained(folder, threads=1)
+        vectors = _vectors_of(model)
+        if not np.isfinite(vectors).all():
+            return "vectors that are not finite"
+        if not repaired and not np.array_equal(vectors, self.vectors[folder]):
+            return "other vectors, without a word"
+        if repaired or file == "history.jsonl":
+            model.save_pretrained("saved", force=True)
+            if model.encoder.recurrent:
+                page(collect(model, "name", [Pair("hotels in rome", "Rome hotels")], TEXTS))
+        return None
+
+    def _resume(self):
+        from sentemb import train
+
+        model = train(
+            "log.tsv",
+            dev="judged",
+            output="training",
+            resume=True,
+            checkpoint_seconds=1e9,
+            **TRAINING,
+        )
+        return _vectors_of(model)
+
+    def _read_training(self, name, repaired):
+        vectors = self._resume()
+        if not np.isfinite(vectors).all():
+            return "vectors that are not finite"
+        if not repaired and not np.array_equal(vectors, self.trained):
+            return "another model, without a word"
+        return None
+
+    def _read_log(self, name, repaired):
+        from sentemb.data.click_log import read_click_log
+
+        log = read_click_log(name, skip_bad_lines=os.stat(name).st_size % 2 == 0)
+        if not (log.clicks > 0).all() or not log.queries:
+            return "clicks that cannot be"
+        return None
+
+    def _read_judged(self, name, repaired):
+        from sentemb.data.judged_set import read_judged_set
+        from sentemb.retrieval.metrics import ndcg
+        from sentemb.retrieval.trec import read_run
+
+        mean = ndcg(read_judged_set("judged"), read_run("run.txt"), (1, 3)).mean
+        return None if np.isfinite(mean).all() else f"a mean of {mean}"
+
+    _read_run = _read_judged
+
+    def _read_texts(self, name, repaired):
+        from sentemb.data.judged_set import read_texts
+
+        read_texts(name)
+
+    def _read_truth(self, name, repaired):
+        from sentemb.data.truth import read_truth
+
+        read_truth(name)
+
+    def _read_history(self, name, repaired):
+        from sentemb.analysis.histories import read_history
+
+        history = read_history(name)
+        numbers = [*history.losses, *(value for dev in history.dev for value in dev.values())]
+        if not all(math.isfinite(float(number)) for number in [*history.epochs, *numbers]):
+            return "numbers that are not finite"
+        return None
+
+    def _read_skip_thought(self, name, repaired):
+        from sentemb.baselines.skip_thought import SkipThought
+
+        ranker = SkipThought("skip-thoughts")
+        index = np.arange(len(TEXTS))
+        scores = ranker.score_pairs(TEXTS, TEXTS[::-1], index, index)
+        return None if np.isfinite(scores).all() else "scores that are not finite"
+
+    def _read_onet(self, name, repaired):
+        from sentemb.data.onet import import_onet
+
+        import_onet("onet", "imported", dev=5, test=5, force=True)
+
+    def _read_comparison(self, name, repaired):
+        from sentemb.comparison.table import cells_of, legend, table_of
+
+        force = os.stat(name).st_size % 3 == 0
+        comparison = self._compare("compared", force)
+        lines = table_of(comparison, ["random", "unigram"], "random")
+        cells_of(lines, "random")
+        legend(lines, "random", comparison.n_queries)
+        figures = [value for line in lines for value in (*line.ndcg, *line.spread)]
+        return None if all(map(math.isfinite, figures)) else "figures that are not finite"
+
+    def _compare(self, folder, force=False):
+        from sentemb.comparison.runner import Comparison
+
+        comparison = Comparison(
+            self._data, folder, self._rows, seeds=1, threads=1, force=force, note=lambda text: None
+        )
+        comparison.run()
+        return comparison
+
+
+def _files(folder):
+    return tuple(str(path) for path in sorted(Path(folder).rglob("*")) if path.is_file())
+
+
+def wrong_with_message(message):
+    """What is wrong with the message of an error, or None."""
+    try:
+        message.encode()
+    except UnicodeEncodeError:
+        return f"a message that cannot be printed: {ascii(message)[:100]}"
+    if len(message) > LONGEST_MESSAGE:
+        return f"a message of {len(message)} letters: {ascii(message)[:100]}"
+    if any(unicodedata.category(letter) in ("Cc", "Zl", "Zp") for letter in message):
+        return f"a message with control characters: {ascii(message)[:160]}"
+    return None
+
+
+def place_of(error):
+    """The last place within the package, such as ``model_files.py: read_tensors``."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "/sentemb/" in frame.filename]
+    frame = (own or frames)[-1]
+    return f"in {Path(frame.filename).name}: {frame.name}"
+
+
+def _stop(number, frame):
+    raise _TooLong
+
+
+def _vectors(folder):
+    from sentemb import SentenceEncoder
+
+    return _vectors_of(SentenceEncoder.from_pretrained(folder, threads=1))
+
+
+def _vectors_of(model):
+    return np.concatenate([model.encode_query(TEXTS), model.encode_document(TEXTS)])
+
+
+def _safetensors(arrays, progress):
+    """As `safetensors`; what JSON can only just hold is put in as text."""
+    deep = mutations.DEEP in json.dumps(progress)
+    data = safetensors(arrays, progress)
+    # The checksum is over text that nests so deep that nobody could write it.
+    return data.replace(b"@deep@", b"[" * 99 + b"]" * 99) if deep else data
+
+
+if __name__ == "__main__":
+    # As the module that others import, not as a second copy of it.
+    from reliability import fuzz as itself
+
+    itself._work(json.loads(sys.argv[1]))

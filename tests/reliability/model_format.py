@@ -1,0 +1,270 @@
+"""Model folders and checkpoints taken apart, changed, and put together with right checksums.
+
+All that the attacks know of the format of models stands here. Written from docs/formats.md without
+the package's own writer, so that old formats can be written for ever, and broken ones too.
+"""
+
+import hashlib
+import json
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+SIDES = ("query", "document")
+DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8", "U8": "u1"}
+_NAMES = {np.dtype(code): name for name, code in DTYPES.items()}
+
+
+@dataclass
+class Raw:
+    """A tensor as bytes, for types that NumPy does not have."""
+
+    dtype: str
+    shape: tuple
+    data: bytes
+
+
+@dataclass
+class Parts:
+    """What a model folder of format 2 is made of.
+
+    Attributes
+    ----------
+    config : dict or bytes
+        Without the digests of the vocabularies, which writing adds; bytes are written as they are.
+    vocabulary, words, history : bytes
+    tensors : dict of ndarray or Raw
+    """
+
+    config: dict | bytes
+    vocabulary: bytes
+    words: bytes
+    history: bytes
+    tensors: dict = field(default_factory=dict)
+
+
+def parts_of(model):
+    """The `Parts` of a `SentenceEncoder`."""
+    config = {
+        "format": 2,
+        "model": model.encoder.name,
+        **model.encoder.settings(),
+        "shared_towers": model.shared_towers,
+        "dim": model.dim,
+        "trigrams": len(model.vocabulary.trigrams),
+        "words": len(model.vocabulary.words),
+        "training": model.training,
+        "sentemb": "0.1.0",
+    }
+    parameters = model.parameters()
+    tensors = {
+        f"{'shared' if model.shared_towers else side}.{name}": np.array(block)
+        for side in (SIDES[:1] if model.shared_towers else SIDES)
+        for name, block in parameters[side].items()
+    }
+    return Parts(
+        config,
+        _lines(model.vocabulary.trigrams),
+        _lines(model.vocabulary.words),
+        _lines(map(json.dumps, model.history)),
+        tensors,
+    )
+
+
+def write_parts(parts, folder):
+    """Write a model folder of format 2, every checksum right."""
+    folder = Path(folder)
+    folder.mkdir(exist_ok=True)
+    config = parts.config
+    if isinstance(config, dict):
+        digests = {
+            "vocabulary_sha256": _sha256(parts.vocabulary),
+            "words_sha256": _sha256(parts.words),
+        }
+        config = json.dumps({**digests, **config}, indent=2).encode() + b"\n"
+    (folder / "config.json").write_bytes(config)
+    (folder / "vocabulary.txt").write_bytes(parts.vocabulary)
+    (folder / "words.txt").write_bytes(parts.words)
+    (folder / "history.jsonl").write_bytes(parts.history)
+    (folder / "README.md").write_bytes(b"# A model\n")
+    (folder / "model.safetensors").write_bytes(
+        safetensors(parts.tensors, {"config_sha256": _sha256(config)})
+    )
+
+
+def safetensors(tensors, contents):
+    """The bytes of a safetensors file that knows the digest of its own contents."""
+    digest = hashlib.sha256(json.dumps(contents, sort_keys=True).encode())
+    header, blobs, at = {}, [], 0
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        if isinstance(tensor, Raw):
+            dtype, shape, data = tensor.dtype, tensor.shape, tensor.data
+        else:
+            tensor = np.ascontiguousarray(tensor)
+            dtype, shape, data = _NAMES[tensor.dtype], tensor.shape, tensor.tobytes()
+        known = np.dtype(DTYPES[dtype]).name if dtype in DTYPES else dtype.lower()
+        digest.update(f"{name} {known} {tuple(shape)}\n".encode("utf-8", "surrogatepass"))
+        digest.update(data)
+        header[name] = {
+            "dtype": dtype,
+            "shape": list(shape),
+            "data_offsets": [at, at + len(data)],
+        }
+        blobs.append(data)
+        at += len(data)
+    own = json.dumps({"contents": contents, "sha256": digest.hexdigest()})
+    text = json.dumps({"__metadata__": {"sentemb": own}, **header}).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + b"".join(blobs)
+
+
+def rewrite_checkpoint(path, change):
+    """Let ``change(arrays, progress)`` change a checkpoint; its checksum is right again."""
+    arrays, progress = read_checkpoint(path)
+    change(arrays, progress)
+    Path(path).write_bytes(safetensors(arrays, progress))
+
+
+def read_checkpoint(path):
+    """Arrays and progress of a checkpoint."""
+    raw = Path(path).read_bytes()
+    (length,) = struct.unpack("<Q", raw[:8])
+    header = json.loads(raw[8 : 8 + length])
+    progress = json.loads(header.pop("__metadata__")["sentemb"])["contents"]
+    data = raw[8 + length :]
+    arrays = {}
+    for name, about in header.items():
+        first, end = about["data_offsets"]
+        array = np.frombuffer(data[first:end], DTYPES[about["dtype"]])
+        arrays[name] = array.reshape(about["shape"]).copy()
+    return arrays, progress
+
+
+def _lines(items):
+    return "".join(f"{item}\n" for item in items).encode()
+
+
+def _sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+# -- models with right checksums that must be refused ------------------------------------------
+
+
+def _config(**changed):
+    return lambda parts: parts.config.update(changed)
+
+
+def _without(key):
+    return lambda parts: parts.config.pop(key)
+
+
+def _weights(change):
+    """``change`` (a function of an array) for every tensor."""
+
+    def craft(parts):
+        parts.tensors = {name: change(array) for name, array in parts.tensors.items()}
+
+    return craft
+
+
+def _one_weight(value):
+    def craft(parts):
+        name = next(iter(parts.tensors))
+        parts.tensors[name].flat[0] = value
+
+    return craft
+
+
+def _text(field, value):
+    return lambda parts: setattr(parts, field, value)
+
+
+def _extra(name, tensor):
+    return lambda parts: parts.tensors.update({name: tensor})
+
+
+def _raw_config(text):
+    return lambda parts: setattr(parts, "config", text)
+
+
+CRAFTED = {
+    "cells true": _config(cells=True),
+    "cells a fraction": _config(cells=1.0),
+    "cells a text": _config(cells="1"),
+    "cells 0": _config(cells=0),
+    "cells -1": _config(cells=-1),
+    "cells 10^9": _config(cells=10**9),
+    "cells 10^30": _config(cells=10**30),
+    "bag true": _config(bag=True),
+    "bag null": _config(bag=None),
+    "bag 10^9": _config(bag=10**9),
+    "peepholes a list": _config(peepholes=[]),
+    "peepholes an object": _config(peepholes={}),
+    "peepholes null": _config(peepholes=None),
+    "forget_gate a number": _config(forget_gate=0),
+    "forget_gate a text": _config(forget_gate="no"),
+    "forget_gate a list": _config(forget_gate=[]),
+    "shared_towers a number": _config(shared_towers=0),
+    "model a list": _config(model=["lstm"]),
+    "model unknown": _config(model="transformer"),
+    "model of another kind": _config(model="rnn"),
+    "format 0": _config(format=0),
+    "format -1": _config(format=-1),
+    "format true": _config(format=True),
+    "format 2.0": _config(format=2.0),
+    "format 99": _config(format=99),
+    "training a list": _config(training=[]),
+    "training null": _config(training=None),
+    "without model": _without("model"),
+    "without cells": _without("cells"),
+    "without training": _without("training"),
+    "config a list": _raw_config(b"[]"),
+    "config nested deeply": _raw_config(b"[" * 100_000),
+    "config of 5,000 digits": _raw_config(b'{"format": ' + b"9" * 5000 + b"}"),
+    "config not UTF-8": _raw_config(b'{"format": 2, "model": "caf\xe9"}'),
+    "vocabulary not UTF-8": _text("vocabulary", b"caf\xe9\n"),
+    "words not UTF-8": _text("words", b"caf\xe9\n"),
+    "vocabulary empty": _text("vocabulary", b""),
+    "vocabulary too long": _text("vocabulary", b"abc\n" * 100_000),
+    "NaN weights": _weights(lambda array: np.full_like(array, np.nan)),
+    "one NaN": _one_weight(np.nan),
+    "one infinite weight": _one_weight(np.inf),
+    "float64 weights": _weights(lambda array: array.astype(np.float64)),
+    "float16 weights": _weights(lambda array: array.astype(np.float16)),
+    "whole numbers for weights": _weights(lambda array: array.astype(np.int32)),
+    "bfloat16 weights": _weights(lambda a: Raw("BF16", a.shape, bytes(2 * a.size))),
+    "8-bit floats for weights": _weights(lambda a: Raw("F8_E4M3", a.shape, bytes(a.size))),
+    "4-bit floats for weights": _weights(lambda a: Raw("F4", a.shape, bytes((a.size + 1) // 2))),
+    "complex weights": _weights(lambda a: Raw("C64", a.shape, bytes(8 * a.size))),
+    "flat weights": _weights(lambda array: array.reshape(-1)),
+    "weights with one more axis": _weights(lambda array: array[None]),
+    "a tensor too many": _extra("query.other", np.zeros(1, np.float32)),
+    "an empty tensor with a huge axis": _extra("x", Raw("F32", (0, 1 << 60), b"")),
+    "a tensor with escapes in its name": _extra("\x1b[31m\n", np.zeros(1, np.float32)),
+    "a tensor with a name of 5,000 letters": _extra("n" * 5000, np.zeros(1, np.float32)),
+    "no tensors": lambda parts: parts.tensors.clear(),
+}
+
+
+def write_crafted(name, folder):
+    """The model folder called ``name`` in `CRAFTED`: whole but for what the name says."""
+    parts = parts_of(_smallest())
+    CRAFTED[name](parts)
+    write_parts(parts, folder)
+
+
+def _smallest():
+    from sentemb.models import make_encoder
+    from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.text.batch import tokenize
+    from sentemb.text.vocabulary import Vocabulary
+
+    encoder = make_encoder("lstm", cells=1)
+    vocabulary = Vocabulary.collect(tokenize(["hotels in rome"]), word_features=1)
+    rng = np.random.default_rng(0)
+    weights = {side: encoder.initialise(len(vocabulary), rng) for side in SIDES}
+    return SentenceEncoder(encoder, vocabulary, weights, threads=1)

@@ -1,0 +1,194 @@
+"""Small but true files of every kind that sentemb reads."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+
+ENCODERS = {
+    "lstm": ("lstm", {"forget_gate": True, "peepholes": "diagonal"}),
+    "bilstm": ("bilstm", {"bag": 2}),
+    "rnn": ("rnn", {}),
+    "bag": ("bag", {}),
+    "dssm": ("dssm", {"hidden": 3}),
+    "clsm": ("clsm", {"hidden": 3, "window": 3}),
+    "shared": ("lstm", {}),
+}
+TRAINING = {"cells": 3, "epochs": 2, "batch_size": 4, "n_negatives": 1, "threads": 1}
+PLACES = ("paris", "rome", "oslo", "lima", "cairo", "delhi")
+THINGS = ("hotels", "maps", "trains", "museums")
+HISTORY = [
+    {
+        "epoch": epoch,
+        "step": 3 * epoch,
+        "loss": 2.0 / epoch,
+        "dev": {"ndcg@1": 0.5 + 0.1 * epoch, "ndcg@3": 0.7, "ndcg@10": 0.8},
+        "pairs_per_second": 1000.0,
+        "seconds": 0.5 * epoch,
+    }
+    for epoch in (1, 2, 3)
+]
+
+
+def pairs():
+    """Some queries and the titles clicked for them."""
+    return [
+        (f"{thing} in {place}", f"{place.title()} {thing} and more")
+        for place in PLACES
+        for thing in THINGS
+    ]
+
+
+def write_samples(folder):
+    """One of everything into ``folder``, which must exist."""
+    folder = Path(folder)
+    write_texts(folder)
+    for name in ENCODERS:
+        make_model(name).save_pretrained(folder / name)
+    write_training(folder / "training")
+
+
+def write_texts(folder):
+    """All but models and trainings."""
+    some = pairs()
+    tsv = "".join(f"{query}\t{title}\t{k % 3 + 1}\n" for k, (query, title) in enumerate(some))
+    lines = "".join(
+        json.dumps({"query": query, "clicked": [title], "clicks": [2], "skipped": [some[k - 1][1]]})
+        + "\n"
+        for k, (query, title) in enumerate(some)
+    )
+    (folder / "log.tsv").write_text(tsv)
+    (folder / "log.jsonl").write_text(lines)
+    (folder / "log.tsv.gz").write_bytes(gzip.compress(tsv.encode(), mtime=0))
+    (folder / "log.jsonl.gz").write_bytes(gzip.compress(lines.encode(), mtime=0))
+    (folder / "texts.txt").write_text("".join(f"{query}\n" for query, _ in some[:6]))
+    write_judged_set(folder / "judged", some[:6])
+    for name in ("queries.tsv", "docs.tsv"):
+        (folder / name).write_bytes((folder / "judged" / name).read_bytes())
+    (folder / "run.txt").write_text(
+        "".join(f"q{q} Q0 d{d} {d + 1} {1 / (d + 1)} run\n" for q in range(6) for d in range(6))
+    )
+    (folder / "truth.jsonl").write_text(
+        "".join(
+            json.dumps(
+                {"text": text, "side": side, "topic": "travel", "keywords": [text.split()[0]]}
+            ).lower()
+            + "\n"
+            for pair in some[:6]
+            for side, text in zip(("query", "title"), map(str.lower, pair))
+        )
+    )
+    (folder / "epochs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in HISTORY))
+    data = folder / "data"
+    data.mkdir()
+    (data / "pairs.tsv").write_text(tsv)
+    write_judged_set(data / "dev", some[:6])
+    write_judged_set(data / "test", some[6:12])
+    write_onet(folder / "onet")
+    write_skip_thought(folder / "skip-thoughts")
+
+
+def write_judged_set(folder, some):
+    """Each query with its own title, grade 2, and the next one's, grade 0."""
+    folder.mkdir()
+    (folder / "queries.tsv").write_text("".join(f"q{k}\t{q}\n" for k, (q, _) in enumerate(some)))
+    (folder / "docs.tsv").write_text("".join(f"d{k}\t{t}\n" for k, (_, t) in enumerate(some)))
+    (folder / "qrels.txt").write_text(
+        "".join(f"q{k} 0 d{k} 2\nq{k} 0 d{(k + 1) % len(some)} 0\n" for k in range(len(some)))
+    )
+
+
+def write_onet(folder):
+    """A release of the O*NET database with 30 occupations."""
+    titles, alternates, reported, related = [], [], [], []
+    for number in range(30):
+        code, trade = f"{11 + number}-1011.00", f"{'BCDFG'[number % 5]}on{'klmnpr'[number // 5]}ing"
+        titles.append(f"{code}\t{trade} Workers\tThey do {trade}.")
+        alternates.append(f"{code}\t{trade} Operator\tn/a\t08")
+        alternates.append(f"{code}\tOperators, {trade}\t{trade[:4]}OP\t08")
+        reported.append(f"{code}\tMaster of {trade}\tY")
+        related.append(f"{code}\t{11 + (number + 1) % 30}-1011.00\tPrimary-Short\t1")
+    tables = {
+        "Occupation Data.txt": ["O*NET-SOC Code\tTitle\tDescription", *titles],
+        "Alternate Titles.txt": [
+            "O*NET-SOC Code\tAlternate Title\tShort Title\tSource(s)",
+            *alternates,
+        ],
+        "Sample of Reported Titles.txt": [
+            "O*NET-SOC Code\tReported Job Title\tShown in My Next Move",
+            *reported,
+        ],
+        "Related Occupations.txt": [
+            "O*NET-SOC Code\tRelated O*NET-SOC Code\tRelatedness Tier\tIndex",
+            *related,
+        ],
+        "Read Me.txt": ["O*NET 99.1 Database", "-----"],
+    }
+    folder.mkdir()
+    for name, lines in tables.items():
+        (folder / name).write_text("".join(f"{line}\n" for line in lines))
+
+
+def write_skip_thought(folder):
+    """Files of Skip-Thought with vectors of three numbers and two cells."""
+    rng = np.random.default_rng(0)
+    folder.mkdir()
+    words = ["UNK", *THINGS, *PLACES, "in", "and", "more"]
+    (folder / "dictionary.txt").write_text("".join(f"{word}\n" for word in words))
+
+    def gated(prefix):
+        shapes = {"W": (3, 4), "U": (2, 4), "b": (4,), "Wx": (3, 2), "Ux": (2, 2), "bx": (2,)}
+        return {prefix + n: rng.normal(size=s).astype(np.float32) for n, s in shapes.items()}
+
+    for table in ("utable.npy", "btable.npy"):
+        np.save(folder / table, rng.normal(size=(len(words), 3)).astype(np.float32))
+    np.savez(folder / "uni_skip.npz", **gated("encoder_"))
+    np.savez(folder / "bi_skip.npz", **gated("encoder_"), **gated("encoder_r_"))
+
+
+def make_model(name):
+    """An untrained `SentenceEncoder`, one of `ENCODERS`, that knows the words of `pairs`."""
+    from sentemb.models import make_encoder
+    from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.text.batch import tokenize
+    from sentemb.text.vocabulary import Vocabulary
+    from sentemb.training.settings import Settings
+
+    kind, settings = ENCODERS[name]
+    encoder = make_encoder(kind, cells=4, **settings)
+    tokens = tokenize(text for pair in pairs() for text in pair)
+    vocabulary = Vocabulary.collect(tokens, word_features=12)
+    rng = np.random.default_rng(0)
+    query = encoder.initialise(len(vocabulary), rng)
+    document = query if name == "shared" else encoder.initialise(len(vocabulary), rng)
+    training = {**Settings.of(model=kind, cells=4, **settings).as_dict(), "pairs": 24, "log": "0"}
+    weights = {"query": query, "document": document}
+    return SentenceEncoder(encoder, vocabulary, weights, training, HISTORY, threads=1)
+
+
+class _Stopped(Exception):
+    pass
+
+
+def write_training(folder, at_update=8):
+    """A training on ``log.tsv`` beside ``folder`` that was cut off, its checkpoints in place."""
+    from sentemb import train
+
+    def stop(progress):
+        if (progress.epoch - 1) * progress.steps + progress.step == at_update:
+            raise _Stopped
+
+    beside = folder.parent
+    try:
+        train(
+            beside / "log.tsv",
+            dev=beside / "judged",
+            output=folder,
+            checkpoint_seconds=0,
+            on_progress=stop,
+            **TRAINING,
+        )
+    except _Stopped:
+        return
+    raise AssertionError("the training ended before it was cut off")

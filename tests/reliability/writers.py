@@ -1,0 +1,218 @@
+"""Everything that writes, killed or failing at each call of the file system.
+
+Afterwards the old or the new result can be read, the same job done again gives the same bits, and
+no temporary file is left.
+"""
+
+import contextlib
+import errno
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from helpers import made_up_judged_set, made_up_log, made_up_model
+
+from reliability.count import Count
+from reliability.filesystem import ERRORS, Faults, failure, in_a_child
+from sentemb import SentembError, SentenceEncoder, train
+from sentemb.comparison.data import Data
+from sentemb.comparison.rows import rows_of
+from sentemb.comparison.runner import Comparison
+from sentemb.data.lines import write_lines
+
+TEXTS = ["abcd ab abc", "ab", "dcba abcd"]
+TINY = {"cells": 4, "epochs": 3, "batch_size": 32, "threads": 1, "checkpoint_seconds": 0}
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A job that writes into a folder.
+
+    Attributes
+    ----------
+    name : str
+    prepare : function of a Path
+        Makes what is there before.
+    job : function of (Path, again)
+        ``again`` is true when the job is done once more after a fault.
+    read : function of a Path
+        What is there, as something that can be compared; None for nothing. It raises where there
+        is something that is neither old nor new.
+    """
+
+    name: str
+    prepare: Callable[[Path], None]
+    job: Callable[[Path, bool], None]
+    read: Callable[[Path], object]
+
+
+def _model(seed):
+    model = made_up_model(("lstm", {}), TEXTS, cells=3, dtype=np.float32, seed=seed)
+    model.training, model.history = {"pairs": seed}, [{"epoch": 1, "loss": 0.5, "dev": None}]
+    return model
+
+
+def _save(seed, force):
+    return lambda folder, again: _model(seed).save_pretrained(folder / "m", force=force or again)
+
+
+def _read_model(folder):
+    if not (folder / "m" / "model.safetensors").exists():
+        return None
+    model = SentenceEncoder.from_pretrained(folder / "m", threads=1)
+    bits = b"".join(array.tobytes() for array in model.weights["query"].values())
+    return bits, model.training.get("finished"), model.training["pairs"]
+
+
+LOG = made_up_log(60)
+DEV = made_up_judged_set(LOG)
+SETTINGS = {**TINY, "hard_negatives": 2}
+
+
+def _train(force=False):
+    def job(folder, again):
+        mode = {"resume": True} if again else {"force": force}
+        train(LOG, dev=DEV, output=folder / "m", **SETTINGS, **mode)
+
+    return job
+
+
+def _write_file(folder, again):
+    write_lines(folder / "m", ["new", "lines"])
+
+
+def _read_file(folder):
+    path = folder / "m"
+    return path.read_text() if path.exists() else None
+
+
+def _compare(folder, again):
+    data = Data(log=LOG, dev=DEV, test=DEV, fingerprint="0" * 64)
+    rows = [row for row in rows_of() if row.name in ("random", "unigram")]
+    Comparison(data, folder / "m", rows, seeds=2, threads=1, note=lambda text: None).run()
+
+
+def _read_comparison(folder):
+    """The runs, once the comparison is whole: before it has no result to be read."""
+    runs = folder / "m" / "runs"
+    if not runs.exists():
+        return None
+    found = {path.name: path.read_bytes() for path in sorted(runs.glob("*.run"))}
+    return found if len(found) == 3 else None
+
+
+def _nothing(folder):
+    pass
+
+
+def _old_model(folder):
+    _model(0).save_pretrained(folder / "m")
+
+
+def _old_file(folder):
+    write_lines(folder / "m", ["old"])
+
+
+WRITERS = (
+    Writer("save_pretrained, new", _nothing, _save(1, False), _read_model),
+    Writer("save_pretrained, force", _old_model, _save(1, True), _read_model),
+    Writer("write a file, new", _nothing, _write_file, _read_file),
+    Writer("write a file again", _old_file, _write_file, _read_file),
+    Writer("train", _nothing, _train(), _read_model),
+    Writer("train, force", _old_model, _train(force=True), _read_model),
+    Writer("compare", _nothing, _compare, _read_comparison),
+)
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="sentemb-writers-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _expected(writer):
+    """How many calls the job makes, and what is there after it."""
+    with _folder() as folder:
+        writer.prepare(folder)
+        calls, _ = in_a_child(lambda: writer.job(folder, False))
+        return calls, writer.read(folder)
+
+
+def _wrong(writer, folder, old, new):
+    """What does not hold after a fault; the job is done again on the way."""
+    try:
+        found = writer.read(folder)
+        # A training also writes its best model so far.
+        if found not in (None, old, new) and not (writer.name.startswith("train") and not found[1]):
+            return "what is there is neither old nor new"
+        if found is None and old is not None:
+            return "the old result is gone"
+        writer.job(folder, True)
+        if writer.read(folder) != new:
+            return "the same job again gives another result"
+    except SentembError as error:
+        return f"cannot go on: {error}"
+    left = [str(path.relative_to(folder)) for path in folder.rglob("*") if path.suffix == ".tmp"]
+    left += [str(path.relative_to(folder)) for path in folder.rglob("checkpoints")]
+    return f"left behind: {left}" if left else None
+
+
+def killed(every: int = 1) -> Count:
+    """Kill each `Writer` at every call of the file system, or at ``every`` so manyth."""
+    count = Count("killed at a call of the file system")
+    for writer in WRITERS:
+        calls, new = _expected(writer)
+        for at in range(0, calls, every):
+            with _folder() as folder:
+                writer.prepare(folder)
+                old = writer.read(folder)
+                done, _ = in_a_child(lambda: writer.job(folder, False), at)  # noqa: B023
+                assert done is None
+                _enter(count, f"{writer.name}, call {at}", _wrong(writer, folder, old, new))
+        count.notes.append(f"{writer.name}: {calls} calls")
+    return count
+
+
+def failing(every: int = 1) -> Count:
+    """Let every call of the file system fail, with each of some errors."""
+    count = Count("an error at a call of the file system")
+    for writer in WRITERS:
+        calls, new = _expected(writer)
+        for number, at in enumerate(range(0, calls, every)):
+            for error in ERRORS if every == 1 else ERRORS[number % len(ERRORS) :][:1]:
+                with _folder() as folder, warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    writer.prepare(folder)
+                    old = writer.read(folder)
+                    name = f"{writer.name}, call {at}, {errno.errorcode[error]}"
+                    _enter(count, name, _after_failure(writer, folder, at, error, old, new))
+    return count
+
+
+def _after_failure(writer, folder, at, error, old, new):
+    with Faults(at, failure(error)) as faults:
+        try:
+            writer.job(folder, False)
+        except SentembError as said:
+            if "\n" in str(said) or len(str(said)) > 300:
+                return f"not one short line: {said}"
+        except Exception as escaped:
+            return f"{faults.names[at]}: {type(escaped).__name__}: {escaped}"
+    left = [path.name for path in folder.rglob("*") if path.suffix == ".tmp"]
+    # What cannot be removed now is removed by the next writer.
+    if left and faults.names[at] not in ("unlink", "open"):
+        return f"left behind: {left}"
+    return _wrong(writer, folder, old, new)
+
+
+def _enter(count, name, wrong):
+    count.tried += 1
+    if wrong:
+        count.failures.append(f"{name}: {wrong}")

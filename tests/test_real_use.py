@@ -1,0 +1,417 @@
+"""The public face as programs use it: interrupts, forks, threads, pickles."""
+
+import copy
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import made_up_log, made_up_model, made_up_texts, run_python
+
+from sentemb import SentembError, SentenceEncoder, train
+from sentemb.models import word_memory
+from sentemb.parallel import Workers
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and signals")
+
+
+def texts_of(seed, count=300, n_words=400):
+    rng = np.random.default_rng(seed)
+    return made_up_texts(rng, rng.integers(1, 12, count), n_words)
+
+
+TEXTS = texts_of(0)
+
+
+def model_of(threads=2, **settings):
+    model = made_up_model(("lstm", settings), TEXTS, cells=8, dtype=np.float32)
+    return SentenceEncoder(model.encoder, model.vocabulary, model.weights, threads=threads)
+
+
+def answers(model):
+    """What every public method that computes says, as bytes."""
+    queries, titles = TEXTS[:7], TEXTS[7:30]
+    trace = model.trace(TEXTS[3])
+    pairs = np.arange(7), np.arange(7) + 2
+    Q, D = model.encode_query(queries), model.encode_document(titles)
+    return {
+        "encode": model.encode(TEXTS[:100]).tobytes(),
+        "encode_query": Q.tobytes(),
+        "encode_document": D.tobytes(),
+        "similarity": model.similarity(Q, D).tobytes(),
+        "similarity_pairwise": model.similarity_pairwise(Q, D[:7]).tobytes(),
+        "score": model.score(queries[0], titles).tobytes(),
+        "score_pairs": model.score_pairs(queries, titles, *pairs).tobytes(),
+        "rank": repr(model.rank(queries[1], titles, top_k=5)),
+        "trace": trace.y.tobytes() + trace.i.tobytes(),
+        "parameters": model.parameters()["query"]["Wrec1"].tobytes(),
+        "astype": model.astype("float64").encode_query(queries).tobytes(),
+    }
+
+
+# -- interrupts ------------------------------------------------------------------------------------
+
+
+class TimeOut(Exception):
+    pass
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_encoder_is_right_after_an_interrupt_at_any_moment(threads):
+    """After an alarm in the middle of `encode` the answers are those of a fresh encoder."""
+    expected = model_of(threads).encode(TEXTS)
+
+    def raise_time_out(number, frame):
+        raise TimeOut
+
+    before = signal.signal(signal.SIGALRM, raise_time_out)
+    interrupted = 0
+    try:
+        for delay in np.linspace(2e-5, 4e-3, 60):
+            model = model_of(threads)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, delay)
+                model.encode(TEXTS)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except TimeOut:
+                interrupted += 1
+            assert np.array_equal(model.encode(TEXTS), expected), delay
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert interrupted > 5
+
+
+def test_an_encoder_is_right_after_an_exception_at_any_line():
+    """Every line that `encode` runs in the package raises once."""
+    texts = [*TEXTS[:40], "a" * 150]
+    expected = model_of(1).encode(texts)
+    package = str(Path(word_memory.__file__).parents[1])
+    line = 0
+    while True:
+        model, seen = model_of(1), 0
+
+        def trace(frame, event, argument, at=line):
+            nonlocal seen
+            if not frame.f_code.co_filename.startswith(package):
+                return None
+            if event == "line":
+                seen += 1
+                if seen > at:
+                    raise MemoryError
+            return trace
+
+        sys.settrace(trace)
+        try:
+            model.encode(texts)
+            finished = True
+        except MemoryError:
+            finished = False
+        finally:
+            sys.settrace(None)
+        assert np.array_equal(model.encode(texts), expected), line
+        if finished:
+            break
+        # The first lines one by one, then the loops over texts and words in larger steps.
+        line += 1 if line < 150 else 29
+    assert line > 150
+
+
+def test_workers_raise_only_once_no_thread_works_any_more():
+    working = []
+
+    def slow():
+        working.append(1)
+        time.sleep(0.05)
+        working.pop()
+
+    def fail():
+        raise TimeOut
+
+    with Workers(3) as workers:
+        for _ in range(5):
+            with pytest.raises(TimeOut):
+                workers.run([(fail,), (slow,), (slow,)])
+            assert not working
+        done = []
+        workers.run([(done.append, k) for k in range(20)])
+        assert sorted(done) == list(range(20))
+
+
+# -- forks and other processes ---------------------------------------------------------------------
+
+
+def in_a_fork(function):
+    """What ``function()`` returns in a child, which has 30 seconds."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.alarm(30)
+            os.close(reader)
+            with open(writer, "wb") as file:
+                pickle.dump(function(), file)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as file:
+        said = file.read()
+    os.waitpid(child, 0)
+    assert said, "the child died or hung"
+    return pickle.loads(said)
+
+
+def test_a_forked_child_answers_as_its_parent():
+    model = model_of(2)
+    expected = answers(model)  # the parent's threads run by now
+    assert in_a_fork(lambda: answers(model)) == expected
+    assert answers(model) == expected
+
+
+def test_a_fork_while_other_threads_encode():
+    model = model_of(3)
+    expected = answers(model)
+    stop = threading.Event()
+
+    def encode():
+        while not stop.is_set():
+            model.encode(TEXTS)
+
+    busy = [threading.Thread(target=encode) for _ in range(2)]
+    for thread in busy:
+        thread.start()
+    try:
+        for _ in range(5):
+            assert in_a_fork(lambda: answers(model)) == expected
+    finally:
+        stop.set()
+        for thread in busy:
+            thread.join()
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_pool_of_processes(method):
+    model = model_of(2)
+    expected = model.encode(TEXTS[:20])
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        found = pool.map_async(model.encode, [TEXTS[:20]] * 4).get(timeout=60)
+    assert all(np.array_equal(one, expected) for one in found)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+@pytest.mark.parametrize("shared", [False, True], ids=["two-towers", "shared"])
+def test_copies_are_equal_and_apart(copied, shared):
+    model = made_up_model(("lstm", {"bag": 3}), TEXTS, dtype=np.float32, shared=shared)
+    model.training, model.history = {"pairs": 3}, [{"epoch": 1}]
+    expected = answers(model)
+    other = copied(model)
+    assert answers(other) == expected and repr(other) == repr(model)
+    assert other.shared_towers == shared
+    assert (other.training, other.history) == (model.training, model.history)
+    other.parameters()["query"]["b1"][...] = 1
+    assert answers(model) == expected
+    assert answers(other) != expected
+
+
+def test_joblib_with_arrays_that_it_maps_into_memory(tmp_path):
+    joblib = pytest.importorskip("joblib")
+    model = model_of(2)
+    joblib.dump(model, tmp_path / "model.joblib")
+    read_only = joblib.load(tmp_path / "model.joblib", mmap_mode="r")
+    assert np.array_equal(read_only.encode(TEXTS[:20]), model.encode(TEXTS[:20]))
+
+
+# -- threads ---------------------------------------------------------------------------------------
+
+
+def test_all_methods_from_eight_threads_give_the_same_bits():
+    model = model_of(2)
+    expected = answers(model_of(1))
+    model.encode(TEXTS[200:])
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: answers(model), range(40)))
+    for one in found:
+        assert one == expected
+
+
+def test_two_threads_that_share_workers_do_not_mix_their_tasks():
+    workers = Workers(3)
+
+    def fill(number):
+        for _ in range(50):
+            own = np.zeros(64, np.int64)
+
+            def task(low, high, own=own):
+                own[low:high] += number
+
+            workers.over(own.size, task)
+            assert np.all(own == number)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(fill, range(1, 5)))
+
+
+def test_scoring_pairs_leaves_warning_filters_alone(monkeypatch):
+    """They belong to the whole process, so changing them for a moment is seen by other threads."""
+    model = model_of(1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        monkeypatch.setattr(warnings, "catch_warnings", None)
+        scores = model.score_pairs(["", "ab"], ["cd", ""], np.array([0, 1]), np.array([0, 1]))
+    assert not caught and np.all(scores == 0)
+
+
+# -- the memory of words ---------------------------------------------------------------------------
+
+
+def projected_words(monkeypatch, model, texts):
+    """How many words `encode` projects that it did not remember."""
+    counts = []
+    project = word_memory.project_words
+
+    def counting(*arguments):
+        counts.append(arguments[-1])
+        project(*arguments)
+
+    monkeypatch.setattr(word_memory, "project_words", counting)
+    model.encode(texts)
+    monkeypatch.setattr(word_memory, "project_words", project)
+    return sum(counts)
+
+
+def test_saving_a_model_does_not_make_it_forget(tmp_path, monkeypatch):
+    model = model_of(1)
+    model.encode(TEXTS)
+    model.save_pretrained(tmp_path / "m")
+    assert projected_words(monkeypatch, model, TEXTS) == 0
+    trained = train(made_up_log(), cells=4, epochs=1, batch_size=16, output=tmp_path / "trained")
+    trained.encode(TEXTS)
+    assert projected_words(monkeypatch, trained, TEXTS) == 0
+
+
+def test_long_words_are_encoded_and_not_remembered(monkeypatch):
+    long = ["ab" * 60, "cd" * 5000]
+    texts = [f"ab {long[0]} cd", long[1], "dc ab"]
+    expected = [model_of(1).encode(text) for text in texts]
+    model = model_of(1)
+    for _ in range(3):
+        assert np.array_equal(model.encode(texts), expected)
+    # Both long words again, and none of the others.
+    assert projected_words(monkeypatch, model, texts) == 2
+    assert np.array_equal(model.encode(texts + TEXTS)[:3], expected)
+    assert np.array_equal(model.encode(TEXTS), model_of(1).encode(TEXTS))
+
+
+def test_the_memory_counts_letters_and_entries(monkeypatch):
+    model = model_of(1)
+    expected = model.encode(TEXTS)
+    words = [f"{k:090}" for k in range(2000)]
+    # Room for the projections of 2,000 words and not for the words themselves.
+    monkeypatch.setattr(word_memory, "_LIMIT", 4 * 2048 * model.encoder.width + 50_000)
+    model.encode(words)
+    model.encode(words[:1])
+    assert projected_words(monkeypatch, model, words) == 1999
+    assert np.array_equal(model.encode(TEXTS), expected)
+
+
+# -- arguments that cannot be right ----------------------------------------------------------------
+
+MISTAKES = {
+    "encode None": lambda model: model.encode(None),
+    "encode bytes": lambda model: model.encode(b"ab"),
+    "encode a number": lambda model: model.encode([1]),
+    "encode a dict": lambda model: model.encode({"ab": 1}),
+    "encode a table": lambda model: model.encode(np.array([["ab", "cd"], ["a", "b"]])),
+    "side": lambda model: model.encode("ab", side=["query"]),
+    "score a list of queries": lambda model: model.score(["ab", "cd"], ["ab"]),
+    "rank one title": lambda model: model.rank("ab", "cd"),
+    "rank a list of queries": lambda model: model.rank(["ab"], ["cd"]),
+    "top_k": lambda model: model.rank("ab", ["cd"], top_k="3"),
+    "similarity of texts": lambda model: model.similarity("ab", "cd"),
+    "similarity of ragged rows": lambda model: model.similarity([[1, 2], [3]], [[1, 2]]),
+    "similarity of widths": lambda model: model.similarity([1.0, 2.0], [1.0, 2.0, 3.0]),
+    "similarity of a cube": lambda model: model.similarity(np.zeros((2, 2, 2)), [1.0]),
+    "NaN": lambda model: model.similarity([1.0, np.nan], [1.0, 2.0]),
+    "pairs of widths": lambda model: model.similarity_pairwise([1.0], [1.0, 2.0]),
+    "trace a number": lambda model: model.trace(3),
+    "dtype": lambda model: model.astype("int32"),
+    "threads": lambda model: SentenceEncoder.from_pretrained("nowhere", threads="2"),
+    "threads of a model": lambda model: SentenceEncoder(
+        model.encoder, model.vocabulary, model.weights, threads=1.5
+    ),
+    "path": lambda model: train(None),
+    "checkpoints": lambda model: train(made_up_log(), checkpoint_seconds="1"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_line(mistake):
+    with pytest.raises(SentembError) as caught:
+        MISTAKES[mistake](model_of(1))
+    assert "\n" not in str(caught.value)
+
+
+def test_cosines_of_very_large_very_small_and_whole_numbers():
+    model = model_of(1)
+    b = np.array([[3.0, 4.0]], np.float32)
+    for scale in (1e30, 1e-30, 1e-42):
+        a = np.array([[3.0 * scale, 4.0 * scale]], np.float32)
+        assert model.similarity(a, b)[0, 0] == pytest.approx(1, rel=1e-2 if scale < 1e-40 else 1e-6)
+    assert model.similarity([[3, 4]], [[4, 3], [-3, -4], [0, 0]]).tolist() == [[0.96, -1, 0]]
+    assert model.similarity_pairwise([3, 4], [4, 3]).tolist() == [0.96]
+
+
+# -- Ctrl-C in commands ----------------------------------------------------------------------------
+
+INTERRUPTED_ENCODE = """
+import os, signal, sys, threading
+from sentemb.cli import main
+number = getattr(signal, sys.argv[2])
+threading.Timer(float(sys.argv[3]), os.kill, (os.getpid(), number)).start()
+main(["encode", sys.argv[1], "-", "-o", sys.argv[4]])
+"""
+
+
+@pytest.mark.parametrize("number, code", [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_command_that_is_stopped_leaves_nothing_behind(tmp_path, number, code):
+    model_of(1).save_pretrained(tmp_path / "m")
+    (tmp_path / "out").mkdir()
+    # Standard input never ends.
+    reader, writer = os.pipe()
+    run = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED_ENCODE, tmp_path / "m", number, "2", tmp_path / "out/v"],
+        stdin=reader,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    _, said = run.communicate(timeout=60)
+    os.close(writer)
+    assert run.returncode == code, said
+    assert "Traceback" not in said and "Aborted" not in said
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_ctrl_c_while_the_command_loads():
+    code = (
+        "import builtins, signal, sys\n"
+        "find = builtins.__import__\n"
+        "def hook(name, *rest):\n"
+        "    if name == 'click':\n"
+        "        signal.raise_signal(signal.SIGINT)\n"
+        "    return find(name, *rest)\n"
+        "builtins.__import__ = hook\n"
+        "from sentemb.cli import main\n"
+        "main(['--help'])\n"
+    )
+    result = run_python(code)
+    assert result.returncode == 130 and "Traceback" not in result.stderr

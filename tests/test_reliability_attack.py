@@ -1,0 +1,63 @@
+"""The program under attack: damaged files, and the command line in every bad place."""
+
+import pytest
+from reliability import fuzz
+from reliability.battery import battery
+from reliability.sandbox import changes, snapshot
+
+
+def held(count):
+    """Print what a check tried, and fail with all it found."""
+    print(f"{count.name}: {count.tried} tried, {count.fine} fine, {len(count.failures)} failed")
+    for note in count.notes:
+        print(f"  {note}")
+    assert count.tried > 0
+    assert not count.failures, "\n" + "\n".join(count.failures)
+
+
+def test_past_escapes():
+    held(fuzz.escapes())
+
+
+def test_some_mutations():
+    held(fuzz.fuzz(1500, seed=0, repaired=300))
+
+
+def test_a_sample_of_the_battery():
+    held(battery(every=6))
+
+
+@pytest.mark.slow
+def test_many_mutations():
+    held(fuzz.fuzz(100_000, seed=1, repaired=20_000))
+
+
+@pytest.mark.slow
+def test_the_whole_battery():
+    count = battery()
+    assert count.tried >= 450
+    held(count)
+
+
+def test_a_snapshot_sees_every_change(tmp_path):
+    """The harness itself: whatever changes in a folder is said."""
+    (tmp_path / "file").write_text("a")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("file")
+    before = snapshot(tmp_path)
+    (tmp_path / "file").chmod(0o600)
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").write_text("a")
+    (tmp_path / "folder").rmdir()
+    (tmp_path / "new").touch()
+    (tmp_path / ".new.tmp").touch()
+    found = changes(before, snapshot(tmp_path), allowed=["new", ".new.tmp"])
+    assert found == [".new.tmp is new", "file changed", "folder is gone", "link changed"]
+
+
+@pytest.mark.parametrize(
+    "message", ["two\nlines", "a bell \x07", "long" * 99, "lone \ud800", "a separator \u2028"]
+)
+def test_a_bad_message_is_found(message):
+    assert fuzz.wrong_with_message("a place: something is wrong; do that") is None
+    assert fuzz.wrong_with_message(message)

@@ -1,0 +1,46 @@
+"""The same bits whatever the threads, the hash seed, BLAS and the form of the click log."""
+
+import numpy as np
+import pytest
+from reliability.determinism import different, matrix, sources
+
+
+def test_threads_and_hash_seed_change_no_bit():
+    count = matrix(threads=(1, 2), hash_seeds=(0, 1), blas=["default"], targets=["host"])
+    assert (count.tried, count.failures) == (4, [])
+
+
+def test_the_form_of_the_click_log_changes_no_bit():
+    count = sources()
+    assert (count.tried, count.failures) == (6, [])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {},
+        {"a": np.zeros(3, np.float32)},
+        {"a": np.zeros((1, 2), np.float32)},
+        {"a": np.zeros(2, np.int32)},
+        {"a": np.array([0, -0.0], np.float32)},
+        {"a": np.array([0, 1e-45], np.float32)},
+    ],
+)
+def test_any_difference_is_found(other):
+    arrays = {"a": np.zeros(2, np.float32), "b": np.ones(1)}
+    assert different(arrays, {key: array.copy() for key, array in arrays.items()}) == []
+    assert different(arrays, other | {"b": np.ones(1)}) == ["a"]
+
+
+def test_a_process_that_dies_is_a_failure(monkeypatch):
+    monkeypatch.setattr("reliability.determinism.TARGETS", {"dead": {"PYTHONPATH": "/dev/null"}})
+    count = matrix(threads=[1], hash_seeds=[0], blas=["default"], targets=["dead"])
+    assert (count.tried, count.fine) == (1, 0)
+    assert "dead" in count.failures[0] and "ModuleNotFoundError" in count.failures[0]
+
+
+@pytest.mark.slow
+def test_the_whole_matrix():
+    count = matrix()
+    assert count.failures == []
+    assert count.tried >= 12

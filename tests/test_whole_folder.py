@@ -1,0 +1,112 @@
+"""Folders that are written as a whole: an error or a stop at every call leaves what was there."""
+
+import itertools
+import os
+import shutil
+
+import pytest
+from helpers import failing_calls, tree
+
+from sentemb import SentembError
+from sentemb.data.whole_folder import check_free, filling
+from sentemb.files import write_text
+
+NAMES = ("a.txt", "dev/c.txt", "dev/d.txt")
+CALLS = ("replace", "rename", "mkdir", "fsync", "open", "rmdir")
+
+
+def fill(out):
+    with filling(out) as place:
+        for name in NAMES:
+            write_text(place / name, "new")
+
+
+def prepare(top, state):
+    """The folder to write to: not there, empty, or with files of its own and to be replaced."""
+    shutil.rmtree(top, ignore_errors=True)
+    top.mkdir()
+    out = top / "deep" / "out"
+    if state != "new":
+        out.mkdir(parents=True)
+    if state == "full":
+        (out / "dev").mkdir()
+        for name in ("a.txt", "mine.txt", "dev/c.txt"):
+            (out / name).write_text("old")
+    return out
+
+
+@pytest.mark.parametrize("state", ["new", "empty", "full"])
+def test_all_files_take_their_places(tmp_path, state):
+    out = prepare(tmp_path / "top", state)
+    kept = {"mine.txt": b"old"} if state == "full" else {}
+    fill(out)
+    assert tree(out) == {"dev": None, **dict.fromkeys(NAMES, b"new"), **kept}
+    assert oct(out.stat().st_mode) == oct(tmp_path.joinpath("top").stat().st_mode)
+
+
+@pytest.mark.parametrize("state", ["new", "empty", "full"])
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=["full", "stop"]
+)
+def test_whatever_call_fails_all_or_nothing_is_written(tmp_path, state, error, monkeypatch):
+    top = tmp_path / "top"
+    monkeypatch.setattr(os, "fsync", lambda handle: None)  # which takes most of the time
+    failed = 0
+    for count in itertools.count(1):
+        out = prepare(top, state)
+        before = tree(top)
+        with monkeypatch.context() as patch:
+            calls = failing_calls(patch, CALLS, count, error)
+            try:
+                fill(out)
+                raised = None
+            except (SentembError, KeyboardInterrupt) as found:
+                raised = found
+        if len(calls) < count:
+            break
+        # Some errors mean nothing: that a folder cannot be made which is there.
+        failed += raised is not None
+        if raised is None or tree(top) != before:
+            # Ctrl-C may come when all is in place.
+            assert not isinstance(raised, SentembError), (count, calls[count - 1])
+            assert [(out / name).read_text() for name in NAMES] == ["new"] * 3
+            assert raised is None or not list(top.rglob("*.tmp")), (count, calls[count - 1])
+        if isinstance(raised, SentembError):
+            message = str(raised)
+            assert message.startswith(str(tmp_path)) and ".tmp" not in message
+            assert "No space left" in message
+    assert failed > 20
+
+
+def test_a_stop_while_files_are_made(tmp_path):
+    out = prepare(tmp_path / "top", "full")
+    before = tree(tmp_path)
+    with pytest.raises(KeyboardInterrupt), filling(out) as place:
+        write_text(place / "a.txt", "new")
+        raise KeyboardInterrupt
+    assert tree(tmp_path) == before
+
+
+def test_folders_and_links_in_the_way(tmp_path):
+    out = prepare(tmp_path / "top", "full")
+    (out / "dev/d.txt").mkdir()
+    before = tree(tmp_path)
+    with pytest.raises(SentembError, match=r"d\.txt: is a folder; name another place"):
+        fill(out)
+    assert tree(tmp_path) == before
+    (out / "dev/d.txt").rmdir()
+    victim = tmp_path / "victim.txt"
+    victim.write_text("kept")
+    os.symlink(victim, out / "dev/d.txt")
+    fill(out)
+    assert victim.read_text() == "kept" and not (out / "dev/d.txt").is_symlink()
+
+
+def test_a_folder_in_use_is_refused(tmp_path):
+    out = prepare(tmp_path / "top", "full")
+    check_free(tmp_path / "nothing", force=False)
+    check_free(out, force=True)
+    with pytest.raises(SentembError, match="is not empty; name another folder or use --force"):
+        check_free(out, force=False)
+    with pytest.raises(SentembError, match="is a file; name a folder"):
+        check_free(out / "mine.txt", force=True)
