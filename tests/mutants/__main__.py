@@ -28,6 +28,9 @@ OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=no
 PROBE = "import sentemb.cli, sentemb.training.trainer as t; print(t.__file__, sentemb.cli.__file__)"
 
 
+NOT_RUN = (4, 5)  # pytest: wrong usage, no tests
+
+
 class Broken(Exception):
     """The list of faults or the tests are not fit for a run."""
 
@@ -61,7 +64,7 @@ class Tree:
         if imported != [str(self.root / name) for name in expected]:
             raise Broken(f"the tests would import {imported}, not the copy in {self.root}")
 
-    def _run(self, command, cache):
+    def _run(self, command, cache, seconds=SECONDS):
         environment = {
             **os.environ,
             "PYTHONPATH": str(self.root / "src"),
@@ -72,7 +75,7 @@ class Tree:
             stderr=subprocess.STDOUT, text=True, start_new_session=True,
         ) as process:  # fmt: skip
             try:
-                output, _ = process.communicate(timeout=SECONDS)
+                output, _ = process.communicate(timeout=seconds)
             except BaseException as error:
                 os.killpg(process.pid, signal.SIGKILL)  # what the tests have started, too
                 process.communicate()
@@ -81,7 +84,7 @@ class Tree:
                 output = None
         return subprocess.CompletedProcess(command, process.returncode, output)
 
-    def failure(self, tests, cache=None):
+    def failure(self, tests, cache=None, seconds=SECONDS):
         """The first test that fails in one run of pytest, or how else it fails, or None.
 
         Parameters
@@ -90,13 +93,17 @@ class Tree:
             Arguments of pytest.
         cache : Path, optional
             Where kernels are kept, by default with those of the code without fault.
+        seconds : float
+            What takes longer fails.
         """
         command = [sys.executable, "-m", "pytest", *OPTIONS, *shlex.split(tests)]
-        done = self._run(command, cache or self._cache)
+        done = self._run(command, cache or self._cache, seconds)
         if done.stdout is None:
-            return f"more than {SECONDS} seconds"
+            return f"more than {seconds} seconds"
         if done.returncode == 0:
             return None
+        if done.returncode in NOT_RUN:
+            raise Broken(f"pytest {tests} runs no test")
         if done.returncode < 0:
             return f"signal {-done.returncode}"
         named = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
@@ -123,11 +130,14 @@ class Tree:
             os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
     def try_fault(self, fault):
-        """The first test that fails with ``fault``, or None, and the seconds that it took."""
+        """The first test that fails with ``fault``, None, or a `Broken`; and the seconds taken."""
         began = time.monotonic()
         with self.holding(fault) as cache:
             failures = (self.failure(tests, cache) for tests in fault.tests)
-            killer = next(filter(None, failures), None)
+            try:
+                killer = next(filter(None, failures), None)
+            except Broken as broken:
+                killer = broken
         return killer, time.monotonic() - began
 
 
@@ -148,20 +158,22 @@ def main():
         for number in range(options.jobs):
             trees.put(Tree(Path(folder) / str(number)))
 
-        def with_a_tree(job, *arguments):
+        def with_a_tree(job, *arguments, **more):
             tree = trees.get()
             try:
-                return job(tree, *arguments)
+                return job(tree, *arguments, **more)
             finally:
                 trees.put(tree)
 
         try:
-            runs = sorted({tests for fault in faults for tests in fault.tests})
-            print(f"{len(runs)} runs of tests without any fault", flush=True)
-            checks = [pool.submit(with_a_tree, Tree.failure, tests) for tests in runs]
-            for tests, check in zip(runs, checks):
+            runs = _joined(tests for fault in faults for tests in fault.tests)
+            print(f"{len(runs)} files of tests without any fault", flush=True)
+            checks = [
+                pool.submit(with_a_tree, Tree.failure, tests, seconds=4 * SECONDS) for tests in runs
+            ]
+            for check in checks:
                 if failure := check.result():
-                    raise Broken(f"pytest {tests}: {failure} fails without any fault")
+                    raise Broken(f"without any fault: {failure}")
             tries = {pool.submit(with_a_tree, Tree.try_fault, fault): fault for fault in faults}
             results = []
             for done in as_completed(tries):
@@ -184,15 +196,31 @@ def _options():
     return options
 
 
+def _joined(runs):
+    """Arguments of pytest for all tests of some runs, one run for each file."""
+    chosen = {}
+    for tests in runs:
+        file, *options = shlex.split(tests)
+        if options and options[0] != "-k":
+            raise Broken(f"{tests!r} is not a file of tests, or one with -k and an expression")
+        chosen.setdefault(file, set()).add(options[1] if options else "test")
+    return [
+        f"{file} -k '{' or '.join(f'({one})' for one in sorted(expressions))}'"
+        for file, expressions in sorted(chosen.items())
+    ]
+
+
 def _result(fault, killer, seconds):
-    if fault.equivalent:
+    if isinstance(killer, Broken):
+        outcome = "BROKEN"
+    elif fault.equivalent:
         outcome = "NOT EQUAL" if killer else "equivalent"
     else:
         outcome = "killed" if killer else "SURVIVED"
     return {
         "fault": str(fault),
         "outcome": outcome,
-        "why": killer or fault.equivalent or "no test fails",
+        "why": str(killer or fault.equivalent or "no test fails"),
         "seconds": round(seconds, 1),
     }
 
@@ -205,15 +233,19 @@ def _report(results, path):
     def count(outcome):
         return sum(result["outcome"] == outcome for result in results)
 
-    killed, equal, survived = map(count, ("killed", "equivalent", "SURVIVED"))
-    wrongly_listed = count("NOT EQUAL")
-    print(
-        f"{len(results)} faults, {killed} killed, {equal} equivalent, {survived} survived"
-        + (f", {wrongly_listed} killed though listed as equivalent" if wrongly_listed else "")
+    line = "{} faults, {} killed, {} equivalent, {} survived".format(
+        len(results), *map(count, ("killed", "equivalent", "SURVIVED"))
     )
+    for outcome, meaning in (
+        ("NOT EQUAL", "killed though listed as equivalent"),
+        ("BROKEN", "without any test"),
+    ):
+        if count(outcome):
+            line += f", {count(outcome)} {meaning}"
+    print(line)
     if path:
         Path(path).write_text(json.dumps(results, indent=1) + "\n", "utf-8")
-    return int(bool(survived or wrongly_listed))
+    return int(any(result["outcome"] not in ("killed", "equivalent") for result in results))
 
 
 if __name__ == "__main__":
