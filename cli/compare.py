@@ -2,10 +2,13 @@
 
 import json
 import math
+import signal
 import sys
 from dataclasses import asdict
 
 import click
+
+from sentemb.cli.program import note
 
 REFERENCE = "lstm-96"
 _LIST = "list"
@@ -115,7 +118,7 @@ def command(
             f"the reference {plain(reference)} is not among the rows; choose from {some_of(names)}"
         )
     if data.log is None:
-        click.echo(f"{data_dir}: no pairs.tsv; only rows without training can run", err=True)
+        note(f"{data_dir}: no pairs.tsv; only rows without training can run")
     comparison = Comparison(
         data,
         output,
@@ -124,13 +127,13 @@ def command(
         threads=threads,
         keep_models=keep_models,
         force=force,
-        note=lambda text: click.echo(text, err=True),
+        note=note,
     )
     try:
         comparison.run(None if budget is None else 60 * budget)
-    except (Interrupted, KeyboardInterrupt):
-        click.echo("stopped; the same command goes on with the run that was under way", err=True)
-        sys.exit(130)
+    except (Interrupted, KeyboardInterrupt) as stopped:
+        note("stopped; the same command continues with the run that was under way")
+        sys.exit(128 + getattr(stopped, "signal", signal.SIGINT))
     lines = table_of(comparison, names, reference)
     if as_json:
         made = {

@@ -1,9 +1,10 @@
 """``sentemb simulate``: write a click log of our own making."""
 
-import sys
 import time
 
 import click
+
+from sentemb.cli.program import draw, is_terminal, note, say
 
 SECONDS_BEFORE_PROGRESS = 1.5
 
@@ -50,14 +51,14 @@ def command(out, **settings):
     finally:
         progress.close()
     shares = ", ".join(f"{share:.1%} {name}" for name, share in made.shares.items())
-    click.echo(f"{made.out}: {made.pairs} pairs, {made.queries} queries, {made.titles} titles")
-    click.echo(f"queries: {shares}")
-    click.echo(
+    say(f"{made.out}: {made.pairs} pairs, {made.queries} queries, {made.titles} titles")
+    say(f"queries: {shares}")
+    say(
         f"dev: {made.dev_queries} queries, {made.dev_titles} titles; "
         f"test: {made.test_queries} queries, {made.test_titles} titles; "
         f"{made.candidates_per_query:.1f} titles a query"
     )
-    click.echo(f"next: sentemb train {made.out}/pairs.tsv --dev {made.out}/dev -o MODEL")
+    say(f"next: sentemb train {made.out}/pairs.tsv --dev {made.out}/dev -o MODEL")
 
 
 class _Progress:
@@ -71,13 +72,13 @@ class _Progress:
     def __call__(self, done):
         if time.monotonic() - self.start < SECONDS_BEFORE_PROGRESS:
             return
-        if sys.stderr.isatty():
-            click.echo(f"\r{done} of {self.total} pairs", nl=False, err=True)
+        if is_terminal():
+            draw(f"\r{done} of {self.total} pairs")
         elif not self.shown:
-            click.echo(f"simulating {self.total} pairs ...", err=True)
+            note(f"simulating {self.total} pairs ...")
         self.shown = True
 
     def close(self):
         """End the counting line, so that what follows starts on a line of its own."""
-        if self.shown and sys.stderr.isatty():
-            click.echo(err=True)
+        if self.shown and is_terminal():
+            note("")

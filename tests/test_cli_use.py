@@ -210,7 +210,7 @@ class TestEvaluate:
         assert "missing    0 evaluated" in found
 
     def test_mistakes(self, model_dir, files):
-        assert refused("evaluate", "nowhere", "judged").startswith("nowhere: cannot be read")
+        assert refused("evaluate", "nowhere", "judged").startswith("nowhere: no such model or run")
         assert "there is no model here" in refused("evaluate", "judged", "judged")
         assert refused("evaluate", "queries.tsv", "judged").startswith("queries.tsv:1: 4 columns")
         assert "no such file; a judged set is a folder" in refused("evaluate", model_dir, "nowhere")

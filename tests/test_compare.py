@@ -241,7 +241,7 @@ def test_a_stop_loses_only_the_run_under_way(data, tmp_path, monkeypatch, stop):
 
     monkeypatch.setattr(EncoderRow, "fit", fit)
     result = compare(data, "-o", out, *names, code=130)
-    assert result.stdout == "" and "the same command goes on" in result.stderr
+    assert result.stdout == "" and "the same command continues" in result.stderr
     assert [line["row"] for line in results(out)] == ["random", "random", "quick", "quick"]
     compare(data, "-o", out, *names)
     assert len(calls) == 4

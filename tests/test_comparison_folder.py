@@ -445,7 +445,7 @@ def test_force_that_fails_leaves_what_was_there(data, out, tmp_path, monkeypatch
 def test_what_a_kill_leaves_in_a_new_folder_is_no_other_thing(data, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
-    (out / f".{store.DESCRIPTION}.abc123.tmp").write_text("{")
+    (out / ".sentemb-0123456789abcdef.tmp").write_text("{")
     again(data, out)
 
 

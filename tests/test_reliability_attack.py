@@ -2,7 +2,7 @@
 
 import pytest
 from reliability import fuzz
-from reliability.battery import battery
+from reliability.battery import Case, Outcome, battery, wrong_with
 from reliability.sandbox import changes, snapshot
 
 
@@ -24,7 +24,7 @@ def test_some_mutations():
 
 
 def test_a_sample_of_the_battery():
-    held(battery(every=6))
+    held(battery(every=12))
 
 
 @pytest.mark.slow
@@ -37,6 +37,33 @@ def test_the_whole_battery():
     count = battery()
     assert count.tried >= 450
     held(count)
+
+
+@pytest.mark.parametrize(
+    ("case", "code", "stderr", "found"),
+    [
+        ({}, 1, "Error: x: is missing; give it\n", None),
+        ({}, 1, "warning: a text is empty\nError: x: is missing; give it\n", None),
+        ({}, 0, "", "exit code 0, not 1"),
+        ({}, None, "", "hangs"),
+        ({}, -11, "", "exit code -11"),
+        ({}, 1, "Traceback (most recent call last):\nError: x\n", "Traceback"),
+        ({}, 1, "Aborted!\n", "Aborted!"),
+        ({}, 1, "Error: x\nError: y\n", "one line"),
+        ({}, 1, "Error: x\nand more\n", "one line"),
+        ({}, 1, "Error: a \x1b[31mred x\n", "control characters"),
+        ({}, 1, f"Error: {'x' * 301}\n", "letters"),
+        ({"says": ("y",)}, 1, "Error: x: is missing; give it\n", "'y' is not in"),
+        ({"code": 2}, 2, "Usage: sentemb\n\nError: No such option\n", None),
+        ({"code": 2}, 2, "No such option\n", "wrong usage"),
+        ({"code": (0, 1)}, 0, "Error: x\n", "exit code 0 with"),
+        ({"check": lambda outcome: "it is wrong"}, 1, "Error: x\n", "it is wrong"),
+    ],
+)
+def test_the_battery_sees_what_is_wrong(case, code, stderr, found):
+    case = Case("test: a case", ("score",), **case)
+    wrong = wrong_with(case, Outcome(code, b"", stderr, None, {}, 0))
+    assert (found is None and not wrong) or found in "; ".join(wrong)
 
 
 def test_a_snapshot_sees_every_change(tmp_path):

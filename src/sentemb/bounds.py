@@ -1,5 +1,6 @@
 """Numbers and names from outside, checked before any work."""
 
+import math
 import numbers
 
 from sentemb.errors import SentembError
@@ -52,6 +53,14 @@ def share(name, value):
 def is_integer(value):
     """Whether ``value`` is an integer of Python or NumPy; True and False are not."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def is_finite(value) -> bool:
+    """Whether ``value`` is an int or float that a float can hold; NaN and infinity are not."""
+    try:
+        return type(value) in (int, float) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def is_number(value):

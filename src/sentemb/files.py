@@ -178,7 +178,7 @@ def replacing(path) -> Iterator[Path]:
             if old is not None:
                 _copy_permissions(old, temporary)
             os.replace(temporary, target)
-        _flush_folder(target.parent)
+        flush_folder(target.parent)
     except (OSError, MemoryError) as error:
         raise unwritable(path, error) from error
 
@@ -290,7 +290,7 @@ def _flush_file(path):
         _flush(file.fileno())
 
 
-def _flush_folder(path):
+def flush_folder(path):
     """Write the names in a folder through to the disk, where the system can."""
     try:
         handle = os.open(path, os.O_RDONLY)

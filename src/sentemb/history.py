@@ -1,7 +1,6 @@
 """What happened in a training, one dict per epoch; see docs/formats.md."""
 
-import math
-
+from sentemb.bounds import is_finite
 from sentemb.errors import SentembError
 from sentemb.tensor_files import parse_json
 
@@ -32,11 +31,11 @@ def check_line(line) -> None:
     epoch, loss, dev = line.get("epoch"), line.get("loss"), line.get("dev") or {}
     if type(epoch) is not int or not 1 <= epoch < 2**53:
         raise SentembError(f"the epoch is {_quoted(epoch)}, not a whole number from 1")
-    if not _is_number(loss) or loss < 0:
+    if not is_finite(loss) or loss < 0:
         raise SentembError(f"the loss is {_quoted(loss)}, not a number from 0")
-    if not isinstance(dev, dict) or not all(map(_is_number, dev.values())):
+    if not isinstance(dev, dict) or not all(map(is_finite, dev.values())):
         raise SentembError("dev is not a JSON object of numbers")
-    if not _is_number(line.get("seconds", 0)):
+    if not is_finite(line.get("seconds", 0)):
         raise SentembError(f"seconds is {_quoted(line['seconds'])}, not a number")
 
 
@@ -44,14 +43,6 @@ def best_epoch(history: list[dict], figure: str = "ndcg@1") -> dict | None:
     """The line of the epoch with the highest ``figure`` on the dev set, the first of equal ones."""
     measured = [line for line in history if figure in (line.get("dev") or {})]
     return max(measured, key=lambda line: line["dev"][figure], default=None)
-
-
-def _is_number(value):
-    # A bool is an int to Python; JSON reads NaN, Infinity and integers beyond all floats.
-    try:
-        return type(value) in (int, float) and math.isfinite(value)
-    except OverflowError:
-        return False
 
 
 def _quoted(value):

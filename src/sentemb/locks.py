@@ -11,6 +11,7 @@ import errno
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,7 +54,8 @@ def locked(folder) -> Iterator[None]:
     finally:
         if handle is not None:
             # Closing is not enough: a process forked meanwhile shares the lock.
-            fcntl.flock(handle, fcntl.LOCK_UN)
+            with contextlib.suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_UN)
             os.close(handle)
 
 
@@ -87,24 +89,55 @@ def temporary_file(folder, mode: int = 0o666) -> Iterator[Path]:
     mode : int
         Permissions, to which the umask applies.
     """
+
+    def make(path):
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _CLOSE_ON_EXEC, mode)
+
+    with _temporary(Path(folder), make) as path:
+        yield path
+
+
+@contextlib.contextmanager
+def temporary_folder(folder) -> Iterator[Path]:
+    """A new, empty folder in ``folder``, as `temporary_file`; removed with all that is in it."""
+
+    def make(path):
+        os.mkdir(path)
+        try:
+            return None if fcntl is None else os.open(path, os.O_RDONLY | _CLOSE_ON_EXEC)
+        except BaseException:
+            os.rmdir(path)
+            raise
+
+    with _temporary(Path(folder), make) as path:
+        yield path
+
+
+@contextlib.contextmanager
+def _temporary(folder, make):
     remove_abandoned(folder)
-    path, handle = _new_file(Path(folder), mode)
+    path, handle = _made(folder, make)
     try:
         yield path
     finally:
-        if handle is not None:
-            os.close(handle)
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
+        try:
+            _remove(path)
+        except KeyboardInterrupt:
+            _remove(path)
+            raise
+        finally:
+            if handle is not None:
+                os.close(handle)
 
 
-def _new_file(folder, mode):
-    """The path of a new file and the handle that holds its lock, None where there are no locks."""
+def _made(folder, make):
+    """The path of something new and the handle that holds its lock, None where there is none."""
     while True:
         path = folder / f".sentemb-{secrets.token_hex(8)}.tmp"
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _CLOSE_ON_EXEC, mode)
+        handle = make(path)
         if fcntl is None:
-            os.close(handle)  # Windows does not rename an open file
+            if handle is not None:
+                os.close(handle)  # Windows does not rename an open file
             return path, None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -113,24 +146,37 @@ def _new_file(folder, mode):
         except BlockingIOError:
             pass
         except OSError:
-            return path, handle  # no locks here, so no process removes the file
-        os.close(handle)  # another process saw the file before it was locked, and removes it
+            return path, handle  # no locks here, so no process removes it
+        os.close(handle)  # another process saw it before it was locked, and removes it
+
+
+def is_temporary(name: str) -> bool:
+    """Whether ``name`` is that of a temporary file or folder."""
+    return _TEMPORARY.fullmatch(name) is not None
 
 
 def remove_abandoned(folder) -> None:
-    """Remove temporary files in ``folder`` whose writers were killed."""
+    """Remove temporary files and folders in ``folder`` whose writers were killed."""
     if fcntl is None:
         return
     with contextlib.suppress(OSError):
-        for name in filter(_TEMPORARY.fullmatch, os.listdir(folder)):
+        for name in filter(is_temporary, os.listdir(folder)):
             _remove_unlocked(os.path.join(folder, name))
 
 
 def _remove_unlocked(path):
     with contextlib.suppress(OSError):
-        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | _CLOSE_ON_EXEC)
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | _CLOSE_ON_EXEC)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.unlink(path)
+            _remove(path)
         finally:
             os.close(handle)
+
+
+def _remove(path):
+    with contextlib.suppress(OSError):
+        if os.path.isdir(path):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            os.unlink(path)

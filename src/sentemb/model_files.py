@@ -16,7 +16,7 @@ import numpy as np
 from sentemb.errors import SentembError
 from sentemb.files import is_folder, make_folder, names_in, reading, status, write_text
 from sentemb.history import HISTORY, best_epoch, history_line
-from sentemb.locks import locked
+from sentemb.locks import is_temporary, locked
 from sentemb.models import ENCODERS, make_encoder
 from sentemb.sentence_encoder import SIDES, SentenceEncoder
 from sentemb.tensor_files import (
@@ -64,7 +64,7 @@ def check_place(path) -> None:
         return
     if not is_folder(folder):
         raise SentembError(f"{path}: is not a folder; choose another place")
-    names = set(names_in(folder))
+    names = {name for name in names_in(folder) if not is_temporary(name)}
     if names and not names & {CHECKPOINTS} and not _is_ours(folder):
         raise SentembError(
             f"{path}: the folder holds other files and not a sentemb model; choose another place"
@@ -170,13 +170,13 @@ def load_model(path, threads: int | None = None) -> SentenceEncoder:
 
 def _parts(file):
     """Configuration, encoder and vocabulary."""
-    config = _checked_config(file.path, file.metadata.get("config"))
+    config = _checked_config(file.path, file.metadata.get("config"), first=3)
     encoder = _encoder_of(file.path, config)
     return config, encoder, Vocabulary(_lines_of(file, "vocabulary"), _lines_of(file, "words"))
 
 
-def _checked_config(place, config):
-    """``config`` if it is one that this version understands."""
+def _checked_config(place, config, first=1):
+    """``config`` if it is one that this version understands, of format ``first`` or later."""
     if not isinstance(config, dict) or type(config.get("format")) is not int:
         raise SentembError(f"{place}: this is not the configuration of a sentemb model")
     if config["format"] > FORMAT:
@@ -184,6 +184,8 @@ def _checked_config(place, config):
             f"{place}: written by a newer sentemb (format {config['format']}, this one reads up to "
             f"{FORMAT}); upgrade sentemb"
         )
+    if config["format"] < first:
+        raise damaged(place, f"a configuration of format {config['format']} is not written there")
     needed = {"model": str, "cells": int, "shared_towers": bool, "training": dict}
     for key, kind in needed.items():
         if type(config.get(key)) is not kind:

@@ -18,6 +18,8 @@ from sentemb.files import is_file, reading, replacing, status, unreadable, unwri
 # files.
 _METADATA = "sentemb"
 _MAX_HEADER_BYTES = 16 << 20
+# No array that training leaves has a larger value; sums of such values are finite.
+_LARGEST = 1e12
 _TYPES = {"F32": "float32", "F64": "float64", "I32": "int32", "I64": "int64", "U8": "uint8"}
 
 
@@ -70,13 +72,16 @@ class TensorFile(Mapping):
             raise damaged(self.path, f"{name} is missing or of another shape")
 
     def check(self) -> None:
-        """Raise a `Damaged` if a byte is not as it was written, or a value is not finite."""
+        """Raise a `Damaged` if a byte is not as it was written, or a value is not finite.
+
+        All bytes are read once, array by array.
+        """
         digest = _digest(self.metadata)
         for name in self:
             array = self[name]
             _add(digest, name, array)
-            if array.dtype.kind == "f" and not np.isfinite(array).all():
-                raise damaged(self.path, f"{name} has a value that is not a finite number")
+            if array.size and not -_LARGEST <= array.min() <= array.max() <= _LARGEST:
+                raise damaged(self.path, f"{name} has a value that is not a finite number or huge")
         if self._sha256 != digest.hexdigest():
             raise damaged(self.path, "its contents do not match their own checksum")
 
@@ -144,11 +149,13 @@ def damaged(path, why: str) -> Damaged:
 
 
 def parse_json(text: str | bytes):
-    """`json.loads` whose every failure is a ValueError."""
+    """`json.loads` whose every failure is a ValueError, half a character among them."""
     try:
-        return json.loads(text)
+        value = json.loads(text)
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
     except RecursionError:
         raise ValueError("nested too deep") from None
+    return value
 
 
 def _digest(metadata):

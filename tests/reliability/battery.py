@@ -17,9 +17,11 @@ import resource
 import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 import traceback
@@ -29,7 +31,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from reliability.count import Count
-from reliability.sandbox import NOBODY, Sandbox, changes
+from reliability.sandbox import NOBODY, Sandbox, changes, scratch
 
 LONGEST_MESSAGE = 300
 SECONDS = 10
@@ -51,7 +53,7 @@ class Case:
     says : tuple of str
         What the last line of stderr must hold, in any case of letters.
     stdin : bytes or {"closed", "endless"}
-    stdout, stderr : {"file", "closed", "full", "broken"}
+    stdout, stderr : {"file", "closed", "full", "broken", "terminal"}
     setup : function of the path of the sandbox
     makes : tuple of str
         Patterns of paths below the sandbox's outer folder that may come or change.
@@ -67,6 +69,8 @@ class Case:
     start_up : str or None
         In a process of its own, SIGINT comes when this module is imported.
     own_process : bool
+    seconds : int
+        In which it must end, however busy the machine is.
     """
 
     name: str
@@ -86,6 +90,7 @@ class Case:
     stop: tuple | None = None
     start_up: str | None = None
     own_process: bool = False
+    seconds: int = SECONDS
 
     @property
     def area(self):
@@ -98,7 +103,11 @@ class Case:
 
 @dataclasses.dataclass
 class Outcome:
-    """What came of a case: the exit code (None after a hang), the streams, the sandbox."""
+    """What came of a case: the exit code (None after a hang), the streams, the sandbox.
+
+    ``drained`` is what came out of FIFOs, ``calls`` the number of calls that were counted,
+    ``terminal`` what was written on a terminal.
+    """
 
     code: int | None
     stdout: bytes
@@ -106,14 +115,14 @@ class Outcome:
     box: Path
     drained: dict
     calls: int
+    terminal: str = ""
 
 
 def battery(areas=None, every=1, lanes=None) -> Count:
     """Run the table, or some ``areas`` of it, or ``every`` so many cases of each area."""
     lanes = lanes or min(4, len(os.sched_getaffinity(0)))
     request = {"areas": areas, "every": every, "lanes": lanes}
-    home = Path(tempfile.mkdtemp(prefix="sentemb-battery-"))
-    home.chmod(0o755)
+    home = scratch("sentemb-battery-")
     try:
         running = []
         for lane in range(lanes):
@@ -204,11 +213,13 @@ def _quiet():
     with open(os.devnull, "r+b") as nowhere:
         for number in (0, 1, 2):
             os.dup2(nowhere.fileno(), number)
+    try:
         yield
+    finally:
         sys.stdout.flush()
-    for number, copy in zip((1, 2), kept):
-        os.dup2(copy, number)
-        os.close(copy)
+        for number, copy in zip((1, 2), kept):
+            os.dup2(copy, number)
+            os.close(copy)
 
 
 class Lane:
@@ -224,7 +235,7 @@ class Lane:
         before = self.sandbox.ready(case.setup, case.user)
         outcome = self._run(case)
         after = self.sandbox.after()
-        wrong = _wrong_with(case, outcome)
+        wrong = wrong_with(case, outcome)
         allowed = tuple(f"box/{pattern}" for pattern in case.makes)
         return wrong + changes(before, after, allowed)[:4]
 
@@ -245,16 +256,17 @@ class Lane:
             path.write_bytes(b"")
         names["in"].write_bytes(case.stdin if isinstance(case.stdin, bytes) else b"")
         helpers = self._helpers(case)
+        terminal = _terminal() if case.stderr == "terminal" else None
         child = os.fork()
         if child == 0:
             try:
-                self._child(case, names)
+                self._child(case, names, terminal)
             finally:
                 os._exit(99)
         if case.stop is not None and case.stop[1] is None:
             _once_it_waits(child)
             os.kill(child, case.stop[0])
-        code = _wait(child)
+        code = _wait(child, case.seconds)
         drained = {}
         for name, process in helpers.items():
             try:
@@ -269,6 +281,7 @@ class Lane:
             self.sandbox.box,
             drained,
             int(names["calls"].read_bytes() or 0),
+            _shown(terminal) if terminal else "",
         )
 
     def _helpers(self, case):
@@ -285,12 +298,14 @@ class Lane:
             )
         return helpers
 
-    def _child(self, case, names):
+    def _child(self, case, names, terminal):
         os.chdir(self.sandbox.box)
         # All are opened before any is closed, or one would get the number of another.
         calls = _high(os.open(names["calls"], os.O_WRONLY))
         opened = [
-            _open_stream(number, wanted, path)
+            _high(os.dup(terminal[1]))
+            if wanted == "terminal"
+            else _open_stream(number, wanted, path)
             for number, wanted, path in (
                 (0, case.stdin, names["in"]),
                 (1, case.stdout, names["out"]),
@@ -382,7 +397,7 @@ def _become(argv, environment, start_up, box):
     caches = {"NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", "")}
     caches["XDG_CACHE_HOME"] = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     kept = {key: value for key, value in (os.environ | caches).items() if value}
-    kept.pop("PYTHONPATH", None)
+    kept = {key: value for key, value in kept.items() if not key.startswith("PYTHON")}
     os.execve(command[0], command, kept | environment)
 
 
@@ -439,10 +454,28 @@ def _once_it_waits(child):
         asleep = asleep + 1 if state in "SZ" else 0
 
 
-def _wait(child):
+def _terminal():
+    """Both ends of a terminal of 30 columns."""
+    ends = os.openpty()
+    fcntl.ioctl(ends[0], termios.TIOCSWINSZ, struct.pack("HHHH", 24, 30, 0, 0))
+    return ends
+
+
+def _shown(terminal):
+    """All that was written on a terminal, which is closed."""
+    shown = b""
+    os.close(terminal[1])
+    with contextlib.suppress(OSError):  # the end of a terminal
+        while piece := os.read(terminal[0], 65536):
+            shown += piece
+    os.close(terminal[0])
+    return shown.decode("utf-8", "backslashreplace")
+
+
+def _wait(child, seconds):
     """The exit code, negative for a signal; None after a hang."""
     handle = os.pidfd_open(child)
-    ready, _, _ = select.select([handle], [], [], SECONDS)
+    ready, _, _ = select.select([handle], [], [], seconds)
     os.close(handle)
     if not ready:
         os.kill(child, signal.SIGKILL)
@@ -450,13 +483,13 @@ def _wait(child):
     return status if ready else None
 
 
-def _wrong_with(case, outcome):
+def wrong_with(case, outcome):
     """Everything that must not be: a list of str."""
     wrong = []
     lines = outcome.stderr.splitlines()
     last = lines[-1] if lines else ""
     if outcome.code is None:
-        wrong.append(f"hangs: no end in {SECONDS} seconds")
+        wrong.append(f"hangs: no end in {case.seconds} seconds")
     elif outcome.code not in case.codes:
         wrong.append(f"exit code {outcome.code}, not {' or '.join(map(str, case.codes))}")
     for sign in BROKEN:

@@ -16,11 +16,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import traceback
 import unicodedata
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,12 +30,15 @@ import numpy as np
 from reliability import mutations
 from reliability.count import Count
 from reliability.model_format import (
+    FORMATS,
     parts_of,
     read_checkpoint,
+    rewrite_checkpoint,
     safetensors,
     write_parts,
 )
 from reliability.samples import ENCODERS, TRAINING, make_model, write_samples
+from reliability.sandbox import scratch
 
 LONGEST_MESSAGE = 300
 SECONDS = 2  # of processor time, for one case
@@ -75,30 +78,38 @@ class Reader:
 def fuzz(n, seed=0, *, repaired=0, workers=None) -> Count:
     """``n`` mutations, ``repaired`` of them with right checksums again, from ``seed``."""
     workers = workers or min(4, len(os.sched_getaffinity(0)))
-    home = Path(tempfile.mkdtemp(prefix="sentemb-fuzz-"))
+    home = scratch("sentemb-fuzz-")
     try:
         lanes = [_Worker(home / str(k), n, seed, repaired, k, workers) for k in range(workers)]
         while sum(lane.tend() for lane in lanes) < len(lanes):
             time.sleep(0.05)
         failures = [failure for lane in lanes for failure in lane.failures()]
+        tally = sum((lane.tally() for lane in lanes), Counter())
     finally:
         shutil.rmtree(home, ignore_errors=True)
     count = Count("damaged files", tried=n)
-    count.failures = [f"seed {seed}, case {number}: {text}" for number, text in sorted(failures)]
+    for number, text in sorted(failures):
+        kind = ", repaired" if is_repaired(number, n, repaired) else ""
+        count.failures.append(f"seed {seed}, case {number}{kind}: {text}")
     count.notes.append(f"{repaired} of {n} with repaired checksums")
+    # Of processes that died nobody knows.
+    count.notes += [f"{number} were {what}" for what, number in sorted(tally.items())]
     return count
 
 
 def replay(seed, number, *, repaired):
     """Run one case in this process and return what is wrong, or None."""
-    with tempfile.TemporaryDirectory(prefix="sentemb-fuzz-") as home:
-        attack = Attack(Path(home))
-        return attack.case(seed, number, repaired)
+    home, here = scratch("sentemb-fuzz-"), Path.cwd()
+    try:
+        return Attack(home / "samples").case(seed, number, repaired)
+    finally:
+        os.chdir(here)
+        shutil.rmtree(home)
 
 
 def escapes() -> Count:
     """The files that once got through, each by the reader of the files it replaces."""
-    home = Path(tempfile.mkdtemp(prefix="sentemb-escapes-"))
+    home = scratch("sentemb-escapes-")
     try:
         _start(home, {"escapes": True}).wait()
         found = [json.loads(line) for line in (home / "escapes").read_text().splitlines()]
@@ -158,6 +169,10 @@ class _Worker:
             self._start(following)
         return self.done
 
+    def tally(self):
+        path = self.home / "tally"
+        return Counter(json.loads(path.read_text()) if path.exists() else {})
+
     def failures(self):
         path = self.home / "failures"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
@@ -189,6 +204,7 @@ def _work(request):
             wrong = attack.case(request["seed"], number, is_repaired(number, n, repaired))
             if wrong:
                 failures.write(json.dumps([number, wrong]) + "\n")
+    (home / "tally").write_text(json.dumps(attack.tally))
 
 
 def is_repaired(number, n, repaired):
@@ -214,7 +230,8 @@ class Attack:
         }
         small = [data for data in self.pristine.values() if len(data) < 200_000]
         self.others = [*small, bytes(range(256)), b"", b"\n", b"{}\n", gzip.compress(b"a\tb\n")]
-        self.parts = {name: parts_of(make_model(name)) for name in ENCODERS}
+        models = {name: make_model(name) for name in ENCODERS}
+        self.parts = [parts_of(model, format) for model in models.values() for format in FORMATS]
         shutil.copytree(".", "../pristine", symlinks=True)
         self.vectors = {}
         for name in ENCODERS:
@@ -222,11 +239,8 @@ class Attack:
                 self.vectors[folder] = _vectors(folder)
         self.trained = self._resume()
         self._put_back("training")
-        # What compiles does so now, and what is not damaged is read.
-        for reader in self.readers:
-            wrong = reader.read(reader.files[0], True)
-            assert wrong is None, wrong
-            self._put_back(reader.folder)
+        self._check_itself()
+        self.tally = Counter()
         warnings.showwarning = self._warned
         self._warnings = []
         signal.signal(signal.SIGPROF, _stop)
@@ -234,13 +248,28 @@ class Attack:
         self.limit = size + MEMORY
         gc.collect()
 
+    def _check_itself(self):
+        """What is not damaged must be read; what compiles does so now."""
+        for reader in self.readers:
+            wrong = reader.read(reader.files[0], True)
+            assert wrong is None, wrong
+            self._put_back(reader.folder)
+        for parts in self.parts:
+            write_parts(parts, "crafted")
+            model = next(name for name in ENCODERS if _like(name, parts.config))
+            assert np.array_equal(_vectors("crafted"), self.vectors[model])
+        newest = max(name for name in self.pristine if "checkpoints" in name)
+        rewrite_checkpoint(newest, lambda arrays, progress: None)
+        assert np.array_equal(self._resume(), self.trained)
+        self._put_back("training")
+
     def _make_samples(self):
         from sentemb.comparison.data import read_data
         from sentemb.comparison.rows import rows_of
 
         write_samples(Path())
         for name in ENCODERS:
-            write_parts(parts_of(make_model(name)), _TO_FORMAT_2 + name)
+            write_parts(parts_of(make_model(name), 2), _TO_FORMAT_2 + name)
         self._data = read_data("data")
         self._rows = rows_of(["random", "unigram"])
         self._compare("compared")
@@ -275,7 +304,8 @@ class Attack:
             name = rng.choice(reader.files)
             data, what = self._damage(rng, name)
             Path(name).write_bytes(data)
-        wrong = self._judge(reader, name, repaired)
+        # A whole file of another model is that model.
+        wrong = self._judge(reader, name, repaired or what == "another file")
         self._put_back(reader.folder)
         if Path(name).parts[0] != "crafted":
             Path(name).write_bytes(self.pristine[name])
@@ -343,11 +373,11 @@ class Attack:
                 array = rng.choice(sorted(arrays))
                 arrays[array], what = mutations.mutate_array(rng, arrays[array])
                 what = f"{array} {what}"
-            data = _safetensors(arrays, progress)
+            data = safetensors(arrays, mutations.dump(progress).decode())
             for name in names:
                 Path(name).write_bytes(data)
             return reader, names[-1], what
-        parts = copy.deepcopy(self.parts[rng.choice(sorted(self.parts))])
+        parts = copy.deepcopy(rng.choice(self.parts))
         what = mutations.mutate_parts(rng, parts, self.others)
         write_parts(parts, "crafted")
         return Reader((), self._read_model), "crafted/model.safetensors", what
@@ -362,8 +392,10 @@ class Attack:
         wrong = None
         try:
             wrong = reader.read(name, repaired)
+            self.tally["read"] += 1
         except SentembError as error:
             wrong = wrong_with_message(str(error))
+            self.tally["refused"] += 1
         except _TooLong:
             wrong = f"no end in {SECONDS} seconds"
         except BaseException as error:
@@ -458,7 +490,7 @@ class Attack:
     def _read_skip_thought(self, name, repaired):
         from sentemb.baselines.skip_thought import SkipThought
 
-        ranker = SkipThought("skip-thoughts")
+        ranker = SkipThought("skip-thoughts").fit(None, TEXTS)
         index = np.arange(len(TEXTS))
         scores = ranker.score_pairs(TEXTS, TEXTS[::-1], index, index)
         return None if np.isfinite(scores).all() else "scores that are not finite"
@@ -487,6 +519,12 @@ class Attack:
         )
         comparison.run()
         return comparison
+
+
+def _like(name, config):
+    """Whether ``config`` is that of the sample called ``name``."""
+    kind = ENCODERS[name][0]
+    return kind == config["model"] and config["shared_towers"] == (name == "shared")
 
 
 def _files(folder):
@@ -526,14 +564,6 @@ def _vectors(folder):
 
 def _vectors_of(model):
     return np.concatenate([model.encode_query(TEXTS), model.encode_document(TEXTS)])
-
-
-def _safetensors(arrays, progress):
-    """As `safetensors`; what JSON can only just hold is put in as text."""
-    deep = mutations.DEEP in json.dumps(progress)
-    data = safetensors(arrays, progress)
-    # The checksum is over text that nests so deep that nobody could write it.
-    return data.replace(b"@deep@", b"[" * 99 + b"]" * 99) if deep else data
 
 
 if __name__ == "__main__":

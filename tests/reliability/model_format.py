@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+FORMATS = (2, 3)
 SIDES = ("query", "document")
 DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8", "U8": "u1"}
 _NAMES = {np.dtype(code): name for name, code in DTYPES.items()}
@@ -28,16 +29,19 @@ class Raw:
 
 @dataclass
 class Parts:
-    """What a model folder of format 2 is made of.
+    """What a model folder is made of.
 
     Attributes
     ----------
+    format : {2, 3}
+        How it is written, whatever the configuration says.
     config : dict or bytes
-        Without the digests of the vocabularies, which writing adds; bytes are written as they are.
+        Without the digests that writing adds; bytes are written as they are.
     vocabulary, words, history : bytes
     tensors : dict of ndarray or Raw
     """
 
+    format: int
     config: dict | bytes
     vocabulary: bytes
     words: bytes
@@ -45,10 +49,10 @@ class Parts:
     tensors: dict = field(default_factory=dict)
 
 
-def parts_of(model):
+def parts_of(model, format):
     """The `Parts` of a `SentenceEncoder`."""
     config = {
-        "format": 2,
+        "format": format,
         "model": model.encoder.name,
         **model.encoder.settings(),
         "shared_towers": model.shared_towers,
@@ -65,6 +69,7 @@ def parts_of(model):
         for name, block in parameters[side].items()
     }
     return Parts(
+        format,
         config,
         _lines(model.vocabulary.trigrams),
         _lines(model.vocabulary.words),
@@ -74,7 +79,7 @@ def parts_of(model):
 
 
 def write_parts(parts, folder):
-    """Write a model folder of format 2, every checksum right."""
+    """Write a model folder, every checksum right."""
     folder = Path(folder)
     folder.mkdir(exist_ok=True)
     config = parts.config
@@ -83,20 +88,35 @@ def write_parts(parts, folder):
             "vocabulary_sha256": _sha256(parts.vocabulary),
             "words_sha256": _sha256(parts.words),
         }
-        config = json.dumps({**digests, **config}, indent=2).encode() + b"\n"
-    (folder / "config.json").write_bytes(config)
-    (folder / "vocabulary.txt").write_bytes(parts.vocabulary)
-    (folder / "words.txt").write_bytes(parts.words)
-    (folder / "history.jsonl").write_bytes(parts.history)
-    (folder / "README.md").write_bytes(b"# A model\n")
-    (folder / "model.safetensors").write_bytes(
-        safetensors(parts.tensors, {"config_sha256": _sha256(config)})
-    )
+        added = digests if parts.format == 2 else {}
+        config = json.dumps({**added, **config}, indent=2).encode() + b"\n"
+    if parts.format == 2:
+        weights = safetensors(parts.tensors, json.dumps({"config_sha256": _sha256(config)}))
+    else:
+        texts = {
+            "vocabulary": np.frombuffer(parts.vocabulary, np.uint8),
+            "words": np.frombuffer(parts.words, np.uint8),
+        }
+        inner = config.decode("utf-8", "surrogateescape").strip()
+        weights = safetensors({**texts, **parts.tensors}, f'{{"config": {inner}}}')
+    for name, contents in {
+        "config.json": config,
+        "vocabulary.txt": parts.vocabulary,
+        "words.txt": parts.words,
+        "history.jsonl": parts.history,
+        "README.md": b"# A model\n",
+        "model.safetensors": weights,
+    }.items():
+        (folder / name).write_bytes(contents)
 
 
 def safetensors(tensors, contents):
-    """The bytes of a safetensors file that knows the digest of its own contents."""
-    digest = hashlib.sha256(json.dumps(contents, sort_keys=True).encode())
+    """The bytes of a safetensors file that knows the digest of ``contents``, JSON as text."""
+    try:
+        plain = json.dumps(json.loads(contents), sort_keys=True)
+    except (ValueError, RecursionError):
+        plain = contents  # nobody can read it, so nobody can tell what its digest is
+    digest = hashlib.sha256(plain.encode("utf-8", "surrogateescape"))
     header, blobs, at = {}, [], 0
     for name in sorted(tensors):
         tensor = tensors[name]
@@ -115,17 +135,18 @@ def safetensors(tensors, contents):
         }
         blobs.append(data)
         at += len(data)
-    own = json.dumps({"contents": contents, "sha256": digest.hexdigest()})
-    text = json.dumps({"__metadata__": {"sentemb": own}, **header}).encode()
-    text += b" " * (-len(text) % 8)
-    return struct.pack("<Q", len(text)) + text + b"".join(blobs)
+    own = f'{{"contents": {contents}, "sha256": "{digest.hexdigest()}"}}'
+    text = json.dumps({"__metadata__": {"sentemb": own}, **header}, ensure_ascii=False)
+    raw = text.encode("utf-8", "surrogateescape")
+    raw += b" " * (-len(raw) % 8)
+    return struct.pack("<Q", len(raw)) + raw + b"".join(blobs)
 
 
 def rewrite_checkpoint(path, change):
     """Let ``change(arrays, progress)`` change a checkpoint; its checksum is right again."""
     arrays, progress = read_checkpoint(path)
     change(arrays, progress)
-    Path(path).write_bytes(safetensors(arrays, progress))
+    Path(path).write_bytes(safetensors(arrays, json.dumps(progress)))
 
 
 def read_checkpoint(path):
@@ -233,7 +254,6 @@ CRAFTED = {
     "NaN weights": _weights(lambda array: np.full_like(array, np.nan)),
     "one NaN": _one_weight(np.nan),
     "one infinite weight": _one_weight(np.inf),
-    "float64 weights": _weights(lambda array: array.astype(np.float64)),
     "float16 weights": _weights(lambda array: array.astype(np.float16)),
     "whole numbers for weights": _weights(lambda array: array.astype(np.int32)),
     "bfloat16 weights": _weights(lambda a: Raw("BF16", a.shape, bytes(2 * a.size))),
@@ -250,9 +270,9 @@ CRAFTED = {
 }
 
 
-def write_crafted(name, folder):
+def write_crafted(name, folder, format):
     """The model folder called ``name`` in `CRAFTED`: whole but for what the name says."""
-    parts = parts_of(_smallest())
+    parts = parts_of(_smallest(), format)
     CRAFTED[name](parts)
     write_parts(parts, folder)
 

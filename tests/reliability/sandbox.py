@@ -5,6 +5,7 @@ import hashlib
 import os
 import shutil
 import stat
+import tempfile
 from pathlib import Path
 
 NOBODY = 65534
@@ -55,6 +56,21 @@ def changes(before, after, allowed=()):
         if left or not any(fnmatch.fnmatchcase(name, pattern) for pattern in allowed):
             said.append(f"{name} {verb}")
     return said
+
+
+def scratch(prefix):
+    """A new folder, in memory if there is room: many small files are synced to the disk.
+
+    Everybody may enter it, and device nodes work there.
+    """
+    place = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    if place is not None:
+        about = os.statvfs(place)
+        if about.f_flag & os.ST_NODEV or about.f_bavail * about.f_frsize < 500e6:
+            place = None
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
+    folder.chmod(0o755)
+    return folder
 
 
 class Sandbox:

@@ -14,6 +14,8 @@ import numpy as np
 from sentemb.errors import SentembError
 from sentemb.files import reading, status
 
+# Products of two such numbers can still be added up.
+_LARGEST = 1e12
 # Rows of a table that are looked through at a time.
 _ROWS = 1 << 14
 # What reading damaged bytes may raise.
@@ -116,7 +118,7 @@ def _shape(file, size, path, name=""):
 def _as_float32(array, path, name=""):
     with np.errstate(over="ignore"):  # what is too large becomes infinity
         array = array.astype(np.float32)
-    if not np.isfinite(array).all():
+    if array.size and not -_LARGEST <= array.min() <= array.max() <= _LARGEST:
         raise SentembError(f"{path}: {name}it holds NaN, infinity or too large a number")
     return array
 

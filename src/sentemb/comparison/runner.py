@@ -15,6 +15,8 @@ from sentemb.comparison.data import Data
 from sentemb.comparison.rows import ROWS, Row, apart
 from sentemb.comparison.store import MAX_SEEDS, Damaged, Store, key_of
 from sentemb.errors import SentembError
+from sentemb.files import make_folder
+from sentemb.locks import locked
 from sentemb.retrieval.evaluation import judged_run
 from sentemb.retrieval.metrics import ndcg
 from sentemb.retrieval.trec import read_run, write_run
@@ -96,7 +98,9 @@ class Comparison:
         self._store = Store(folder, {*ROWS, *(row.name for row in rows)})
         self._plans = self._planned(rows, seeds)
         self._lines = {}  # `key_of` a line of results.jsonl -> the line
-        self._take_up(force)
+        exists = self._store.holds_comparison()
+        with locked(make_folder(self._store.folder)):
+            self._take_up(exists, force)
 
     def _planned(self, rows, seeds):
         plans = {}
@@ -119,9 +123,9 @@ class Comparison:
 
     # -- what is there already ----------------------------------------------------------------
 
-    def _take_up(self, force):
+    def _take_up(self, exists, force):
         store, mine = self._store, self.data.fingerprint
-        if not store.holds_comparison():
+        if not exists:
             store.describe(mine)
             store.write_results([])
             return
@@ -185,6 +189,10 @@ class Comparison:
         """Measure what is not measured yet; begin nothing once ``seconds`` are used up."""
         if seconds is not None and not (is_number(seconds) and seconds >= 0):
             raise SentembError(f"seconds must be a number of at least 0, not {brief(seconds)}")
+        with locked(self._store.folder):
+            self._run(seconds)
+
+    def _run(self, seconds):
         began = time.monotonic()
         for name, plan in self._plans.items():
             while missing := self._missing(plan):

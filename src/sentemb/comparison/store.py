@@ -15,6 +15,7 @@ from sentemb.bounds import is_integer, is_number, plain
 from sentemb.data.lines import is_id
 from sentemb.errors import SentembError
 from sentemb.files import is_file, is_folder, path_of, reading, status, write_text
+from sentemb.locks import is_temporary
 
 DESCRIPTION, RESULTS, RUNS, MODELS = "comparison.json", "results.jsonl", "runs", "models"
 MAX_SEEDS = 100
@@ -56,8 +57,7 @@ class Store:
             for kind in (RUNS, MODELS):
                 self._check_inside(self.folder / kind)
             return True
-        # A kill may leave the file that was to become the description.
-        if all(name.startswith(f".{DESCRIPTION}.") and name.endswith(".tmp") for name in names):
+        if all(map(is_temporary, names)):  # a kill left them before the description was written
             return False
         raise self._other()
 

@@ -2,12 +2,11 @@
 
 import contextlib
 import os
-import secrets
-import shutil
 from pathlib import Path
 
 from sentemb.errors import SentembError
-from sentemb.files import flush_to_disk, is_folder, status, unwritable
+from sentemb.files import flush_folder, is_folder, status, unwritable
+from sentemb.locks import temporary_folder
 
 
 def check_free(folder, force):
@@ -36,38 +35,33 @@ def filling(folder):
     # On the same disk, whatever is mounted where.
     home = folder.parent if is_new else folder
     missing = [path for path in (home, *home.parents) if status(path) is None]
-    temporary = home / f".sentemb-{secrets.token_hex(4)}.tmp"
-    new, old = temporary / "new", temporary / "old"
     try:
-        for path in (*reversed(missing), temporary, new):
+        for path in reversed(missing):
             os.mkdir(path)
-        yield new
-        if is_new:
-            _rename(new, folder)
-        else:
-            _exchange(new, folder, old)
+        with temporary_folder(home) as temporary:
+            new, old = temporary / "new", temporary / "old"
+            os.mkdir(new)
+            yield new
+            if is_new:
+                _rename(new, folder)
+            else:
+                _exchange(new, folder, old)
         missing = []
     except OSError as error:
         raise unwritable(folder, error) from error
     except SentembError as error:
         raise SentembError(str(error).replace(str(new), str(folder))) from error
     finally:
-        try:
-            shutil.rmtree(temporary, ignore_errors=True)
-        except KeyboardInterrupt:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
-        finally:
-            for path in missing:
-                with contextlib.suppress(OSError):
-                    os.rmdir(path)
+        for path in missing:
+            with contextlib.suppress(OSError):
+                os.rmdir(path)
 
 
 def _rename(new, folder):
     """Give ``new`` its name; on an error it keeps its own."""
     try:
         os.rename(new, folder)
-        flush_to_disk(folder.parent)
+        flush_folder(folder.parent)
     except BaseException:
         if status(new) is None:
             os.rename(folder, new)
@@ -94,7 +88,7 @@ def _exchange(new, folder, old):
                 os.replace(folder / name, old / name)
             os.replace(new / name, folder / name)
         for path in {(folder / name).parent for name in names}:
-            flush_to_disk(path)
+            flush_folder(path)
     except BaseException:
         for name, had in reversed(moved):
             if not had:

@@ -2,7 +2,6 @@
 
 import contextlib
 import copy
-import math
 import os
 import shutil
 import signal
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from sentemb.bounds import is_finite
 from sentemb.data.click_log import ClickLog, read_click_log
 from sentemb.data.judged_set import JudgedSet, read_judged_set
 from sentemb.errors import SentembError
@@ -146,7 +146,7 @@ def train(
         After Ctrl-C, once the checkpoint is written.
     """
     chosen = Settings.of(preset, **settings)
-    if not (_is_number(checkpoint_seconds) and checkpoint_seconds >= 0):
+    if not (is_finite(checkpoint_seconds) and checkpoint_seconds >= 0):
         raise SentembError(f"checkpoint_seconds must be a number from 0, not {checkpoint_seconds}")
     note = on_note or (lambda message: None)
     if output is not None:
@@ -308,7 +308,7 @@ class _Training:
                 "loss": round(self.loss_sum / self.steps, 6),
                 "dev": dev,
                 "pairs_per_second": round(self.corpus.n_pairs / max(seconds, 1e-9), 1),
-                "seconds": round(sum(line["seconds"] for line in self.history[-1:]) + seconds, 3),
+                "seconds": round(self._seconds_before() + seconds, 3),
             }
         )
         on_progress(
@@ -316,6 +316,10 @@ class _Training:
         )
         self.epoch += 1
         self.step, self.loss_sum, self._seconds = 0, 0.0, 0.0
+
+    def _seconds_before(self):
+        """What the epochs before this one took."""
+        return self.history[-1].get("seconds", 0.0) if self.history else 0.0
 
     def _finish(self, threads):
         """The best model, or the last, saved if it was asked for."""
@@ -479,10 +483,10 @@ class _Training:
                 and type(at["epoch"]) is type(at["step"]) is int
                 and 0 <= at["epoch"] < at["identity"]["settings"]["epochs"]
                 and at["step"] >= 0
-                and _is_number(at["loss_sum"])
-                and _is_number(at["seconds"])
+                and is_finite(at["loss_sum"])
+                and is_finite(at["seconds"])
                 and isinstance(at["history"], list)
-                and (at["best"] is None or _is_number(at["best"][_DEV_FIGURE]))
+                and (at["best"] is None or is_finite(at["best"][_DEV_FIGURE]))
                 and (at["best"] is None or type(at["best"]["epoch"]) is int)
             )
             if right:
@@ -586,7 +590,3 @@ def _check_output(output, resume, force):
             f"{output}: a training that was stopped is there; use --resume to go on with it, "
             "--force to start again, or choose another place"
         )
-
-
-def _is_number(value):
-    return type(value) in (int, float) and math.isfinite(value)
