@@ -56,6 +56,11 @@ test-slow: venv ## Run the long tests too, on the shared data sets where they ar
 mutants: venv ## Put small faults into a copy of the code: each must make a test fail (20 minutes)
 	PYTHONPATH=tests $(BIN)/python -m mutants
 
+.PHONY: reliability
+reliability: ## Run the long checks of reliability and write docs/reliability.md (an hour)
+	$(MAKE) venv EXTRAS=dev
+	cd tests && ../$(BIN)/python -m reliability $(CHECKS)
+
 .PHONY: gradcheck
 gradcheck: venv ## Check the gradients of every model and variant
 	$(BIN)/sentemb gradcheck --model all
