@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ import pytest
 from helpers import made_up_judged_set, made_up_log, run_python
 
 from sentemb import SentembError, SentenceEncoder, loss_and_gradient, train
-from sentemb.data.click_log import ClickLog, ClickLogBuilder, write_click_log
+from sentemb.data.click_log import ClickLogBuilder, read_click_log, write_click_log
 from sentemb.data.judged_set import write_judged_set
 from sentemb.model_files import load_model
 from sentemb.parallel import Workers
@@ -852,15 +853,22 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path, name, force):
     assert [path.read_text() for path in (tmp_path / "home").iterdir()] == ["mine"]
 
 
-def test_the_log_is_not_kept_in_memory_while_training(tmp_path):
+def test_the_log_is_not_kept_in_memory_while_training(tmp_path, monkeypatch):
     write_click_log(made_up_log(), tmp_path / "pairs.tsv")
+    kept = []
 
-    def logs():
-        return sum(isinstance(one, ClickLog) for one in gc.get_objects())
+    def read(*arguments, **settings):
+        log = read_click_log(*arguments, **settings)
+        kept.append(weakref.ref(log))
+        return log
 
-    before, seen = logs(), []
-    train(tmp_path / "pairs.tsv", **TINY, on_progress=lambda progress: seen.append(logs()))
-    assert seen and max(seen) <= before
+    def look(progress):
+        gc.collect()
+        kept.append(kept[0]())
+
+    monkeypatch.setattr(trainer, "read_click_log", read)
+    train(tmp_path / "pairs.tsv", **TINY, on_progress=look)
+    assert len(kept) > 1 and kept[1:] == [None] * len(kept[1:])
 
 
 # -- a full disk -----------------------------------------------------------------------------------
