@@ -13,7 +13,7 @@ from helpers import FEED_FORWARD, VARIANTS, each_variant, made_up_model
 from old_models import write_format_1, write_format_2
 from safetensors.numpy import save_file
 
-from sentemb import SentembError, SentenceEncoder
+from sentemb import SentembError, SentenceEncoder, files, tensor_files
 from sentemb.tensor_files import open_tensors, write_tensors
 
 FILES = ("config.json", "model.safetensors", "vocabulary.txt")
@@ -474,3 +474,40 @@ def test_a_folder_whose_name_is_not_utf_8(tmp_path):
     folder = os.path.join(os.fsencode(tmp_path), b"m\xff")
     model = save(os.fsdecode(folder))
     assert_same(SentenceEncoder.from_pretrained(os.fsdecode(folder), threads=1), model)
+
+
+def test_other_users_may_read_a_model_if_the_umask_says_so(tmp_path):
+    before = os.umask(0o027)
+    try:
+        save(tmp_path / "m")
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "m").iterdir()}
+    assert set(modes.values()) == {0o640}, modes
+
+
+def test_tensors_are_written_to_the_file_that_is_swept(tmp_path):
+    """A file of any other name would stay for good after a kill."""
+    with files.replacing(tmp_path / "made") as temporary:
+        locked = temporary.stat().st_ino
+        tensor_files._save_file({"a": np.arange(5)}, temporary, "{}")
+        assert temporary.stat().st_ino == locked
+        assert os.listdir(tmp_path) == [temporary.name]
+
+
+def test_tensor_files_are_those_of_the_safetensors_library(tmp_path):
+    rng = np.random.default_rng(0)
+    tensors = {
+        "words": np.frombuffer(b"abc", np.uint8),
+        "b": rng.normal(size=(3, 4)).astype(np.float32),
+        "a": rng.normal(size=5),
+        "i": np.arange(3, dtype=np.int32),
+        "l": np.arange(2),
+        "none": np.zeros((0, 3), np.float32),
+    }
+    write_tensors(tmp_path / "ours", tensors, {"a": 'ü "quoted"\n'})
+    with open_tensors(tmp_path / "ours") as file:
+        file.check()
+        own = json.dumps({"contents": file.metadata, "sha256": file._sha256})
+    save_file(tensors, tmp_path / "theirs", {"sentemb": own})
+    assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
