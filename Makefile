@@ -51,6 +51,10 @@ test: venv ## Set up and run the quick tests
 test-slow: venv ## Run the long tests too, on the shared data sets where they are present
 	$(BIN)/python -m pytest -q -m "slow or not slow"
 
+.PHONY: mutants
+mutants: venv ## Put small faults into a copy of the code: each must make a test fail (20 minutes)
+	PYTHONPATH=tests $(BIN)/python -m mutants
+
 .PHONY: gradcheck
 gradcheck: venv ## Check the gradients of every model and variant
 	$(BIN)/sentemb gradcheck --model all

@@ -84,9 +84,11 @@ def test_unigram_is_the_formula(log):
 # -- BM25 ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("k1, b", [(0.9, 0.4), (1.5, 0.75)])
-def test_bm25_is_the_formula(log, k1, b):
-    scores = all_pairs(fitted("bm25", log, k1=k1, b=b))
+@pytest.mark.parametrize(
+    "settings, k1, b", [({}, 0.9, 0.4), ({"k1": 1.5, "b": 0.75}, 1.5, 0.75)], ids=["default", "set"]
+)
+def test_bm25_is_the_formula(log, settings, k1, b):
+    scores = all_pairs(fitted("bm25", log, **settings))
     lengths = [len(title.split()) for title in TITLES]
     for query, row in zip(QUERIES, scores):
         for title, score in zip(TITLES, row):

@@ -88,6 +88,18 @@ def test_kinks_of_max_pooling_are_left_out_and_counted(window, monkeypatch):
 
 
 @pytest.mark.parametrize(**each_variant(FEED_FORWARD))
+def test_gradients_of_texts_of_one_word(variant):
+    """The outer slices of a convolution have none then, and the checker is not to miss one."""
+    name, settings = variant
+    report = sentemb.gradcheck(name, cells=3, lengths=(1, 1), entries=8, **settings)
+    assert report.passed
+    middle = f"Wc{settings.get('window', 1) // 2 + 1}"
+    for block in report.blocks:
+        kind = block.block.split(".")[1]
+        assert (block.analytic == 0) == (kind.startswith("Wc") and kind != middle), block
+
+
+@pytest.mark.parametrize(**each_variant(FEED_FORWARD))
 def test_training_saving_and_reading(variant, tmp_path):
     name, settings = variant
     log = made_up_log(200)

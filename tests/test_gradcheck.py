@@ -12,7 +12,7 @@ from numba.core.dispatcher import Dispatcher
 
 import sentemb
 import sentemb.kernels.jit
-from sentemb import SentembError
+from sentemb import SentembError, gradient_check
 from sentemb.cli import main
 from sentemb.kernels import lstm as lstm_kernels
 from sentemb.kernels import recurrent as recurrent_kernels
@@ -23,6 +23,8 @@ from sentemb.models import encoder as encoder_model
 from sentemb.models import lstm as lstm_model
 from sentemb.models import recurrent as recurrent_model
 from sentemb.models import rnn as rnn_model
+from sentemb.models.feed_forward import DSSM, Bag
+from sentemb.training.objective import PairProblem
 
 SMALL = {"cells": 3, "entries": 4, "lengths": (1, 2, 4), "negatives": 2}
 FULL = {"forget_gate": True, "peepholes": "full"}
@@ -359,6 +361,18 @@ def lose_a_block(encoder, gradient):
     gradient["recurrent"][:, :, : encoder.cells] = 0
 
 
+def spoil_gradient(monkeypatch, spoil, encoder=lstm_model.LSTM):
+    """Let ``spoil(encoder, gradient)`` change every gradient of a class of encoders."""
+    whole = encoder.backward_tasks
+
+    def broken(self, *arguments, **more):
+        gradient = yield from whole(self, *arguments, **more)
+        spoil(self, gradient)
+        return gradient
+
+    monkeypatch.setattr(encoder, "backward_tasks", broken)
+
+
 @pytest.mark.parametrize(
     "spoil, expected",
     [
@@ -369,15 +383,24 @@ def lose_a_block(encoder, gradient):
     ],
 )
 def test_a_gradient_in_the_wrong_place_is_found(spoil, expected, monkeypatch):
-    whole = lstm_model.LSTM.backward_tasks
-
-    def broken(self, *arguments, **more):
-        gradient = yield from whole(self, *arguments, **more)
-        spoil(self, gradient)
-        return gradient
-
-    monkeypatch.setattr(lstm_model.LSTM, "backward_tasks", broken)
+    spoil_gradient(monkeypatch, spoil)
     assert failing_blocks_of("lstm", FULL) == expected
+
+
+@pytest.mark.parametrize("lengths", [(1, 2, 4), (1, 1)])
+def test_a_block_that_nothing_uses_is_found(lengths, monkeypatch):
+    """Its gradient and its differences agree, both being zero: that alone is no proof."""
+    shapes, blocks, whole = Bag.shapes, Bag.blocks, Bag.backward_tasks
+
+    def idle_gradient(self, weights, *arguments):
+        gradient = yield from whole(self, weights, *arguments)
+        return gradient | {"idle": np.zeros_like(weights["idle"])}
+
+    monkeypatch.setattr(Bag, "shapes", lambda self, n: shapes(self, n) | {"idle": (4,)})
+    monkeypatch.setattr(Bag, "blocks", lambda self, w: blocks(self, w) | {"idle": w["idle"]})
+    monkeypatch.setattr(Bag, "backward_tasks", idle_gradient)
+    report = sentemb.gradcheck("bag", **{**SMALL, "lengths": lengths})
+    assert not report.passed and failing(report) == {"idle"}
 
 
 def test_a_forward_pass_that_the_gradient_does_not_follow_is_found(monkeypatch):
@@ -387,6 +410,55 @@ def test_a_forward_pass_that_the_gradient_does_not_follow_is_found(monkeypatch):
     monkeypatch.setattr(lstm_model, "lstm_forward", forward.lstm_forward)
     report = sentemb.gradcheck("lstm", **SMALL, forget_gate=True)
     assert failing(report) >= names("2", "W", "Wrec", "b")
+
+
+@pytest.fixture
+def compare_first_entries(monkeypatch):
+    """Only the first entry of each block is compared with differences."""
+    monkeypatch.setattr(gradient_check, "_choose", lambda g, entries, rng: [(0,) * g.ndim])
+
+
+def test_a_wrong_entry_that_no_block_compares_is_found_in_random_directions(
+    compare_first_entries, monkeypatch
+):
+    def spoil_last(encoder, gradient):
+        gradient["output"][-1, -1] += 0.1
+
+    assert sentemb.gradcheck("dssm", **SMALL).passed
+    spoil_gradient(monkeypatch, spoil_last, DSSM)
+    report = sentemb.gradcheck("dssm", **SMALL)
+    assert all(block.passed for block in report.blocks)
+    assert report.directional > report.tolerance and not report.passed
+
+
+def test_a_wrong_printed_entry_that_is_not_compared_is_found_in_its_block(
+    compare_first_entries, monkeypatch
+):
+    whole = PairProblem.gradient
+
+    def gradient(self, form="scan", truncation=None):
+        found = whole(self, "scan", truncation)
+        if form == "printed":
+            for blocks in found.values():
+                blocks["Wrec3"][-1, -1] += 1e-3
+        return found
+
+    monkeypatch.setattr(PairProblem, "gradient", gradient)
+    assert sentemb.gradcheck("lstm", **SMALL).passed
+    assert failing(sentemb.gradcheck("lstm", **SMALL, form="printed")) == {"Wrec3"}
+
+
+def test_forms_that_differ_are_found(monkeypatch):
+    whole = lstm_model.LSTM.signals
+
+    def slightly_off(self, *arguments):
+        return whole(self, *arguments) * (1 + 1e-8)
+
+    monkeypatch.setattr(lstm_model.LSTM, "signals", slightly_off)
+    report = sentemb.gradcheck("lstm", **SMALL)
+    assert not report.passed and failing(report) == names("134", "W", "Wrec", "b")
+    for block in report.blocks:
+        assert block.relative < report.tolerance and 1e-9 < block.form_difference < 1e-7
 
 
 def test_bits_that_differ_from_call_to_call_are_found(monkeypatch):

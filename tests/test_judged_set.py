@@ -43,6 +43,17 @@ def test_windows_line_ends_and_byte_order_marks(tmp_path):
     assert judged.docs == ["A title", "A  title, with\ttabs ", "A title"]
 
 
+def test_grades_reach_to_32_bits(tmp_path):
+    write_files(tmp_path, **{"qrels.txt": b"q1 0 d1 2147483647\nq1 0 d2 -2147483647\n"})
+    assert read_judged_set(tmp_path).grade.tolist() == [2**31 - 1, 1 - 2**31]
+
+
+def test_only_a_file_may_begin_with_a_byte_order_mark(tmp_path):
+    write_files(tmp_path, **{"docs.tsv": "\ufeffd1\ta\n\ufeffd2\tb\n".encode()})
+    with pytest.raises(SentembError, match=r"docs\.tsv:2: the id"):
+        read_judged_set(tmp_path)
+
+
 BAD = {
     "no tab": ("docs.tsv", b"d1\ta\nd2 b\n", ":2: no tab"),
     "blank line": ("queries.tsv", b"q1\ta\n\n", ":2: no tab"),

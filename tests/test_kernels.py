@@ -567,11 +567,13 @@ def test_draws_follow_the_seed_and_the_frequencies_of_the_pool():
     assert drawn != [candidates[1] for candidates in draw(1, pool, seed=2, clicks=clicks)]
 
 
-def test_titles_clicked_for_the_same_query_are_left_out():
+# Pairs of a batch, and titles that join theirs. In the second one the batch's title 0 is left out.
+@pytest.mark.parametrize("batch, others", [((0, 3, 5), (1, 4)), ((1, 3, 5), (0, 4))])
+def test_titles_clicked_for_the_same_query_are_left_out(batch, others):
     queries, clicked = (np.array(column, np.int32) for column in zip(*CLICKS))
     query_offsets = np.concatenate([[0], np.cumsum(np.bincount(queries))])
-    batch = np.array([0, 3, 5], np.int32)  # pairs of the batch
-    titles = np.unique([*clicked[batch], 1, 4])
+    batch = np.array(batch, np.int32)
+    titles = np.unique([*clicked[batch], *others])
     local = np.full(N_TITLES, -1, np.int32)
     local[titles] = np.arange(titles.size)
     offsets, left_out = titles_to_leave_out(

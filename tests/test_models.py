@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers import (
+    FEED_FORWARD,
     LSTM_SETTINGS,
     VARIANTS,
     each_variant,
@@ -12,10 +13,12 @@ from helpers import (
     relative_error,
 )
 
-from sentemb import SentembError
+from sentemb import SentembError, loss_and_gradient
 from sentemb.models import make_encoder
+from sentemb.models.encoder import Workspace
 from sentemb.models.recurrent import Truncation
 from sentemb.parallel import Workers
+from sentemb.training.objective import PairProblem
 
 LENGTHS = (5, 1, 2, 9, 3, 3, 1, 14, 6)
 
@@ -149,6 +152,52 @@ def test_threads_and_repetition_change_no_bit(variant):
         assert run.keys() == runs[0].keys()
         for name in run:
             assert np.array_equal(run[name], runs[0][name]), name
+
+
+@pytest.mark.parametrize(**each_variant([*VARIANTS, *FEED_FORWARD]))
+def test_a_workspace_that_is_used_again_changes_no_bit(variant):
+    rng = np.random.default_rng(6)
+    texts, others = (made_up_texts(rng, rng.integers(1, 9, 40)) for _ in range(2))
+    model = made_up_model(variant, [*texts, *others])
+    encoder, weights = model.encoder, model.weights["query"]
+
+    def gradient_in(workspace, texts):
+        batch = model.vocabulary.batch(texts)
+        V = np.random.default_rng(7).standard_normal((len(texts), model.dim))
+        (done,) = workers.together(encoder.forward_tasks(weights, batch, workspace))
+        job = encoder.backward_tasks(weights, done, V, None, workspace)
+        return {name: array.copy() for name, array in workers.together(job)[0].items()}
+
+    with Workers(1) as workers:
+        expected = gradient_in(Workspace(), texts)
+        workspace = Workspace()
+        for some in (texts, others, texts):
+            found = gradient_in(workspace, some)
+    for name, array in expected.items():
+        assert np.array_equal(found[name], array), name
+
+
+def test_a_workspace_gives_arrays_of_the_shape_and_kind_asked_for():
+    workspace = Workspace()
+    for shape, dtype in [((3, 4), np.float64), ((2, 5), np.int32), ((7, 9), np.int32), ((), "f4")]:
+        array = workspace.empty("some", shape, dtype)
+        assert array.shape == shape and array.dtype == dtype
+        assert not workspace.zeros("some", shape, dtype).any()
+
+
+def test_truncation_by_name_is_that_of_the_backward_pass():
+    texts = made_up_texts(np.random.default_rng(8), (9, 7, 8))
+    model = made_up_model(("lstm", {"forget_gate": True}), texts)
+    for name, truncation in (("window", Truncation(2)), ("cec", Truncation(2, True))):
+        with Workers(1) as workers:
+            problem = PairProblem(model, [texts[0]], [texts[1]], [[texts[2]]], 10.0, workers)
+            expected = problem.gradient(truncation=truncation)
+        _, found = loss_and_gradient(
+            model, [texts[0]], [texts[1]], [[texts[2]]], truncate=2, truncation=name
+        )
+        for side, blocks in expected.items():
+            for block, array in blocks.items():
+                assert np.array_equal(found[side][block], array), (name, side, block)
 
 
 @pytest.mark.parametrize(**each_variant())

@@ -4,7 +4,7 @@ import naive
 import numpy as np
 import pytest
 
-from sentemb.kernels.nesterov import coefficients
+from sentemb.kernels.nesterov import coefficients, row_coefficients
 from sentemb.parallel import Workers
 from sentemb.text.batch import TextBatch
 from sentemb.training.nesterov import MomentumSchedule, Nesterov
@@ -38,6 +38,18 @@ def test_coefficients_are_the_products_of_the_momenta(middle):
         A, B = coefficients(start, end, schedule.bounds, schedule.momenta)
         expected_A, expected_B = naive.nesterov_coefficients(momenta[start:end])
         np.testing.assert_allclose((A, B), (expected_A, expected_B), rtol=1e-12, atol=1e-300)
+
+
+def test_rows_that_rested_for_any_time_get_the_coefficients_of_their_rest():
+    schedule, update = MomentumSchedule.paper(UPDATES), 450
+    rng = np.random.default_rng(5)
+    synced, lead = np.arange(update + 1), rng.random(update + 1)
+    rows = rng.permutation(update + 1).astype(np.int32)
+    lead_now, decay = np.full((2, rows.size), np.nan)
+    row_coefficients(lead_now, decay, synced, lead, rows, update, schedule.bounds, schedule.momenta)
+    for k, row in enumerate(rows):
+        A, B = coefficients(synced[row], update + 1, schedule.bounds, schedule.momenta)
+        assert (decay[k], lead_now[k]) == (A, B - lead[row])
 
 
 class Twin:

@@ -11,12 +11,13 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from helpers import made_up_judged_set, made_up_log, run_python
 
-from sentemb import SentembError, SentenceEncoder, train
+from sentemb import SentembError, SentenceEncoder, loss_and_gradient, train
 from sentemb.data.click_log import ClickLog, ClickLogBuilder, write_click_log
 from sentemb.data.judged_set import write_judged_set
 from sentemb.model_files import load_model
@@ -31,6 +32,7 @@ from sentemb.training.trainer import Interrupted
 from sentemb.training.two_towers import TwoTowers
 
 TINY = {"cells": 6, "epochs": 3, "batch_size": 16, "threads": 1}
+MOMENTUM = {"cells": 6, "epochs": 3, "batch_size": 16, "optimiser": "nesterov"}
 
 
 def weights_file(folder):
@@ -86,6 +88,39 @@ def test_the_file_of_the_weights_has_the_same_bytes_every_time(tmp_path):
         model.save_pretrained(tmp_path / str(k))
     files = {(tmp_path / str(k) / "model.safetensors").read_bytes() for k in range(20)}
     assert len(files) == 1
+
+
+@pytest.mark.parametrize("shared_towers", [False, True])
+def test_an_update_is_a_step_along_the_checked_gradient(shared_towers):
+    pairs = [
+        ("ab cd", "cd ef gh"),
+        ("ef", "ab ab"),
+        ("gh ab", "ef"),
+        ("cd cd", "gh"),
+        ("b", "fg h"),
+    ]
+    builder = ClickLogBuilder()
+    for query, title in pairs:
+        builder.add(query, title)
+    log, rate = builder.build(), 0.5
+    settings = Settings(
+        cells=4, shared_towers=shared_towers, optimiser="nesterov", edge_momentum=0.0,
+        learning_rate=rate, max_norm=1e9, epochs=1, batch_size=len(pairs), hard_negatives=0,
+    )  # fmt: skip
+    towers = TwoTowers(Corpus(log, settings), settings, updates=1)
+    weights = copy_of(towers.weights())
+    weights.setdefault("document", weights["query"])
+    before = SentenceEncoder(settings.encoder(), Corpus(log, settings).vocabulary, weights)
+    queries, titles = zip(*pairs)
+    others = [[other for other in titles if other != title] for title in titles]
+    _, gradient = loss_and_gradient(before, queries, titles, others, gamma=settings.gamma)
+    after = train(log, threads=1, **settings.as_dict()).parameters()
+    for side, blocks in before.parameters().items():
+        for name, block in blocks.items():
+            step = -rate / len(pairs) * gradient[side][name]
+            np.testing.assert_allclose(
+                after[side][name] - block, step, atol=1e-4 * abs(step).max(), err_msg=name
+            )
 
 
 def test_the_seed_decides():
@@ -152,6 +187,41 @@ def test_hard_negatives_are_what_the_model_itself_ranks_highest(shared_towers):
     assert met == clicked | lists
 
 
+def test_hard_negatives_are_the_same_in_small_portions(monkeypatch):
+    log = made_up_log(n_pairs=100)
+    settings = Settings(cells=4)
+    corpus = Corpus(log, settings)
+    towers = TwoTowers(corpus, settings, updates=10)
+    found = []
+    with Workers(1) as workers:
+        for portion in (10_000, 7, 1):
+            monkeypatch.setattr(hard_negatives, "_PORTION", portion)
+            found.append(hard_negatives.look_up(corpus, towers, workers, threading.Event()))
+    assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
+
+
+def test_a_mini_batch_does_not_depend_on_those_before():
+    builder = ClickLogBuilder()
+    for query, title in [("q", "one"), ("q", "two"), ("r", "two"), ("s", "three")]:
+        builder.add(query, title)
+    log, settings = builder.build(), Settings()
+    corpus = Corpus(log, settings)
+    # The title "two" is clicked for "q" as well, but is not in the second mini-batch.
+    for pairs, left_out in (([0, 2], [1]), ([0, 3], []), ([0, 2], [1])):
+        batch = corpus.mini_batch(np.array(pairs), settings, epoch=0, step=0)
+        assert batch.candidates.titles.tolist() == left_out
+
+
+def test_hard_negatives_join_a_mini_batch_but_places_without_a_title_do_not():
+    log, settings = made_up_log(), Settings(hard_negatives=2)
+    corpus = Corpus(log, settings)
+    for title, joined in ((0, 1), (1, 1), (-1, 0)):
+        pairs = np.flatnonzero(log.title_index != title)[-1:]
+        hard = np.full((len(log.queries), HARD_AMONG), title, np.int32)
+        batch = corpus.mini_batch(pairs, settings, epoch=2, step=0, hard_titles=hard)
+        assert batch.titles.n_texts == 1 + joined
+
+
 def test_the_preset_of_the_paper():
     assert PRESETS["paper"]["n_negatives"] == 4
     model = train(made_up_log(), preset="paper", **{**TINY, "epochs": 2})
@@ -167,6 +237,7 @@ def test_hard_negatives_are_the_default_where_they_can_be():
     assert Settings(n_negatives=4).hard_negatives == 0
     assert Settings(negatives="corpus").hard_negatives == 0
     assert Settings(epochs=2).hard_negatives == 0
+    assert Settings(epochs=3).hard_negatives == HARD_NEGATIVES
     assert Settings.of("paper").hard_negatives == 0
     assert Settings.of("large").hard_negatives == HARD_NEGATIVES
 
@@ -195,6 +266,73 @@ def test_the_best_epoch_is_kept_and_patience_ends_training(tmp_path):
     assert np.array_equal(read.encode_query(["abcd"]), model.encode_query(["abcd"]))
 
 
+def test_of_equal_best_epochs_the_earlier_is_kept(monkeypatch):
+    measured = measure_as(monkeypatch, [0.25, 0.5, 0.5, 0.25, 0.5])
+    log = made_up_log()
+    model = train(log, dev=made_up_judged_set(log), **{**TINY, "epochs": 9, "patience": 3})
+    assert len(measured) == 2 + 3, "an equal figure does not reset the patience"
+    assert_same_weights(model.weights, measured[1])
+
+
+@pytest.mark.parametrize("with_dev", [True, False])
+def test_resting_rows_are_brought_up_to_date_before_dev_and_at_the_end(with_dev, monkeypatch):
+    """Against the same updates with a flush after each epoch."""
+    log, settings = made_up_log(), Settings(**MOMENTUM, hard_negatives=0)
+    corpus = Corpus(log, settings)
+    steps = corpus.n_batches(settings.batch_size)
+    towers = TwoTowers(corpus, settings, settings.epochs * steps)
+    expected = []
+    with Workers(1) as workers:
+        for epoch in range(settings.epochs):
+            order = corpus.order(settings.seed, epoch)
+            for step in range(steps):
+                pairs = order[step * settings.batch_size :][: settings.batch_size]
+                batch = corpus.mini_batch(pairs, settings, epoch, step)
+                towers.update(batch, epoch * steps + step, workers)
+            behind = copy_of(towers.weights())
+            towers.flush((epoch + 1) * steps, workers)
+            expected.append(copy_of(towers.weights()))
+            for side, arrays in behind.items():
+                assert np.any(arrays["table"] != expected[-1][side]["table"]), "nothing rested"
+
+    measured = measure_as(monkeypatch, [0.1, 0.2, 0.3])  # the last epoch is the best
+    dev = made_up_judged_set(log) if with_dev else None
+    model = train(log, dev=dev, threads=1, hard_negatives=0, **MOMENTUM)
+    assert len(measured) == (settings.epochs if with_dev else 0)
+    for found, wanted in zip(
+        [*measured, model.weights], [*expected[: len(measured)], expected[-1]]
+    ):
+        assert_same_weights(found, wanted)
+
+
+def measure_as(monkeypatch, figures):
+    """Let the dev figures be these; the list gets the weights of each model that is measured."""
+    measured = []
+
+    def evaluate(ranker, *others):
+        if isinstance(ranker, SentenceEncoder):
+            measured.append(copy_of(ranker.weights))
+            return SimpleNamespace(mean=[figures[len(measured) - 1]] * 3)
+
+    monkeypatch.setattr(trainer, "evaluate_model", evaluate)
+    return measured
+
+
+def copy_of(weights):
+    """A copy of the stacked weights of both towers."""
+    return {
+        side: {name: array.copy() for name, array in arrays.items()}
+        for side, arrays in weights.items()
+    }
+
+
+def assert_same_weights(found, wanted):
+    assert found.keys() == wanted.keys()
+    for side, arrays in wanted.items():
+        for name, array in arrays.items():
+            assert np.array_equal(found[side][name], array), (side, name)
+
+
 def test_progress_counts_every_mini_batch_and_epoch():
     seen = []
     train(made_up_log(), **TINY, on_progress=seen.append)
@@ -202,6 +340,20 @@ def test_progress_counts_every_mini_batch_and_epoch():
     assert len(seen) == TINY["epochs"] * (steps + 1)
     assert (seen[-1].epoch, seen[-1].step) == (TINY["epochs"], steps)
     assert all(at.loss > 0 and at.pairs_per_second > 0 for at in seen)
+
+
+def test_history_has_the_mean_loss_of_the_mini_batches_after_a_stop_too(tmp_path):
+    last = {}
+
+    def keep_loss(progress):
+        last[progress.epoch] = progress.loss
+
+    train(made_up_log(), output=tmp_path / "whole", **TINY, on_progress=keep_loss)
+    whole = load_model(tmp_path / "whole").history
+    assert [line["loss"] for line in whole] == [round(loss, 6) for loss in last.values()]
+    interrupt(tmp_path / "m")  # in the second epoch
+    resumed = train(made_up_log(), output=tmp_path / "m", **TINY, resume=True).history
+    assert [line["loss"] for line in resumed] == [line["loss"] for line in whole]
 
 
 def test_a_title_of_thousands_of_words_trains():
@@ -278,6 +430,14 @@ def test_a_log_without_any_negative_is_refused():
         train(builder.build(), **TINY)
 
 
+def test_a_query_without_negatives_is_welcome_among_others():
+    builder = ClickLogBuilder()
+    for query, title in [("all", "ab"), ("all", "cd"), ("some", "ab")]:
+        builder.add(query, title)
+    model = train(builder.build(), **TINY)
+    assert np.isfinite(model.encode_query("all")).all()
+
+
 def test_a_learning_rate_far_too_high_keeps_the_model_that_was_there(tmp_path):
     before = whole_run(tmp_path / "m")
     with pytest.raises(SentembError, match="learning rate") as caught:
@@ -342,6 +502,19 @@ def test_resuming_after_ctrl_c_gives_the_same_bits(tmp_path, n_batches):
     assert sorted(p.name for p in (tmp_path / "m").iterdir()) == sorted(
         p.name for p in (tmp_path / "whole").iterdir()
     )
+
+
+@pytest.mark.parametrize("n_batches", [1, 6, 9])
+def test_a_training_with_momentum_goes_on_to_the_same_bits(tmp_path, n_batches):
+    """A checkpoint falls between flushes, so it must keep how far each row has been followed."""
+    expected = whole_run(tmp_path / "whole", **MOMENTUM)
+    with pytest.raises(Interrupted):
+        train(
+            made_up_log(), output=tmp_path / "m", threads=1, on_progress=stop_after(n_batches),
+            **MOMENTUM,
+        )  # fmt: skip
+    train(made_up_log(), output=tmp_path / "m", threads=1, resume=True, **MOMENTUM)
+    assert weights_file(tmp_path / "m") == expected
 
 
 @pytest.mark.parametrize("n_batches", [10, 12, 17, 28])

@@ -47,7 +47,7 @@ def test_batches_hold_the_features_of_every_word(known, texts, word_features):
 
 
 def test_frequent_words_come_first_and_ties_by_alphabet():
-    vocabulary = Vocabulary.collect(tokenize(["b a c", "c b", "d c"]), word_features=2)
+    vocabulary = Vocabulary.collect(tokenize(["b d c", "c b", "a c"]), word_features=2)
     assert vocabulary.words == ["c", "b"]
     assert vocabulary.trigrams == ["#c#", "#b#", "#a#", "#d#"]
     assert str(vocabulary) == "4 letter trigrams and 2 words"
