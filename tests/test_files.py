@@ -49,6 +49,16 @@ def test_a_pipe_stays_a_pipe_and_gets_the_text(tmp_path):
     assert stat.S_ISFIFO(os.stat(tmp_path / "pipe").st_mode)
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs /proc")
+def test_a_pipe_by_its_number_gets_the_text():
+    """What /dev/stdout and a shell's >(command) are: links that lead to no path."""
+    reader, writer = os.pipe()
+    write_text(f"/proc/self/fd/{writer}", "text")
+    os.close(writer)
+    with open(reader, "rb") as file:
+        assert file.read() == b"text"
+
+
 @pytest.mark.parametrize("exists", [False, True])
 def test_a_link_stays_a_link(tmp_path, exists):
     (tmp_path / "folder").mkdir()
