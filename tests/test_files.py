@@ -88,6 +88,19 @@ def test_the_owner_stays(tmp_path):
     assert (found.st_uid, found.st_gid) == (1234, 4321)
 
 
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EINVAL, errno.ENOSYS])
+def test_an_owner_that_cannot_be_kept_is_no_obstacle(tmp_path, monkeypatch, number):
+    """Network folders, and containers that do not know the owner."""
+
+    def refuse(*arguments):
+        raise OSError(number, os.strerror(number))
+
+    write_text(tmp_path / "file", "old")
+    monkeypatch.setattr(os, "chown", refuse)
+    write_text(tmp_path / "file", "new")
+    assert (tmp_path / "file").read_text() == "new"
+
+
 def test_new_files_follow_the_umask_which_is_never_changed(tmp_path, monkeypatch):
     before = os.umask(0o027)
     try:

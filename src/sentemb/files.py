@@ -280,8 +280,13 @@ def _made_folder(folder):
 
 
 def _copy_permissions(old, path):
-    with contextlib.suppress(PermissionError, AttributeError):  # no owners on Windows
+    try:
         os.chown(path, old.st_uid, old.st_gid)
+    except AttributeError:  # no owners on Windows
+        pass
+    except OSError as error:  # somebody else's file, or an owner that a container does not know
+        if error.errno not in UNSUPPORTED:
+            raise
     os.chmod(path, stat.S_IMODE(old.st_mode))
 
 
