@@ -186,6 +186,21 @@ def test_a_link_under_the_name_of_a_temporary_file_is_not_followed(tmp_path):
     assert (tmp_path / "mine").read_text() == "kept"
 
 
+def test_a_temporary_folder_that_is_swept_while_it_is_made_is_made_again(tmp_path, monkeypatch):
+    mkdir, made = os.mkdir, []
+
+    def mkdir_and_lose_the_first(path, *rest):
+        mkdir(path, *rest)
+        made.append(path)
+        if len(made) == 1:
+            remove_abandoned(tmp_path)
+
+    monkeypatch.setattr(os, "mkdir", mkdir_and_lose_the_first)
+    with temporary_folder(tmp_path) as folder:
+        assert folder.is_dir()
+    assert len(made) == 2 and names(tmp_path) == []
+
+
 def test_writers_of_one_file_at_once(tmp_path):
     """One of them is the last; nobody fails, nothing is mixed, nothing is left."""
     failed = []
