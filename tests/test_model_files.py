@@ -13,7 +13,8 @@ from helpers import FEED_FORWARD, VARIANTS, each_variant, made_up_model
 from old_models import write_format_1, write_format_2
 from safetensors.numpy import save_file
 
-from sentemb import SentembError, SentenceEncoder, files, tensor_files
+from sentemb import SentembError, SentenceEncoder, files, model_files, tensor_files
+from sentemb.model_files import check_place
 from sentemb.tensor_files import open_tensors, write_tensors
 
 FILES = ("config.json", "model.safetensors", "vocabulary.txt")
@@ -437,6 +438,47 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path, force):
         model.save_pretrained(tmp_path / "home", force=force)
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["README.md"]
     assert (tmp_path / "home" / "README.md").read_text() == "mine"
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_checkpoints_of_another_program_do_not_make_a_folder_ours(tmp_path, force):
+    home = tmp_path / "home"
+    (home / "checkpoints").mkdir(parents=True)
+    (home / "checkpoints" / "epoch-1.pt").write_text("mine")
+    (home / "README.md").write_text("mine")
+    with pytest.raises(SentembError, match="not a sentemb model"):
+        check_place(home)
+    model = made_up_model(("rnn", {}), ["xyz"], dtype=np.float32)
+    with pytest.raises(SentembError, match="not a sentemb model"):
+        model.save_pretrained(home, force=force)
+    assert (home / "README.md").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["step-000000007.safetensors", ".sentemb-0123456789abcdef.tmp"])
+def test_the_folder_of_a_training_is_ours(tmp_path, name):
+    """Killed before its first checkpoint, or after; somebody keeps notes next to it."""
+    (tmp_path / "m" / "checkpoints").mkdir(parents=True)
+    check_place(tmp_path / "m")
+    write_tensors(tmp_path / "m" / "checkpoints" / name, {"a": np.zeros(3)}, {})
+    check_place(tmp_path / "m")
+    if name.startswith("step"):
+        (tmp_path / "m" / "notes.txt").write_text("mine")
+        check_place(tmp_path / "m")
+
+
+def test_a_model_that_another_process_saved_just_now_is_not_replaced(tmp_path, monkeypatch):
+    """The other process wrote between the first look and the lock."""
+    place, locked = tmp_path / "m", model_files.locked
+
+    def lose_the_race(folder):
+        monkeypatch.setattr(model_files, "locked", locked)
+        save(place, seed=1)
+        return locked(folder)
+
+    monkeypatch.setattr(model_files, "locked", lose_the_race)
+    with pytest.raises(SentembError, match="a model is there already"):
+        save(place, seed=2)
+    assert_same(SentenceEncoder.from_pretrained(place), save(tmp_path / "other", seed=1))
 
 
 def test_a_model_of_another_program_is_left_alone(tmp_path):

@@ -741,6 +741,21 @@ def test_one_training_at_a_time_writes_into_a_folder(tmp_path):
     model.save_pretrained(tmp_path / "m", force=True)  # the lock is free again
 
 
+def test_a_model_that_another_training_made_just_now_is_not_replaced(tmp_path, monkeypatch):
+    """The other training ended while this one was reading its log."""
+    output, read = tmp_path / "m", trainer.read_click_log
+
+    def read_slowly(path, **settings):
+        monkeypatch.setattr(trainer, "read_click_log", read)
+        train(made_up_log(), output=output, **TINY)
+        return made_up_log()
+
+    monkeypatch.setattr(trainer, "read_click_log", read_slowly)
+    with pytest.raises(SentembError, match="a model is there already"):
+        train(tmp_path / "log", output=output, **{**TINY, "seed": 5})
+    assert weights_file(output) == whole_run(tmp_path / "whole")
+
+
 def test_a_training_that_was_stopped_is_not_thrown_away(tmp_path):
     interrupt(tmp_path / "m")
     with pytest.raises(SentembError, match="--resume"):

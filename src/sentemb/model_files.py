@@ -9,6 +9,7 @@ docs/formats.md describes them all.
 import hashlib
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,7 @@ CONFIG, TENSORS, VOCABULARY, WORDS, CARD = (
     "README.md",
 )
 CHECKPOINTS = "checkpoints"
+STEP = re.compile(r"step-(\d{9,18})\.safetensors")  # in that folder
 # Files of text in a model folder that are larger than this are not ours.
 _MAX_TEXT_BYTES = 64 << 20
 
@@ -65,10 +67,18 @@ def check_place(path) -> None:
     if not is_folder(folder):
         raise SentembError(f"{path}: is not a folder; choose another place")
     names = {name for name in names_in(folder) if not is_temporary(name)}
-    if names and not names & {CHECKPOINTS} and not _is_ours(folder):
+    if names and not (_is_training(folder, names) or _is_ours(folder)):
         raise SentembError(
             f"{path}: the folder holds other files and not a sentemb model; choose another place"
         )
+
+
+def _is_training(folder, names):
+    """Whether a training began here; other programs have folders of checkpoints too."""
+    inside = folder / CHECKPOINTS
+    return names == {CHECKPOINTS} or (
+        is_folder(inside) and any(map(STEP.fullmatch, names_in(inside)))
+    )
 
 
 def _is_ours(folder):
@@ -98,9 +108,11 @@ def save_model(model, path, force: bool = False) -> None:
         writing there, or the place cannot be written.
     """
     check_place(path)
-    if not force and is_model(path):
-        raise SentembError(f"{path}: a model is there already; choose another place or use --force")
     with locked(make_folder(path)):
+        if not force and is_model(path):
+            raise SentembError(
+                f"{path}: a model is there already; choose another place or use --force"
+            )
         write_model(model, path)
 
 

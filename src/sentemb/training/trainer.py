@@ -160,6 +160,8 @@ def train(
         corpus = Corpus(_read_log(pairs, skip_bad_lines, chosen, note), chosen)
         training = _Training(corpus, dev, chosen, output, checkpoint_seconds, workers, note)
         with contextlib.nullcontext() if output is None else locked(make_folder(output)):
+            if output is not None:
+                _check_output(output, resume, force)  # a training may have ended here meanwhile
             if resume and training.is_finished():
                 note(f"the training of {output} is finished already")
                 remove_checkpoints(output)
