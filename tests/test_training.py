@@ -756,6 +756,17 @@ def test_a_model_that_another_training_made_just_now_is_not_replaced(tmp_path, m
     assert weights_file(output) == whole_run(tmp_path / "whole")
 
 
+def test_the_model_of_another_dev_set_is_not_the_result(tmp_path):
+    """A finished model is being replaced by a training that differs in the dev set only."""
+    log = made_up_log()
+    whole_run(tmp_path / "m", log)
+    dev = made_up_judged_set(log)
+    with pytest.raises(Interrupted):
+        train(log, dev=dev, output=tmp_path / "m", force=True, on_progress=stop_after(2), **TINY)
+    model = train(log, dev=dev, output=tmp_path / "m", resume=True, **TINY)
+    assert all(line["dev"] for line in model.history)
+
+
 def test_a_training_that_was_stopped_is_not_thrown_away(tmp_path):
     interrupt(tmp_path / "m")
     with pytest.raises(SentembError, match="--resume"):

@@ -394,8 +394,11 @@ class _Training:
         known = {key: training.get(key) for key in self.settings.as_dict()}
         if started:
             # They may be of a later training that is to replace the model.
-            same = known == self.settings.as_dict()
-            return finished and same and training.get("log") == self.identity["log"]
+            return finished and self.identity == {
+                "settings": known,
+                "log": training.get("log"),
+                "dev": training.get("dev"),
+            }
         self._check_same({**training, "settings": known})
         return finished
 
