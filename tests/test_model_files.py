@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import FEED_FORWARD, VARIANTS, each_variant, made_up_model
+from helpers import FEED_FORWARD, VARIANTS, each_variant, made_up_model, write_any_tensors
 from old_models import write_format_1, write_format_2
 from safetensors.numpy import save_file
 
@@ -339,7 +339,7 @@ def rewrite(folder, change=None, **arrays):
         tensors, metadata = {name: file[name] for name in file}, file.metadata
     metadata["config"].update(change or {})
     tensors.update(arrays)
-    write_tensors(path, tensors, metadata)
+    write_any_tensors(path, tensors, metadata)
 
 
 @pytest.mark.parametrize(
@@ -516,6 +516,16 @@ def test_a_folder_whose_name_is_not_utf_8(tmp_path):
     folder = os.path.join(os.fsencode(tmp_path), b"m\xff")
     model = save(os.fsdecode(folder))
     assert_same(SentenceEncoder.from_pretrained(os.fsdecode(folder), threads=1), model)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e13])
+def test_a_model_that_could_not_be_read_does_not_replace_one(tmp_path, value):
+    model = save(tmp_path / "m")
+    wild = SentenceEncoder.from_pretrained(tmp_path / "m")
+    wild.parameters()["document"]["W1"][0, 0] = value
+    with pytest.raises(SentembError, match=r"document\.W1 has a value"):
+        wild.save_pretrained(tmp_path / "m", force=True)
+    assert_same(SentenceEncoder.from_pretrained(tmp_path / "m"), model)
 
 
 def test_other_users_may_read_a_model_if_the_umask_says_so(tmp_path):

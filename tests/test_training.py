@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import made_up_judged_set, made_up_log, run_python
+from helpers import made_up_judged_set, made_up_log, run_python, write_any_tensors
 
 from sentemb import SentembError, SentenceEncoder, loss_and_gradient, train
 from sentemb.data.click_log import ClickLog, ClickLogBuilder, write_click_log
@@ -23,7 +23,7 @@ from sentemb.data.judged_set import write_judged_set
 from sentemb.model_files import load_model
 from sentemb.parallel import Workers
 from sentemb.retrieval.evaluation import evaluate_model
-from sentemb.tensor_files import open_tensors, write_tensors
+from sentemb.tensor_files import open_tensors
 from sentemb.training import hard_negatives, trainer
 from sentemb.training.checkpoints import take_up_checkpoint
 from sentemb.training.corpus import Corpus
@@ -802,7 +802,7 @@ def rewrite_checkpoint(path, change):
     with open_tensors(path) as file:
         arrays, metadata = {name: file[name].copy() for name in file}, file.metadata
     change(metadata, arrays)
-    write_tensors(path, arrays, metadata)
+    write_any_tensors(path, arrays, metadata)
 
 
 def set_in(name, place, value):

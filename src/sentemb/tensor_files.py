@@ -81,7 +81,7 @@ class TensorFile(Mapping):
         for name in self:
             array = self[name]
             _add(digest, name, array)
-            if array.size and not -_LARGEST <= array.min() <= array.max() <= _LARGEST:
+            if not _is_moderate(array):
                 raise damaged(self.path, f"{name} has a value that is not a finite number or huge")
         if self._sha256 != digest.hexdigest():
             raise damaged(self.path, "its contents do not match their own checksum")
@@ -119,6 +119,11 @@ def write_tensors(path, tensors, metadata) -> None:
     """
     digest = _digest(metadata)
     for name in sorted(tensors):
+        if not _is_moderate(tensors[name]):  # nobody could read it
+            raise SentembError(
+                f"{path}: cannot be written: {name} has a value that is not a finite number or "
+                "huge; nothing was changed there"
+            )
         _add(digest, name, tensors[name])
     own = json.dumps({"contents": metadata, "sha256": digest.hexdigest()})
     with replacing(path) as temporary:
@@ -188,6 +193,10 @@ def _add(digest, name, array):
     """Add name, type, shape and bytes of an array."""
     digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
     digest.update(_bytes_of(array))
+
+
+def _is_moderate(array):
+    return not array.size or -_LARGEST <= array.min() <= array.max() <= _LARGEST
 
 
 def _bytes_of(array):
