@@ -928,3 +928,16 @@ def test_a_full_disk_leaves_the_old_model_whole(tmp_path):
     train_on_a_full_disk(output, cells=40)
     SentenceEncoder.from_pretrained(output)
     assert weights_file(output) == before
+
+
+def test_a_kernel_cache_that_became_unreadable_is_no_obstacle(monkeypatch):
+    """A server reads its models as root and then gives up its rights."""
+
+    class Closed(type(Path())):
+        def glob(self, pattern):
+            raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(trainer, "CACHE_FOLDER", Closed("cache"))
+    notes = []
+    train(made_up_log(), **TINY, on_note=notes.append)
+    assert any("compiling" in note for note in notes)

@@ -248,7 +248,7 @@ class _Training:
 
     def run(self, on_progress, threads):
         settings = self.settings
-        if CACHE_FOLDER is None or not any(CACHE_FOLDER.glob("*.kernel")):
+        if not _are_kernels_cached():
             self.note("compiling kernels, once; this takes some seconds")
         began, done_before = time.monotonic(), self.updates
         last_checkpoint = began
@@ -552,6 +552,13 @@ class _Training:
         if self.output is None:
             return f"{where}; nothing was kept, as there is no output"
         return f"{where}; go on with the same command and --resume"
+
+
+def _are_kernels_cached():
+    try:
+        return CACHE_FOLDER is not None and any(CACHE_FOLDER.glob("*.kernel"))
+    except OSError:  # the process has given up the rights with which it began
+        return False
 
 
 @contextlib.contextmanager
