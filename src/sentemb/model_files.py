@@ -15,7 +15,15 @@ from pathlib import Path
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.files import is_folder, make_folder, names_in, reading, status, write_text
+from sentemb.files import (
+    is_folder,
+    make_folder,
+    names_in,
+    path_of,
+    reading,
+    status,
+    write_text,
+)
 from sentemb.history import HISTORY, best_epoch, history_line
 from sentemb.locks import is_temporary, locked
 from sentemb.models import ENCODERS, make_encoder
@@ -59,7 +67,7 @@ def check_place(path) -> None:
     It may be written to a new or empty folder, over a model of ours, and into the folder of a
     training. What else is in a folder is somebody's work.
     """
-    folder = Path(path)
+    folder = path_of(path)
     if not os.fspath(path):
         raise SentembError("the name of the model's folder is empty; give one")
     if status(folder) is None:
@@ -154,7 +162,7 @@ def write_model(model, path) -> None:
 
 def load_model(path, threads: int | None = None) -> SentenceEncoder:
     """The `SentenceEncoder` in folder ``path``; a `SentembError` if it is not whole."""
-    path = Path(path)
+    path = path_of(path)
     if not is_folder(path) or not is_model(path):
         raise SentembError(
             f"{path}: there is no model here ({TENSORS} is missing); train one with `sentemb train`"

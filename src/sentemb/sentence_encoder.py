@@ -149,7 +149,10 @@ class SentenceEncoder:
 
     def astype(self, dtype):
         """A copy of the model in ``"float32"`` or ``"float64"``."""
-        dtype = np.dtype(dtype)
+        try:
+            dtype = np.dtype(dtype)
+        except TypeError:
+            raise SentembError(f"dtype must be float32 or float64, not {dtype!r}") from None
         if dtype not in (np.float32, np.float64):
             raise SentembError(f"dtype must be float32 or float64, not {dtype}")
         copies = {

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sentemb.bounds import is_finite
+from sentemb.bounds import is_finite, is_number
 from sentemb.data.click_log import ClickLog, read_click_log
 from sentemb.data.judged_set import JudgedSet, read_judged_set
 from sentemb.errors import SentembError
@@ -146,7 +146,7 @@ def train(
         After Ctrl-C, once the checkpoint is written.
     """
     chosen = Settings.of(preset, **settings)
-    if not (is_finite(checkpoint_seconds) and checkpoint_seconds >= 0):
+    if not (is_number(checkpoint_seconds) and 0 <= checkpoint_seconds < np.inf):
         raise SentembError(f"checkpoint_seconds must be a number from 0, not {checkpoint_seconds}")
     note = on_note or (lambda message: None)
     if output is not None:
