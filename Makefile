@@ -15,12 +15,13 @@ DEMO_TITLE := Shanghai Hotels - Affordable Lodging and Accommodation in Shanghai
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
 
-# Made anew when the dependencies change; one stamp for each set of extras.
-$(VENV)/.with-$(EXTRAS): setup.cfg pyproject.toml
+# Set up again when the dependencies change; one stamp for each set of extras.
+$(VENV)/.with-$(EXTRAS): setup.cfg pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or newer is needed; name it with: make PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt --editable '.[$(EXTRAS)]'
 	@touch $@
 
 .PHONY: venv
@@ -54,6 +55,11 @@ test-slow: venv ## Run the long tests too, on the shared data sets where they ar
 .PHONY: mutants
 mutants: venv ## Put small faults into a copy of the code: each must make a test fail (20 minutes)
 	PYTHONPATH=tests $(BIN)/python -m mutants
+
+.PHONY: reliability
+reliability: ## Run the long checks of reliability and write docs/reliability.md (an hour)
+	$(MAKE) venv EXTRAS=dev
+	cd tests && ../$(BIN)/python -m reliability $(CHECKS)
 
 .PHONY: gradcheck
 gradcheck: venv ## Check the gradients of every model and variant
@@ -90,6 +96,11 @@ docs: venv ## Write docs/cli.md anew from --help
 lint: venv ## Check style
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+.PHONY: audit
+audit: ## Look up known vulnerabilities of constraints.txt and list its components in build/
+	$(MAKE) venv EXTRAS=dev,audit
+	$(BIN)/python .ci/audit.py
 
 .PHONY: clean
 clean: ## Remove the virtual environment and the demo

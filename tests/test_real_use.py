@@ -1,61 +1,27 @@
 """The public face as programs use it: interrupts, forks, threads, pickles."""
 
 import copy
-import multiprocessing
 import os
 import pickle
 import signal
 import subprocess
 import sys
-import threading
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import made_up_log, made_up_model, made_up_texts, run_python
+from helpers import made_up_log, made_up_model, run_python
+from reliability import faces
+from reliability.count import held
+from reliability.faces import TEXTS, answers, in_a_fork, model_of
 
 from sentemb import SentembError, SentenceEncoder, train
 from sentemb.models import word_memory
 from sentemb.parallel import Workers
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and signals")
-
-
-def texts_of(seed, count=300, n_words=400):
-    rng = np.random.default_rng(seed)
-    return made_up_texts(rng, rng.integers(1, 12, count), n_words)
-
-
-TEXTS = texts_of(0)
-
-
-def model_of(threads=2, **settings):
-    model = made_up_model(("lstm", settings), TEXTS, cells=8, dtype=np.float32)
-    return SentenceEncoder(model.encoder, model.vocabulary, model.weights, threads=threads)
-
-
-def answers(model):
-    """What every public method that computes says, as bytes."""
-    queries, titles = TEXTS[:7], TEXTS[7:30]
-    trace = model.trace(TEXTS[3])
-    pairs = np.arange(7), np.arange(7) + 2
-    Q, D = model.encode_query(queries), model.encode_document(titles)
-    return {
-        "encode": model.encode(TEXTS[:100]).tobytes(),
-        "encode_query": Q.tobytes(),
-        "encode_document": D.tobytes(),
-        "similarity": model.similarity(Q, D).tobytes(),
-        "similarity_pairwise": model.similarity_pairwise(Q, D[:7]).tobytes(),
-        "score": model.score(queries[0], titles).tobytes(),
-        "score_pairs": model.score_pairs(queries, titles, *pairs).tobytes(),
-        "rank": repr(model.rank(queries[1], titles, top_k=5)),
-        "trace": trace.y.tobytes() + trace.i.tobytes(),
-        "parameters": model.parameters()["query"]["Wrec1"].tobytes(),
-        "astype": model.astype("float64").encode_query(queries).tobytes(),
-    }
 
 
 # -- interrupts ------------------------------------------------------------------------------------
@@ -91,39 +57,8 @@ def test_an_encoder_is_right_after_an_interrupt_at_any_moment(threads):
     assert interrupted > 5
 
 
-def test_an_encoder_is_right_after_an_exception_at_any_line():
-    """Every line that `encode` runs in the package raises once."""
-    texts = [*TEXTS[:40], "a" * 150]
-    expected = model_of(1).encode(texts)
-    package = str(Path(word_memory.__file__).parents[1])
-    line = 0
-    while True:
-        model, seen = model_of(1), 0
-
-        def trace(frame, event, argument, at=line):
-            nonlocal seen
-            if not frame.f_code.co_filename.startswith(package):
-                return None
-            if event == "line":
-                seen += 1
-                if seen > at:
-                    raise MemoryError
-            return trace
-
-        sys.settrace(trace)
-        try:
-            model.encode(texts)
-            finished = True
-        except MemoryError:
-            finished = False
-        finally:
-            sys.settrace(None)
-        assert np.array_equal(model.encode(texts), expected), line
-        if finished:
-            break
-        # The first lines one by one, then the loops over texts and words in larger steps.
-        line += 1 if line < 150 else 29
-    assert line > 150
+def test_an_encoder_is_right_after_an_exception_at_any_step():
+    held(faces.exceptions(every=101, first=60))
 
 
 def test_workers_raise_only_once_no_thread_works_any_more():
@@ -150,26 +85,6 @@ def test_workers_raise_only_once_no_thread_works_any_more():
 # -- forks and other processes ---------------------------------------------------------------------
 
 
-def in_a_fork(function):
-    """What ``function()`` returns in a child, which has 30 seconds."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            signal.alarm(30)
-            os.close(reader)
-            with open(writer, "wb") as file:
-                pickle.dump(function(), file)
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with open(reader, "rb") as file:
-        said = file.read()
-    os.waitpid(child, 0)
-    assert said, "the child died or hung"
-    return pickle.loads(said)
-
-
 def test_a_forked_child_answers_as_its_parent():
     model = model_of(2)
     expected = answers(model)  # the parent's threads run by now
@@ -177,34 +92,8 @@ def test_a_forked_child_answers_as_its_parent():
     assert answers(model) == expected
 
 
-def test_a_fork_while_other_threads_encode():
-    model = model_of(3)
-    expected = answers(model)
-    stop = threading.Event()
-
-    def encode():
-        while not stop.is_set():
-            model.encode(TEXTS)
-
-    busy = [threading.Thread(target=encode) for _ in range(2)]
-    for thread in busy:
-        thread.start()
-    try:
-        for _ in range(5):
-            assert in_a_fork(lambda: answers(model)) == expected
-    finally:
-        stop.set()
-        for thread in busy:
-            thread.join()
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_a_pool_of_processes(method):
-    model = model_of(2)
-    expected = model.encode(TEXTS[:20])
-    with multiprocessing.get_context(method).Pool(2) as pool:
-        found = pool.map_async(model.encode, [TEXTS[:20]] * 4).get(timeout=60)
-    assert all(np.array_equal(one, expected) for one in found)
+def test_answers_of_threads_and_processes():
+    held(faces.processes_and_threads(rounds=2))
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
@@ -231,16 +120,6 @@ def test_joblib_with_arrays_that_it_maps_into_memory(tmp_path):
 
 
 # -- threads ---------------------------------------------------------------------------------------
-
-
-def test_all_methods_from_eight_threads_give_the_same_bits():
-    model = model_of(2)
-    expected = answers(model_of(1))
-    model.encode(TEXTS[200:])
-    with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(lambda _: answers(model), range(40)))
-    for one in found:
-        assert one == expected
 
 
 def test_two_threads_that_share_workers_do_not_mix_their_tasks():
@@ -321,6 +200,10 @@ def test_the_memory_counts_letters_and_entries(monkeypatch):
     model.encode(words[:1])
     assert projected_words(monkeypatch, model, words) == 1999
     assert np.array_equal(model.encode(TEXTS), expected)
+
+
+def test_a_soak_of_random_texts():
+    held(faces.soak(3000))
 
 
 # -- arguments that cannot be right ----------------------------------------------------------------

@@ -3,16 +3,8 @@
 import pytest
 from reliability import fuzz
 from reliability.battery import Case, Outcome, battery, wrong_with
+from reliability.count import held
 from reliability.sandbox import changes, snapshot
-
-
-def held(count):
-    """Print what a check tried, and fail with all it found."""
-    print(f"{count.name}: {count.tried} tried, {count.fine} fine, {len(count.failures)} failed")
-    for note in count.notes:
-        print(f"  {note}")
-    assert count.tried > 0
-    assert not count.failures, "\n" + "\n".join(count.failures)
 
 
 def test_past_escapes():

@@ -824,6 +824,8 @@ WRONG_CHECKPOINTS = {
     "history": lambda metadata, arrays: metadata.update(history=[{}]),
     "best": lambda metadata, arrays: metadata.update(best={"epoch": 1}),
     "nan": set_in("query.weights.table", 3, np.nan),
+    "huge": set_in("query.weights.table", 3, 1e30),
+    "a negative square": set_in("query.second_moment.recurrent", 3, -1),
     "shape": lambda metadata, arrays: arrays.update({"query.weights.table": np.zeros(3)}),
     "a missing array": lambda metadata, arrays: arrays.pop("document.weights.bias"),
     "no hard titles": lambda metadata, arrays: arrays.pop("hard_titles"),

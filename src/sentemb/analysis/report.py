@@ -340,7 +340,8 @@ def _topics(model, queries):
 
 def _packed(values):
     """(T, n) values as 16-bit whole numbers of a unit: a third of their length as text."""
-    unit = float(np.abs(values).max()) / _LARGEST_INT16 or 1.0
+    # In the type of the values, in which they are divided: below its range the unit is 0.
+    unit = float(np.abs(values).max() / values.dtype.type(_LARGEST_INT16)) or 1.0
     whole = np.rint(values / unit).astype("<i2")
     return {"unit": unit, "values": base64.b64encode(whole.tobytes()).decode()}
 

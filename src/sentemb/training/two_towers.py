@@ -162,9 +162,16 @@ class TwoTowers:
         }
 
     def may_be_state(self, arrays, updates):
-        """Whether ``arrays``, named as in `state`, can be what `state` gave before ``updates``."""
-        return all(
-            arrays[name].min(initial=0) >= 0 and arrays[name].max(initial=0) <= updates
-            for name in self.state()
-            if name.endswith(".synced")
-        )
+        """Whether ``arrays``, named as in `state`, can be what `state` gave before ``updates``.
+
+        Their shapes and types are known to be right, their values to be finite.
+        """
+        lowest = {"synced": 0, "second_moment": 0}
+        highest = {"synced": updates}
+        for name in self.state():
+            kind = name.split(".")[1]
+            if kind in lowest and arrays[name].min(initial=0) < lowest[kind]:
+                return False
+            if kind in highest and arrays[name].max(initial=0) > highest[kind]:
+                return False
+        return True

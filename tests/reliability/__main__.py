@@ -1,0 +1,119 @@
+"""Run the long checks of reliability and write their counts into docs/reliability.md.
+
+make reliability                      all of them, the better part of an hour on 2 cores
+make reliability CHECKS="kills soak"  some of them; the page keeps the counts of the others
+"""
+
+import json
+import subprocess
+import sys
+import time
+from datetime import date
+from pathlib import Path
+
+from reliability import determinism, faces, fuzz, writers
+from reliability.battery import battery
+from reliability.count import Count
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "build" / "reliability"
+PAGE = ROOT / "docs" / "reliability.md"
+BEGIN, END = "<!-- counts begin -->", "<!-- counts end -->"
+
+
+def _tests(name: str) -> Count:
+    """The tests of one file, each as one that was tried."""
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-rf", f"tests/{name}", "-m", "slow or not slow"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    *lines, last = run.stdout.strip().splitlines()
+    words = last.replace(",", "").split()
+    counts = {
+        what: int(words[k - 1]) for k, what in enumerate(words) if k and words[k - 1].isdigit()
+    }
+    failed = [line for line in lines if line.startswith("FAILED")]
+    if run.returncode and not failed:
+        failed = [f"{name}: {last}"]
+    return Count(name, tried=counts.get("passed", 0) + len(failed), failures=failed)
+
+
+CHECKS = {
+    "kills": ("SIGKILL at every call of the file system that a writer makes", writers.killed),
+    "errors": ("an error at every such call, of four kinds", writers.failing),
+    "exceptions": ("an exception at every step of `encode`", faces.exceptions),
+    "mutations": ("files damaged, 20,000 of them with repaired checksums",
+                  lambda: fuzz.fuzz(100_000, seed=1, repaired=20_000)),
+    "battery": ("command lines", battery),
+    "processes": ("answers from threads, forks, processes and copies",
+                  lambda: faces.processes_and_threads(rounds=20)),
+    "writers": ("two trainings at once, readers next to a saver", lambda: faces.one_writer(20)),
+    "soak": ("random Unicode texts encoded", lambda: faces.soak(1_000_000)),
+    "determinism": ("trainings that must give the same bits", determinism.matrix),
+    "logs": ("forms of a click log that must give the same bits", determinism.sources),
+    "cache": ("damaged, foreign and full kernel caches", lambda: _tests("test_kernel_cache.py")),
+    "security": ("statements of the security page", lambda: _tests("test_security_page.py")),
+}  # fmt: skip
+
+
+def run(name: str) -> bool:
+    """Run one check, print it, keep its counts; whether nothing failed."""
+    what, check = CHECKS[name]
+    print(f"{name}: {what} ...", flush=True)
+    began = time.monotonic()
+    count = check()
+    seconds = time.monotonic() - began
+    print(f"  {count.tried:,} tried, {len(count.failures):,} failed, {seconds:,.0f} s")
+    for line in [*count.notes[:20], *(f"FAILED {failure}" for failure in count.failures[:20])]:
+        print(f"  {line}")
+    result = {
+        "tried": count.tried,
+        "failed": len(count.failures),
+        "seconds": round(seconds),
+        "date": date.today().isoformat(),
+        "commit": _git("rev-parse", "--short", "HEAD") + ("+" if _git("diff", "HEAD") else ""),
+        "notes": count.notes,
+    }
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+    return not count.failures
+
+
+def _git(*arguments):
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def table() -> str:
+    """The counts that are known, as a Markdown table."""
+    rows = ["| check | what | tried | failed | seconds | date | commit |"]
+    rows += ["| --- | --- | --: | --: | --: | --- | --- |"]
+    for name, (what, _) in CHECKS.items():
+        path = RESULTS / f"{name}.json"
+        if path.exists():
+            found = json.loads(path.read_text())
+            rows.append(
+                f"| {name} | {what} | {found['tried']:,} | {found['failed']:,} | "
+                f"{found['seconds']:,} | {found['date']} | `{found['commit']}` |"
+            )
+    return "\n".join(rows)
+
+
+def main(names: list[str]) -> int:
+    """Run the checks ``names``, all of them if there are none; the exit code."""
+    unknown = [name for name in names if name not in CHECKS]
+    if unknown:
+        print(f"there is no check {unknown[0]}; choose from {', '.join(CHECKS)}")
+        return 2
+    fine = [run(name) for name in names or CHECKS]
+    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+    after = rest.split(END)[1]
+    PAGE.write_text(f"{before}{BEGIN}\n\n{table()}\n\n{END}{after}", encoding="utf-8")
+    print(f"{sum(fine)} of {len(fine)} checks passed; the counts are in {PAGE.relative_to(ROOT)}")
+    return int(not all(fine))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
