@@ -14,7 +14,7 @@ from sentemb import SentembError
 from sentemb.baselines import BASELINES
 from sentemb.baselines.baseline import Baseline
 from sentemb.cli import main
-from sentemb.comparison import store
+from sentemb.comparison import runner, store
 from sentemb.comparison.data import read_data
 from sentemb.comparison.rows import ROWS, EncoderRow, ModelRow, Row, rows_of
 from sentemb.comparison.runner import Comparison
@@ -440,6 +440,42 @@ def test_force_that_fails_leaves_what_was_there(data, out, tmp_path, monkeypatch
         assert "No space left" in refused(other, out, "--force")
     assert tree(out) == before
     again(other, out, "--force")
+
+
+def _opened(data, out, rows, **settings):
+    return Comparison(read_data(data), out, rows_of(rows), seeds=1, note=_silent, **settings)
+
+
+def test_what_another_process_measured_meanwhile_is_kept(data, tmp_path):
+    first = _opened(data, tmp_path / "out", ["random"])
+    second = _opened(data, tmp_path / "out", ["length"])
+    first.run()
+    second.run()
+    assert {line["row"] for line in lines_of(tmp_path / "out")} == {"random", "length"}
+
+
+def test_a_folder_that_now_is_of_other_data_is_refused(data, tmp_path):
+    other = shutil.copytree(data, tmp_path / "other")
+    (other / "test" / "docs.tsv").open("a").write("more\tmore words\n")
+    first = _opened(data, tmp_path / "out", ["random"])
+    _opened(other, tmp_path / "out", ["random"], force=True)
+    with pytest.raises(SentembError, match="on other data"):
+        first.run()
+    assert lines_of(tmp_path / "out") == []
+
+
+def test_two_new_comparisons_at_once(data, tmp_path, monkeypatch):
+    """The other process begins, and measures, between the first look and the lock."""
+    make_folder = runner.make_folder
+
+    def lose_the_race(folder):
+        monkeypatch.setattr(runner, "make_folder", make_folder)
+        _opened(data, folder, ["random"]).run()
+        return make_folder(folder)
+
+    monkeypatch.setattr(runner, "make_folder", lose_the_race)
+    _opened(data, tmp_path / "out", ["length"])
+    assert [line["row"] for line in lines_of(tmp_path / "out")] == ["random"]
 
 
 def test_what_a_kill_leaves_in_a_new_folder_is_no_other_thing(data, tmp_path):

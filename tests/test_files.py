@@ -49,6 +49,16 @@ def test_a_pipe_stays_a_pipe_and_gets_the_text(tmp_path):
     assert stat.S_ISFIFO(os.stat(tmp_path / "pipe").st_mode)
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs /proc")
+def test_a_pipe_by_its_number_gets_the_text():
+    """What /dev/stdout and a shell's >(command) are: links that lead to no path."""
+    reader, writer = os.pipe()
+    write_text(f"/proc/self/fd/{writer}", "text")
+    os.close(writer)
+    with open(reader, "rb") as file:
+        assert file.read() == b"text"
+
+
 @pytest.mark.parametrize("exists", [False, True])
 def test_a_link_stays_a_link(tmp_path, exists):
     (tmp_path / "folder").mkdir()
@@ -76,6 +86,19 @@ def test_the_owner_stays(tmp_path):
     write_text(tmp_path / "file", "new")
     found = os.stat(tmp_path / "file")
     assert (found.st_uid, found.st_gid) == (1234, 4321)
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EINVAL, errno.ENOSYS])
+def test_an_owner_that_cannot_be_kept_is_no_obstacle(tmp_path, monkeypatch, number):
+    """Network folders, and containers that do not know the owner."""
+
+    def refuse(*arguments):
+        raise OSError(number, os.strerror(number))
+
+    write_text(tmp_path / "file", "old")
+    monkeypatch.setattr(os, "chown", refuse)
+    write_text(tmp_path / "file", "new")
+    assert (tmp_path / "file").read_text() == "new"
 
 
 def test_new_files_follow_the_umask_which_is_never_changed(tmp_path, monkeypatch):
@@ -161,6 +184,21 @@ def test_a_link_under_the_name_of_a_temporary_file_is_not_followed(tmp_path):
     (tmp_path / ".sentemb-0123456789abcdef.tmp").symlink_to("mine")
     remove_abandoned(tmp_path)
     assert (tmp_path / "mine").read_text() == "kept"
+
+
+def test_a_temporary_folder_that_is_swept_while_it_is_made_is_made_again(tmp_path, monkeypatch):
+    mkdir, made = os.mkdir, []
+
+    def mkdir_and_lose_the_first(path, *rest):
+        mkdir(path, *rest)
+        made.append(path)
+        if len(made) == 1:
+            remove_abandoned(tmp_path)
+
+    monkeypatch.setattr(os, "mkdir", mkdir_and_lose_the_first)
+    with temporary_folder(tmp_path) as folder:
+        assert folder.is_dir()
+    assert len(made) == 2 and names(tmp_path) == []
 
 
 def test_writers_of_one_file_at_once(tmp_path):

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import FEED_FORWARD, VARIANTS, each_variant, made_up_model
+from helpers import FEED_FORWARD, VARIANTS, each_variant, made_up_model, write_any_tensors
 from old_models import write_format_1, write_format_2
 from safetensors.numpy import save_file
 
-from sentemb import SentembError, SentenceEncoder
+from sentemb import SentembError, SentenceEncoder, files, model_files, tensor_files
+from sentemb.model_files import check_place
 from sentemb.tensor_files import open_tensors, write_tensors
 
 FILES = ("config.json", "model.safetensors", "vocabulary.txt")
@@ -338,7 +339,7 @@ def rewrite(folder, change=None, **arrays):
         tensors, metadata = {name: file[name] for name in file}, file.metadata
     metadata["config"].update(change or {})
     tensors.update(arrays)
-    write_tensors(path, tensors, metadata)
+    write_any_tensors(path, tensors, metadata)
 
 
 @pytest.mark.parametrize(
@@ -439,6 +440,47 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path, force):
     assert (tmp_path / "home" / "README.md").read_text() == "mine"
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_checkpoints_of_another_program_do_not_make_a_folder_ours(tmp_path, force):
+    home = tmp_path / "home"
+    (home / "checkpoints").mkdir(parents=True)
+    (home / "checkpoints" / "epoch-1.pt").write_text("mine")
+    (home / "README.md").write_text("mine")
+    with pytest.raises(SentembError, match="not a sentemb model"):
+        check_place(home)
+    model = made_up_model(("rnn", {}), ["xyz"], dtype=np.float32)
+    with pytest.raises(SentembError, match="not a sentemb model"):
+        model.save_pretrained(home, force=force)
+    assert (home / "README.md").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["step-000000007.safetensors", ".sentemb-0123456789abcdef.tmp"])
+def test_the_folder_of_a_training_is_ours(tmp_path, name):
+    """Killed before its first checkpoint, or after; somebody keeps notes next to it."""
+    (tmp_path / "m" / "checkpoints").mkdir(parents=True)
+    check_place(tmp_path / "m")
+    write_tensors(tmp_path / "m" / "checkpoints" / name, {"a": np.zeros(3)}, {})
+    check_place(tmp_path / "m")
+    if name.startswith("step"):
+        (tmp_path / "m" / "notes.txt").write_text("mine")
+        check_place(tmp_path / "m")
+
+
+def test_a_model_that_another_process_saved_just_now_is_not_replaced(tmp_path, monkeypatch):
+    """The other process wrote between the first look and the lock."""
+    place, locked = tmp_path / "m", model_files.locked
+
+    def lose_the_race(folder):
+        monkeypatch.setattr(model_files, "locked", locked)
+        save(place, seed=1)
+        return locked(folder)
+
+    monkeypatch.setattr(model_files, "locked", lose_the_race)
+    with pytest.raises(SentembError, match="a model is there already"):
+        save(place, seed=2)
+    assert_same(SentenceEncoder.from_pretrained(place), save(tmp_path / "other", seed=1))
+
+
 def test_a_model_of_another_program_is_left_alone(tmp_path):
     (tmp_path / "bert").mkdir()
     save_file({"w": np.zeros(3, np.float32)}, tmp_path / "bert" / "model.safetensors", {"a": "b"})
@@ -474,3 +516,50 @@ def test_a_folder_whose_name_is_not_utf_8(tmp_path):
     folder = os.path.join(os.fsencode(tmp_path), b"m\xff")
     model = save(os.fsdecode(folder))
     assert_same(SentenceEncoder.from_pretrained(os.fsdecode(folder), threads=1), model)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e13])
+def test_a_model_that_could_not_be_read_does_not_replace_one(tmp_path, value):
+    model = save(tmp_path / "m")
+    wild = SentenceEncoder.from_pretrained(tmp_path / "m")
+    wild.parameters()["document"]["W1"][0, 0] = value
+    with pytest.raises(SentembError, match=r"document\.W1 has a value"):
+        wild.save_pretrained(tmp_path / "m", force=True)
+    assert_same(SentenceEncoder.from_pretrained(tmp_path / "m"), model)
+
+
+def test_other_users_may_read_a_model_if_the_umask_says_so(tmp_path):
+    before = os.umask(0o027)
+    try:
+        save(tmp_path / "m")
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "m").iterdir()}
+    assert set(modes.values()) == {0o640}, modes
+
+
+def test_tensors_are_written_to_the_file_that_is_swept(tmp_path):
+    """A file of any other name would stay for good after a kill."""
+    with files.replacing(tmp_path / "made") as temporary:
+        locked = temporary.stat().st_ino
+        tensor_files._save_file({"a": np.arange(5)}, temporary, "{}")
+        assert temporary.stat().st_ino == locked
+        assert os.listdir(tmp_path) == [temporary.name]
+
+
+def test_tensor_files_are_those_of_the_safetensors_library(tmp_path):
+    rng = np.random.default_rng(0)
+    tensors = {
+        "words": np.frombuffer(b"abc", np.uint8),
+        "b": rng.normal(size=(3, 4)).astype(np.float32),
+        "a": rng.normal(size=5),
+        "i": np.arange(3, dtype=np.int32),
+        "l": np.arange(2),
+        "none": np.zeros((0, 3), np.float32),
+    }
+    write_tensors(tmp_path / "ours", tensors, {"a": 'ü "quoted"\n'})
+    with open_tensors(tmp_path / "ours") as file:
+        file.check()
+        own = json.dumps({"contents": file.metadata, "sha256": file._sha256})
+    save_file(tensors, tmp_path / "theirs", {"sentemb": own})
+    assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()

@@ -227,11 +227,16 @@ MISTAKES = {
     "pairs of widths": lambda model: model.similarity_pairwise([1.0], [1.0, 2.0]),
     "trace a number": lambda model: model.trace(3),
     "dtype": lambda model: model.astype("int32"),
+    "dtype that is none": lambda model: model.astype("banana"),
     "threads": lambda model: SentenceEncoder.from_pretrained("nowhere", threads="2"),
     "threads of a model": lambda model: SentenceEncoder(
         model.encoder, model.vocabulary, model.weights, threads=1.5
     ),
     "path": lambda model: train(None),
+    "path of a model": lambda model: SentenceEncoder.from_pretrained(None),
+    "path of a model in bytes": lambda model: SentenceEncoder.from_pretrained(b"m"),
+    "path to save to": lambda model: model.save_pretrained(3),
+    "output": lambda model: train(made_up_log(), output=3),
     "checkpoints": lambda model: train(made_up_log(), checkpoint_seconds="1"),
 }
 
@@ -241,6 +246,10 @@ def test_a_mistake_is_one_line(mistake):
     with pytest.raises(SentembError) as caught:
         MISTAKES[mistake](model_of(1))
     assert "\n" not in str(caught.value)
+
+
+def test_numbers_of_numpy_are_numbers():
+    train(made_up_log(), cells=2, epochs=1, checkpoint_seconds=np.float32(3))
 
 
 def test_cosines_of_very_large_very_small_and_whole_numbers():

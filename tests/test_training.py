@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import made_up_judged_set, made_up_log, run_python
+from helpers import made_up_judged_set, made_up_log, run_python, write_any_tensors
 
 from sentemb import SentembError, SentenceEncoder, loss_and_gradient, train
 from sentemb.data.click_log import ClickLogBuilder, read_click_log, write_click_log
@@ -24,7 +24,7 @@ from sentemb.data.judged_set import write_judged_set
 from sentemb.model_files import load_model
 from sentemb.parallel import Workers
 from sentemb.retrieval.evaluation import evaluate_model
-from sentemb.tensor_files import open_tensors, write_tensors
+from sentemb.tensor_files import open_tensors
 from sentemb.training import hard_negatives, trainer
 from sentemb.training.checkpoints import take_up_checkpoint
 from sentemb.training.corpus import Corpus
@@ -742,6 +742,32 @@ def test_one_training_at_a_time_writes_into_a_folder(tmp_path):
     model.save_pretrained(tmp_path / "m", force=True)  # the lock is free again
 
 
+def test_a_model_that_another_training_made_just_now_is_not_replaced(tmp_path, monkeypatch):
+    """The other training ended while this one was reading its log."""
+    output, read = tmp_path / "m", trainer.read_click_log
+
+    def read_slowly(path, **settings):
+        monkeypatch.setattr(trainer, "read_click_log", read)
+        train(made_up_log(), output=output, **TINY)
+        return made_up_log()
+
+    monkeypatch.setattr(trainer, "read_click_log", read_slowly)
+    with pytest.raises(SentembError, match="a model is there already"):
+        train(tmp_path / "log", output=output, **{**TINY, "seed": 5})
+    assert weights_file(output) == whole_run(tmp_path / "whole")
+
+
+def test_the_model_of_another_dev_set_is_not_the_result(tmp_path):
+    """A finished model is being replaced by a training that differs in the dev set only."""
+    log = made_up_log()
+    whole_run(tmp_path / "m", log)
+    dev = made_up_judged_set(log)
+    with pytest.raises(Interrupted):
+        train(log, dev=dev, output=tmp_path / "m", force=True, on_progress=stop_after(2), **TINY)
+    model = train(log, dev=dev, output=tmp_path / "m", resume=True, **TINY)
+    assert all(line["dev"] for line in model.history)
+
+
 def test_a_training_that_was_stopped_is_not_thrown_away(tmp_path):
     interrupt(tmp_path / "m")
     with pytest.raises(SentembError, match="--resume"):
@@ -777,7 +803,7 @@ def rewrite_checkpoint(path, change):
     with open_tensors(path) as file:
         arrays, metadata = {name: file[name].copy() for name in file}, file.metadata
     change(metadata, arrays)
-    write_tensors(path, arrays, metadata)
+    write_any_tensors(path, arrays, metadata)
 
 
 def set_in(name, place, value):
@@ -912,3 +938,16 @@ def test_a_full_disk_leaves_the_old_model_whole(tmp_path):
     train_on_a_full_disk(output, cells=40)
     SentenceEncoder.from_pretrained(output)
     assert weights_file(output) == before
+
+
+def test_a_kernel_cache_that_became_unreadable_is_no_obstacle(monkeypatch):
+    """A server reads its models as root and then gives up its rights."""
+
+    class Closed(type(Path())):
+        def glob(self, pattern):
+            raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(trainer, "CACHE_FOLDER", Closed("cache"))
+    notes = []
+    train(made_up_log(), **TINY, on_note=notes.append)
+    assert any("compiling" in note for note in notes)

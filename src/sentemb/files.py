@@ -248,7 +248,7 @@ def _standard(name, stream):
 
 
 def _target(path):
-    """The file that ``path`` names once links are followed, and its `os.stat_result` or None."""
+    """The file to write for ``path``, links followed, and its `os.stat_result` or None."""
     name = os.fspath(path)
     if not name or "\0" in name:
         raise SentembError(f"{name!r} cannot be the name of a file; give another")
@@ -260,6 +260,8 @@ def _target(path):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if old is not None and not os.access(name, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        return Path(name), old  # /dev/stdout may be a link that leads to no path
     return Path(os.path.realpath(name)), old
 
 
@@ -278,8 +280,13 @@ def _made_folder(folder):
 
 
 def _copy_permissions(old, path):
-    with contextlib.suppress(PermissionError, AttributeError):  # no owners on Windows
+    try:
         os.chown(path, old.st_uid, old.st_gid)
+    except AttributeError:  # no owners on Windows
+        pass
+    except OSError as error:  # somebody else's file, or an owner that a container does not know
+        if error.errno not in UNSUPPORTED:
+            raise
     os.chmod(path, stat.S_IMODE(old.st_mode))
 
 

@@ -105,12 +105,18 @@ def temporary_folder(folder) -> Iterator[Path]:
         os.mkdir(path)
         try:
             return None if fcntl is None else os.open(path, os.O_RDONLY | _CLOSE_ON_EXEC)
+        except FileNotFoundError:
+            raise _Swept from None
         except BaseException:
             os.rmdir(path)
             raise
 
     with _temporary(Path(folder), make) as path:
         yield path
+
+
+class _Swept(Exception):
+    """Another process saw it before it was locked, and removed it."""
 
 
 @contextlib.contextmanager
@@ -134,7 +140,10 @@ def _made(folder, make):
     """The path of something new and the handle that holds its lock, None where there is none."""
     while True:
         path = folder / f".sentemb-{secrets.token_hex(8)}.tmp"
-        handle = make(path)
+        try:
+            handle = make(path)
+        except _Swept:
+            continue
         if fcntl is None:
             if handle is not None:
                 os.close(handle)  # Windows does not rename an open file

@@ -9,12 +9,21 @@ docs/formats.md describes them all.
 import hashlib
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.files import is_folder, make_folder, names_in, reading, status, write_text
+from sentemb.files import (
+    is_folder,
+    make_folder,
+    names_in,
+    path_of,
+    reading,
+    status,
+    write_text,
+)
 from sentemb.history import HISTORY, best_epoch, history_line
 from sentemb.locks import is_temporary, locked
 from sentemb.models import ENCODERS, make_encoder
@@ -39,6 +48,7 @@ CONFIG, TENSORS, VOCABULARY, WORDS, CARD = (
     "README.md",
 )
 CHECKPOINTS = "checkpoints"
+STEP = re.compile(r"step-(\d{9,18})\.safetensors")  # in that folder
 # Files of text in a model folder that are larger than this are not ours.
 _MAX_TEXT_BYTES = 64 << 20
 
@@ -57,7 +67,7 @@ def check_place(path) -> None:
     It may be written to a new or empty folder, over a model of ours, and into the folder of a
     training. What else is in a folder is somebody's work.
     """
-    folder = Path(path)
+    folder = path_of(path)
     if not os.fspath(path):
         raise SentembError("the name of the model's folder is empty; give one")
     if status(folder) is None:
@@ -65,10 +75,18 @@ def check_place(path) -> None:
     if not is_folder(folder):
         raise SentembError(f"{path}: is not a folder; choose another place")
     names = {name for name in names_in(folder) if not is_temporary(name)}
-    if names and not names & {CHECKPOINTS} and not _is_ours(folder):
+    if names and not (_is_training(folder, names) or _is_ours(folder)):
         raise SentembError(
             f"{path}: the folder holds other files and not a sentemb model; choose another place"
         )
+
+
+def _is_training(folder, names):
+    """Whether a training began here; other programs have folders of checkpoints too."""
+    inside = folder / CHECKPOINTS
+    return names == {CHECKPOINTS} or (
+        is_folder(inside) and any(map(STEP.fullmatch, names_in(inside)))
+    )
 
 
 def _is_ours(folder):
@@ -98,9 +116,11 @@ def save_model(model, path, force: bool = False) -> None:
         writing there, or the place cannot be written.
     """
     check_place(path)
-    if not force and is_model(path):
-        raise SentembError(f"{path}: a model is there already; choose another place or use --force")
     with locked(make_folder(path)):
+        if not force and is_model(path):
+            raise SentembError(
+                f"{path}: a model is there already; choose another place or use --force"
+            )
         write_model(model, path)
 
 
@@ -142,7 +162,7 @@ def write_model(model, path) -> None:
 
 def load_model(path, threads: int | None = None) -> SentenceEncoder:
     """The `SentenceEncoder` in folder ``path``; a `SentembError` if it is not whole."""
-    path = Path(path)
+    path = path_of(path)
     if not is_folder(path) or not is_model(path):
         raise SentembError(
             f"{path}: there is no model here ({TENSORS} is missing); train one with `sentemb train`"

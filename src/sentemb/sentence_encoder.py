@@ -149,7 +149,10 @@ class SentenceEncoder:
 
     def astype(self, dtype):
         """A copy of the model in ``"float32"`` or ``"float64"``."""
-        dtype = np.dtype(dtype)
+        try:
+            dtype = np.dtype(dtype)
+        except TypeError:
+            raise SentembError(f"dtype must be float32 or float64, not {dtype!r}") from None
         if dtype not in (np.float32, np.float64):
             raise SentembError(f"dtype must be float32 or float64, not {dtype}")
         copies = {
@@ -326,9 +329,12 @@ def unit_rows(vectors):
     """Each row of ``vectors`` (k, dim) divided by its length; zero rows stay zero."""
     with np.errstate(over="ignore", under="ignore"):
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    usual = (norms > 1e-15) & (norms < 1e15)
+    if usual.all():
+        return vectors / norms
     units = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms != 0)
     # Squares of very large and very small numbers leave the range of the type.
-    odd = np.flatnonzero(~((norms > 1e-15) & (norms < 1e15)) & vectors.any(axis=1, keepdims=True))
+    odd = np.flatnonzero(~usual & vectors.any(axis=1, keepdims=True))
     if odd.size:
         scaled = vectors[odd] / np.abs(vectors[odd]).max(axis=1, keepdims=True)
         units[odd] = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)

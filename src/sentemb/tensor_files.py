@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.files import is_file, reading, replacing, status, unreadable, unwritable
+from sentemb.files import is_file, reading, replacing, status, unreadable
 
 # One entry only: safetensors writes several in random order, and equal contents should be equal
 # files.
@@ -20,7 +20,8 @@ _METADATA = "sentemb"
 _MAX_HEADER_BYTES = 16 << 20
 # No array that training leaves has a larger value; sums of such values are finite.
 _LARGEST = 1e12
-_TYPES = {"F32": "float32", "F64": "float64", "I32": "int32", "I64": "int64", "U8": "uint8"}
+# In the order in which they are in a file.
+_TYPES = {"I64": "int64", "F64": "float64", "F32": "float32", "I32": "int32", "U8": "uint8"}
 
 
 class TensorFile(Mapping):
@@ -80,7 +81,7 @@ class TensorFile(Mapping):
         for name in self:
             array = self[name]
             _add(digest, name, array)
-            if array.size and not -_LARGEST <= array.min() <= array.max() <= _LARGEST:
+            if not _is_moderate(array):
                 raise damaged(self.path, f"{name} has a value that is not a finite number or huge")
         if self._sha256 != digest.hexdigest():
             raise damaged(self.path, "its contents do not match their own checksum")
@@ -116,18 +117,44 @@ def write_tensors(path, tensors, metadata) -> None:
 
     The file is replaced in one step, see `replacing`.
     """
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
-
     digest = _digest(metadata)
     for name in sorted(tensors):
+        if not _is_moderate(tensors[name]):  # nobody could read it
+            raise SentembError(
+                f"{path}: cannot be written: {name} has a value that is not a finite number or "
+                "huge; nothing was changed there"
+            )
         _add(digest, name, tensors[name])
     own = json.dumps({"contents": metadata, "sha256": digest.hexdigest()})
     with replacing(path) as temporary:
-        try:
-            save_file(tensors, temporary, {_METADATA: own})
-        except SafetensorError as error:
-            raise unwritable(path, error) from error
+        _save_file(tensors, temporary, own)
+
+
+def _save_file(tensors, path, own):
+    """Write the file that `safetensors.numpy.save_file` writes, byte for byte.
+
+    That function writes to a file of a name of its own, which only the user may read and which
+    stays if the process is killed.
+    """
+    codes = {kind: code for code, kind in _TYPES.items()}
+    order = list(codes)
+    names = sorted(tensors, key=lambda name: (order.index(tensors[name].dtype.name), name))
+    header, end = {"__metadata__": {_METADATA: own}}, 0
+    for name in names:
+        array = tensors[name]
+        first, end = end, end + array.nbytes
+        header[name] = {
+            "dtype": codes[array.dtype.name],
+            "shape": list(array.shape),
+            "data_offsets": [first, end],
+        }
+    raw = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    raw += b" " * (-len(raw) % 8)
+    with open(path, "wb") as file:
+        file.write(len(raw).to_bytes(8, "little"))
+        file.write(raw)
+        for name in names:
+            file.write(_bytes_of(tensors[name]))
 
 
 class Damaged(SentembError):
@@ -165,4 +192,12 @@ def _digest(metadata):
 def _add(digest, name, array):
     """Add name, type, shape and bytes of an array."""
     digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
-    digest.update(memoryview(np.ascontiguousarray(array)).cast("B") if array.size else b"")
+    digest.update(_bytes_of(array))
+
+
+def _is_moderate(array):
+    return not array.size or -_LARGEST <= array.min() <= array.max() <= _LARGEST
+
+
+def _bytes_of(array):
+    return memoryview(np.ascontiguousarray(array)).cast("B") if array.size else b""

@@ -14,7 +14,7 @@ import signal
 from collections.abc import Callable
 from unittest import mock
 
-from safetensors import numpy as safetensors_numpy
+from sentemb import tensor_files
 
 try:
     import fcntl
@@ -55,7 +55,7 @@ class Faults:
             self._patch(fcntl, "flock")
         for module in (io, builtins):
             self._patch(module, "open", counts=_opens_for_writing)
-        self._patch(safetensors_numpy, "save_file", half=True)
+        self._patch(tensor_files, "_save_file", half=True)
         return self
 
     def __exit__(self, *exception):

@@ -98,9 +98,9 @@ class Comparison:
         self._store = Store(folder, {*ROWS, *(row.name for row in rows)})
         self._plans = self._planned(rows, seeds)
         self._lines = {}  # `key_of` a line of results.jsonl -> the line
-        exists = self._store.holds_comparison()
+        self._store.holds_comparison()  # or nothing is made or locked
         with locked(make_folder(self._store.folder)):
-            self._take_up(exists, force)
+            self._take_up(force)
 
     def _planned(self, rows, seeds):
         plans = {}
@@ -123,9 +123,9 @@ class Comparison:
 
     # -- what is there already ----------------------------------------------------------------
 
-    def _take_up(self, exists, force):
+    def _take_up(self, force):
         store, mine = self._store, self.data.fingerprint
-        if not exists:
+        if not store.holds_comparison():
             store.describe(mine)
             store.write_results([])
             return
@@ -190,6 +190,7 @@ class Comparison:
         if seconds is not None and not (is_number(seconds) and seconds >= 0):
             raise SentembError(f"seconds must be a number of at least 0, not {brief(seconds)}")
         with locked(self._store.folder):
+            self._take_up(force=False)  # another process may have been here
             self._run(seconds)
 
     def _run(self, seconds):

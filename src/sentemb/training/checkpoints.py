@@ -5,17 +5,15 @@ checksum. The two newest are kept.
 """
 
 import contextlib
-import re
 from collections.abc import Callable
 from pathlib import Path
 
 from sentemb.errors import SentembError
 from sentemb.files import is_folder, names_in, status, unwritable
 from sentemb.locks import remove_abandoned
-from sentemb.model_files import CHECKPOINTS
+from sentemb.model_files import CHECKPOINTS, STEP
 from sentemb.tensor_files import Damaged, TensorFile, open_tensors, write_tensors
 
-_NAME = re.compile(r"step-(\d{9,18})\.safetensors")
 _KEEP = 2
 
 
@@ -92,5 +90,5 @@ def _checkpoints(output):
         return []
     if not is_folder(folder) or folder.is_symlink():
         raise SentembError(f"{folder}: is not a folder; remove it or choose another place")
-    found = {int(match[1]): name for name in names_in(folder) if (match := _NAME.fullmatch(name))}
+    found = {int(match[1]): name for name in names_in(folder) if (match := STEP.fullmatch(name))}
     return [folder / name for _, name in sorted(found.items(), reverse=True)]

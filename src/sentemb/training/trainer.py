@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sentemb.bounds import is_finite
+from sentemb.bounds import is_finite, is_number
 from sentemb.data.click_log import ClickLog, read_click_log
 from sentemb.data.judged_set import JudgedSet, read_judged_set
 from sentemb.errors import SentembError
@@ -146,7 +146,7 @@ def train(
         After Ctrl-C, once the checkpoint is written.
     """
     chosen = Settings.of(preset, **settings)
-    if not (is_finite(checkpoint_seconds) and checkpoint_seconds >= 0):
+    if not (is_number(checkpoint_seconds) and 0 <= checkpoint_seconds < np.inf):
         raise SentembError(f"checkpoint_seconds must be a number from 0, not {checkpoint_seconds}")
     note = on_note or (lambda message: None)
     if output is not None:
@@ -160,6 +160,8 @@ def train(
         corpus = Corpus(_read_log(pairs, skip_bad_lines, chosen, note), chosen)
         training = _Training(corpus, dev, chosen, output, checkpoint_seconds, workers, note)
         with contextlib.nullcontext() if output is None else locked(make_folder(output)):
+            if output is not None:
+                _check_output(output, resume, force)  # a training may have ended here meanwhile
             if resume and training.is_finished():
                 note(f"the training of {output} is finished already")
                 remove_checkpoints(output)
@@ -246,7 +248,7 @@ class _Training:
 
     def run(self, on_progress, threads):
         settings = self.settings
-        if CACHE_FOLDER is None or not any(CACHE_FOLDER.glob("*.kernel")):
+        if not _are_kernels_cached():
             self.note("compiling kernels, once; this takes some seconds")
         began, done_before = time.monotonic(), self.updates
         last_checkpoint = began
@@ -392,8 +394,11 @@ class _Training:
         known = {key: training.get(key) for key in self.settings.as_dict()}
         if started:
             # They may be of a later training that is to replace the model.
-            same = known == self.settings.as_dict()
-            return finished and same and training.get("log") == self.identity["log"]
+            return finished and self.identity == {
+                "settings": known,
+                "log": training.get("log"),
+                "dev": training.get("dev"),
+            }
         self._check_same({**training, "settings": known})
         return finished
 
@@ -547,6 +552,13 @@ class _Training:
         if self.output is None:
             return f"{where}; nothing was kept, as there is no output"
         return f"{where}; go on with the same command and --resume"
+
+
+def _are_kernels_cached():
+    try:
+        return CACHE_FOLDER is not None and any(CACHE_FOLDER.glob("*.kernel"))
+    except OSError:  # the process has given up the rights with which it began
+        return False
 
 
 @contextlib.contextmanager
