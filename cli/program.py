@@ -132,7 +132,8 @@ def _occupy_standard_streams():
 @contextlib.contextmanager
 def _termination():
     """Let a termination signal end the program as an exception does: with all cleaning up."""
-    if threading.current_thread() is not threading.main_thread():
+    ignored = signal.getsignal(signal.SIGTERM) in (signal.SIG_IGN, None)
+    if ignored or threading.current_thread() is not threading.main_thread():
         yield
         return
 

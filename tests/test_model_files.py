@@ -332,12 +332,13 @@ def test_a_flipped_bit_anywhere_in_a_model_is_found(tmp_path):
         assert_refused(tmp_path / "m", "model.safetensors")
 
 
-def rewrite(folder, change=None, **arrays):
-    """Change the configuration or arrays of a model and repair its checksum."""
+def rewrite(folder, change=None, history=None, **arrays):
+    """Change the configuration, history or arrays of a model and repair its checksum."""
     path = folder / "model.safetensors"
     with open_tensors(path) as file:
         tensors, metadata = {name: file[name] for name in file}, file.metadata
     metadata["config"].update(change or {})
+    metadata["history"] = metadata["history"] if history is None else history
     tensors.update(arrays)
     write_any_tensors(path, tensors, metadata)
 
@@ -403,18 +404,42 @@ def test_strange_arrays_with_a_right_checksum_are_refused(tmp_path, arrays):
     ids=lambda line: line[:20],
 )
 def test_a_history_with_wrong_values_is_refused(tmp_path, line):
-    save(tmp_path / "m")
+    save(tmp_path / "m", write=write_format_2)
     (tmp_path / "m" / "history.jsonl").write_text(f"{line}\n")
     assert_refused(tmp_path / "m", "history.jsonl")
+    save(tmp_path / "new")
+    try:
+        history = [json.loads(line)]
+    except ValueError:
+        history = "no list"
+    rewrite(tmp_path / "new", history=history)
+    assert_refused(tmp_path / "new", "model.safetensors")
+
+
+def test_the_times_of_the_history_are_those_of_the_model(tmp_path):
+    model = save(tmp_path / "m")
+    model.history = [{"epoch": 1, "loss": 0.5, "dev": None, "seconds": 2.5}]
+    model.save_pretrained(tmp_path / "m", force=True)
+    assert_same(SentenceEncoder.from_pretrained(tmp_path / "m", threads=1), model)
+    plain = [{"epoch": 1, "loss": 0.5, "dev": None}]
+    copied = tmp_path / "m" / "history.jsonl"
+    for other in ('{"epoch": 1, "loss": 0.25, "seconds": 9}\n', '{"epoch": 1, "loss"', ""):
+        copied.write_text(other)
+        assert SentenceEncoder.from_pretrained(tmp_path / "m", threads=1).history == plain
+    copied.unlink()
+    assert SentenceEncoder.from_pretrained(tmp_path / "m", threads=1).history == plain
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "history.jsonl"])
 @pytest.mark.parametrize("write", WRITERS)
 def test_a_pipe_is_not_waited_for(tmp_path, name, write):
-    save(tmp_path / "m", write=write)
+    model = save(tmp_path / "m", write=write)
     (tmp_path / "m" / name).unlink()
     os.mkfifo(tmp_path / "m" / name)
-    assert "regular" in assert_refused(tmp_path / "m", name)
+    if name == "history.jsonl" and write is None:  # a copy, which is not needed
+        assert_same(SentenceEncoder.from_pretrained(tmp_path / "m", threads=1), model)
+    else:
+        assert "regular" in assert_refused(tmp_path / "m", name)
 
 
 def test_a_model_in_float64_keeps_its_type(tmp_path):

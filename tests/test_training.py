@@ -897,6 +897,15 @@ def test_the_log_is_not_kept_in_memory_while_training(tmp_path, monkeypatch):
     assert len(kept) > 1 and kept[1:] == [None] * len(kept[1:])
 
 
+def test_a_signal_that_is_ignored_stays_so():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        model = train(made_up_log(), **TINY, on_progress=stop_after(2))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(model.history) == TINY["epochs"]
+
+
 # -- a full disk -----------------------------------------------------------------------------------
 
 # Files may not grow beyond a limit, which fails as a full disk does, in the middle of a write.

@@ -178,9 +178,15 @@ def replacing(path) -> Iterator[Path]:
             if old is not None:
                 _copy_permissions(old, temporary)
             os.replace(temporary, target)
-        flush_folder(target.parent)
     except (OSError, MemoryError) as error:
         raise unwritable(path, error) from error
+    try:
+        flush_folder(target.parent)
+    except OSError as error:
+        raise SentembError(
+            f"{path}: is written, and the disk did not confirm it: {reason_of(error)}; check the "
+            "disk"
+        ) from error
 
 
 @contextlib.contextmanager

@@ -5,6 +5,8 @@ from sentemb.errors import SentembError
 from sentemb.tensor_files import parse_json
 
 HISTORY = "history.jsonl"
+# What differs from run to run, whatever the seed.
+_TIMES = ("pairs_per_second", "seconds")
 
 
 def history_line(text: str) -> dict:
@@ -37,6 +39,11 @@ def check_line(line) -> None:
         raise SentembError("dev is not a JSON object of numbers")
     if not is_finite(line.get("seconds", 0)):
         raise SentembError(f"seconds is {_quoted(line['seconds'])}, not a number")
+
+
+def without_times(history: list[dict]) -> list[dict]:
+    """``history`` without what depends on the machine: equal trainings have equal ones."""
+    return [{key: line[key] for key in line if key not in _TIMES} for line in history]
 
 
 def best_epoch(history: list[dict], figure: str = "ndcg@1") -> dict | None:

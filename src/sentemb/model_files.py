@@ -24,7 +24,7 @@ from sentemb.files import (
     status,
     write_text,
 )
-from sentemb.history import HISTORY, best_epoch, history_line
+from sentemb.history import HISTORY, best_epoch, check_line, history_line, without_times
 from sentemb.locks import is_temporary, locked
 from sentemb.models import ENCODERS, make_encoder
 from sentemb.sentence_encoder import SIDES, SentenceEncoder
@@ -149,7 +149,8 @@ def write_model(model, path) -> None:
         prefix = "shared" if model.shared_towers else side
         for name, block in model.encoder.blocks(weights).items():
             tensors[f"{prefix}.{name}"] = np.ascontiguousarray(block)
-    write_tensors(path / TENSORS, tensors, {"config": config})
+    metadata = {"config": config, "history": without_times(model.history)}
+    write_tensors(path / TENSORS, tensors, metadata)
     write_text(path / CONFIG, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
     write_text(path / VOCABULARY, vocabulary["vocabulary"])
     write_text(path / WORDS, vocabulary["words"])
@@ -169,30 +170,48 @@ def load_model(path, threads: int | None = None) -> SentenceEncoder:
         )
     with open_tensors(path / TENSORS) as file:
         old = "config_sha256" in file.metadata
-        parts = _old_parts(path, file) if old else _parts(file)
-        config, encoder, vocabulary = parts
+        parts = _old_parts(path, file) if old else _parts(path, file)
+        config, encoder, vocabulary, history = parts
         sides = ("shared",) if config["shared_towers"] else SIDES
         dtype = _check_shapes(file, encoder, len(vocabulary), sides)
-        file.check()
-        weights = {}
-        for side in sides:
-            shapes = encoder.shapes(len(vocabulary))
-            tower = {name: np.zeros(shape, dtype) for name, shape in shapes.items()}
-            for name, block in encoder.blocks(tower).items():
-                block[...] = file[f"{side}.{name}"]
-            weights[side] = tower
+        shapes = encoder.shapes(len(vocabulary))
+        weights = {
+            side: {name: np.zeros(shape, dtype) for name, shape in shapes.items()} for side in sides
+        }
+        blocks = {
+            f"{side}.{name}": block
+            for side, tower in weights.items()
+            for name, block in encoder.blocks(tower).items()
+        }
+        for name, array in file.checked():
+            if name in blocks:
+                blocks[name][...] = array
     if "shared" in weights:
         weights = dict.fromkeys(SIDES, weights["shared"])
-    return SentenceEncoder(
-        encoder, vocabulary, weights, config["training"], _history(path / HISTORY), threads
-    )
+    return SentenceEncoder(encoder, vocabulary, weights, config["training"], history, threads)
 
 
-def _parts(file):
-    """Configuration, encoder and vocabulary."""
+def _parts(path, file):
+    """Configuration, encoder, vocabulary and history."""
     config = _checked_config(file.path, file.metadata.get("config"), first=3)
     encoder = _encoder_of(file.path, config)
-    return config, encoder, Vocabulary(_lines_of(file, "vocabulary"), _lines_of(file, "words"))
+    vocabulary = Vocabulary(_lines_of(file, "vocabulary"), _lines_of(file, "words"))
+    history = file.metadata.get("history")
+    try:
+        for line in history:
+            check_line(line)
+    except (SentembError, TypeError) as error:
+        raise damaged(file.path, f"its history: {error}") from error
+    return config, encoder, vocabulary, _with_times(history, path / HISTORY)
+
+
+def _with_times(history, path):
+    """The copy of ``history`` in file ``path``, which has times as well, if it is one."""
+    try:
+        copied = _history(path)
+    except SentembError:
+        return history
+    return copied if without_times(copied) == history else history
 
 
 def _checked_config(place, config, first=1):
@@ -310,7 +329,7 @@ def _old_parts(path, file):
     lines = [_old_lines(text, config[f"{name}_sha256"]) for name, text in texts.items()]
     if file.metadata.get("config_sha256") != _sha256(raw):
         raise damaged(file.path, f"it belongs to another {CONFIG}")
-    return config, encoder, Vocabulary(*lines)
+    return config, encoder, Vocabulary(*lines), _history(path / HISTORY)
 
 
 def _old_lines(path, sha256):

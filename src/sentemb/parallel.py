@@ -72,8 +72,9 @@ class Workers:
     def run(self, tasks):
         """Call every ``(function, *arguments)`` of ``tasks`` once, on whatever thread is free.
 
-        An exception, Ctrl-C included, is raised only once no thread works on a task any more, so
-        that what the tasks write to may be used again.
+        An exception, Ctrl-C included, is raised only when no thread works on a task any more, so
+        that what the tasks write to may be used again. After a second Ctrl-C meanwhile the next run
+        waits for them.
         """
         with self._turn:
             self._job.settle()  # in case an exception came while the last run was being settled

@@ -302,9 +302,10 @@ class SentenceEncoder:
         words = split_words(_text(text))
         if not words:
             raise SentembError("a text without words has nothing to trace; give one with words")
-        done = self.encoder.forward(
-            self.weights[side], self.vocabulary.batch([text]), self._workers
-        )
+        with signals_from_kernels():
+            done = self.encoder.forward(
+                self.weights[side], self.vocabulary.batch([text]), self._workers
+            )
         values = [
             self.encoder.gate_values(state, done.packing.rows_of_tokens(direction))
             for direction, state in enumerate(done.states)

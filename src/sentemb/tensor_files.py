@@ -72,10 +72,14 @@ class TensorFile(Mapping):
         if self._shapes.get(name) != tuple(shape) or self._types[name] != np.dtype(dtype).name:
             raise damaged(self.path, f"{name} is missing or of another shape")
 
-    def check(self) -> None:
-        """Raise a `Damaged` if a byte is not as it was written, or a value is not finite.
+    def checked(self) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield every name and array, each read once.
 
-        All bytes are read once, array by array.
+        Raises
+        ------
+        Damaged
+            If a value is not finite; in the end, if any byte is not as it was written. So nothing
+            may be made of the arrays before the end.
         """
         digest = _digest(self.metadata)
         for name in self:
@@ -83,15 +87,21 @@ class TensorFile(Mapping):
             _add(digest, name, array)
             if not _is_moderate(array):
                 raise damaged(self.path, f"{name} has a value that is not a finite number or huge")
+            yield name, array
         if self._sha256 != digest.hexdigest():
             raise damaged(self.path, "its contents do not match their own checksum")
+
+    def check(self) -> None:
+        """`checked` without the arrays."""
+        for _ in self.checked():
+            pass
 
 
 @contextlib.contextmanager
 def open_tensors(path) -> Iterator[TensorFile]:
     """Open what `write_tensors` wrote; a `Damaged` if it is something else or not whole.
 
-    Its arrays are not checked yet: see `TensorFile.expect` and `TensorFile.check`.
+    Its arrays are not checked yet: see `TensorFile.expect` and `TensorFile.checked`.
     """
     from safetensors import SafetensorError, safe_open
 

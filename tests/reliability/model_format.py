@@ -98,7 +98,9 @@ def write_parts(parts, folder):
             "words": np.frombuffer(parts.words, np.uint8),
         }
         inner = config.decode("utf-8", "surrogateescape").strip()
-        weights = safetensors({**texts, **parts.tensors}, f'{{"config": {inner}}}')
+        history = parts.history.decode("utf-8", "surrogateescape").strip().split("\n")
+        contents = f'{{"config": {inner}, "history": [{", ".join(filter(None, history))}]}}'
+        weights = safetensors({**texts, **parts.tensors}, contents)
     for name, contents in {
         "config.json": config,
         "vocabulary.txt": parts.vocabulary,

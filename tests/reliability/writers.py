@@ -66,7 +66,8 @@ def _read_model(folder):
         return None
     model = SentenceEncoder.from_pretrained(folder / "m", threads=1)
     bits = b"".join(array.tobytes() for array in model.weights["query"].values())
-    return bits, model.training.get("finished"), model.training["pairs"]
+    losses = [line["loss"] for line in model.history]
+    return bits, model.training.get("finished"), model.training["pairs"], losses
 
 
 LOG = made_up_log(60)

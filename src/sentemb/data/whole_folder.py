@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sentemb.errors import SentembError
 from sentemb.files import flush_folder, is_folder, status, unwritable
-from sentemb.locks import temporary_folder
+from sentemb.locks import locked, temporary_folder
 
 
 def check_free(folder, force):
@@ -32,6 +32,12 @@ def filling(folder):
     """
     folder = Path(folder)
     is_new = status(folder) is None
+    with contextlib.nullcontext() if is_new else locked(folder), _filling(folder, is_new) as new:
+        yield new
+
+
+@contextlib.contextmanager
+def _filling(folder, is_new):
     # On the same disk, whatever is mounted where.
     home = folder.parent if is_new else folder
     missing = [path for path in (home, *home.parents) if status(path) is None]
@@ -50,7 +56,7 @@ def filling(folder):
     except OSError as error:
         raise unwritable(folder, error) from error
     except SentembError as error:
-        raise SentembError(str(error).replace(str(new), str(folder))) from error
+        raise SentembError(str(error).replace(f"{temporary}/new", str(folder))) from error
     finally:
         for path in missing:
             with contextlib.suppress(OSError):

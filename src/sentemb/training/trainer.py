@@ -565,19 +565,23 @@ def _are_kernels_cached():
 def _stop_signals(training):
     """Let Ctrl-C and termination end the training after its mini-batch, with a checkpoint.
 
-    A second Ctrl-C acts at once. Outside the main thread signals are not ours to take.
+    A second Ctrl-C acts at once. A signal that is ignored stays so (a shell lets jobs in the
+    background ignore Ctrl-C), and outside the main thread signals are not ours to take.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def ask_to_stop(number, frame):
-        signal.signal(signal.SIGINT, before[signal.SIGINT])
+        if signal.SIGINT in before:
+            signal.signal(signal.SIGINT, before[signal.SIGINT])
         training.stop_signal = number
         training.stop.set()
 
     before = {
-        number: signal.signal(number, ask_to_stop) for number in (signal.SIGINT, signal.SIGTERM)
+        number: signal.signal(number, ask_to_stop)
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if signal.getsignal(number) not in (signal.SIG_IGN, None)
     }
     try:
         yield
