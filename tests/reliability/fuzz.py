@@ -43,6 +43,8 @@ from reliability.sandbox import scratch
 LONGEST_MESSAGE = 300
 SECONDS = 2  # of processor time, for one case
 STUCK = 30  # seconds in which a case must end, however busy the machine is
+# A worker that dies more often than this is given up.
+_MOST_DEATHS = 20
 MEMORY = 1 << 30
 ESCAPES = Path(__file__).with_name("escapes")
 TEXTS = ["hotels in rome", "xyzzy", "Oslo maps and more"]
@@ -135,6 +137,7 @@ class _Worker:
         home.mkdir()
         self.request = {"n": n, "seed": seed, "repaired": repaired, "lane": lane, "lanes": lanes}
         self.done = False
+        self._deaths = 0
         self._start(lane)
 
     def _start(self, first):
@@ -163,7 +166,8 @@ class _Worker:
         with open(self.home / "failures", "a") as file:
             file.write(json.dumps([at, what]) + "\n")
         following = at + self.request["lanes"]
-        if following >= self.request["n"]:
+        self._deaths += 1
+        if following >= self.request["n"] or self._deaths > _MOST_DEATHS:
             self.done = True
         else:
             self._start(following)
