@@ -82,7 +82,7 @@ def main(arguments):
     print(f"build/components.json: {len(versions)} components")
 
     subprocess.run([*PIP_AUDIT, "--version"], check=True)  # that it runs at all
-    # One package first: where there is no service, it is not asked for all the others.
+    # One package first: if the service does not answer, it is not asked for all the others.
     with tempfile.TemporaryDirectory() as folder:
         probe = Path(folder) / "probe.txt"
         probe.write_text(f"{PROBE}=={versions[PROBE]}\n", encoding="utf-8")

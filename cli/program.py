@@ -80,7 +80,7 @@ def exit_code_of(run: Callable[[], object]) -> int:
 
 
 class _Closed(io.RawIOBase):
-    """Standard output that was closed at the start: whoever prints should know."""
+    """Standard output that was closed at the start: printing to it is an error."""
 
     def writable(self):
         return True

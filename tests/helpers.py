@@ -128,6 +128,29 @@ def tree(folder):
     }
 
 
+def write_onet(folder, titles, alternates, reported, related, end="\n"):
+    """A release of the O*NET database: its tables from lists of lines."""
+    tables = {
+        "Occupation Data.txt": ["O*NET-SOC Code\tTitle\tDescription", *titles],
+        "Alternate Titles.txt": [
+            "O*NET-SOC Code\tAlternate Title\tShort Title\tSource(s)",
+            *alternates,
+        ],
+        "Sample of Reported Titles.txt": [
+            "O*NET-SOC Code\tReported Job Title\tShown in My Next Move",
+            *reported,
+        ],
+        "Related Occupations.txt": [
+            "O*NET-SOC Code\tRelated O*NET-SOC Code\tRelatedness Tier\tIndex",
+            *related,
+        ],
+        "Read Me.txt": ["O*NET 99.1 Database", "-----"],
+    }
+    folder.mkdir()
+    for name, lines in tables.items():
+        (folder / name).write_bytes("".join(f"{line}{end}" for line in lines).encode())
+
+
 def failing_calls(monkeypatch, names, count, error):
     """Let call number ``count`` of the functions ``names`` of `os` raise ``error``.
 

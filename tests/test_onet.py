@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from helpers import write_onet
 
 from sentemb import SentembError
 from sentemb.cli import COMMANDS, main
@@ -35,26 +36,8 @@ def write_release(folder):
         for step in range(1, 11):
             tier = ("Primary-Short", "Primary-Long", "Supplemental")[min(2, (step - 1) // 3)]
             related.append(f"{code}\t{code_of((number + step) % N_OCCUPATIONS)}\t{tier}\t{step}")
-    tables = {
-        "Occupation Data.txt": ["O*NET-SOC Code\tTitle\tDescription", *titles],
-        "Alternate Titles.txt": [
-            "O*NET-SOC Code\tAlternate Title\tShort Title\tSource(s)",
-            *alternates,
-        ],
-        "Sample of Reported Titles.txt": [
-            "O*NET-SOC Code\tReported Job Title\tShown in My Next Move",
-            *reported,
-        ],
-        "Related Occupations.txt": [
-            "O*NET-SOC Code\tRelated O*NET-SOC Code\tRelatedness Tier\tIndex",
-            *related,
-        ],
-        "Read Me.txt": ["O*NET 99.1 Database", "-----"],
-    }
-    folder.mkdir()
-    for name, lines in tables.items():
-        # As Windows writes them, since some releases come that way.
-        (folder / name).write_bytes("".join(f"{line}\r\n" for line in lines).encode())
+    # As Windows writes them, since some releases come that way.
+    write_onet(folder, titles, alternates, reported, related, end="\r\n")
     return folder
 
 

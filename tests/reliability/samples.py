@@ -4,6 +4,7 @@ import gzip
 import json
 from pathlib import Path
 
+import helpers
 import numpy as np
 
 ENCODERS = {
@@ -109,25 +110,7 @@ def write_onet(folder):
         alternates.append(f"{code}\tOperators, {trade}\t{trade[:4]}OP\t08")
         reported.append(f"{code}\tMaster of {trade}\tY")
         related.append(f"{code}\t{11 + (number + 1) % 30}-1011.00\tPrimary-Short\t1")
-    tables = {
-        "Occupation Data.txt": ["O*NET-SOC Code\tTitle\tDescription", *titles],
-        "Alternate Titles.txt": [
-            "O*NET-SOC Code\tAlternate Title\tShort Title\tSource(s)",
-            *alternates,
-        ],
-        "Sample of Reported Titles.txt": [
-            "O*NET-SOC Code\tReported Job Title\tShown in My Next Move",
-            *reported,
-        ],
-        "Related Occupations.txt": [
-            "O*NET-SOC Code\tRelated O*NET-SOC Code\tRelatedness Tier\tIndex",
-            *related,
-        ],
-        "Read Me.txt": ["O*NET 99.1 Database", "-----"],
-    }
-    folder.mkdir()
-    for name, lines in tables.items():
-        (folder / name).write_text("".join(f"{line}\n" for line in lines))
+    helpers.write_onet(folder, titles, alternates, reported, related)
 
 
 def write_skip_thought(folder):

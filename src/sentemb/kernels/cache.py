@@ -54,7 +54,7 @@ def _stamp():
 
 def _private_folder(place, *names):
     """The folder ``names`` below ``place``, made where it is missing; None if others can write."""
-    if not place.is_absolute():  # it would depend on the working directory, whoever filled that
+    if not place.is_absolute():  # it would depend on the working directory
         return None
     place.mkdir(parents=True, exist_ok=True)
     for name in names:
