@@ -42,7 +42,7 @@ def _tests(name: str) -> Count:
 
 CHECKS = {
     "kills": ("SIGKILL at every call of the file system that a writer makes", writers.killed),
-    "errors": ("an error at every such call, of four kinds in turn", writers.failing),
+    "errors": ("each of four errors at every such call", writers.failing),
     "exceptions": ("an exception at every step of `encode`", faces.exceptions),
     "mutations": ("files damaged, 20,000 of them with repaired checksums",
                   lambda: fuzz.fuzz(100_000, seed=1, repaired=20_000)),

@@ -188,18 +188,21 @@ def killed(every: int = 1) -> Count:
 
 
 def failing(every: int = 1) -> Count:
-    """Let every call of the file system fail, or ``every`` so manyth, with some errors in turn."""
+    """Let every call of the file system fail with each of `ERRORS`.
+
+    With ``every`` above 1 only every so manyth call fails, with one of the errors in turn.
+    """
     count = Count("an error at a call of the file system")
     for writer in WRITERS:
         calls, new = _expected(writer)
         for number, at in enumerate(range(0, calls, every)):
-            error = ERRORS[number % len(ERRORS)]
-            with _folder() as folder, warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                writer.prepare(folder)
-                old = writer.read(folder)
-                name = f"{writer.name}, call {at}, {errno.errorcode[error]}"
-                _enter(count, name, _after_failure(writer, folder, at, error, old, new))
+            for error in ERRORS if every == 1 else [ERRORS[number % len(ERRORS)]]:
+                with _folder() as folder, warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    writer.prepare(folder)
+                    old = writer.read(folder)
+                    name = f"{writer.name}, call {at}, {errno.errorcode[error]}"
+                    _enter(count, name, _after_failure(writer, folder, at, error, old, new))
         count.notes.append(f"{writer.name}: {calls} calls")
     return count
 
