@@ -70,6 +70,7 @@ def run(name: str) -> bool:
     print(f"  {count.tried:,} tried, {len(count.failures):,} failed, {seconds:,.0f} s")
     for line in [*count.notes[:20], *(f"FAILED {failure}" for failure in count.failures[:20])]:
         print(f"  {line}")
+    changed = "+" if _git("diff", "HEAD", "--", *CODE) else ""
     result = {
         "tried": count.tried,
         "failed": len(count.failures),

@@ -106,7 +106,7 @@ def _stopped(function, install, event, exception, at):
         nonlocal seen
         if not frame.f_code.co_filename.startswith(PACKAGE):
             return None
-        if what == event and not _leaves_with(frame, entered):
+        if what == event and not _cannot_raise(frame, entered):
             seen += 1
             if seen > at:
                 raise exception
@@ -122,13 +122,15 @@ def _stopped(function, install, event, exception, at):
     return False
 
 
-def _leaves_with(frame, entered):
-    """Whether the line is a ``with`` again, which is about to leave its body.
+def _cannot_raise(frame, entered):
+    """Whether the line is a ``try:``, or a ``with`` again, which is about to leave its body.
 
-    Python looks for signals at no place between the body and the call that leaves it; a trace
-    function can raise there, and the call is left out then, whatever is written in the body.
+    Python does not look for signals there: neither line calls anything before what it protects is
+    protected. A trace function can raise there all the same, and the ``with`` is not left then.
     """
     line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+    if line == "try:":
+        return True
     if not line.startswith("with "):
         return False
     place = id(frame), frame.f_lineno
