@@ -76,8 +76,7 @@ def run(name: str) -> bool:
         "failed": len(count.failures),
         "seconds": round(seconds),
         "date": date.today().isoformat(),
-        "commit": _git("rev-parse", "--short", "HEAD")
-        + ("+" if _git("diff", "HEAD", "--", *CODE) else ""),
+        "commit": _git("rev-parse", "--short", "HEAD") + changed,
         "notes": count.notes,
     }
     RESULTS.mkdir(parents=True, exist_ok=True)
