@@ -1,5 +1,7 @@
 """A small model for tests that use one and do not ask how well it ranks."""
 
+import signal
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,9 @@ from sentemb import SentenceEncoder
 from sentemb.models import make_encoder
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
+
+# A shell lets jobs in the background ignore Ctrl-C, and their children too; some tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TEXTS = ["hotels in shanghai", "shanghai hotels and resorts", "fix a bath tub", "bath tub repair"]
 

@@ -34,7 +34,7 @@ from reliability.count import Count
 from reliability.sandbox import NOBODY, Sandbox, changes, scratch
 
 LONGEST_MESSAGE = 300
-SECONDS = 10
+SECONDS = 60
 MEMORY = 2 << 30
 BROKEN = ("Traceback", "Aborted!", "Exception ignored", "Fatal Python error")
 
