@@ -106,7 +106,9 @@ def _stopped(function, install, event, exception, at):
         nonlocal seen
         if not frame.f_code.co_filename.startswith(PACKAGE):
             return None
-        if what == event and not _cannot_raise(frame, entered):
+        # A lock is released without any allocation.
+        releases = what == "c_call" and argument.__name__ in ("__exit__", "release")
+        if what == event and not releases and not _cannot_raise(frame, entered):
             seen += 1
             if seen > at:
                 raise exception
