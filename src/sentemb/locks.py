@@ -2,7 +2,7 @@
 
 The system releases a lock however its process ends. So a second writer into a folder is refused
 only while the first one runs, and a temporary file without a lock is one that nobody will finish.
-Where there are no such locks (Windows, some network folders) nothing is locked, and nothing that
+Without such locks (Windows, some network folders) nothing is locked, and nothing that
 another process may be writing is removed.
 """
 

@@ -64,7 +64,7 @@ def prepare(folder):
     (folder / "empty").touch()
     (folder / "binary").write_bytes(bytes(range(256)) * 8)
     (folder / "utf16.txt").write_text("q1\thotels\n", encoding="utf-16")
-    (folder / "bad.gz").write_bytes(b"this is no gzip file")
+    (folder / "bad.gz").write_bytes(b"this is not a gzip file")
     (folder / "cut.gz").write_bytes(gzip.compress(b"q1\thotels\n" * 99)[:-9])
     (folder / "nothing").mkdir()
     notes = folder / "notes"
@@ -213,7 +213,7 @@ def usage():
 WORDS = ("abc", "", "1.5", "nan")
 INFINITE = ("nan", "inf", "-inf", "1e400")
 HUGE = str(10**30)
-# Of each option what is refused, what may be refused or not; both beside what is no number.
+# For each option: what must be refused, and what may be; what is not a number is always refused.
 NUMBERS = {
     "simulate": {
         "--pairs": (("-1", "0", HUGE, str(10**15)), ()),

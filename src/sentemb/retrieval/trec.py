@@ -81,7 +81,7 @@ def write_run(run, path, tag="sentemb"):
     for id in (tag, *run, *(doc_id for scores in run.values() for doc_id in scores)):
         if not is_id(id):
             raise SentembError(
-                f"{brief(id)} cannot stand in a run; use ids and a tag without white space"
+                f"{brief(id)} cannot be used in a run; use ids and a tag without white space"
             )
     for query_id, scores in run.items():
         for doc_id, score in scores.items():
