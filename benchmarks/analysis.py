@@ -19,10 +19,10 @@ import numpy as np
 from pages import DATA, ROOT, write_section
 
 from sentemb import train
-from sentemb.analysis.figures import save_figure
+from sentemb.analysis.figures.drawing import save_figure
+from sentemb.analysis.figures.loss_figure import loss_figure
 from sentemb.analysis.histories import read_history
 from sentemb.analysis.keywords import extract_keywords, step_changes
-from sentemb.analysis.loss_figure import loss_figure
 from sentemb.analysis.scores import (
     area_under_curve,
     attenuation,
@@ -37,9 +37,9 @@ from sentemb.analysis.scores import (
 from sentemb.analysis.topics import QueryCells, cells_by_topics, query_cells
 from sentemb.data.click_log import read_click_log
 from sentemb.data.judged_set import read_judged_set
-from sentemb.data.simulator import simulate
-from sentemb.data.truth import read_truth
-from sentemb.retrieval.evaluation import evaluate_model
+from sentemb.data.simulation.simulator import simulate
+from sentemb.data.simulation.truth import read_truth
+from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.text.words import split_words
 
 PAGE = ROOT / "docs" / "analysis.md"

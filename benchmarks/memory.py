@@ -119,7 +119,7 @@ def measure(checkout: Path, home: Path) -> dict:
 
 
 def main(others: list[str]) -> None:
-    from sentemb.data.simulator import simulate
+    from sentemb.data.simulation.simulator import simulate
 
     here = Path(__file__).parents[1]
     with tempfile.TemporaryDirectory() as folder:

@@ -22,12 +22,12 @@ from pages import ROOT, write_section
 from sentemb.kernels.nesterov import coefficients
 from sentemb.models import make_encoder
 from sentemb.models.recurrent import Truncation
-from sentemb.parallel import Workers
 from sentemb.sentence_encoder import SIDES, SentenceEncoder
+from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.training.nesterov import MomentumSchedule
 from sentemb.training.objective import PairProblem
+from sentemb.training.optimisers.nesterov import MomentumSchedule
 
 DOCUMENT = ROOT / "docs" / "gradients.md"
 

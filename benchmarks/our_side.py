@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from sentemb.data.click_log import read_click_log
-from sentemb.parallel import Workers, one_after_the_other
 from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system.parallel import Workers, one_after_the_other
 from sentemb.text.batch import batch_of, tokenize
 from sentemb.training.corpus import Corpus
 from sentemb.training.settings import Settings

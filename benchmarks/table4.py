@@ -25,8 +25,8 @@ from sentemb.comparison.runner import Comparison
 from sentemb.comparison.table import cells_of, legend, table_of
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
-from sentemb.retrieval.metrics import ndcg
-from sentemb.retrieval.significance import compare_paired
+from sentemb.evaluation.metrics import ndcg
+from sentemb.evaluation.significance import compare_paired
 
 SIMULATED, PAIRS = "simulated", 60_000
 UNSEEN = "dbpedia_entity_v2"

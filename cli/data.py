@@ -21,7 +21,7 @@ def onet(source, out, dev, test, seed, force):
     SRC is the unpacked folder of text files from https://www.onetcenter.org/database.html, OUT the
     folder that gets pairs.tsv, dev/, test/ and README.md.
     """
-    from sentemb.data.onet import import_onet
+    from sentemb.data.importers.onet import import_onet
 
     counts = import_onet(source, out, dev=dev, test=test, seed=seed, force=force)
     for what, count in counts.items():

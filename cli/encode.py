@@ -36,8 +36,8 @@ def command(model, texts, output, side, normalize):
     becomes a zero vector.
     """
     from sentemb.data.lines import clean_lines
-    from sentemb.files import place_name, writing
     from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.system.files import place_name, writing
 
     encoder = SentenceEncoder.from_pretrained(model)
     lines = [line for _, line in clean_lines(texts)]

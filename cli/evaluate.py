@@ -47,11 +47,11 @@ def command(model_or_run, judged, cutoffs, gain, per_query, as_json):
     from sentemb.data.judged_set import read_judged_set
     from sentemb.data.lines import write_lines
     from sentemb.errors import SentembError
-    from sentemb.files import is_folder, path_of, status
-    from sentemb.retrieval.evaluation import evaluate_model
-    from sentemb.retrieval.metrics import ndcg
-    from sentemb.retrieval.trec import read_run
+    from sentemb.evaluation.evaluate import evaluate_model
+    from sentemb.evaluation.metrics import ndcg
+    from sentemb.evaluation.trec import read_run
     from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.system.files import is_folder, path_of, status
 
     judgments = read_judged_set(judged)
     model_or_run = path_of(model_or_run)

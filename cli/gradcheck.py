@@ -96,7 +96,7 @@ def command(model, forget_gate, peepholes, bag, window, hidden, as_json, **setti
     With --form printed the paper's own recursions are checked; they pass for the RNN, and for the
     LSTM only on texts of one word.
     """
-    from sentemb.gradient_check import gradcheck
+    from sentemb.gradients.gradcheck import gradcheck
 
     if model == "all":
         if forget_gate or peepholes != "none" or bag or window is not None:

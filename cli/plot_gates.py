@@ -50,9 +50,9 @@ def command(model, query, title, view, scale, against, output, data):
     sentemb plot-gates model "hotels in shanghai" --title "Shanghai Hotels" -o gates.png
     sentemb plot-gates lstm "hotels in shanghai" --against rnn --view cells -o cells.pdf
     """
-    from sentemb.analysis.cell_figure import cells_figure
-    from sentemb.analysis.figures import figure_format, save_figure, short_names
-    from sentemb.analysis.gate_figure import gates_figure
+    from sentemb.analysis.figures.cell_figure import cells_figure
+    from sentemb.analysis.figures.drawing import figure_format, save_figure, short_names
+    from sentemb.analysis.figures.gate_figure import gates_figure
     from sentemb.analysis.gates import (
         check_numbers_path,
         numbers_of_cells,

@@ -41,9 +41,9 @@ def command(runs, metric, labels, output):
     \b
     sentemb plot-loss lstm rnn -o loss.png
     """
-    from sentemb.analysis.figures import figure_format, save_figure
+    from sentemb.analysis.figures.drawing import figure_format, save_figure
+    from sentemb.analysis.figures.loss_figure import loss_figure
     from sentemb.analysis.histories import read_history, run_names
-    from sentemb.analysis.loss_figure import loss_figure
 
     figure_format(output)  # to say at once that the ending is wrong
     if labels and len(labels) != len(runs):

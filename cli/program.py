@@ -15,8 +15,8 @@ from collections.abc import Callable
 import click
 
 from sentemb.errors import SentembError, printable
-from sentemb.files import reason_of
-from sentemb.parallel import signals_from_kernels
+from sentemb.system.files import reason_of
+from sentemb.system.parallel import signals_from_kernels
 
 INTERRUPTED, TERMINATED = 130, 143
 

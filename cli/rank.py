@@ -37,7 +37,7 @@ def command(model, files, query, top_k, table, output):
     With --query the run calls the query "query".
     """
     from sentemb.data.lines import write_lines
-    from sentemb.retrieval.trec import write_run
+    from sentemb.evaluation.trec import write_run
     from sentemb.sentence_encoder import SentenceEncoder
 
     if len(files) != (2 if query is None else 1):
@@ -60,7 +60,7 @@ def command(model, files, query, top_k, table, output):
 
 def read_texts(path):
     from sentemb.data.judged_set import read_texts as read_texts
-    from sentemb.files import place_name
+    from sentemb.system.files import place_name
 
     ids, texts = read_texts(path)
     if not ids:

@@ -30,9 +30,9 @@ def command(model, queries, output, limit):
     """
     from pathlib import Path
 
-    from sentemb.analysis.report import collect, page, read_pairs
-    from sentemb.files import write_text
+    from sentemb.analysis.report.page import collect, page, read_pairs
     from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.system.files import write_text
 
     encoder = SentenceEncoder.from_pretrained(model)
     pairs, texts = read_pairs(encoder, queries, limit)

@@ -43,7 +43,7 @@ def command(out, **settings):
     and test/ (judged sets), truth.jsonl (keywords and topic of every text) and a README.md that
     says more about each.
     """
-    from sentemb.data.simulator import simulate
+    from sentemb.data.simulation.simulator import simulate
 
     progress = _Progress(settings["pairs"])
     try:

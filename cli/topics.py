@@ -49,7 +49,7 @@ def command(model, queries, cell, top, per_query, threshold, truth, heat_map, as
     to 1, its share of all the times that any cell did; ranked by the product of both. Cells count
     from 0; of a two-way model the second half reads from right to left.
     """
-    from sentemb.analysis.figures import figure_format, save_figure
+    from sentemb.analysis.figures.drawing import figure_format, save_figure
     from sentemb.analysis.topics import cells_by_topics, collect_words, query_cells
     from sentemb.cli.rank import read_texts
     from sentemb.data.lines import write_lines
@@ -79,7 +79,7 @@ def command(model, queries, cell, top, per_query, threshold, truth, heat_map, as
             if row.any()
         }
         if heat_map is not None:
-            from sentemb.analysis.topic_figure import topics_figure
+            from sentemb.analysis.figures.topic_figure import topics_figure
 
             figure = topics_figure(names, counts)
             with warnings_to_stderr():
@@ -107,7 +107,7 @@ def command(model, queries, cell, top, per_query, threshold, truth, heat_map, as
 
 def _topics(path, ids, texts):
     """The topic of every query, or which query the truth does not know."""
-    from sentemb.data.truth import read_truth
+    from sentemb.data.simulation.truth import read_truth
 
     truth = read_truth(path)["query"]
     for id, text in zip(ids, texts):

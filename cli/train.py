@@ -124,7 +124,7 @@ def command(pairs, output, checkpoint_seconds, **options):
     \b
     sentemb train pairs.tsv --dev dev/ -o model/
     """
-    from sentemb.history import best_epoch
+    from sentemb.storage.history import best_epoch
     from sentemb.training.trainer import Interrupted, train
 
     began = time.monotonic()

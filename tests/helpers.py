@@ -7,11 +7,11 @@ from unittest import mock
 
 import numpy as np
 
-from sentemb import tensor_files
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.data.judged_set import JudgedSet
 from sentemb.models import make_encoder
 from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.storage import tensor_files
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 

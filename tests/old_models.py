@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 
-from sentemb.tensor_files import write_tensors
+from sentemb.storage.tensor_files import write_tensors
 
 
 def write_format_2(model, folder, **changes):

@@ -4,9 +4,9 @@ import naive
 import numpy as np
 import pytest
 
-from sentemb.parallel import Workers
+from sentemb.system.parallel import Workers
 from sentemb.text.batch import TextBatch
-from sentemb.training.adam import Adam
+from sentemb.training.optimisers.adam import Adam
 
 ROWS, WIDTH, UPDATES, RATE = 30, 6, 200, 0.01
 

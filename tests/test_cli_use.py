@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from sentemb.cli import COMMANDS, main
-from sentemb.retrieval.trec import read_run
+from sentemb.evaluation.trec import read_run
 
 QUERIES = "q1\thotels in shanghai\nq2\tfix a bath tub\n"
 TITLES = "d1\tshanghai hotels\nd3\tbath tub repair\nd2\tbath tub repair\nd4\tresorts\n"

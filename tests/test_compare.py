@@ -18,11 +18,11 @@ from sentemb.comparison.rows import ROWS, EncoderRow, ModelRow, Row, rows_of, tr
 from sentemb.comparison.runner import Comparison
 from sentemb.comparison.table import table_of
 from sentemb.data.judged_set import read_judged_set
-from sentemb.data.simulator import simulate
-from sentemb.retrieval.evaluation import evaluate_model
-from sentemb.retrieval.metrics import ndcg
-from sentemb.retrieval.significance import compare_paired
-from sentemb.retrieval.trec import read_run
+from sentemb.data.simulation.simulator import simulate
+from sentemb.evaluation.evaluate import evaluate_model
+from sentemb.evaluation.metrics import ndcg
+from sentemb.evaluation.significance import compare_paired
+from sentemb.evaluation.trec import read_run
 from sentemb.training.trainer import Interrupted
 
 TINY = {"model": "bag", "cells": 4, "epochs": 1, "batch_size": 64}

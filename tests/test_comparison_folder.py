@@ -18,7 +18,7 @@ from sentemb.comparison import runner, store
 from sentemb.comparison.data import read_data
 from sentemb.comparison.rows import ROWS, EncoderRow, ModelRow, Row, rows_of
 from sentemb.comparison.runner import Comparison
-from sentemb.data.simulator import simulate
+from sentemb.data.simulation.simulator import simulate
 
 TINY = {"model": "bag", "cells": 4, "epochs": 1, "batch_size": 64}
 

@@ -11,12 +11,12 @@ from click.testing import CliRunner
 from matplotlib.text import Text
 
 from sentemb import SentembError
-from sentemb.analysis import fonts
-from sentemb.analysis.cell_figure import cells_figure
-from sentemb.analysis.figures import save_figure, short_names
-from sentemb.analysis.gate_figure import gates_figure
+from sentemb.analysis.figures import fonts
+from sentemb.analysis.figures.cell_figure import cells_figure
+from sentemb.analysis.figures.drawing import save_figure, short_names
+from sentemb.analysis.figures.gate_figure import gates_figure
+from sentemb.analysis.figures.heat_map import POSITIVE, SIGNED
 from sentemb.analysis.gates import read_texts
-from sentemb.analysis.heat_map import POSITIVE, SIGNED
 from sentemb.cli import main
 
 QUERY, TITLE = "hotels in shanghai", "Shanghai hotels and resorts near the river"

@@ -11,10 +11,17 @@ import numpy as np
 import pytest
 from helpers import made_up_log, made_up_model
 
-from sentemb import SentembError, SentenceEncoder, locks, train
+from sentemb import SentembError, SentenceEncoder, train
 from sentemb.data.lines import write_lines
-from sentemb.files import MAX_LINE_BYTES, numbered_lines, replacing, write_text
-from sentemb.locks import is_temporary, locked, remove_abandoned, temporary_file, temporary_folder
+from sentemb.system import locks
+from sentemb.system.files import MAX_LINE_BYTES, numbered_lines, replacing, write_text
+from sentemb.system.locks import (
+    is_temporary,
+    locked,
+    remove_abandoned,
+    temporary_file,
+    temporary_folder,
+)
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="devices and owners need root")
 
@@ -147,7 +154,7 @@ def test_folders_that_were_made_for_a_file_go_when_it_cannot_be_written(tmp_path
 
 def test_a_line_without_end_is_not_taken_into_memory(tmp_path):
     code = (
-        "import sys\nfrom sentemb.files import numbered_lines\n"
+        "import sys\nfrom sentemb.system.files import numbered_lines\n"
         "try:\n    list(numbered_lines('-'))\nexcept ValueError as error:\n    print(error)"
     )
     with open("/dev/zero", "rb") as zeros:

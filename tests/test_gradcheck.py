@@ -12,8 +12,9 @@ from numba.core.dispatcher import Dispatcher
 
 import sentemb
 import sentemb.kernels.jit
-from sentemb import SentembError, gradient_check
+from sentemb import SentembError
 from sentemb.cli import main
+from sentemb.gradients import gradcheck as gradient_check
 from sentemb.kernels import lstm as lstm_kernels
 from sentemb.kernels import recurrent as recurrent_kernels
 from sentemb.kernels import rnn as rnn_kernels

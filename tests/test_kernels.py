@@ -33,7 +33,7 @@ from sentemb.kernels.words import (
 )
 from sentemb.models.encoder import Workspace
 from sentemb.models.recurrent import Truncation
-from sentemb.parallel import Workers
+from sentemb.system.parallel import Workers
 from sentemb.training.objective import Candidates, embedding_loss
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -9,7 +9,7 @@ import pytest
 
 from sentemb import SentembError
 from sentemb.data.judged_set import JudgedSet
-from sentemb.retrieval.metrics import ndcg, ndcg_from_scores, tie_ranks
+from sentemb.evaluation.metrics import ndcg, ndcg_from_scores, tie_ranks
 
 CUTOFFS = (1, 3, 10)
 

@@ -13,9 +13,11 @@ from helpers import FEED_FORWARD, VARIANTS, each_variant, made_up_model, write_a
 from old_models import write_format_1, write_format_2
 from safetensors.numpy import save_file
 
-from sentemb import SentembError, SentenceEncoder, files, model_files, tensor_files
-from sentemb.model_files import check_place
-from sentemb.tensor_files import open_tensors, write_tensors
+from sentemb import SentembError, SentenceEncoder
+from sentemb.storage import model_files, tensor_files
+from sentemb.storage.model_files import check_place
+from sentemb.storage.tensor_files import open_tensors, write_tensors
+from sentemb.system import files
 
 FILES = ("config.json", "model.safetensors", "vocabulary.txt")
 TEXTS = ["abcd ab abc", "ab", "dcba abcd"]

@@ -17,7 +17,7 @@ from sentemb import SentembError, loss_and_gradient
 from sentemb.models import make_encoder
 from sentemb.models.encoder import Workspace
 from sentemb.models.recurrent import Truncation
-from sentemb.parallel import Workers
+from sentemb.system.parallel import Workers
 from sentemb.training.objective import PairProblem
 
 LENGTHS = (5, 1, 2, 9, 3, 3, 1, 14, 6)

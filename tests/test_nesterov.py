@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from sentemb.kernels.nesterov import coefficients, row_coefficients
-from sentemb.parallel import Workers
+from sentemb.system.parallel import Workers
 from sentemb.text.batch import TextBatch
-from sentemb.training.nesterov import MomentumSchedule, Nesterov
+from sentemb.training.optimisers.nesterov import MomentumSchedule, Nesterov
 
 UPDATES = 500
 ROWS, WIDTH = 120, 6

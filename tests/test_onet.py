@@ -10,8 +10,8 @@ from helpers import write_onet
 from sentemb import SentembError
 from sentemb.cli import COMMANDS, main
 from sentemb.data.click_log import read_click_log
+from sentemb.data.importers.onet import import_onet, name_key
 from sentemb.data.judged_set import read_judged_set
-from sentemb.data.onet import import_onet, name_key
 
 REAL = Path(__file__).parents[2] / "shared" / "data" / "onet_27_0_text"
 

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from sentemb import SentembError
-from sentemb.analysis.figures import save_figure
+from sentemb.analysis.figures.drawing import save_figure
+from sentemb.analysis.figures.loss_figure import loss_figure
 from sentemb.analysis.histories import History, read_history, run_names
-from sentemb.analysis.loss_figure import loss_figure
 from sentemb.cli import main
 
 

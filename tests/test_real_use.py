@@ -19,7 +19,7 @@ from reliability.faces import TEXTS, answers, in_a_fork, model_of
 
 from sentemb import SentembError, SentenceEncoder, train
 from sentemb.models import word_memory
-from sentemb.parallel import Workers
+from sentemb.system.parallel import Workers
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and signals")
 

@@ -4,7 +4,7 @@ from reliability import writers
 from reliability.count import held
 from reliability.filesystem import Faults, in_a_child
 
-from sentemb.files import write_text
+from sentemb.system.files import write_text
 
 
 def test_some_kills():

@@ -14,7 +14,7 @@ from helpers import made_up_model
 
 from sentemb import SentembError
 from sentemb.analysis.attribution import word_effects
-from sentemb.analysis.report import MAX_WORDS, Pair, collect, page, read_pairs
+from sentemb.analysis.report.page import MAX_WORDS, Pair, collect, page, read_pairs
 from sentemb.cli import COMMANDS, main
 
 QUERY, TITLE = "hotels in shanghai", "Shanghai hotels and resorts"

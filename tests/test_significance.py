@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sentemb import SentembError
-from sentemb.retrieval.significance import compare_all, compare_paired, holm
+from sentemb.evaluation.significance import compare_all, compare_paired, holm
 
 
 def exact_p(differences):

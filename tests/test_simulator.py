@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from sentemb.cli import COMMANDS, main
-from sentemb.data.lexicon import load_lexicon
-from sentemb.data.search_world import mistype
-from sentemb.data.simulator import simulate
+from sentemb.data.simulation.lexicon import load_lexicon
+from sentemb.data.simulation.search_world import mistype
+from sentemb.data.simulation.simulator import simulate
 from sentemb.errors import SentembError
 
 SIZES = {"pairs": 4_000, "dev_queries": 400, "test_queries": 300}
@@ -215,7 +215,7 @@ def test_queries_and_their_excellent_titles_often_share_no_keyword(out, truth):
 
 def test_same_seed_same_bytes_even_with_another_hash_seed(tmp_path):
     script = (
-        "import sys; from sentemb.data.simulator import simulate; "
+        "import sys; from sentemb.data.simulation.simulator import simulate; "
         "simulate(sys.argv[1], pairs=300, dev_queries=20, test_queries=20, seed=int(sys.argv[2]))"
     )
     for name, seed, hash_seed in (("a", "5", "1"), ("b", "5", "2"), ("c", "6", "1")):
@@ -234,7 +234,7 @@ def test_same_seed_same_bytes_even_with_another_hash_seed(tmp_path):
 
 
 def test_simulating_loads_no_numba():
-    script = "import sys, sentemb.data.simulator; sys.exit('numba' in sys.modules)"
+    script = "import sys, sentemb.data.simulation.simulator; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
 
 
@@ -312,7 +312,7 @@ def test_bad_settings_say_what_to_do(tmp_path, settings, message):
 
 
 def test_a_size_that_the_lexicon_cannot_supply(tmp_path, monkeypatch):
-    monkeypatch.setattr("sentemb.data.simulator.MAX_DRAWS", 1)
+    monkeypatch.setattr("sentemb.data.simulation.simulator.MAX_DRAWS", 1)
     with pytest.raises(SentembError, match=r"no more .* queries after .*; ask for fewer"):
         simulate(tmp_path, pairs=10, dev_queries=3_000, test_queries=1)
 

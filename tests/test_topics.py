@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from test_keywords import TEXTS, stub
 
 from sentemb import SentembError
-from sentemb.analysis.topic_figure import topics_figure
+from sentemb.analysis.figures.topic_figure import topics_figure
 from sentemb.analysis.topics import (
     CollectedWord,
     QueryCells,
@@ -18,7 +18,7 @@ from sentemb.analysis.topics import (
     query_cells,
 )
 from sentemb.cli import main
-from sentemb.data.truth import Truth, read_truth
+from sentemb.data.simulation.truth import Truth, read_truth
 
 QUERIES = "q1\thotels in shanghai\nq2\tfix a bath tub\nq3\thotels\n"
 TRUTH = [

@@ -21,10 +21,10 @@ from helpers import made_up_judged_set, made_up_log, run_python, write_any_tenso
 from sentemb import SentembError, SentenceEncoder, loss_and_gradient, train
 from sentemb.data.click_log import ClickLogBuilder, read_click_log, write_click_log
 from sentemb.data.judged_set import write_judged_set
-from sentemb.model_files import load_model
-from sentemb.parallel import Workers
-from sentemb.retrieval.evaluation import evaluate_model
-from sentemb.tensor_files import open_tensors
+from sentemb.evaluation.evaluate import evaluate_model
+from sentemb.storage.model_files import load_model
+from sentemb.storage.tensor_files import open_tensors
+from sentemb.system.parallel import Workers
 from sentemb.training import hard_negatives, trainer
 from sentemb.training.checkpoints import take_up_checkpoint
 from sentemb.training.corpus import Corpus

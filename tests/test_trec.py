@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sentemb import SentembError
-from sentemb.retrieval.trec import read_run, write_run
+from sentemb.evaluation.trec import read_run, write_run
 
 
 def test_read(tmp_path):

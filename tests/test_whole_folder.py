@@ -8,8 +8,8 @@ import pytest
 from helpers import failing_calls, tree
 
 from sentemb import SentembError
-from sentemb.data.whole_folder import check_free, filling
-from sentemb.files import write_text
+from sentemb.system.files import write_text
+from sentemb.system.whole_folder import check_free, filling
 
 NAMES = ("a.txt", "dev/c.txt", "dev/d.txt")
 CALLS = ("replace", "rename", "mkdir", "fsync", "open", "rmdir")

@@ -13,16 +13,16 @@ from click.testing import CliRunner
 from helpers import failing_calls, tree
 
 import sentemb.comparison.data
-import sentemb.gradient_check
+import sentemb.gradients.gradcheck
 from sentemb import SentembError
 from sentemb.cli import main
-from sentemb.data import simulator
+from sentemb.data.importers.onet import import_onet
 from sentemb.data.judged_set import read_judged_set
-from sentemb.data.onet import import_onet
-from sentemb.data.simulator import simulate
-from sentemb.retrieval.metrics import ndcg
-from sentemb.retrieval.significance import compare_all
-from sentemb.retrieval.trec import read_run
+from sentemb.data.simulation import simulator
+from sentemb.data.simulation.simulator import simulate
+from sentemb.evaluation.metrics import ndcg
+from sentemb.evaluation.significance import compare_all
+from sentemb.evaluation.trec import read_run
 
 HUGE = "1" + "0" * 400
 NUMBERS = ("nan", "inf", "-inf", "-1", "1e400", HUGE, "0x10", "", "one", "1_0", "９")
@@ -119,7 +119,7 @@ def _begin(settings):
     ],
 )
 def test_numbers_of_gradcheck(option, value, monkeypatch):
-    monkeypatch.setattr(sentemb.gradient_check, "_made_up_problem", _begin_check)
+    monkeypatch.setattr(sentemb.gradients.gradcheck, "_made_up_problem", _begin_check)
     model = {"--hidden": "dssm", "--window": "clsm"}.get(option, "lstm")
     code, line, out = run("gradcheck", "--model", model, f"{option}={value}")
     assert code in (1, 2) and line.startswith("Error: ") and out == "", (code, line)
@@ -223,13 +223,13 @@ def test_simulations_that_would_never_end(tmp_path, settings, monkeypatch):
     ids=str,
 )
 def test_checks_that_would_never_end(settings, monkeypatch):
-    monkeypatch.setattr(sentemb.gradient_check, "_made_up_problem", _begin_check)
+    monkeypatch.setattr(sentemb.gradients.gradcheck, "_made_up_problem", _begin_check)
     with pytest.raises(SentembError, match=r"give |lower one of them"):
         sentemb.gradcheck(**settings)
 
 
 def test_the_largest_check_of_the_documentation_is_allowed(monkeypatch):
-    monkeypatch.setattr(sentemb.gradient_check, "_made_up_problem", _begin_check)
+    monkeypatch.setattr(sentemb.gradients.gradcheck, "_made_up_problem", _begin_check)
     for settings in ({"cells": 1000}, {"cells": 288, "lengths": (200,) * 5}, {"entries": 10**6}):
         with pytest.raises(SentembError, match="begun"):
             sentemb.gradcheck(**settings)
@@ -251,7 +251,7 @@ RIGHT = {
 
 @pytest.mark.parametrize("name", inspect.signature(sentemb.gradcheck).parameters)
 def test_types_of_gradcheck(name, monkeypatch):
-    monkeypatch.setattr(sentemb.gradient_check, "_made_up_problem", _begin_check)
+    monkeypatch.setattr(sentemb.gradients.gradcheck, "_made_up_problem", _begin_check)
     right = RIGHT.get(name, [])
     for value in WRONG:
         with pytest.raises(SentembError) as caught:

@@ -11,7 +11,7 @@ _HOME = {
     "SentenceEncoder": "sentemb.sentence_encoder",
     "train": "sentemb.training.trainer",
     "loss_and_gradient": "sentemb.training.objective",
-    "gradcheck": "sentemb.gradient_check",
+    "gradcheck": "sentemb.gradients.gradcheck",
 }
 
 __all__ = ["SentembError", "__version__", *_HOME]

@@ -8,7 +8,7 @@ import numpy as np
 
 from sentemb.errors import SentembError
 from sentemb.models.word_memory import WordMemory
-from sentemb.parallel import Workers, renew_after_fork, signals_from_kernels
+from sentemb.system.parallel import Workers, renew_after_fork, signals_from_kernels
 from sentemb.text.words import split_words
 
 SIDES = ("query", "document")
@@ -105,13 +105,13 @@ class SentenceEncoder:
         SentembError
             If the directory is not a model, is damaged, or was written by a newer version.
         """
-        from sentemb.model_files import load_model
+        from sentemb.storage.model_files import load_model
 
         return load_model(path, threads)
 
     def save_pretrained(self, path, force=False):
         """Write a model directory. One that exists is replaced only with ``force``."""
-        from sentemb.model_files import save_model
+        from sentemb.storage.model_files import save_model
 
         save_model(self, path, force)
 

@@ -418,7 +418,7 @@ class Attack:
 
     def _read_model(self, name, repaired):
         from sentemb import SentenceEncoder
-        from sentemb.analysis.report import Pair, collect, page
+        from sentemb.analysis.report.page import Pair, collect, page
 
         folder, file = name.split("/")
         model = SentenceEncoder.from_pretrained(folder, threads=1)
@@ -464,8 +464,8 @@ class Attack:
 
     def _read_judged(self, name, repaired):
         from sentemb.data.judged_set import read_judged_set
-        from sentemb.retrieval.metrics import ndcg
-        from sentemb.retrieval.trec import read_run
+        from sentemb.evaluation.metrics import ndcg
+        from sentemb.evaluation.trec import read_run
 
         mean = ndcg(read_judged_set("judged"), read_run("run.txt"), (1, 3)).mean
         return None if np.isfinite(mean).all() else f"a mean of {mean}"
@@ -478,7 +478,7 @@ class Attack:
         read_texts(name)
 
     def _read_truth(self, name, repaired):
-        from sentemb.data.truth import read_truth
+        from sentemb.data.simulation.truth import read_truth
 
         read_truth(name)
 
@@ -500,7 +500,7 @@ class Attack:
         return None if np.isfinite(scores).all() else "scores that are not finite"
 
     def _read_onet(self, name, repaired):
-        from sentemb.data.onet import import_onet
+        from sentemb.data.importers.onet import import_onet
 
         import_onet("onet", "imported", dev=5, test=5, force=True)
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.parallel import Workers
 from sentemb.sentence_encoder import SIDES
+from sentemb.system.parallel import Workers
 from sentemb.text.words import split_words
 
 

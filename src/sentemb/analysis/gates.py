@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sentemb.analysis.figures import fitting
+from sentemb.analysis.figures.drawing import fitting
 from sentemb.errors import SentembError
-from sentemb.files import replacing
+from sentemb.system.files import replacing
 
 # What is shown, in the order of the computation; `GateTrace` has None for what a model lacks.
 GATES = {

@@ -4,10 +4,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from sentemb.analysis.figures import short_names
+from sentemb.analysis.figures.drawing import short_names
 from sentemb.errors import SentembError
-from sentemb.files import is_file, is_folder, numbered_lines, place_name
-from sentemb.history import HISTORY, history_line
+from sentemb.storage.history import HISTORY, history_line
+from sentemb.system.files import is_file, is_folder, numbered_lines, place_name
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import zlib
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.files import reading, status
+from sentemb.system.files import reading, status
 
 # Products of two such numbers can still be added up.
 _LARGEST = 1e12

@@ -19,7 +19,7 @@ import numpy as np
 from sentemb.baselines.arrays import Archive, read_array, shape_of, sizes
 from sentemb.baselines.baseline import Baseline, cosines
 from sentemb.errors import SentembError
-from sentemb.files import is_file, numbered_lines, path_of, status
+from sentemb.system.files import is_file, numbered_lines, path_of, status
 
 SOURCE = "https://github.com/ryankiros/skip-thoughts"
 _GET = f"get the published files from {SOURCE}"

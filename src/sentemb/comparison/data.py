@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sentemb.data.click_log import ClickLog, read_click_log
 from sentemb.data.judged_set import FILES, JudgedSet, read_judged_set
 from sentemb.errors import SentembError
-from sentemb.files import is_folder, path_of, reading, status
+from sentemb.system.files import is_folder, path_of, reading, status
 
 LOGS = ("pairs.tsv", "pairs.tsv.gz")
 

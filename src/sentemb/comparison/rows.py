@@ -7,8 +7,8 @@ from sentemb.baselines import make_baseline
 from sentemb.bounds import brief, plain
 from sentemb.comparison.store import is_row_name
 from sentemb.errors import SentembError
-from sentemb.files import path_of, reading
-from sentemb.model_files import TENSORS, load_model
+from sentemb.storage.model_files import TENSORS, load_model
+from sentemb.system.files import path_of, reading
 from sentemb.training.settings import Settings
 
 # Learning rates that are tried for every encoder.

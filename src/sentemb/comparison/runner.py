@@ -15,11 +15,11 @@ from sentemb.comparison.data import Data
 from sentemb.comparison.rows import ROWS, Row, apart
 from sentemb.comparison.store import MAX_SEEDS, Damaged, Store, key_of
 from sentemb.errors import SentembError
-from sentemb.files import make_folder
-from sentemb.locks import locked
-from sentemb.retrieval.evaluation import judged_run
-from sentemb.retrieval.metrics import ndcg
-from sentemb.retrieval.trec import read_run, write_run
+from sentemb.evaluation.evaluate import judged_run
+from sentemb.evaluation.metrics import ndcg
+from sentemb.evaluation.trec import read_run, write_run
+from sentemb.system.files import make_folder
+from sentemb.system.locks import locked
 from sentemb.training.trainer import Interrupted
 
 CUTOFFS = (1, 3, 10)

@@ -14,8 +14,8 @@ import stat
 from sentemb.bounds import is_integer, is_number, plain
 from sentemb.data.lines import is_id
 from sentemb.errors import SentembError
-from sentemb.files import is_file, is_folder, path_of, reading, status, write_text
-from sentemb.locks import is_temporary
+from sentemb.system.files import is_file, is_folder, path_of, reading, status, write_text
+from sentemb.system.locks import is_temporary
 
 DESCRIPTION, RESULTS, RUNS, MODELS = "comparison.json", "results.jsonl", "runs", "models"
 MAX_SEEDS = 100

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sentemb.comparison.runner import CUTOFFS
-from sentemb.retrieval.significance import compare_all, holm
+from sentemb.evaluation.significance import compare_all, holm
 
 ALPHA = 0.05
 HEAD = (

@@ -9,7 +9,7 @@ import numpy as np
 from sentemb.bounds import brief
 from sentemb.data.lines import write_lines
 from sentemb.errors import SentembError
-from sentemb.files import place_name, raw_lines
+from sentemb.system.files import place_name, raw_lines
 
 MAX_WORDS = 10_000
 MAX_CLICKS = 2**63 - 1

@@ -9,7 +9,7 @@ import numpy as np
 from sentemb.bounds import brief, plain
 from sentemb.data.lines import clean_lines, is_id, write_lines
 from sentemb.errors import SentembError
-from sentemb.files import is_file, path_of, place_name
+from sentemb.system.files import is_file, path_of, place_name
 
 FILES = ("queries.tsv", "docs.tsv", "qrels.txt")
 _MAX_GRADE = 2**31 - 1

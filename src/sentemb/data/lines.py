@@ -1,11 +1,11 @@
 """Lines of the text formats: checked on the way in, whole files on the way out."""
 
 from sentemb.errors import SentembError
-from sentemb.files import numbered_lines, place_name, writing
+from sentemb.system.files import numbered_lines, place_name, writing
 
 
 def clean_lines(path):
-    """Yield ``(number, text)`` as `sentemb.files.numbered_lines`, without a byte-order mark.
+    """Yield ``(number, text)`` as `sentemb.system.files.numbered_lines`, without a byte-order mark.
 
     A NUL character raises a `SentembError` with line and column: it is never part of a text and
     most often says that the file is UTF-16 or not text at all.

@@ -13,7 +13,7 @@ import numpy as np
 
 from sentemb.errors import SentembError
 from sentemb.kernels.words import gather_rows, gather_weighted_rows, project_words, sum_rows
-from sentemb.parallel import CHUNKS, one_after_the_other, spans, spread
+from sentemb.system.parallel import CHUNKS, one_after_the_other, spans, spread
 
 FORMS = ("scan", "trace", "printed")
 MAX_CELLS = 1000

@@ -19,7 +19,7 @@ from sentemb.kernels.layers import (
 )
 from sentemb.kernels.words import invert_lists, sum_rows
 from sentemb.models.encoder import Encoder, ForwardPass, Workspace, whole_number
-from sentemb.parallel import CHUNKS, one_after_the_other, spans
+from sentemb.system.parallel import CHUNKS, one_after_the_other, spans
 
 WINDOWS = (1, 3, 5)
 

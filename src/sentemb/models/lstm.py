@@ -16,7 +16,7 @@ from sentemb.kernels.lstm import (
 )
 from sentemb.kernels.traces import lstm_exact_signals, lstm_printed_signals
 from sentemb.models.recurrent import RecurrentEncoder
-from sentemb.parallel import CHUNKS
+from sentemb.system.parallel import CHUNKS
 
 PEEPHOLES = {"none": NONE, "diagonal": DIAGONAL, "full": FULL}
 

@@ -27,8 +27,8 @@ import numpy as np
 from sentemb.kernels.layers import sum_words
 from sentemb.kernels.recurrent import set_recurrent_gradient
 from sentemb.models.encoder import Encoder, ForwardPass, Workspace, whole_number
-from sentemb.parallel import CHUNKS, one_after_the_other, spans
-from sentemb.text.packing import Packing
+from sentemb.models.packing import Packing
+from sentemb.system.parallel import CHUNKS, one_after_the_other, spans
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ class RecurrentEncoder(Encoder):
     # -- backward -----------------------------------------------------------------------------
 
     def _backward_by_traces(self, weights, done, V, form, truncation):
-        from sentemb.models.trace_form import trace_backward
+        from sentemb.gradients.traces import trace_backward
 
         return trace_backward(self, weights, done, V, form, truncation or Truncation())
 

@@ -64,7 +64,7 @@ class TextBatch:
     def packing(self):
         """The `Packing` of the texts."""
         # Imported late: reading a log and its vocabulary need not wait for Numba.
-        from sentemb.text.packing import Packing
+        from sentemb.models.packing import Packing
 
         return Packing(self.word_index, self.offsets)
 

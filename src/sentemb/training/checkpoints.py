@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sentemb.errors import SentembError
-from sentemb.files import is_folder, names_in, status, unwritable
-from sentemb.locks import remove_abandoned
-from sentemb.model_files import CHECKPOINTS, STEP
-from sentemb.tensor_files import Damaged, TensorFile, open_tensors, write_tensors
+from sentemb.storage.model_files import CHECKPOINTS, STEP
+from sentemb.storage.tensor_files import Damaged, TensorFile, open_tensors, write_tensors
+from sentemb.system.files import is_folder, names_in, status, unwritable
+from sentemb.system.locks import remove_abandoned
 
 _KEEP = 2
 

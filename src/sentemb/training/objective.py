@@ -16,7 +16,7 @@ from sentemb.kernels.cosine_softmax import (
 )
 from sentemb.models.encoder import Workspace
 from sentemb.models.recurrent import Truncation
-from sentemb.parallel import Workers
+from sentemb.system.parallel import Workers
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,15 @@ from sentemb.bounds import is_finite, is_number
 from sentemb.data.click_log import ClickLog, read_click_log
 from sentemb.data.judged_set import JudgedSet, read_judged_set
 from sentemb.errors import SentembError
-from sentemb.files import make_folder
-from sentemb.history import check_line
+from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.kernels.jit import CACHE_FOLDER
-from sentemb.locks import locked
-from sentemb.model_files import check_place, is_model, load_model, write_model
-from sentemb.parallel import Workers
-from sentemb.retrieval.evaluation import evaluate_model
 from sentemb.sentence_encoder import SentenceEncoder
-from sentemb.tensor_files import damaged
+from sentemb.storage.history import check_line
+from sentemb.storage.model_files import check_place, is_model, load_model, write_model
+from sentemb.storage.tensor_files import damaged
+from sentemb.system.files import make_folder
+from sentemb.system.locks import locked
+from sentemb.system.parallel import Workers
 from sentemb.training import hard_negatives
 from sentemb.training.checkpoints import (
     folder_of,

@@ -7,10 +7,10 @@ import numpy as np
 from sentemb.errors import SentembError
 from sentemb.models.encoder import Workspace
 from sentemb.sentence_encoder import SIDES
-from sentemb.training.adam import Adam
-from sentemb.training.nesterov import MomentumSchedule, Nesterov
 from sentemb.training.objective import embedding_loss
-from sentemb.training.renormalisation import SPARSE
+from sentemb.training.optimisers.adam import Adam
+from sentemb.training.optimisers.nesterov import MomentumSchedule, Nesterov
+from sentemb.training.optimisers.renormalisation import SPARSE
 
 # A recurrent weight or bias this large saturates every gate: the training has run away.
 _WILD_WEIGHT = 1e4

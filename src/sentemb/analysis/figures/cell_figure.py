@@ -1,0 +1,93 @@
+"""The most active cells over time, after Figures 6, 11 and 12 of Palangi et al. (1502.06922)."""
+
+from matplotlib.figure import Figure
+
+from sentemb.analysis.figures.drawing import LABEL_SIZE, TITLE_SIZE
+from sentemb.analysis.figures.heat_map import (
+    draw_colour_bar,
+    draw_panel,
+    label_words,
+    name_cosines,
+    panel_width,
+    short_name,
+    symmetric_scale,
+    word_columns,
+)
+
+# Inches.
+_PANEL_HEIGHT, _MARGIN_WIDTH, _BAR_WIDTH = 2.0, 1.2, 0.6
+_FRAME_WIDTH, _FRAME_HEIGHT = 1.5, 1.2
+_PAD = 0.08
+
+
+def cells_figure(readings, scale="shared"):
+    """The output y of each text's ten most active cells, word by word, the most active one on top.
+
+    A row per model, a column per text. At the left of a cell is its number, at the right its value
+    in the final vector.
+
+    Parameters
+    ----------
+    readings : list of Reading
+        One model, or two of the same texts.
+    scale : {"shared", "own"}
+        One colour scale for the figure or one for each panel, in both 0 in the middle.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The axes of the panels come first, row by row, then those of the colour bars.
+
+    Raises
+    ------
+    SentembError
+        For a text with more than 200 words.
+    """
+    columns = word_columns(readings)
+    texts = readings[0].texts
+    width = panel_width(columns) + _MARGIN_WIDTH + (_BAR_WIDTH if scale == "own" else 0)
+    size = len(texts) * width + _FRAME_WIDTH, len(readings) * _PANEL_HEIGHT + _FRAME_HEIGHT
+    figure = Figure(size, layout="constrained")
+    figure.get_layout_engine().set(w_pad=_PAD)
+    axes = figure.subplots(len(readings), len(texts), squeeze=False)
+    shared, _ = symmetric_scale(_outputs(text) for one in readings for text in one.texts)
+    for row, reading in zip(axes, readings):
+        for ax, text in zip(row, reading.texts):
+            values = _outputs(text)
+            norm = shared if scale == "shared" else symmetric_scale([values])[0]
+            image = draw_panel(ax, values, columns, norm)
+            _number_cells(ax, reading, text)
+            lowest = reading is readings[-1]
+            ax.tick_params(bottom=lowest, labelbottom=lowest)
+            if scale == "own":
+                draw_colour_bar(image, ax, 1, "neither")
+        model = f"{short_name(reading)}\n" if len(readings) > 1 else ""
+        row[0].set_ylabel(f"{model}cell", fontsize=LABEL_SIZE, parse_math=False)
+    for top, bottom, text in zip(axes[0], axes[-1], texts):
+        top.set_title(text.side, fontsize=TITLE_SIZE)
+        label_words(bottom, text.words, columns)
+    name_cosines(figure, readings)
+    if scale == "shared":
+        draw_colour_bar(image, axes, len(readings), "neither")
+    return figure
+
+
+def _outputs(text):
+    return text.gates["y"][text.active_cells()]
+
+
+def _number_cells(ax, reading, text):
+    """Write the cells' numbers at the left of ``ax`` and their final values at the right.
+
+    Of a two-way model an arrow says in which direction the cell reads.
+    """
+    active = text.active_cells()
+    arrows = ["", ""] if reading.halves == 1 else [" →", " ←"]
+    labels = [f"{cell}{arrows[int(cell >= reading.cells / 2)]}" for cell in active]
+    ax.set_yticks(range(len(active)), labels, fontsize=LABEL_SIZE)
+    # With a minus as wide as the plus.
+    finals = [f"{text.final[cell]:+.2f}".replace("-", "−") for cell in active]
+    side = ax.secondary_yaxis("right")
+    side.set_yticks(range(len(active)), finals, fontsize=LABEL_SIZE)
+    side.set_ylabel("final $y$", fontsize=LABEL_SIZE)
+    side.tick_params(length=0)

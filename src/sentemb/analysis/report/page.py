@@ -1,0 +1,350 @@
+"""A page to look at: what a model is, how it learnt, and what it does with some pairs.
+
+`collect` gathers the numbers as one dict that JSON can hold, `page` puts them into the template
+beside this file: ``report.html`` with its style sheet and script, which draw everything in the
+browser and load nothing.
+"""
+
+import base64
+import hashlib
+import html
+import json
+import math
+from dataclasses import dataclass
+from importlib.resources import files
+
+import numpy as np
+
+from sentemb.analysis.attribution import word_effects
+from sentemb.analysis.gates import GATES
+from sentemb.analysis.keywords import KEYWORD_SHARE, NOT_COMPARED, extract_keywords
+from sentemb.analysis.topics import collect_words, query_cells
+from sentemb.data.judged_set import read_judged_set
+from sentemb.data.lines import clean_lines
+from sentemb.errors import SentembError
+from sentemb.sentence_encoder import SIDES
+from sentemb.system.files import is_folder, place_name
+from sentemb.text.words import split_words
+from sentemb.version import __version__
+
+MAX_WORDS = 200
+_SIGMOIDS = ("i", "f", "o")
+_LARGEST_INT16 = 32767
+# What the page calls the sides.
+_NAMES = dict(zip(SIDES, ("query", "title")))
+
+_TOPIC_QUERIES = 5000
+_TOPIC_WORDS = 12
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A query to show, with a title if there is one, and where that stands in a judged set.
+
+    Attributes
+    ----------
+    query : str
+    title : str or None
+    grade : int or None
+        As judged.
+    rank : int or None
+        The title's place among the ``titles`` that are judged for the query, by the model's score.
+    titles : int or None
+    """
+
+    query: str
+    title: str | None = None
+    grade: int | None = None
+    rank: int | None = None
+    titles: int | None = None
+
+
+def read_pairs(model, path, limit):
+    """The pairs to show, and all queries, of a file or a judged set.
+
+    Parameters
+    ----------
+    model : SentenceEncoder
+        Ranks the titles of a judged set.
+    path : str or path-like
+        A folder is a judged set: of each query, in the order of the file, the title that the model
+        puts first, then the best one that is graded higher, if there is one. A file has lines
+        ``query`` or ``query<TAB>title``; further columns, such as the clicks of a click log, are
+        not read.
+    limit : int
+        Pairs to return at most.
+
+    Returns
+    -------
+    pairs : list of Pair
+    queries : list of str
+        Distinct, in order.
+
+    Raises
+    ------
+    SentembError
+        For an empty file, a line without query, a text to show of more than `MAX_WORDS` words.
+    """
+    pairs, queries = (_of_judged_set if is_folder(path) else _of_file)(model, path, limit)
+    for pair in pairs:
+        for text in filter(None, (pair.query, pair.title)):
+            if len(split_words(text)) > MAX_WORDS:
+                raise SentembError(
+                    f"{place_name(path)}: the text {text[:40]!r} ... has more than {MAX_WORDS} "
+                    "words, for which a page has no room; leave it out"
+                )
+    return pairs, list(dict.fromkeys(queries))
+
+
+def _of_file(model, path, limit):
+    pairs, queries = [], []
+    for number, line in clean_lines(path):
+        query, tab, rest = line.partition("\t")
+        title = rest.partition("\t")[0]
+        if not query.strip() or (tab and not title.strip()):
+            raise SentembError(
+                f"{place_name(path)}:{number}: a query or title without words; write query, or "
+                "query<TAB>title"
+            )
+        queries.append(query)
+        if len(pairs) < limit:
+            pairs.append(Pair(query, title or None))
+    if not pairs:
+        raise SentembError(
+            f"{place_name(path)}: the input is empty; write a query a line, or query<TAB>title"
+        )
+    return pairs, queries
+
+
+def _of_judged_set(model, path, limit):
+    judged = read_judged_set(path)
+    pairs = []
+    for query, start, stop in zip(judged.queries, judged.offsets, judged.offsets[1:]):
+        if start == stop:
+            continue
+        titles = [judged.docs[d] for d in judged.doc_index[start:stop]]
+        grades = judged.grade[start:stop].tolist()
+        order = [k for k, _ in model.rank(query, titles)]
+        best = max(order, key=grades.__getitem__)
+        for k in [order[0]] + [best] * (grades[best] > grades[order[0]]):
+            rank = order.index(k) + 1
+            pairs.append(Pair(query, titles[k], grades[k], rank, len(titles)))
+        if len(pairs) >= limit:
+            break
+    return pairs[:limit], judged.queries
+
+
+def collect(model, name, pairs, queries):
+    """All that the page shows, as a dict that JSON can hold.
+
+    Parameters
+    ----------
+    model : SentenceEncoder
+    name : str
+        How the page calls it.
+    pairs : list of Pair
+    queries : list of str
+        From which the topics of the cells are collected.
+
+    Returns
+    -------
+    dict
+    """
+    traces = [
+        {
+            side: model.trace(text, side)
+            for side, text in zip(SIDES, (pair.query, pair.title))
+            if text is not None
+        }
+        for pair in pairs
+    ]
+    topic_queries = [query for query in queries[:_TOPIC_QUERIES] if split_words(query)]
+    gates = [gate for gate in GATES if getattr(traces[0]["query"], gate) is not None]
+    history = _history(model.history)
+    every_trace = [trace for some in traces for trace in some.values()]
+    return {
+        "made": f"Made by sentemb {__version__}.",
+        "topic_queries": len(topic_queries),
+        "keyword_share": KEYWORD_SHARE,
+        "model": _model(model, name, history),
+        "history": history,
+        "halves": model.encoder.directions,
+        "gates": [_gate(gate, every_trace) for gate in gates],
+        "pairs": [
+            _pair(model, pair, some, gates) for pair, some in zip(pairs, traces, strict=True)
+        ],
+        "cells": _topics(model, topic_queries),
+    }
+
+
+def page(report):
+    """The HTML of a report that `collect` made.
+
+    Nothing in it can become markup: the numbers and texts are one JSON object whose ``<``, ``>``
+    and ``&`` are escaped, and a content security policy lets only this style sheet and this script
+    run, and nothing load.
+    """
+    parts = {ending: _template(ending) for ending in ("html", "css", "js")}
+    data = json.dumps(report, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for letter in "<>&":
+        data = data.replace(letter, f"\\u{ord(letter):04x}")
+    filled = {
+        "title": html.escape(f"{report['model']['name']} – sentemb report"),
+        "style": parts["css"],
+        "style_hash": _content_hash(parts["css"]),
+        "script": parts["js"],
+        "script_hash": _content_hash(parts["js"]),
+        "data": data,
+    }
+    # The template is cut before anything is filled in, which may itself hold braces.
+    pieces = parts["html"].replace("}}", "{{").split("{{")
+    return "".join(filled[piece] if k % 2 else piece for k, piece in enumerate(pieces))
+
+
+def _template(ending):
+    return files("sentemb.analysis.report").joinpath(f"report.{ending}").read_text(encoding="utf-8")
+
+
+def _content_hash(text):
+    """As a content security policy names the contents of an inline element."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode()
+
+
+def _model(model, name, history):
+    settings = model.encoder.settings()
+    kinds = {"lstm": "LSTM", "rnn": "RNN", "bilstm": "Two-way LSTM"}
+    towers = "one tower for both sides" if model.shared_towers else "a query and a title tower"
+    sides = SIDES[:1] if model.shared_towers else SIDES
+    blocks = [model.encoder.blocks(model.weights[side]).values() for side in sides]
+    cells = str(settings.pop("cells"))
+    facts = [
+        ["Cells", cells if model.encoder.directions == 1 else f"{cells} in each direction"],
+        *([key.replace("_", " ").capitalize(), _plain(value)] for key, value in settings.items()),
+        ["Embedding", f"{model.dim} numbers"],
+        ["Vocabulary", str(model.vocabulary)],
+        ["Parameters", f"{sum(block.size for tower in blocks for block in tower):,}"],
+    ]
+    measured = [line for line in history if "ndcg@1" in line["dev"]]
+    if measured:
+        best = max(measured, key=lambda line: line["dev"]["ndcg@1"])
+        figures = ", ".join(f"{key.upper()}\u00a0{value:.3f}" for key, value in best["dev"].items())
+        facts.append(["Best on dev", f"{figures}, after epoch {best['epoch']}"])
+    return {
+        "name": name,
+        "summary": f"{kinds.get(model.encoder.name, model.encoder.name)}, {towers}",
+        "facts": facts,
+        "training": [
+            [key.replace("_", " "), _plain(value)] for key, value in model.training.items()
+        ],
+    }
+
+
+def _plain(value):
+    """A setting as people write it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
+
+
+def _history(lines):
+    """Epoch, loss and NDCG of the lines of a model's history that have them as numbers."""
+    return [
+        {
+            "epoch": line["epoch"],
+            "loss": line["loss"],
+            "dev": {name: value for name, value in _dev(line).items() if _is_number(value)},
+        }
+        for line in lines
+        if _is_number(line.get("epoch")) and _is_number(line.get("loss"))
+    ]
+
+
+def _dev(line):
+    return line["dev"] if isinstance(line.get("dev"), dict) else {}
+
+
+def _is_number(value):
+    # A bool is an int to Python; json reads NaN and Infinity.
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def _gate(gate, traces):
+    """How the values of a gate become colours: the middle of the scale and how far it reaches.
+
+    One scale for all pairs. Gates are about one half, half open; cells and outputs about 0 and no
+    further than 1, which only cell states exceed, as in the figures.
+    """
+    middle = 0.5 if gate in _SIGMOIDS else 0.0
+    furthest = max(float(np.abs(getattr(trace, gate) - middle).max()) for trace in traces)
+    if not math.isfinite(furthest):
+        raise SentembError(f"the model's {GATES[gate]} is no finite number; train it again")
+    reach = min(furthest, 1.0) or 1.0
+    return {
+        "key": gate,
+        "name": f"{GATES[gate]} {gate}",
+        "middle": middle,
+        "reach": round(reach, 4),
+        "beyond": furthest > reach,
+    }
+
+
+def _pair(model, pair, traces, gates):
+    shown = {"title": None}
+    for side, trace in traces.items():
+        name = _NAMES[side]
+        text = getattr(pair, name)
+        shown[name] = {
+            "text": text,
+            "words": trace.words,
+            **_keywords(model, text, side),
+            "gates": {gate: _packed(getattr(trace, gate)) for gate in gates},
+        }
+    if pair.title is None:
+        return shown
+    effects = word_effects(model, pair.query, pair.title)
+    for side, name in _NAMES.items():
+        shown[name]["left_out"] = _rounded(effects[side].left_out)
+        shown[name]["gradient"] = _rounded(effects[side].gradient)
+    query, title = (
+        model.encode([text], side=side, normalize_embeddings=True)[0]
+        for side, text in zip(SIDES, (pair.query, pair.title))
+    )
+    place = {"grade": pair.grade, "rank": pair.rank, "titles": pair.titles}
+    return (
+        shown | place | {"score": round(float(query @ title), 6), "share": _rounded(query * title)}
+    )
+
+
+def _keywords(model, text, side):
+    """How many of the most active cells declare each word, and which are keywords."""
+    found = extract_keywords(model, text, side)
+    return {
+        "asked": found.cells,
+        # A word that its direction reads first is not compared: null.
+        "declared": [
+            [None if count == NOT_COMPARED else count for count in counts]
+            for counts in found.counts.T.tolist()
+        ],
+        "keyword": found.verdicts,
+    }
+
+
+def _topics(model, queries):
+    """The first words that each cell collects: a list for every cell of [word, times, share]."""
+    collected = collect_words(query_cells(model, query) for query in queries)
+    return [
+        [[found.word, found.times, round(found.share, 3)] for found in words[:_TOPIC_WORDS]]
+        for words in (collected.get(cell, []) for cell in range(model.encoder.n_outputs))
+    ]
+
+
+def _packed(values):
+    """(T, n) values as 16-bit whole numbers of a unit: a third of their length as text."""
+    # In the type of the values, in which they are divided: below its range the unit is 0.
+    unit = float(np.abs(values).max() / values.dtype.type(_LARGEST_INT16)) or 1.0
+    whole = np.rint(values / unit).astype("<i2")
+    return {"unit": unit, "values": base64.b64encode(whole.tobytes()).decode()}
+
+
+def _rounded(values):
+    return [round(value, 5) for value in values.tolist()]

@@ -1,0 +1,1 @@
+"""Public data sets, turned into click logs and judged sets."""

@@ -1,0 +1,1 @@
+"""A made-up search engine with known truth."""

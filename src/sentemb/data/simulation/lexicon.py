@@ -1,0 +1,283 @@
+"""The simulator's lexicon: which needs exist, and in which words people put them.
+
+`load_lexicon` reads ``lexicon.toml`` (its head explains the notation) into `Topic` objects. Each
+topic has families of needs: an informational one, a navigational one (brands), a transactional
+one, and for some topics ones whose meaning hangs on word order. A need picks one concept, one
+entity (an ordered pair of them in the word-order families) and one detail of its family; the
+templates turn it into a query or a title.
+"""
+
+import functools
+import itertools
+import re
+import tomllib
+from dataclasses import dataclass
+from importlib import resources
+
+# How much less popular the later entries of a list are: weight 1 / rank ** exponent.
+MEANING_EXPONENT = 0.9
+TOPIC_EXPONENT = 0.5
+# The share of needs that ask for a thing as such (or a brand's home page) and for no detail of it.
+NO_DETAIL_SHARE = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """One meaning with its wordings, each a tuple of words, on the query and on the title side."""
+
+    query: tuple
+    title: tuple
+
+
+NOTHING = Meaning(query=((),), title=((),))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One place of a template: a literal word, or a slot with the punctuation stuck to it."""
+
+    text: str
+    slot: str = ""
+    keyword: bool = False
+    entity_follows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    """A list to draw from by popularity."""
+
+    items: tuple
+    cumulative: tuple
+
+    @classmethod
+    def zipf(cls, items, exponent=MEANING_EXPONENT):
+        return cls.weighted(items, [(rank + 1) ** -exponent for rank in range(len(items))])
+
+    @classmethod
+    def weighted(cls, items, weights):
+        return cls(tuple(items), tuple(itertools.accumulate(weights)))
+
+    def draw(self, random):
+        return random.choices(self.items, cum_weights=self.cumulative)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The needs of one sort in one topic.
+
+    Attributes
+    ----------
+    kind : str
+        ``informational``, ``navigational`` or ``transactional``.
+    order : bool
+        Whether the entity of a need is an ordered pair, so that swapping it is another need.
+    concepts, entities, details : tuple of Meaning
+    concept_ranks, entity_ranks, detail_ranks : Weighted
+        Indices into them by popularity.
+    query_templates, title_templates : tuple of Weighted
+        For each detail, the templates (tuples of Part) that word it.
+    drops_preposition : bool
+        Whether a concept such as "signs of" loses its preposition where no entity follows.
+    field : Meaning
+        What the topic's brands call their line of business.
+    """
+
+    topic: str
+    kind: str
+    order: bool
+    concepts: tuple
+    entities: tuple
+    details: tuple
+    concept_ranks: Weighted
+    entity_ranks: Weighted
+    detail_ranks: Weighted
+    query_templates: tuple
+    title_templates: tuple
+    drops_preposition: bool = False
+    field: Meaning = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A domain of everyday life and its families of needs, the informational one first."""
+
+    name: str
+    families: tuple
+
+
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    """All topics, most popular first, and the word lists that hold for all of them."""
+
+    topics: tuple
+    function_words: frozenset
+    prepositions: frozenset
+    small_title_words: frozenset
+    acronyms: frozenset
+    title_tails: tuple
+    words: frozenset
+
+
+@functools.cache
+def load_lexicon():
+    """Read the lexicon that is part of the package; returns a `Lexicon`."""
+    source = resources.files("sentemb.data.simulation").joinpath("lexicon.toml").read_text("utf-8")
+    table = tomllib.loads(source)
+    topics = tuple(
+        _read_topic(name, number, entry, table)
+        for number, (name, entry) in enumerate(table["topics"].items())
+    )
+    return Lexicon(
+        topics=topics,
+        function_words=frozenset(table["function_words"].split()),
+        prepositions=frozenset(table["prepositions"].split()),
+        small_title_words=frozenset(table["small_title_words"].split()),
+        acronyms=frozenset(table["acronyms"].split()),
+        title_tails=tuple(tuple(tail.split()) for tail in table["title_tails"]),
+        words=frozenset(
+            word
+            for topic in topics
+            for family in topic.families
+            for meaning in (*family.concepts, *family.entities, *family.details)
+            for wording in (*meaning.query, *meaning.title)
+            for word in wording
+        ),
+    )
+
+
+def _read_topic(name, number, entry, table):
+    """The families of one topic; ``number`` shuffles which brands are the well-known ones."""
+    shape = table["shapes"][entry["shape"]]
+    field = _meaning(entry["field"])
+    information = _detailed_family(name, entry, shape, table["shared"], order=False)
+
+    prefixes = table["navigation"]["prefixes"].split()
+    brands = []
+    for rank in range(len(prefixes)):
+        # Seven is prime to the number of prefixes, so every topic has its own leading brands.
+        prefix = prefixes[(7 * number + 13 * rank) % len(prefixes)]
+        brands += [_brand(prefix, suffix) for suffix in entry["brands"]]
+    navigation = _action_family(
+        name, "navigational", brands, [NOTHING], table["navigation"]["pages"], field
+    )
+
+    sale = table["transactions"][entry["sells"]]
+    transaction = _action_family(
+        name,
+        "transactional",
+        [_meaning(text) for text in entry["goods"]],
+        _meanings(sale["entities"], table["shared"]),
+        sale["actions"],
+        field,
+    )
+    orders = []
+    for order in entry.get("orders", []):
+        # Things that only go with their like (units of length, cities joined by road) are grouped.
+        for entities in order.get("entity_groups") or [order["entities"]]:
+            group = {**order, "entities": entities}
+            orders.append(_detailed_family(name, group, order, table["shared"], order=True))
+    return Topic(name, (information, navigation, transaction, *orders))
+
+
+def _detailed_family(name, entry, shape, shared, order):
+    """A family whose templates come with and without a ``{detail}``."""
+    concepts = _meanings(entry["concepts"], shared)
+    entities = _meanings(entry["entities"], shared)
+    details = _meanings(entry["details"], shared)
+    detail_weights = [1 / (rank + 1) ** MEANING_EXPONENT for rank in range(len(details))]
+    scale = (1 - NO_DETAIL_SHARE) / sum(detail_weights)
+    templates = {}
+    for side in ("query", "title"):
+        parsed = [_template(text) for text in shape[side]]
+        plain = _popular_templates(one for one in parsed if not _has_slot(one, "detail"))
+        detailed = _popular_templates(one for one in parsed if _has_slot(one, "detail"))
+        templates[side] = (plain, *[detailed] * len(details))
+    return Family(
+        topic=name,
+        kind="informational",
+        order=order,
+        concepts=tuple(concepts),
+        entities=tuple(entities),
+        details=(NOTHING, *details),
+        concept_ranks=Weighted.zipf(range(len(concepts))),
+        entity_ranks=Weighted.zipf(range(len(entities))),
+        detail_ranks=Weighted.weighted(
+            range(len(details) + 1), [NO_DETAIL_SHARE] + [scale * one for one in detail_weights]
+        ),
+        query_templates=templates["query"],
+        title_templates=templates["title"],
+        drops_preposition=shape.get("drops_preposition", False),
+    )
+
+
+def _action_family(name, kind, concepts, entities, actions, field):
+    """A family whose details are actions (log in, buy, ...), each with templates of its own."""
+    return Family(
+        topic=name,
+        kind=kind,
+        order=False,
+        concepts=tuple(concepts),
+        entities=tuple(entities),
+        details=(NOTHING,) * len(actions),
+        concept_ranks=Weighted.zipf(range(len(concepts))),
+        entity_ranks=Weighted.zipf(range(len(entities))),
+        detail_ranks=Weighted.weighted(
+            range(len(actions)),
+            [NO_DETAIL_SHARE] + [(1 - NO_DETAIL_SHARE) / (len(actions) - 1)] * (len(actions) - 1),
+        ),
+        query_templates=tuple(
+            _popular_templates(map(_template, action["query"])) for action in actions
+        ),
+        title_templates=tuple(
+            _popular_templates(map(_template, action["title"])) for action in actions
+        ),
+        field=field,
+    )
+
+
+def _meanings(entries, shared):
+    """The meanings of a list, or of the shared list that is named instead."""
+    return [_meaning(text) for text in (shared[entries] if isinstance(entries, str) else entries)]
+
+
+def _meaning(text):
+    """Parse ``"query / query | title / title"``; without ``|`` both sides are worded alike."""
+    query, _, title = text.partition("|")
+    return Meaning(query=_wordings(query), title=_wordings(title or query))
+
+
+def _wordings(text):
+    return tuple(tuple(wording.split()) for wording in text.split("/"))
+
+
+def _brand(prefix, suffix):
+    """A brand's name as people type it and as its own pages write it."""
+    name = prefix + suffix
+    return Meaning(
+        query=((name,), (prefix, suffix), (f"{name}.com",), (f"www.{name}.com",)), title=((name,),)
+    )
+
+
+def _template(text):
+    """Parse one template into `Part` objects."""
+    words = text.split()
+    parts = []
+    for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
+        slot = re.fullmatch(r"\{(\w+)\}(\W*)", word)
+        if slot:
+            # A brand is the concept of a navigational need.
+            name = "concept" if slot[1] == "brand" else slot[1]
+            parts.append(Part(slot[2], slot=name, entity_follows=following.startswith("{entity}")))
+        else:
+            parts.append(Part(word.removeprefix("+"), keyword=word.startswith("+")))
+    return tuple(parts)
+
+
+def _popular_templates(templates):
+    """Templates to draw from, short ones the more often, as people like few words."""
+    templates = list(templates)
+    return Weighted.weighted(templates, [len(template) ** -1.5 for template in templates])
+
+
+def _has_slot(template, name):
+    return any(part.slot == name for part in template)

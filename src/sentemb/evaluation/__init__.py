@@ -1,0 +1,1 @@
+"""How well a ranker ranks: metrics, significance, TREC files."""

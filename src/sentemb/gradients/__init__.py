@@ -1,0 +1,1 @@
+"""The gradient, checked: finite differences, the paper's traces and its printed forms."""

@@ -1,0 +1,97 @@
+"""A batch laid out for the recurrences."""
+
+import copy
+from functools import lru_cache
+
+import numpy as np
+
+from sentemb.kernels.packing import pack_blocks
+from sentemb.system.parallel import CHUNKS
+
+# Texts that run side by side: enough rows for an efficient product, few enough to stay in cache.
+BLOCK_TEXTS = 64
+
+
+class Packing:
+    """Rows, steps and blocks of some texts; see `pack_blocks` for the arrays.
+
+    Texts without words have no row.
+
+    Parameters
+    ----------
+    word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
+    """
+
+    def __init__(self, word_index, offsets):
+        if offsets.size == 2 and word_index.size:
+            self._lay_out_one_text(word_index)
+            return
+        lengths = np.diff(offsets)
+        order = np.argsort(-lengths, kind="stable")
+        self.order = order[: np.count_nonzero(lengths)]
+        self.lengths = lengths[self.order]
+        # Few texts are spread over all chunks, so that threads have something to do.
+        self.block_texts = max(1, min(BLOCK_TEXTS, -(-self.order.size // CHUNKS)))
+        (
+            self.block_steps,
+            self.step_rows,
+            words,
+            words_reversed,
+            tokens,
+            tokens_reversed,
+            self.last_rows,
+        ) = pack_blocks(self.order, offsets, word_index, self.block_texts)
+        # One per direction: left to right, right to left.
+        self.words = (words, words_reversed)
+        self.tokens = (tokens, tokens_reversed)
+
+    def _lay_out_one_text(self, word_index):
+        """What `pack_blocks` would do for one text, without the time that it takes to ask it."""
+        self.block_texts = 1
+        (
+            self.order,
+            self.lengths,
+            self.block_steps,
+            self.step_rows,
+            self.tokens,
+            self.last_rows,
+        ) = _one_text(word_index.size)
+        self.words = (word_index, word_index[::-1].copy())
+
+    @property
+    def n_rows(self):
+        return self.words[0].size
+
+    @property
+    def n_blocks(self):
+        return self.block_steps.size - 1
+
+    def rows_of_tokens(self, direction):
+        """The row of every token, (n_tokens,) int64."""
+        rows = np.empty(self.n_rows, np.int64)
+        rows[self.tokens[direction]] = np.arange(self.n_rows)
+        return rows
+
+    def block(self, number):
+        """One block as a packing of its own, its rows counted from 0."""
+        if self.n_blocks == 1:
+            return self
+        first_step, end_step = self.block_steps[number : number + 2]
+        first_row, end_row = self.step_rows[first_step], self.step_rows[end_step]
+        texts = slice(number * self.block_texts, (number + 1) * self.block_texts)
+        own = copy.copy(self)
+        own.order, own.lengths = self.order[texts], self.lengths[texts]
+        own.block_steps = np.array([0, end_step - first_step])
+        own.step_rows = self.step_rows[first_step : end_step + 1] - first_row
+        own.last_rows = self.last_rows[texts] - first_row
+        own.words = tuple(words[first_row:end_row] for words in self.words)
+        own.tokens = tuple(tokens[first_row:end_row] for tokens in self.tokens)
+        return own
+
+
+@lru_cache(maxsize=64)
+def _one_text(length):
+    """The layout of a text of ``length`` words, all of it that does not name them."""
+    tokens = np.arange(length + 1)
+    arrays = (np.zeros(1, np.int64), np.array([length]), np.array([0, length]), tokens)
+    return *arrays, (tokens[:-1], tokens[-2::-1]), np.array([length - 1])

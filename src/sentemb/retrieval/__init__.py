@@ -1,1 +1,0 @@
-"""Ranking, metrics and TREC files."""

@@ -1,0 +1,1 @@
+"""Models, checkpoints and histories on disk."""

@@ -1,0 +1,56 @@
+"""What happened in a training, one dict per epoch; see docs/formats.md."""
+
+from sentemb.bounds import is_finite
+from sentemb.errors import SentembError
+from sentemb.storage.tensor_files import parse_json
+
+HISTORY = "history.jsonl"
+# What differs from run to run, whatever the seed.
+_TIMES = ("pairs_per_second", "seconds")
+
+
+def history_line(text: str) -> dict:
+    """The epoch that a line of ``history.jsonl`` describes.
+
+    Raises
+    ------
+    SentembError
+        Without a place, if it is not a JSON object with an epoch, a loss and, if there is one,
+        the figures of the dev set.
+    """
+    try:
+        line = parse_json(text)
+    except ValueError:
+        raise SentembError("not JSON") from None
+    check_line(line)
+    return line
+
+
+def check_line(line) -> None:
+    """Raise a `SentembError` without a place unless ``line`` describes an epoch."""
+    if not isinstance(line, dict):
+        raise SentembError("not a JSON object")
+    epoch, loss, dev = line.get("epoch"), line.get("loss"), line.get("dev") or {}
+    if type(epoch) is not int or not 1 <= epoch < 2**53:
+        raise SentembError(f"the epoch is {_quoted(epoch)}, not a whole number from 1")
+    if not is_finite(loss) or loss < 0:
+        raise SentembError(f"the loss is {_quoted(loss)}, not a number from 0")
+    if not isinstance(dev, dict) or not all(map(is_finite, dev.values())):
+        raise SentembError("dev is not a JSON object of numbers")
+    if not is_finite(line.get("seconds", 0)):
+        raise SentembError(f"seconds is {_quoted(line['seconds'])}, not a number")
+
+
+def without_times(history: list[dict]) -> list[dict]:
+    """``history`` without what depends on the machine: equal trainings have equal ones."""
+    return [{key: line[key] for key in line if key not in _TIMES} for line in history]
+
+
+def best_epoch(history: list[dict], figure: str = "ndcg@1") -> dict | None:
+    """The line of the epoch with the highest ``figure`` on the dev set, the first of equal ones."""
+    measured = [line for line in history if figure in (line.get("dev") or {})]
+    return max(measured, key=lambda line: line["dev"][figure], default=None)
+
+
+def _quoted(value):
+    return repr(value)[:40]

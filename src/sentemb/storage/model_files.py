@@ -1,0 +1,379 @@
+"""Model directories: replaced in one step, read with every byte checked, nothing executed.
+
+``model.safetensors`` is the model: weights, vocabulary and configuration in one file, so that a
+reader sees the old model or the new one, and a process that is killed leaves one of them. The
+other files are copies for people and other programs, and the history of the training.
+docs/formats.md describes them all.
+"""
+
+import hashlib
+import json
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+
+from sentemb.errors import SentembError
+from sentemb.models import ENCODERS, make_encoder
+from sentemb.sentence_encoder import SIDES, SentenceEncoder
+from sentemb.storage.history import HISTORY, best_epoch, check_line, history_line, without_times
+from sentemb.storage.tensor_files import (
+    check_regular,
+    damaged,
+    open_tensors,
+    parse_json,
+    write_tensors,
+)
+from sentemb.system.files import (
+    is_folder,
+    make_folder,
+    names_in,
+    path_of,
+    reading,
+    status,
+    write_text,
+)
+from sentemb.system.locks import is_temporary, locked
+from sentemb.text.vocabulary import Vocabulary
+from sentemb.version import __version__
+
+# Formats 1 and 2 have the configuration and the vocabulary in files of their own.
+FORMAT = 3
+CONFIG, TENSORS, VOCABULARY, WORDS, CARD = (
+    "config.json",
+    "model.safetensors",
+    "vocabulary.txt",
+    "words.txt",
+    "README.md",
+)
+CHECKPOINTS = "checkpoints"
+STEP = re.compile(r"step-(\d{9,18})\.safetensors")  # in that folder
+# Files of text in a model folder that are larger than this are not ours.
+_MAX_TEXT_BYTES = 64 << 20
+
+
+# -- looking ----------------------------------------------------------------------------------
+
+
+def is_model(path) -> bool:
+    """Whether folder ``path`` holds a model, whole or damaged."""
+    return any(status(Path(path) / name) is not None for name in (CONFIG, TENSORS))
+
+
+def check_place(path) -> None:
+    """Raise a `SentembError` unless a model may be written to ``path``.
+
+    It may be written to a new or empty folder, over a model of ours, and into the folder of a
+    training. What else is in a folder is somebody's work.
+    """
+    folder = path_of(path)
+    if not os.fspath(path):
+        raise SentembError("the name of the model's folder is empty; give one")
+    if status(folder) is None:
+        return
+    if not is_folder(folder):
+        raise SentembError(f"{path}: is not a folder; choose another place")
+    names = {name for name in names_in(folder) if not is_temporary(name)}
+    if names and not (_is_training(folder, names) or _is_ours(folder)):
+        raise SentembError(
+            f"{path}: the folder holds other files and not a sentemb model; choose another place"
+        )
+
+
+def _is_training(folder, names):
+    """Whether a training began here; other programs have folders of checkpoints too."""
+    inside = folder / CHECKPOINTS
+    return names == {CHECKPOINTS} or (
+        is_folder(inside) and any(map(STEP.fullmatch, names_in(inside)))
+    )
+
+
+def _is_ours(folder):
+    """Whether at least one of the two main files was written by sentemb."""
+    try:
+        with open_tensors(folder / TENSORS):
+            return True
+    except SentembError:
+        pass
+    try:
+        config = parse_json(_read(folder / CONFIG))
+        return isinstance(config, dict) and {"format", "sentemb"} <= config.keys()
+    except (SentembError, ValueError):
+        return False
+
+
+# -- writing ----------------------------------------------------------------------------------
+
+
+def save_model(model, path, force: bool = False) -> None:
+    """Write ``model`` to the folder ``path``: all of it or, on a full disk, nothing.
+
+    Raises
+    ------
+    SentembError
+        If a model is there and ``force`` is not set, something else is there, another process is
+        writing there, or the place cannot be written.
+    """
+    check_place(path)
+    with locked(make_folder(path)):
+        if not force and is_model(path):
+            raise SentembError(
+                f"{path}: a model is there already; choose another place or use --force"
+            )
+        write_model(model, path)
+
+
+def write_model(model, path) -> None:
+    """`save_model` for one who has checked the place and locked the folder."""
+    path = Path(path)
+    vocabulary = {
+        "vocabulary": _lines(model.vocabulary.trigrams),
+        "words": _lines(model.vocabulary.words),
+    }
+    config = {
+        "format": FORMAT,
+        "model": model.encoder.name,
+        **model.encoder.settings(),
+        "shared_towers": model.shared_towers,
+        "dim": model.dim,
+        "trigrams": len(model.vocabulary.trigrams),
+        "words": len(model.vocabulary.words),
+        "training": model.training,
+        "sentemb": __version__,
+    }
+    tensors = {
+        name: np.frombuffer(text.encode("utf-8"), np.uint8) for name, text in vocabulary.items()
+    }
+    for side, weights in model.towers.items():
+        prefix = "shared" if model.shared_towers else side
+        for name, block in model.encoder.blocks(weights).items():
+            tensors[f"{prefix}.{name}"] = np.ascontiguousarray(block)
+    metadata = {"config": config, "history": without_times(model.history)}
+    write_tensors(path / TENSORS, tensors, metadata)
+    write_text(path / CONFIG, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
+    write_text(path / VOCABULARY, vocabulary["vocabulary"])
+    write_text(path / WORDS, vocabulary["words"])
+    write_text(path / HISTORY, "".join(json.dumps(line) + "\n" for line in model.history))
+    write_text(path / CARD, _card(model, path.resolve().name.encode(errors="replace").decode()))
+
+
+# -- reading ----------------------------------------------------------------------------------
+
+
+def load_model(path, threads: int | None = None) -> SentenceEncoder:
+    """The `SentenceEncoder` in folder ``path``; a `SentembError` if it is not whole."""
+    path = path_of(path)
+    if not is_folder(path) or not is_model(path):
+        raise SentembError(
+            f"{path}: there is no model here ({TENSORS} is missing); train one with `sentemb train`"
+        )
+    with open_tensors(path / TENSORS) as file:
+        old = "config_sha256" in file.metadata
+        parts = _old_parts(path, file) if old else _parts(path, file)
+        config, encoder, vocabulary, history = parts
+        sides = ("shared",) if config["shared_towers"] else SIDES
+        dtype = _check_shapes(file, encoder, len(vocabulary), sides)
+        shapes = encoder.shapes(len(vocabulary))
+        weights = {
+            side: {name: np.zeros(shape, dtype) for name, shape in shapes.items()} for side in sides
+        }
+        blocks = {
+            f"{side}.{name}": block
+            for side, tower in weights.items()
+            for name, block in encoder.blocks(tower).items()
+        }
+        for name, array in file.checked():
+            if name in blocks:
+                blocks[name][...] = array
+    if "shared" in weights:
+        weights = dict.fromkeys(SIDES, weights["shared"])
+    return SentenceEncoder(encoder, vocabulary, weights, config["training"], history, threads)
+
+
+def _parts(path, file):
+    """Configuration, encoder, vocabulary and history."""
+    config = _checked_config(file.path, file.metadata.get("config"), first=3)
+    encoder = _encoder_of(file.path, config)
+    vocabulary = Vocabulary(_lines_of(file, "vocabulary"), _lines_of(file, "words"))
+    history = file.metadata.get("history")
+    try:
+        for line in history:
+            check_line(line)
+    except (SentembError, TypeError) as error:
+        raise damaged(file.path, f"its history: {error}") from error
+    return config, encoder, vocabulary, _with_times(history, path / HISTORY)
+
+
+def _with_times(history, path):
+    """The copy of ``history`` in file ``path``, which has times as well, if it is one."""
+    try:
+        copied = _history(path)
+    except SentembError:
+        return history
+    return copied if without_times(copied) == history else history
+
+
+def _checked_config(place, config, first=1):
+    """``config`` if it is one that this version understands, of format ``first`` or later."""
+    if not isinstance(config, dict) or type(config.get("format")) is not int:
+        raise SentembError(f"{place}: this is not the configuration of a sentemb model")
+    if config["format"] > FORMAT:
+        raise SentembError(
+            f"{place}: written by a newer sentemb (format {config['format']}, this one reads up to "
+            f"{FORMAT}); upgrade sentemb"
+        )
+    if config["format"] < first:
+        raise damaged(place, f"a configuration of format {config['format']} is not written there")
+    needed = {"model": str, "cells": int, "shared_towers": bool, "training": dict}
+    for key, kind in needed.items():
+        if type(config.get(key)) is not kind:
+            raise damaged(place, f"{key} is missing or of the wrong kind")
+    return config
+
+
+def _encoder_of(place, config):
+    name = config["model"]
+    try:
+        defaults = make_encoder(name, cells=1).settings()
+        given = {key: config[key] for key in ENCODERS[name] if key in config}
+        for key, value in given.items():
+            if type(value) is not type(defaults[key]):
+                raise SentembError(f"{key} is of the wrong kind")
+        return make_encoder(name, **given)
+    except SentembError as error:
+        raise damaged(place, str(error)) from error
+
+
+def _check_shapes(file, encoder, n_features, sides):
+    """The dtype of the weights, once every array is known to be one that the encoder has."""
+    # An array of no size stands for the weights: what counts are the shapes of its views.
+    hollow = {
+        name: np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), shape, [0] * len(shape))
+        for name, shape in encoder.shapes(n_features).items()
+    }
+    blocks = {
+        f"{side}.{name}": block.shape
+        for side in sides
+        for name, block in encoder.blocks(hollow).items()
+    }
+    dtype = file.dtype(next(iter(blocks)))
+    if dtype not in (np.float32, np.float64):
+        raise damaged(file.path, "its weights are not floating-point numbers")
+    for name, shape in blocks.items():
+        file.expect(name, shape, dtype)
+    strange = next((name for name in file if name not in {*blocks, "vocabulary", "words"}), None)
+    if strange is not None:
+        raise damaged(file.path, f"it holds {strange}, which this model does not have")
+    return dtype
+
+
+def _lines_of(file, name):
+    """The lines of a text that is stored as an array of bytes."""
+    if file.dtype(name) != np.uint8:
+        raise damaged(file.path, f"{name} is missing or not a text")
+    return _split_lines(file.path, file[name].tobytes())
+
+
+def _split_lines(place, raw):
+    try:
+        return raw.decode("utf-8").split("\n")[:-1]
+    except UnicodeDecodeError:
+        raise damaged(place, "it is not valid UTF-8") from None
+
+
+def _history(path):
+    if status(path) is None:
+        return []
+    lines = []
+    raw = _read(path)
+    if raw and not raw.endswith(b"\n"):
+        raise damaged(path, "its last line does not end")
+    for number, text in enumerate(_split_lines(path, raw), 1):
+        try:
+            lines.append(history_line(text))
+        except SentembError as error:
+            raise damaged(f"{path}:{number}", str(error)) from error
+    return lines
+
+
+def _read(path):
+    """The contents of a small regular file: never of a device, which may have no end."""
+    check_regular(path)
+    with reading(path) as file:
+        contents = file.read(_MAX_TEXT_BYTES + 1)
+    if len(contents) > _MAX_TEXT_BYTES:
+        raise damaged(path, f"it has more than {_MAX_TEXT_BYTES:,} bytes")
+    return contents
+
+
+# -- formats 1 and 2 --------------------------------------------------------------------------
+
+
+def _old_parts(path, file):
+    """`_parts` with the configuration and both vocabularies in files of their own."""
+    raw = _read(path / CONFIG)
+    try:
+        config = _checked_config(path / CONFIG, parse_json(raw))
+    except SentembError:
+        raise
+    except ValueError as error:
+        raise damaged(path / CONFIG, f"it is not JSON ({error})") from error
+    encoder = _encoder_of(path / CONFIG, config)
+    texts = {"vocabulary": path / VOCABULARY}
+    if config["format"] > 1:  # models of format 1 have no words
+        texts["words"] = path / WORDS
+    for name in texts:
+        if type(config.get(f"{name}_sha256")) is not str:
+            raise damaged(path / CONFIG, f"{name}_sha256 is missing or of the wrong kind")
+    lines = [_old_lines(text, config[f"{name}_sha256"]) for name, text in texts.items()]
+    if file.metadata.get("config_sha256") != _sha256(raw):
+        raise damaged(file.path, f"it belongs to another {CONFIG}")
+    return config, encoder, Vocabulary(*lines), _history(path / HISTORY)
+
+
+def _old_lines(path, sha256):
+    raw = _read(path)
+    if _sha256(raw) != sha256:
+        raise damaged(path, "it is not the file that the model was saved with")
+    return _split_lines(path, raw)
+
+
+def _sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+# -- the card ---------------------------------------------------------------------------------
+
+
+def _lines(items):
+    return "".join(f"{item}\n" for item in items)
+
+
+def _card(model, name):
+    """The README.md of a model directory."""
+    shape = ", ".join(f"{key} {value}" for key, value in model.encoder.settings().items())
+    lines = [
+        f"# {name}",
+        "",
+        f"A sentence-embedding model: {model.encoder.name} ({shape}), "
+        f"{'one shared tower' if model.shared_towers else 'a query and a title tower'}, "
+        f"{model.vocabulary}, {model.dim} dimensions.",
+        "",
+        "```python",
+        "from sentemb import SentenceEncoder",
+        "",
+        f'model = SentenceEncoder.from_pretrained("{name}")',
+        'model.score("a query", "a title")',
+        "```",
+        "",
+    ]
+    if model.training:
+        lines += ["| training setting | value |", "| --- | --- |"]
+        lines += [f"| {key} | {value} |" for key, value in model.training.items()]
+        lines.append("")
+    best = best_epoch(model.history)
+    if best is not None:
+        figures = ", ".join(f"{key} {value:.3f}" for key, value in best["dev"].items())
+        lines += [f"Best on the dev set after epoch {best['epoch']}: {figures}.", ""]
+    return "\n".join(lines)

@@ -1,0 +1,213 @@
+"""Named arrays in one safetensors file that carries a checksum of its own contents.
+
+Nothing is executed on reading, and nothing is taken into memory before the file's header says how
+much it is: arrays are read one by one.
+"""
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from sentemb.errors import SentembError
+from sentemb.system.files import is_file, reading, replacing, status, unreadable
+
+# One entry only: safetensors writes several in random order, and equal contents should be equal
+# files.
+_METADATA = "sentemb"
+_MAX_HEADER_BYTES = 16 << 20
+# No array that training leaves has a larger value; sums of such values are finite.
+_LARGEST = 1e12
+# In the order in which they are in a file.
+_TYPES = {"I64": "int64", "F64": "float64", "F32": "float32", "I32": "int32", "U8": "uint8"}
+
+
+class TensorFile(Mapping):
+    """The arrays of an open file by name, each read when it is asked for.
+
+    Attributes
+    ----------
+    path : path
+    metadata : dict
+        What `write_tensors` was given.
+    """
+
+    def __init__(self, path, file):
+        self.path = path
+        self._file = file
+        own = parse_json((file.metadata() or {}).get(_METADATA, "{}"))
+        self.metadata = own.get("contents") if isinstance(own, dict) else None
+        if not isinstance(self.metadata, dict):
+            raise damaged(path, "it is not a file that sentemb wrote")
+        self._sha256 = own.get("sha256")
+        slices = {name: file.get_slice(name) for name in sorted(file.keys())}
+        self._shapes = {name: tuple(part.get_shape()) for name, part in slices.items()}
+        self._types = {name: _TYPES.get(str(part.get_dtype())) for name, part in slices.items()}
+        strange = next((name for name in slices if self._types[name] is None), None)
+        if strange is not None:
+            raise damaged(path, f"{strange} is of a type that sentemb does not write")
+
+    def __len__(self):
+        return len(self._shapes)
+
+    def __iter__(self):
+        return iter(self._shapes)
+
+    def __contains__(self, name):
+        return name in self._shapes
+
+    def __getitem__(self, name) -> np.ndarray:
+        if name not in self._shapes:
+            raise KeyError(name)
+        return self._file.get_tensor(name)
+
+    def dtype(self, name) -> np.dtype | None:
+        """The type of array ``name``; None if there is no such array."""
+        return np.dtype(self._types[name]) if name in self._types else None
+
+    def expect(self, name, shape, dtype) -> None:
+        """Raise a `Damaged` unless array ``name`` exists with this shape and dtype."""
+        if self._shapes.get(name) != tuple(shape) or self._types[name] != np.dtype(dtype).name:
+            raise damaged(self.path, f"{name} is missing or of another shape")
+
+    def checked(self) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield every name and array, each read once.
+
+        Raises
+        ------
+        Damaged
+            If a value is not finite; in the end, if any byte is not as it was written. So nothing
+            may be made of the arrays before the end.
+        """
+        digest = _digest(self.metadata)
+        for name in self:
+            array = self[name]
+            _add(digest, name, array)
+            if not _is_moderate(array):
+                raise damaged(self.path, f"{name} has a value that is not a finite number or huge")
+            yield name, array
+        if self._sha256 != digest.hexdigest():
+            raise damaged(self.path, "its contents do not match their own checksum")
+
+    def check(self) -> None:
+        """`checked` without the arrays."""
+        for _ in self.checked():
+            pass
+
+
+@contextlib.contextmanager
+def open_tensors(path) -> Iterator[TensorFile]:
+    """Open what `write_tensors` wrote; a `Damaged` if it is something else or not whole.
+
+    Its arrays are not checked yet: see `TensorFile.expect` and `TensorFile.checked`.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    check_regular(path)
+    with reading(path) as file:
+        size = int.from_bytes(file.read(8), "little")
+    if size > _MAX_HEADER_BYTES:
+        raise damaged(path, f"its header claims to have {size:,} bytes")
+    with contextlib.ExitStack() as stack:
+        try:
+            opened = TensorFile(path, stack.enter_context(safe_open(path, framework="np")))
+        except Damaged:
+            raise
+        except MemoryError as error:
+            raise unreadable(path, error) from error
+        except (SafetensorError, OSError, ValueError, TypeError) as error:
+            raise damaged(path, f"it is not a whole safetensors file ({error})") from error
+        yield opened
+
+
+def write_tensors(path, tensors, metadata) -> None:
+    """Write arrays (dict of contiguous ndarrays) and metadata (dict, as JSON has it) to ``path``.
+
+    The file is replaced in one step, see `replacing`.
+    """
+    digest = _digest(metadata)
+    for name in sorted(tensors):
+        if not _is_moderate(tensors[name]):  # nobody could read it
+            raise SentembError(
+                f"{path}: cannot be written: {name} has a value that is not a finite number or "
+                "huge; nothing was changed there"
+            )
+        _add(digest, name, tensors[name])
+    own = json.dumps({"contents": metadata, "sha256": digest.hexdigest()})
+    with replacing(path) as temporary:
+        _save_file(tensors, temporary, own)
+
+
+def _save_file(tensors, path, own):
+    """Write the file that `safetensors.numpy.save_file` writes, byte for byte.
+
+    That function writes to a file of a name of its own, which only the user may read and which
+    stays if the process is killed.
+    """
+    codes = {kind: code for code, kind in _TYPES.items()}
+    order = list(codes)
+    names = sorted(tensors, key=lambda name: (order.index(tensors[name].dtype.name), name))
+    header, end = {"__metadata__": {_METADATA: own}}, 0
+    for name in names:
+        array = tensors[name]
+        first, end = end, end + array.nbytes
+        header[name] = {
+            "dtype": codes[array.dtype.name],
+            "shape": list(array.shape),
+            "data_offsets": [first, end],
+        }
+    raw = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    raw += b" " * (-len(raw) % 8)
+    with open(path, "wb") as file:
+        file.write(len(raw).to_bytes(8, "little"))
+        file.write(raw)
+        for name in names:
+            file.write(_bytes_of(tensors[name]))
+
+
+class Damaged(SentembError):
+    """A file is not, or no longer, what sentemb wrote."""
+
+
+def check_regular(path) -> None:
+    """Raise a `Damaged` unless ``path`` is a regular file; a pipe or a device may have no end."""
+    if not is_file(path):
+        missing = status(path) is None
+        raise damaged(path, "it is missing" if missing else "it is not a regular file")
+
+
+def damaged(path, why: str) -> Damaged:
+    """The error for a file of a model that cannot be used."""
+    return Damaged(
+        f"{path}: the model is damaged: {why}; restore the file from a copy or train again"
+    )
+
+
+def parse_json(text: str | bytes):
+    """`json.loads` whose every failure is a ValueError, half a character among them."""
+    try:
+        value = json.loads(text)
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    return value
+
+
+def _digest(metadata):
+    return hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
+
+
+def _add(digest, name, array):
+    """Add name, type, shape and bytes of an array."""
+    digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+    digest.update(_bytes_of(array))
+
+
+def _is_moderate(array):
+    return not array.size or -_LARGEST <= array.min() <= array.max() <= _LARGEST
+
+
+def _bytes_of(array):
+    return memoryview(np.ascontiguousarray(array)).cast("B") if array.size else b""
