@@ -19,14 +19,15 @@ from pathlib import Path
 import numpy as np
 from pages import ROOT, write_section
 
+from sentemb.gradients.pairs import PairProblem
 from sentemb.kernels.nesterov import coefficients
 from sentemb.models import make_encoder
-from sentemb.models.recurrent import Truncation
-from sentemb.sentence_encoder import SIDES, SentenceEncoder
+from sentemb.models.towers import SIDES
+from sentemb.models.truncation import Truncation
+from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.training.objective import PairProblem
 from sentemb.training.optimisers.nesterov import MomentumSchedule
 
 DOCUMENT = ROOT / "docs" / "gradients.md"
@@ -110,7 +111,7 @@ class Problem:
     def __init__(self, model, queries, titles, others, workers):
         self.model = model
         self.parameters = model.parameters()
-        self._package = PairProblem(model, queries, titles, others, GAMMA, workers)
+        self._package = PairProblem(model.towers, queries, titles, others, GAMMA, workers)
         self.queries = [self._counts(text) for text in queries]
         self.titles = [
             [self._counts(text) for text in [clicked, *some]]
@@ -488,7 +489,7 @@ def train(encoder, form, rate, seed, workers):
             for name, v in velocity[side].items():
                 v *= schedule.at(update)
                 parameters[side][name] += v  # the look-ahead point
-        problem = PairProblem(model, *task.batch(), GAMMA, workers)
+        problem = PairProblem(model.towers, *task.batch(), GAMMA, workers)
         gradient = problem.gradient(form)
         if form == "printed" and update % COMPARED == 0:
             cosines.append(cosine(flat(gradient), flat(problem.gradient("scan"))))
@@ -499,7 +500,7 @@ def train(encoder, form, rate, seed, workers):
                 velocity[side][name] -= step * array
                 parameters[side][name] -= step * array
     losses = [
-        PairProblem(model, *task.batch(), GAMMA, workers).loss() / TOPICS
+        PairProblem(model.towers, *task.batch(), GAMMA, workers).loss() / TOPICS
         for _ in range(TEST_BATCHES)
     ]
     quarters = np.reshape(cosines, (4, -1)).mean(axis=1) if cosines else []

@@ -38,7 +38,7 @@ def write_format_2(model, folder, **changes):
     (folder / "history.jsonl").write_text(lines, encoding="utf-8")
     tensors = {
         f"{'shared' if model.shared_towers else side}.{name}": np.ascontiguousarray(block)
-        for side, weights in model.towers.items()
+        for side, weights in model.towers.each.items()
         for name, block in model.encoder.blocks(weights).items()
     }
     digest = hashlib.sha256(text.encode()).hexdigest()

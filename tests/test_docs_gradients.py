@@ -9,7 +9,8 @@ import pytest
 from sentemb import loss_and_gradient
 from sentemb.kernels.nesterov import coefficients
 from sentemb.models import make_encoder
-from sentemb.sentence_encoder import SIDES, SentenceEncoder
+from sentemb.models.towers import SIDES
+from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 

@@ -8,10 +8,10 @@ from helpers import FEED_FORWARD, each_variant, made_up_log, made_up_model, made
 import sentemb
 from sentemb import SentembError, SentenceEncoder
 from sentemb.gradients import gradcheck as gradient_check
+from sentemb.gradients.pairs import PairProblem
 from sentemb.kernels.convolution import pool_windows, spread_to_maxima
-from sentemb.models.recurrent import Truncation
+from sentemb.models.truncation import Truncation
 from sentemb.system.parallel import Workers
-from sentemb.training.objective import PairProblem
 
 TEXTS = made_up_texts(np.random.default_rng(5), (1, 2, 3, 7, 12, 1, 4, 9, 2, 5))
 

@@ -15,6 +15,7 @@ import sentemb.kernels.jit
 from sentemb import SentembError
 from sentemb.cli import main
 from sentemb.gradients import gradcheck as gradient_check
+from sentemb.gradients.pairs import PairProblem
 from sentemb.kernels import lstm as lstm_kernels
 from sentemb.kernels import recurrent as recurrent_kernels
 from sentemb.kernels import rnn as rnn_kernels
@@ -25,7 +26,6 @@ from sentemb.models import lstm as lstm_model
 from sentemb.models import recurrent as recurrent_model
 from sentemb.models import rnn as rnn_model
 from sentemb.models.feed_forward import DSSM, Bag
-from sentemb.training.objective import PairProblem
 
 SMALL = {"cells": 3, "entries": 4, "lengths": (1, 2, 4), "negatives": 2}
 FULL = {"forget_gate": True, "peepholes": "full"}

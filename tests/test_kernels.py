@@ -32,9 +32,9 @@ from sentemb.kernels.words import (
     take_words,
 )
 from sentemb.models.encoder import Workspace
-from sentemb.models.recurrent import Truncation
+from sentemb.models.truncation import Truncation
+from sentemb.objectives.softmax import Candidates, embedding_loss
 from sentemb.system.parallel import Workers
-from sentemb.training.objective import Candidates, embedding_loss
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 # One text per interesting length, sorted by nothing: alone, equal, unequal, repeated, wordless,

@@ -13,9 +13,11 @@ from helpers import FEED_FORWARD, VARIANTS, each_variant, made_up_model, write_a
 from old_models import write_format_1, write_format_2
 from safetensors.numpy import save_file
 
+import sentemb
 from sentemb import SentembError, SentenceEncoder
 from sentemb.storage import model_files, tensor_files
-from sentemb.storage.model_files import check_place
+from sentemb.storage.model_files import check_place, save_model
+from sentemb.storage.saved_model import SavedModel
 from sentemb.storage.tensor_files import open_tensors, write_tensors
 from sentemb.system import files
 
@@ -287,13 +289,29 @@ def test_a_configuration_with_wrong_values_is_named(tmp_path, changes):
 # -- format 3: one file is the model ---------------------------------------------------------------
 
 
-def test_a_model_that_version_0_1_0_wrote_gives_the_same_vectors():
-    read = SentenceEncoder.from_pretrained(Path(__file__).parent / "released/format_2", threads=1)
+@pytest.mark.parametrize("folder", ["format_2", "format_3"])
+def test_a_model_that_an_earlier_version_wrote_gives_the_same_vectors(folder):
+    read = SentenceEncoder.from_pretrained(Path(__file__).parent / "released" / folder, threads=1)
     assert (read.training["pairs"], read.history[0]["dev"]) == (3, {"ndcg@1": 0.25})
     expected = [-0.12811232, 0.25437668, 0.0789597, 0.04962404, -1.409367, -0.17292133]
     assert read.encode_query("ab dcba") == pytest.approx(expected, abs=1e-6)
     expected = [0.24539093, -0.0663594, 0.29894736, 0.00097248, -0.93366212, 0.1522795]
     assert read.encode_document("abcd ab") == pytest.approx(expected, abs=1e-6)
+
+
+def test_load_returns_the_class_for_the_kind_of_model(tmp_path):
+    model = save(tmp_path / "m")
+    assert json.loads((tmp_path / "m" / "config.json").read_text())["kind"] == "towers"
+    read = sentemb.load(tmp_path / "m", threads=1)
+    assert type(read) is SentenceEncoder
+    assert_same(read, model)
+
+
+def test_a_kind_of_a_later_version_is_named(tmp_path):
+    model = made_up_model(("lstm", {}), TEXTS, cells=4, dtype=np.float32)
+    save_model(SavedModel(model.towers, kind="pair"), tmp_path / "m")
+    with pytest.raises(SentembError, match="kind 'pair'; upgrade sentemb"):
+        sentemb.load(tmp_path / "m")
 
 
 @pytest.mark.parametrize("write", [write_format_1, write_format_2])

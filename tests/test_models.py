@@ -14,11 +14,11 @@ from helpers import (
 )
 
 from sentemb import SentembError, loss_and_gradient
+from sentemb.gradients.pairs import PairProblem
 from sentemb.models import make_encoder
 from sentemb.models.encoder import Workspace
-from sentemb.models.recurrent import Truncation
+from sentemb.models.truncation import Truncation
 from sentemb.system.parallel import Workers
-from sentemb.training.objective import PairProblem
 
 LENGTHS = (5, 1, 2, 9, 3, 3, 1, 14, 6)
 
@@ -190,7 +190,7 @@ def test_truncation_by_name_is_that_of_the_backward_pass():
     model = made_up_model(("lstm", {"forget_gate": True}), texts)
     for name, truncation in (("window", Truncation(2)), ("cec", Truncation(2, True))):
         with Workers(1) as workers:
-            problem = PairProblem(model, [texts[0]], [texts[1]], [[texts[2]]], 10.0, workers)
+            problem = PairProblem(model.towers, [texts[0]], [texts[1]], [[texts[2]]], 10.0, workers)
             expected = problem.gradient(truncation=truncation)
         _, found = loss_and_gradient(
             model, [texts[0]], [texts[1]], [[texts[2]]], truncate=2, truncation=name

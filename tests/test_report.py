@@ -322,9 +322,9 @@ class TestJudgedSet:
 
 
 def test_template_files_are_package_data():
-    import sentemb.analysis
+    import sentemb.analysis.report
 
-    folder = Path(sentemb.analysis.__file__).parent
+    folder = Path(sentemb.analysis.report.__file__).parent
     setup = (Path(__file__).parents[1] / "setup.cfg").read_text()
-    listed = re.search(r"^sentemb\.analysis = (.*)$", setup, re.MULTILINE)[1].split(", ")
+    listed = re.search(r"^sentemb\.analysis\.report = (.*)$", setup, re.MULTILINE)[1].split(", ")
     assert sorted(listed) == sorted(path.name for path in folder.glob("report.*[!y]"))

@@ -16,8 +16,8 @@ from helpers import (
 
 from sentemb import loss_and_gradient
 from sentemb.models.encoder import Workspace
+from sentemb.objectives.softmax import Candidates, embedding_loss
 from sentemb.system.parallel import Workers
-from sentemb.training.objective import Candidates, embedding_loss
 
 torch = pytest.importorskip("torch", reason="PyTorch is the reference; pip install sentemb[bench]")
 

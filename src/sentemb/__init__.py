@@ -9,8 +9,9 @@ from sentemb.version import __version__
 
 _HOME = {
     "SentenceEncoder": "sentemb.sentence_encoder",
+    "load": "sentemb.loading",
     "train": "sentemb.training.trainer",
-    "loss_and_gradient": "sentemb.training.objective",
+    "loss_and_gradient": "sentemb.gradients.pairs",
     "gradcheck": "sentemb.gradients.gradcheck",
 }
 

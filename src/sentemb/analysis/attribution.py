@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.sentence_encoder import SIDES
+from sentemb.models.towers import SIDES
 from sentemb.system.parallel import Workers
 from sentemb.text.words import split_words
 

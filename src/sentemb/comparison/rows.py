@@ -7,6 +7,7 @@ from sentemb.baselines import make_baseline
 from sentemb.bounds import brief, plain
 from sentemb.comparison.store import is_row_name
 from sentemb.errors import SentembError
+from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import TENSORS, load_model
 from sentemb.system.files import path_of, reading
 from sentemb.training.settings import Settings
@@ -90,7 +91,7 @@ class ModelRow(Row):
     def of(cls, path):
         """The row of the model in the folder ``path``, called as the folder."""
         path = path_of(path)
-        load_model(path, threads=1)  # reject a bad model directory before training anything
+        load_model(path)  # reject a bad model directory before training anything
         path = path.resolve()
         if not is_row_name(path.name):
             raise SentembError(f"{brief(path.name)} cannot name a row; rename the folder")
@@ -102,7 +103,7 @@ class ModelRow(Row):
         return [{"sha256": self.fixed["sha256"]}]
 
     def fit(self, settings, data, seed, threads):
-        model = load_model(self.fixed["path"], threads)
+        model = SentenceEncoder.from_pretrained(self.fixed["path"], threads)
         return model, trained_parameters(model)
 
 

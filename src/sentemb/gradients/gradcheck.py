@@ -11,15 +11,15 @@ import numpy as np
 
 from sentemb.bounds import MAX_SEED, brief, is_integer, positive, whole
 from sentemb.errors import SentembError
+from sentemb.gradients.pairs import PairProblem
 from sentemb.models import ENCODERS, make_encoder
 from sentemb.models.encoder import FORMS, MAX_CELLS
 from sentemb.models.feed_forward import WINDOWS
 from sentemb.models.lstm import PEEPHOLES
-from sentemb.sentence_encoder import SIDES, SentenceEncoder
+from sentemb.models.towers import Towers, distinct_sides
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.training.objective import PairProblem
 from sentemb.training.settings import given_ones
 
 # Steps of the differences, from coarse to fine: the error of the fourth-order formula falls with
@@ -276,27 +276,26 @@ def _made_up_problem(encoder, shared_towers, lengths, negatives, gamma, scale, r
     tokens = tokenize([*queries, *titles, *(title for some in others for title in some)])
     vocabulary = Vocabulary.collect(tokens)
     weights = {}
-    for side in SIDES[:1] if shared_towers else SIDES:
+    for side in distinct_sides(shared_towers):
         weights[side] = encoder.initialise(len(vocabulary), rng, np.float64)
         for name, array in weights[side].items():
             array[...] = scale * rng.standard_normal(array.shape)
             if name in ("recurrent", "output") or array.ndim == 4:
                 array /= np.sqrt(array.shape[-2])
-    weights.setdefault("document", weights["query"])
-    model = SentenceEncoder(encoder, vocabulary, weights, threads=1)
-    return PairProblem(model, queries, titles, others, gamma, workers)
+    towers = Towers.of(encoder, vocabulary, weights)
+    return PairProblem(towers, queries, titles, others, gamma, workers)
 
 
 def _check(problem, form, settings, entries, tolerance, form_tolerance, rng):
-    model = problem.model
+    towers = problem.towers
     gradient = problem.gradient(form)
     again = problem.gradient(form)
     true = gradient if form == "scan" else problem.gradient("scan")
     other = true
     if form == "scan":
-        other = problem.gradient("trace") if model.encoder.recurrent else None
-    sides = SIDES[:1] if model.shared_towers else SIDES
-    parameters = model.parameters()
+        other = problem.gradient("trace") if towers.encoder.recurrent else None
+    sides = tuple(towers.each)
+    parameters = towers.parameters()
     blocks, repeatable = [], True
     for side in sides:
         for name, parameter in parameters[side].items():
@@ -305,7 +304,7 @@ def _check(problem, form, settings, entries, tolerance, form_tolerance, rng):
             blocks.append(
                 _check_block(
                     problem,
-                    f"{'shared' if model.shared_towers else side}.{name}",
+                    f"{'shared' if towers.shared else side}.{name}",
                     parameter,
                     analytic,
                     true[side][name],
@@ -322,7 +321,7 @@ def _check(problem, form, settings, entries, tolerance, form_tolerance, rng):
         _directional_error(problem, parameters, gradient, sides, rng) for _ in range(_DIRECTIONS)
     )
     return GradientReport(
-        model=model.encoder.name,
+        model=towers.encoder.name,
         form=form,
         settings=settings,
         tolerance=tolerance,

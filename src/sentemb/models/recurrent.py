@@ -20,36 +20,14 @@ name           shape                                holds
 `blocks` gives them back under the paper's names and in the paper's shapes.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from sentemb.kernels.layers import sum_words
 from sentemb.kernels.recurrent import set_recurrent_gradient
 from sentemb.models.encoder import Encoder, ForwardPass, Workspace, whole_number
 from sentemb.models.packing import Packing
+from sentemb.models.truncation import Truncation
 from sentemb.system.parallel import CHUNKS, one_after_the_other, spans
-
-
-@dataclass(frozen=True)
-class Truncation:
-    """Through how many steps, from each text's own end, errors travel back.
-
-    Attributes
-    ----------
-    steps : int or None
-        The paper's T; None is the whole text.
-    keep_cell_path : bool
-        Beyond the window, whether the error still runs along the cell (``cec``, what the paper's
-        Appendix A does) or stops (``window``).
-    """
-
-    steps: int | None = None
-    keep_cell_path: bool = False
-
-    @property
-    def window(self):
-        return np.iinfo(np.int64).max if self.steps is None else self.steps
 
 
 class RecurrentEncoder(Encoder):

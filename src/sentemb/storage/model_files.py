@@ -16,8 +16,9 @@ import numpy as np
 
 from sentemb.errors import SentembError
 from sentemb.models import ENCODERS, make_encoder
-from sentemb.sentence_encoder import SIDES, SentenceEncoder
+from sentemb.models.towers import SIDES, Towers, distinct_sides
 from sentemb.storage.history import HISTORY, best_epoch, check_line, history_line, without_times
+from sentemb.storage.saved_model import TOWERS, SavedModel
 from sentemb.storage.tensor_files import (
     check_regular,
     damaged,
@@ -106,8 +107,8 @@ def _is_ours(folder):
 # -- writing ----------------------------------------------------------------------------------
 
 
-def save_model(model, path, force: bool = False) -> None:
-    """Write ``model`` to the folder ``path``: all of it or, on a full disk, nothing.
+def save_model(saved: SavedModel, path, force: bool = False) -> None:
+    """Write a model to the folder ``path``: all of it or, on a full disk, nothing.
 
     Raises
     ------
@@ -121,48 +122,49 @@ def save_model(model, path, force: bool = False) -> None:
             raise SentembError(
                 f"{path}: a model is there already; choose another place or use --force"
             )
-        write_model(model, path)
+        write_model(saved, path)
 
 
-def write_model(model, path) -> None:
-    """`save_model` for one who has checked the place and locked the folder."""
-    path = Path(path)
+def write_model(saved: SavedModel, path) -> None:
+    """As `save_model`, for a caller that has checked the place and locked the folder."""
+    path, model = Path(path), saved.model
     vocabulary = {
         "vocabulary": _lines(model.vocabulary.trigrams),
         "words": _lines(model.vocabulary.words),
     }
     config = {
         "format": FORMAT,
+        "kind": saved.kind,
         "model": model.encoder.name,
         **model.encoder.settings(),
-        "shared_towers": model.shared_towers,
-        "dim": model.dim,
+        "shared_towers": model.shared,
+        "dim": model.encoder.dim,
         "trigrams": len(model.vocabulary.trigrams),
         "words": len(model.vocabulary.words),
-        "training": model.training,
+        "training": saved.training,
         "sentemb": __version__,
     }
     tensors = {
         name: np.frombuffer(text.encode("utf-8"), np.uint8) for name, text in vocabulary.items()
     }
-    for side, weights in model.towers.items():
-        prefix = "shared" if model.shared_towers else side
+    for side, weights in model.each.items():
+        prefix = "shared" if model.shared else side
         for name, block in model.encoder.blocks(weights).items():
             tensors[f"{prefix}.{name}"] = np.ascontiguousarray(block)
-    metadata = {"config": config, "history": without_times(model.history)}
+    metadata = {"config": config, "history": without_times(saved.history)}
     write_tensors(path / TENSORS, tensors, metadata)
     write_text(path / CONFIG, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
     write_text(path / VOCABULARY, vocabulary["vocabulary"])
     write_text(path / WORDS, vocabulary["words"])
-    write_text(path / HISTORY, "".join(json.dumps(line) + "\n" for line in model.history))
-    write_text(path / CARD, _card(model, path.resolve().name.encode(errors="replace").decode()))
+    write_text(path / HISTORY, "".join(json.dumps(line) + "\n" for line in saved.history))
+    write_text(path / CARD, _card(saved, path.resolve().name.encode(errors="replace").decode()))
 
 
 # -- reading ----------------------------------------------------------------------------------
 
 
-def load_model(path, threads: int | None = None) -> SentenceEncoder:
-    """The `SentenceEncoder` in folder ``path``; a `SentembError` if it is not whole."""
+def load_model(path) -> SavedModel:
+    """The model in folder ``path``; a `SentembError` if it is not whole."""
     path = path_of(path)
     if not is_folder(path) or not is_model(path):
         raise SentembError(
@@ -172,7 +174,8 @@ def load_model(path, threads: int | None = None) -> SentenceEncoder:
         old = "config_sha256" in file.metadata
         parts = _old_parts(path, file) if old else _parts(path, file)
         config, encoder, vocabulary, history = parts
-        sides = ("shared",) if config["shared_towers"] else SIDES
+        shared = config["shared_towers"]
+        sides = ("shared",) if shared else SIDES
         dtype = _check_shapes(file, encoder, len(vocabulary), sides)
         shapes = encoder.shapes(len(vocabulary))
         weights = {
@@ -186,9 +189,9 @@ def load_model(path, threads: int | None = None) -> SentenceEncoder:
         for name, array in file.checked():
             if name in blocks:
                 blocks[name][...] = array
-    if "shared" in weights:
-        weights = dict.fromkeys(SIDES, weights["shared"])
-    return SentenceEncoder(encoder, vocabulary, weights, config["training"], history, threads)
+    by_side = dict(zip(distinct_sides(shared), weights.values(), strict=True))
+    towers = Towers.of(encoder, vocabulary, by_side)
+    return SavedModel(towers, config["training"], history)
 
 
 def _parts(path, file):
@@ -225,6 +228,8 @@ def _checked_config(place, config, first=1):
         )
     if config["format"] < first:
         raise damaged(place, f"a configuration of format {config['format']} is not written there")
+    if config.get("kind", TOWERS) != TOWERS:
+        raise SentembError(f"{place}: a model of kind {config['kind']!r}; upgrade sentemb")
     needed = {"model": str, "cells": int, "shared_towers": bool, "training": dict}
     for key, kind in needed.items():
         if type(config.get(key)) is not kind:
@@ -350,15 +355,16 @@ def _lines(items):
     return "".join(f"{item}\n" for item in items)
 
 
-def _card(model, name):
-    """The README.md of a model directory."""
+def _card(saved: SavedModel, name: str) -> str:
+    """The README.md of a model folder."""
+    model = saved.model
     shape = ", ".join(f"{key} {value}" for key, value in model.encoder.settings().items())
     lines = [
         f"# {name}",
         "",
         f"A sentence-embedding model: {model.encoder.name} ({shape}), "
-        f"{'one shared tower' if model.shared_towers else 'a query and a title tower'}, "
-        f"{model.vocabulary}, {model.dim} dimensions.",
+        f"{'one shared tower' if model.shared else 'a query and a title tower'}, "
+        f"{model.vocabulary}, {model.encoder.dim} dimensions.",
         "",
         "```python",
         "from sentemb import SentenceEncoder",
@@ -368,11 +374,11 @@ def _card(model, name):
         "```",
         "",
     ]
-    if model.training:
+    if saved.training:
         lines += ["| training setting | value |", "| --- | --- |"]
-        lines += [f"| {key} | {value} |" for key, value in model.training.items()]
+        lines += [f"| {key} | {value} |" for key, value in saved.training.items()]
         lines.append("")
-    best = best_epoch(model.history)
+    best = best_epoch(saved.history)
     if best is not None:
         figures = ", ".join(f"{key} {value:.3f}" for key, value in best["dev"].items())
         lines += [f"Best on the dev set after epoch {best['epoch']}: {figures}.", ""]

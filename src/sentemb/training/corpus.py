@@ -8,9 +8,9 @@ import numpy as np
 from sentemb.errors import SentembError
 from sentemb.kernels.negatives import draw_negatives, titles_to_leave_out
 from sentemb.kernels.words import take_texts, take_words
+from sentemb.objectives.softmax import Candidates
 from sentemb.text.batch import TextBatch, batch_of, tokenize
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.training.objective import Candidates
 from sentemb.training.settings import ALL
 
 # Texts of a portion; their projected words are in memory at once.

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, fields
 
 from sentemb.errors import SentembError
 from sentemb.models import RECURRENT, make_encoder
+from sentemb.models.truncation import Truncation
 
 # Settings of some encoders, and what stands for "not asked for".
 ENCODER_SETTINGS = {
@@ -213,14 +214,11 @@ class Settings:
 
     def truncation_settings(self):
         """The `Truncation` of the backward pass."""
-        # Imported late: the command line reads the defaults above without waiting for Numba.
-        from sentemb.training.objective import truncation_of
-
         if self.truncate is not None and self.model not in RECURRENT:
             raise SentembError(
                 f"a {self.model} has no steps through time to truncate; leave truncate out"
             )
-        return truncation_of(self.truncate, self.truncation)
+        return Truncation.of(self.truncate, self.truncation)
 
     def as_dict(self):
         return asdict(self)

@@ -18,9 +18,11 @@ from sentemb.data.judged_set import JudgedSet, read_judged_set
 from sentemb.errors import SentembError
 from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.kernels.jit import CACHE_FOLDER
+from sentemb.models.towers import Towers
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.history import check_line
 from sentemb.storage.model_files import check_place, is_model, load_model, write_model
+from sentemb.storage.saved_model import SavedModel
 from sentemb.storage.tensor_files import damaged
 from sentemb.system.files import make_folder
 from sentemb.system.locks import locked
@@ -165,7 +167,7 @@ def train(
             if resume and training.is_finished():
                 note(f"the training of {output} is finished already")
                 remove_checkpoints(output)
-                return load_model(output, threads)
+                return SentenceEncoder.from_pretrained(output, threads)
             if output is not None:
                 training.prepare_output(resume)
             with _stop_signals(training):
@@ -325,14 +327,14 @@ class _Training:
 
     def _finish(self, threads):
         """The best model, or the last, saved if it was asked for."""
-        model = self._model(self._best_weights or self.towers.weights(), threads, finished=True)
+        model = self._model(self._best_weights or self.towers.weights(), finished=True)
         if self.output is not None:
             try:
                 write_model(model, self.output)
             except SentembError as error:
                 raise SentembError(f"{error}; make room there and go on with --resume") from error
             remove_checkpoints(self.output)
-        return model
+        return SentenceEncoder.of(model, threads)
 
     def _out_of_patience(self):
         if self.settings.patience is None or self.best is None:
@@ -356,12 +358,10 @@ class _Training:
 
     # -- models -------------------------------------------------------------------------------
 
-    def _model(self, weights, threads, finished=False):
-        weights = {"document": weights["query"], **weights}
-        return SentenceEncoder(
-            self.towers.encoder,
-            self.corpus.vocabulary,
-            weights,
+    def _model(self, weights, finished=False) -> SavedModel:
+        towers = Towers.of(self.towers.encoder, self.corpus.vocabulary, weights)
+        return SavedModel(
+            towers,
             training={
                 **self.settings.as_dict(),
                 "pairs": self.corpus.n_pairs,
@@ -370,11 +370,10 @@ class _Training:
                 "finished": finished,
             },
             history=self.history,
-            threads=threads,
         )
 
     def _live_model(self):
-        return self._model(self.towers.weights(), self.workers.threads)
+        return SentenceEncoder.of(self._model(self.towers.weights()), self.workers.threads)
 
     # -- stopping and going on ----------------------------------------------------------------
 
@@ -384,7 +383,7 @@ class _Training:
             return False
         started = has_checkpoints(self.output)
         try:
-            training = load_model(self.output, threads=1).training
+            training = load_model(self.output).training
         except SentembError:
             if started:  # the model is written again in the end
                 return False
@@ -434,7 +433,7 @@ class _Training:
             return
         try:
             if not self._best_saved:
-                write_model(self._model(self._best_weights, self.workers.threads), self.output)
+                write_model(self._model(self._best_weights), self.output)
                 self._best_saved = True
             progress = {
                 "identity": self.identity,
@@ -468,8 +467,7 @@ class _Training:
             raise damaged(file.path, "it is of a later time than it says")
         best_weights = None
         if progress["best"] is not None:
-            best = load_model(self.output, threads=1)
-            best_weights = {side: best.weights[side] for side in self.towers.sides}
+            best_weights = load_model(self.output).model.each
 
         for name, array in state.items():
             array[...] = file[name]
@@ -540,7 +538,7 @@ class _Training:
         kept = ""
         if self.output is not None:
             if not self._best_saved:
-                write_model(self._model(self._best_weights, self.workers.threads), self.output)
+                write_model(self._model(self._best_weights), self.output)
             whole = is_model(self.output)
             kept = f"; the model in {self.output} is from before that" if whole else ""
             if not whole:

@@ -6,8 +6,8 @@ import numpy as np
 
 from sentemb.errors import SentembError
 from sentemb.models.encoder import Workspace
-from sentemb.sentence_encoder import SIDES
-from sentemb.training.objective import embedding_loss
+from sentemb.models.towers import distinct_sides, join_gradients, split_embeddings
+from sentemb.objectives.softmax import embedding_loss
 from sentemb.training.optimisers.adam import Adam
 from sentemb.training.optimisers.nesterov import MomentumSchedule, Nesterov
 from sentemb.training.optimisers.renormalisation import SPARSE
@@ -40,7 +40,7 @@ class TwoTowers:
     def __init__(self, corpus, settings, updates):
         self.settings = settings
         self.encoder = settings.encoder()
-        self.sides = SIDES[:1] if settings.shared_towers else SIDES
+        self.sides = distinct_sides(settings.shared_towers)
         self._truncation = settings.truncation_settings()
         self._updates = updates
         self._towers = {}
@@ -98,11 +98,8 @@ class TwoTowers:
                 ahead[side], parts[side], self._workspaces[side]
             ),
         )
-        if settings.shared_towers:
-            n_queries = int(batch.candidates.queries.max()) + 1
-            Yq, Yd = np.split(passes["query"].embeddings, [n_queries])
-        else:
-            Yq, Yd = passes["query"].embeddings, passes["document"].embeddings
+        embeddings = {side: done.embeddings for side, done in passes.items()}
+        Yq, Yd = split_embeddings(embeddings, int(batch.candidates.queries.max()) + 1)
         losses, Vq, Vd = embedding_loss(
             Yq,
             Yd,
@@ -115,9 +112,7 @@ class TwoTowers:
         loss = float(losses.sum())
         if not math.isfinite(loss):
             raise Diverged("the loss is not a number")
-        V = {"query": Vq, "document": Vd}
-        if settings.shared_towers:
-            V = {"query": np.vstack([Vq, Vd])}
+        V = join_gradients(Vq, Vd, settings.shared_towers)
 
         def learn(side):
             gradient = yield from self.encoder.backward_tasks(

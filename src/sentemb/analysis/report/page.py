@@ -22,7 +22,7 @@ from sentemb.analysis.topics import collect_words, query_cells
 from sentemb.data.judged_set import read_judged_set
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
-from sentemb.sentence_encoder import SIDES
+from sentemb.models.towers import SIDES
 from sentemb.system.files import is_folder, place_name
 from sentemb.text.words import split_words
 from sentemb.version import __version__
@@ -214,7 +214,7 @@ def _model(model, name, history):
     settings = model.encoder.settings()
     kinds = {"lstm": "LSTM", "rnn": "RNN", "bilstm": "Two-way LSTM"}
     towers = "one tower for both sides" if model.shared_towers else "a query and a title tower"
-    sides = SIDES[:1] if model.shared_towers else SIDES
+    sides = tuple(model.towers.each)
     blocks = [model.encoder.blocks(model.weights[side]).values() for side in sides]
     cells = str(settings.pop("cells"))
     facts = [

@@ -1,123 +1,17 @@
-"""The loss of equation (5) and its gradient: at the embeddings, and at every parameter."""
-
-from dataclasses import dataclass
+"""The loss of given pairs and its gradient at every parameter, for checks."""
 
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.kernels.cosine_softmax import (
-    add_matmul_columns,
-    add_matmul_rows,
-    add_rows,
-    dense_softmax,
-    listed_softmax,
-    normalise_rows,
-    normalise_rows_backward,
-)
 from sentemb.models.encoder import Workspace
-from sentemb.models.recurrent import Truncation
+from sentemb.models.towers import HasTowers, Towers, join_gradients, split_embeddings
+from sentemb.models.truncation import Truncation
+from sentemb.objectives.softmax import Candidates, embedding_loss
 from sentemb.system.parallel import Workers
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """Which titles compete for which query; all numbers are places in the mini-batch.
-
-    Attributes
-    ----------
-    queries, clicked : (n_pairs,) int32
-        The pairs.
-    offsets, titles : (n_pairs + 1,) int64, (n,) int32
-        If ``listed``: the candidates of each pair, its clicked title first. Otherwise every title
-        of the batch is a candidate, and these are the exceptions: other titles clicked for the
-        same query.
-    listed : bool
-    """
-
-    queries: np.ndarray
-    clicked: np.ndarray
-    offsets: np.ndarray
-    titles: np.ndarray
-    listed: bool
-
-
-def embedding_loss(Yq, Yd, candidates, gamma, weights, workers, workspace):
-    """Loss per pair and its gradient at the embeddings.
-
-    Parameters
-    ----------
-    Yq, Yd : (n_queries, dim), (n_titles, dim) float
-        Embeddings.
-    candidates : Candidates
-    gamma : float
-        The smoothing factor of the softmax.
-    weights : (n_pairs,) float
-        What each pair counts.
-    workers : Workers
-    workspace : Workspace
-
-    Returns
-    -------
-    losses : (n_pairs,) float64
-        Times the weight.
-    Vq, Vd : as Yq, Yd
-        dL/dY, valid until the workspace is used again.
-    """
-    Uq, Vq, q_norms = _normalised("q", Yq, workspace)
-    Ud, Vd, d_norms = _normalised("d", Yd, workspace)
-    losses = np.empty(candidates.queries.size)
-    weights = weights.astype(Yq.dtype)
-    if candidates.listed:
-        longest = int(np.diff(candidates.offsets).max(initial=0))
-        listed_softmax(
-            Vq,
-            Vd,
-            losses,
-            Uq,
-            Ud,
-            candidates.queries,
-            candidates.offsets,
-            candidates.titles,
-            gamma,
-            weights,
-            np.empty(longest, Yq.dtype),
-        )
-    else:
-        n_pairs, n_titles = candidates.queries.size, len(Ud)
-        S = workspace.empty("S", (n_pairs, n_titles), Yq.dtype)
-        U_pairs = Uq[candidates.queries]
-        V_pairs = workspace.zeros("V_pairs", U_pairs.shape, Yq.dtype)
-        workers.over(
-            n_pairs,
-            dense_softmax,
-            S,
-            losses,
-            U_pairs,
-            np.ascontiguousarray(Ud.T),
-            candidates.clicked,
-            candidates.offsets,
-            candidates.titles,
-            gamma,
-            weights,
-        )
-        workers.over(n_pairs, add_matmul_rows, V_pairs, S, Ud)
-        workers.over(n_titles, add_matmul_columns, Vd, S, U_pairs)
-        add_rows(Vq, candidates.queries, V_pairs)
-    normalise_rows_backward(Vq, Uq, q_norms)
-    normalise_rows_backward(Vd, Ud, d_norms)
-    return losses, Vq, Vd
-
-
-def _normalised(side, Y, workspace):
-    """(U, zeros like U, norms) of embeddings Y."""
-    U = workspace.empty(f"U_{side}", Y.shape, Y.dtype)
-    norms = workspace.empty(f"norms_{side}", (len(Y),), Y.dtype)
-    normalise_rows(U, norms, Y)
-    return U, workspace.zeros(f"V_{side}", Y.shape, Y.dtype), norms
-
-
 def loss_and_gradient(
-    model,
+    model: HasTowers,
     queries,
     titles,
     negatives,
@@ -161,8 +55,8 @@ def loss_and_gradient(
         For lists of different lengths, a text without words, a pair without negatives.
     """
     with Workers(threads) as workers:
-        problem = PairProblem(model, queries, titles, negatives, gamma, workers)
-        cut = truncation_of(truncate, truncation)
+        problem = PairProblem(model.towers, queries, titles, negatives, gamma, workers)
+        cut = Truncation.of(truncate, truncation)
         return problem.loss(), problem.gradient(form, cut)
 
 
@@ -172,17 +66,17 @@ class PairProblem:
     Parameters as for `loss_and_gradient`. The model's parameters may change between calls.
     """
 
-    def __init__(self, model, queries, titles, negatives, gamma, workers):
+    def __init__(self, towers: Towers, queries, titles, negatives, gamma, workers):
         _check_pairs(queries, titles, negatives)
-        self.model = model
+        self.towers = towers
         self.gamma = gamma
         self._workers = workers
         self._workspace = Workspace()
         self._candidates, texts = _number_texts(queries, titles, negatives)
         self._n_queries = len(texts["query"])
-        if model.shared_towers:
+        if towers.shared:
             texts = {"query": texts["query"] + texts["document"]}
-        self._batches = {side: model.vocabulary.batch(some) for side, some in texts.items()}
+        self._batches = {side: towers.vocabulary.batch(some) for side, some in texts.items()}
 
     def loss(self):
         """The sum over the pairs, a float."""
@@ -204,49 +98,37 @@ class PairProblem:
 
     def gradient(self, form="scan", truncation=None):
         """By every parameter: ``{"query": {"W1": ...}, "document": ...}``."""
-        model = self.model
+        towers = self.towers
         done = self._forward()
         _, Vq, Vd = self._embedding_loss(done)
-        V = {"query": np.vstack([Vq, Vd])} if model.shared_towers else {"query": Vq, "document": Vd}
+        V = join_gradients(Vq, Vd, towers.shared)
         named = {}
         for side, batch in self._batches.items():
-            weights = model.weights[side]
-            gradient = model.encoder.backward(
+            weights = towers.weights[side]
+            gradient = towers.encoder.backward(
                 weights, done[side], V[side], self._workers, form=form, truncation=truncation
             )
             # Trigrams that are not in these texts have no part in the loss.
             whole = np.zeros_like(weights["table"])
             whole[batch.rows] = gradient["table"]
-            named[side] = model.encoder.blocks({**gradient, "table": whole})
-        named.setdefault("document", named["query"])
-        return named
+            named[side] = towers.encoder.blocks({**gradient, "table": whole})
+        return {"document": named["query"], **named}
 
     def _forward(self):
-        model = self.model
+        towers = self.towers
         self._done = {
-            side: model.encoder.forward(model.weights[side], batch, self._workers)
+            side: towers.encoder.forward(towers.weights[side], batch, self._workers)
             for side, batch in self._batches.items()
         }
         return self._done
 
     def _embedding_loss(self, done):
-        if self.model.shared_towers:
-            Yq, Yd = np.split(done["query"].embeddings, [self._n_queries])
-        else:
-            Yq, Yd = done["query"].embeddings, done["document"].embeddings
+        embeddings = {side: forward.embeddings for side, forward in done.items()}
+        Yq, Yd = split_embeddings(embeddings, self._n_queries)
         weights = np.ones(self._candidates.queries.size)
         return embedding_loss(
             Yq, Yd, self._candidates, self.gamma, weights, self._workers, self._workspace
         )
-
-
-def truncation_of(steps, mode):
-    """A `Truncation` from what users say."""
-    if steps is not None and not (isinstance(steps, int) and steps >= 1):
-        raise SentembError(f"truncate must be a whole number of at least 1 step, not {steps!r}")
-    if mode not in ("window", "cec"):
-        raise SentembError(f"truncation must be window or cec, not {mode!r}")
-    return Truncation(steps, keep_cell_path=mode == "cec")
 
 
 def _check_pairs(queries, titles, negatives):

@@ -1,0 +1,33 @@
+"""A model folder, opened as the class that its kind of model is used through."""
+
+import os
+
+from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.storage.model_files import load_model
+from sentemb.storage.saved_model import TOWERS
+
+# Kind of a stored model -> the class that it is used through.
+FACES = {TOWERS: SentenceEncoder}
+
+
+def load(path: str | os.PathLike[str], threads: int | None = None) -> SentenceEncoder:
+    """Read a model folder of any kind.
+
+    Parameters
+    ----------
+    path : path
+    threads : int, optional
+        By default all processors.
+
+    Returns
+    -------
+    SentenceEncoder
+        The class for the kind of model in the folder.
+
+    Raises
+    ------
+    SentembError
+        If the folder is not a model, is damaged, or was written by a newer version.
+    """
+    saved = load_model(path)
+    return FACES[saved.kind].of(saved, threads)

@@ -1,0 +1,70 @@
+"""Cosines of embeddings."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sentemb.errors import SentembError
+
+
+def unit_rows(vectors: np.ndarray) -> np.ndarray:
+    """Each row of ``vectors`` (k, dim) divided by its length; zero rows stay zero."""
+    with np.errstate(over="ignore", under="ignore"):
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    usual = (norms > 1e-15) & (norms < 1e15)
+    if usual.all():
+        return vectors / norms
+    units = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms != 0)
+    # Squares of very large and very small numbers leave the range of the type.
+    odd = np.flatnonzero(~usual & vectors.any(axis=1, keepdims=True))
+    if odd.size:
+        scaled = vectors[odd] / np.abs(vectors[odd]).max(axis=1, keepdims=True)
+        units[odd] = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
+    return units
+
+
+def cosines(a: ArrayLike, b: ArrayLike) -> np.ndarray:
+    """Cosine of every row of ``a`` with every row of ``b``: (k, dim), (l, dim) -> (k, l)."""
+    A, B = _rows(a, "a"), _rows(b, "b")
+    if A.shape[1] != B.shape[1]:
+        raise SentembError(f"vectors of {A.shape[1]} and {B.shape[1]} numbers have no cosine")
+    return unit_rows(A) @ unit_rows(B).T
+
+
+def pairwise_cosines(a: ArrayLike, b: ArrayLike) -> np.ndarray:
+    """Cosine of each row of ``a`` with the same row of ``b``: (k, dim) twice -> (k,)."""
+    A, B = _rows(a, "a"), _rows(b, "b")
+    if A.shape != B.shape:
+        raise SentembError(f"pairs need equal shapes, not {A.shape} and {B.shape}")
+    return np.sum(unit_rows(A) * unit_rows(B), axis=1)
+
+
+def indexed_cosines(
+    A: np.ndarray, B: np.ndarray, a_index: np.ndarray, b_index: np.ndarray
+) -> np.ndarray:
+    """Cosines of ``A[a_index[j]]`` with ``B[b_index[j]]``: (k,) float64, 0 with a zero vector.
+
+    Parameters
+    ----------
+    A, B : (m, dim), (n, dim) float
+    a_index, b_index : (k,) int
+    """
+    units = unit_rows(A)[a_index], unit_rows(B)[b_index]
+    return np.einsum("kd,kd->k", *units).astype(np.float64)
+
+
+def _rows(vectors: ArrayLike, name: str) -> np.ndarray:
+    """``vectors`` as rows of finite floats."""
+    try:
+        rows = np.atleast_2d(np.asarray(vectors))
+        if rows.dtype.kind not in "fiub":
+            raise TypeError
+    except (TypeError, ValueError):
+        raise SentembError(f"{name} must be an array of numbers, one row per vector") from None
+    if rows.ndim != 2:
+        raise SentembError(f"{name} must be one vector or rows of vectors, not {rows.ndim} axes")
+    if rows.dtype not in (np.float32, np.float64):
+        rows = rows.astype(np.float32 if rows.dtype == np.float16 else np.float64)
+    if not np.isfinite(rows).all():
+        row = np.flatnonzero(~np.isfinite(rows).all(axis=1))[0]
+        raise SentembError(f"row {row} of {name} has a value that is not a finite number")
+    return rows

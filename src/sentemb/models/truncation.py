@@ -1,0 +1,47 @@
+"""Truncated back-propagation through time: how far back errors travel."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from sentemb.errors import SentembError
+
+MODES = ("window", "cec")
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """Through how many steps, counted from each text's own end, errors travel back.
+
+    Attributes
+    ----------
+    steps : int or None
+        The paper's T; None is the whole text.
+    keep_cell_path : bool
+        What happens beyond the window: the error continues along the cell (``cec``, as in the
+        paper's Appendix A) or stops (``window``).
+    """
+
+    steps: int | None = None
+    keep_cell_path: bool = False
+
+    @classmethod
+    def of(cls, steps: int | None, mode: str) -> Self:
+        """A truncation from the settings ``truncate`` and ``truncation``.
+
+        Raises
+        ------
+        SentembError
+            If ``steps`` is not a positive integer, or ``mode`` is unknown.
+        """
+        if steps is not None and not (isinstance(steps, int) and steps >= 1):
+            raise SentembError(f"truncate must be a whole number of at least 1 step, not {steps!r}")
+        if mode not in MODES:
+            raise SentembError(f"truncation must be window or cec, not {mode!r}")
+        return cls(steps, keep_cell_path=mode == "cec")
+
+    @property
+    def window(self) -> int:
+        """Steps, as the kernels take them."""
+        return int(np.iinfo(np.int64).max) if self.steps is None else self.steps

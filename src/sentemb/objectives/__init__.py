@@ -1,0 +1,1 @@
+"""What training minimises: a loss and its gradient at the embeddings, one file per loss."""
