@@ -1,6 +1,8 @@
-"""Scores, rankings and similarities worked out by hand; words that are remembered between calls."""
+"""The public class against values worked out by hand; words remembered between calls."""
 
+import copy
 import math
+import pickle
 import tracemalloc
 
 import numpy as np
@@ -9,6 +11,8 @@ from helpers import VARIANTS, made_up_model
 
 from sentemb import SentembError, SentenceEncoder
 from sentemb.models import make_encoder, word_memory
+from sentemb.models.towers import SIDES
+from sentemb.protocols import Embedder, Ranker
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 
@@ -21,6 +25,10 @@ TITLE_ROWS = {"a": (2, 0), "b": (0, 2), "c": (0, -2)}
 
 @pytest.fixture(scope="module")
 def bag():
+    return bag_model()
+
+
+def bag_model():
     vocabulary = Vocabulary.collect(tokenize(["a b c"]))
     assert vocabulary.trigrams == ["#a#", "#b#", "#c#"]
     weights = {
@@ -86,6 +94,169 @@ def test_pairwise_similarity_is_the_cosine_of_each_row_with_its_own(bag):
     np.testing.assert_allclose(bag.similarity_pairwise(a[0], b[0]), [0.8], rtol=1e-15)
     with pytest.raises(SentembError, match="equal shapes"):
         bag.similarity_pairwise(a, b[:2])
+
+
+def test_vectors_of_either_side_come_from_its_own_tower(bag):
+    assert bag.encode("a", side="query").tolist() == [1, 0]
+    assert bag.encode("a", side="document").tolist() == [2, 0]
+    assert bag.encode([]).shape == (0, 2)
+    unit = bag.encode_document("a b", normalize_embeddings=True)
+    np.testing.assert_allclose(unit, [math.sqrt(0.5)] * 2, rtol=1e-15)
+    for call in (bag.encode, bag.trace):
+        with pytest.raises(SentembError, match="side must be query or document, not 'title'"):
+            call("a", side="title")
+
+
+def test_texts_without_words_are_zero_and_counted(bag):
+    with pytest.warns(UserWarning, match="2 of 3 texts have no words"):
+        assert bag.encode_query(["", "a", " "]).tolist() == [[0, 0], [1, 0], [0, 0]]
+
+
+def test_scores_of_pairs_are_the_cosines_of_the_places_given(bag):
+    queries, titles = ["a", "a b", "c a"], ["b", "a", "a b"]
+    pairs = np.array([[0, 1], [0, 0], [1, 2], [1, 0], [2, 1], [1, 1]])
+    half = math.sqrt(0.5)
+    scores = bag.score_pairs(queries, titles, pairs[:, 0], pairs[:, 1])
+    assert scores.dtype == np.float64
+    np.testing.assert_allclose(scores, [1, 0, 1, half, 0, half], atol=1e-15)
+    assert bag.score_pairs([], [], np.zeros(0, int), np.zeros(0, int)).shape == (0,)
+    assert isinstance(bag, Ranker) and isinstance(bag, Embedder)
+
+
+def test_former_names_of_score_pairs_work_with_a_warning(bag):
+    index = np.array([0])
+    with pytest.warns(FutureWarning, match="docs is now titles"):
+        assert bag.score_pairs(["a"], docs=["a"], query_index=index, title_index=index) == [1]
+    with pytest.warns(FutureWarning, match="doc_index is now title_index"):
+        assert bag.score_pairs(["a"], ["a"], query_index=index, doc_index=index) == [1]
+    with pytest.raises(TypeError, match="give one of them"):
+        bag.score_pairs(["a"], ["a"], index, doc_index=index, title_index=index)
+
+
+def test_what_a_model_says_of_itself(bag):
+    assert (bag.dim, bag.dtype, bag.shared_towers) == (2, np.float64, False)
+    assert bag.vocabulary.trigrams == ["#a#", "#b#", "#c#"] and bag.encoder.name == "bag"
+    assert repr(bag) == "SentenceEncoder(bag, cells=2, 3 letter trigrams)"
+    assert (bag.training, bag.history) == ({}, [])
+    shared = SentenceEncoder(
+        bag.encoder, bag.vocabulary, dict.fromkeys(SIDES, bag.weights["query"])
+    )
+    assert shared.shared_towers and list(shared.towers.each) == ["query"]
+    assert shared.encode_document("a").tolist() == [1, 0]
+
+
+def test_parameters_are_the_live_weights_under_the_papers_names():
+    model = bag_model()
+    blocks = model.parameters()
+    assert {side: {*named} for side, named in blocks.items()} == {side: {"W"} for side in SIDES}
+    assert blocks["query"]["W"].tolist() == [[1, 0, -1], [0, 1, 0]]  # (n, d)
+    assert blocks["document"]["W"].tolist() == [[2, 0, 0], [0, 2, -2]]
+    assert model.encode_query("a b").tolist() == [1, 1]
+    blocks["query"]["W"][:, 0] = 5, 7
+    assert model.encode_query("a b").tolist() == [5, 8], "words may not be remembered"
+    assert model.encode_query("a").tolist() == [5, 7]
+
+
+def test_astype_copies_in_the_type_asked_for():
+    model = bag_model()
+    model.training, model.history = {"pairs": 3}, [{"epoch": 1}]
+    single = model.astype("float32")
+    assert single.dtype == np.float32 and single.encode_query("a b").dtype == np.float32
+    assert (single.training, single.history) == ({"pairs": 3}, [{"epoch": 1}])
+    same = model.astype(np.float64)
+    same.parameters()["query"]["W"][...] = 0
+    assert model.encode_query("a").tolist() == [1, 0], "a copy has weights of its own"
+    for dtype in ("float16", "int32", "a number", object()):
+        with pytest.raises(SentembError, match="dtype must be float32 or float64"):
+            model.astype(dtype)
+    shared = SentenceEncoder(
+        model.encoder, model.vocabulary, dict.fromkeys(SIDES, model.weights["query"])
+    )
+    assert shared.astype("float32").shared_towers
+
+
+def test_a_saved_model_reads_back_as_it_was(tmp_path):
+    model = bag_model()
+    model.training, model.history = {"pairs": 3}, [{"epoch": 1, "loss": 0.5, "dev": None}]
+    model.save_pretrained(tmp_path / "m")
+    for read in (
+        SentenceEncoder.from_pretrained(tmp_path / "m", threads=1),
+        SentenceEncoder.of(model.saved(), threads=1),
+        pickle.loads(pickle.dumps(model)),
+        copy.deepcopy(model),
+    ):
+        assert read.encode_document("a b c").tolist() == [2, 0]
+        assert (read.training, read.history) == (model.training, model.history)
+    with pytest.raises(SentembError, match="a model is there already"):
+        model.save_pretrained(tmp_path / "m")
+    model.parameters()["query"]["W"][...] = 4
+    model.save_pretrained(tmp_path / "m", force=True)
+    assert SentenceEncoder.from_pretrained(tmp_path / "m").encode_query("a").tolist() == [4, 4]
+
+
+def test_a_trace_of_an_rnn_is_equation_1():
+    """y(t) = tanh(W l(t) + Wrec y(t-1) + b), one cell."""
+    encoder = make_encoder("rnn", cells=1)
+    model = one_cell(encoder, {"W": {"a": 0.5, "b": -0.25}, "Wrec": 0.75, "b": 0.125})
+    trace = model.trace("a b A")
+    assert trace.words == ["a", "b", "a"]
+    y, expected = 0.0, []
+    for w in (0.5, -0.25, 0.5):
+        y = math.tanh(w + 0.75 * y + 0.125)
+        expected.append([y])
+    np.testing.assert_allclose(trace.y, expected, rtol=1e-14)
+    assert trace.c is trace.i is trace.o is trace.y_g is trace.f is None
+    np.testing.assert_allclose(model.encode_query("a b A"), expected[-1], rtol=1e-14)
+
+
+def test_a_trace_of_an_lstm_is_equations_2():
+    """All gates of one cell with diagonal peepholes; 1 output, 2 forget, 3 input, 4 candidate."""
+    encoder = make_encoder("lstm", cells=1, forget_gate=True, peepholes="diagonal")
+    W = {"1": (0.3, -0.2), "2": (0.4, 0.1), "3": (-0.5, 0.6), "4": (0.7, -0.8)}
+    R, b = {"1": 0.2, "2": -0.3, "3": 0.4, "4": 0.5}, {"1": 0.1, "2": 0.9, "3": -0.1, "4": 0.05}
+    P = {"1": 0.15, "2": -0.25, "3": 0.35}
+    blocks = {f"W{g}": dict(zip("ab", W[g])) for g in W}
+    blocks |= {f"Wrec{g}": R[g] for g in R} | {f"b{g}": b[g] for g in b}
+    blocks |= {f"Wp{g}": P[g] for g in P}
+    model = one_cell(encoder, blocks)
+    trace = model.trace("b a", side="document")
+    y = c = 0.0
+    for t, word in enumerate((1, 0)):
+        z = {g: W[g][word] + R[g] * y + b[g] for g in W}
+        y_g = math.tanh(z["4"])
+        i, f = logistic(z["3"] + P["3"] * c), logistic(z["2"] + P["2"] * c)
+        c = f * c + i * y_g
+        o = logistic(z["1"] + P["1"] * c)
+        y = o * math.tanh(c)
+        for name, value in {"y": y, "c": c, "i": i, "o": o, "y_g": y_g, "f": f}.items():
+            np.testing.assert_allclose(getattr(trace, name)[t], [value], rtol=1e-14, err_msg=name)
+
+
+def test_a_trace_needs_words_and_steps(bag):
+    model = one_cell(make_encoder("rnn", cells=1), {"W": {"a": 0.5}})
+    with pytest.raises(SentembError, match="a text without words has nothing to trace"):
+        model.trace(" ")
+    with pytest.raises(SentembError, match="a bag does not read word by word"):
+        bag.trace("a")
+
+
+def with_one_tower(model):
+    weights = dict.fromkeys(SIDES, model.weights["query"])
+    return SentenceEncoder(model.encoder, model.vocabulary, weights, threads=1)
+
+
+def logistic(x):
+    return 1 / (1 + math.exp(-x))
+
+
+def one_cell(encoder, blocks):
+    """A model in float64 over the words a and b whose towers both have these blocks."""
+    vocabulary = Vocabulary.collect(tokenize(["a b"]))
+    weights = {name: np.zeros(shape) for name, shape in encoder.shapes(2).items()}
+    for name, value in blocks.items():
+        array = encoder.blocks(weights)[name]
+        array[...] = [[value.get(word, 0) for word in "ab"]] if isinstance(value, dict) else value
+    return SentenceEncoder(encoder, vocabulary, dict.fromkeys(SIDES, weights), threads=1)
 
 
 # -- words that are remembered ---------------------------------------------------------------------
