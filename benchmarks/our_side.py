@@ -116,8 +116,8 @@ class Ours:
                 totals["texts"] += part.n_texts
                 totals["tokens"] += part.word_index.size
                 totals["words"] += part.n_words
-                totals["entries"] += part.trigram_ids.size
-                totals["rows"] += part.rows.size
+                totals["entries"] += part.feature_ids.size
+                totals["rows"] += part.input_rows.size
         encoder = self.towers.encoder
         shape = {"cells": encoder.cells, "gates": len(encoder.gates), "width": encoder.width}
         return {name: value / steps for name, value in totals.items()} | shape
@@ -135,7 +135,7 @@ class Ours:
             batch = batch_of(tokenize(texts), self.corpus.vocabulary)
             arrays |= {f"{side}.{name}": array for name, array in vars(batch).items()}
             # Numbered within the batch; the others want rows of the table.
-            arrays[f"{side}.trigram_ids"] = batch.rows[batch.trigram_ids]
+            arrays[f"{side}.feature_ids"] = batch.input_rows[batch.feature_ids]
         arrays |= self._plan()
         np.savez(folder / "start.npz", **arrays)
         return {"trigrams": len(self.corpus.vocabulary), "pairs": self.corpus.n_pairs}

@@ -24,10 +24,10 @@ class Texts:
     def __init__(self, arrays, side):
         self.word_index = arrays[f"{side}.word_index"]
         self.offsets = arrays[f"{side}.offsets"]
-        counts = arrays[f"{side}.trigram_counts"]
+        counts = arrays[f"{side}.feature_counts"]
         ends = np.concatenate([[0], np.cumsum(counts)])
-        self.trigram_offsets = ends[arrays[f"{side}.trigram_offsets"]]
-        self.trigram_ids = np.repeat(arrays[f"{side}.trigram_ids"], counts).astype(np.int64)
+        self.trigram_offsets = ends[arrays[f"{side}.feature_offsets"]]
+        self.trigram_ids = np.repeat(arrays[f"{side}.feature_ids"], counts).astype(np.int64)
 
     def lengths(self, texts):
         return self.offsets[texts + 1] - self.offsets[texts]

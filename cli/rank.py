@@ -80,7 +80,9 @@ def _best(query_ids, queries, title_ids, titles, top_k):
     """
     import numpy as np
 
-    # With the titles by falling id, a stable sort breaks ties as trec_eval does.
+    from sentemb.kernels.top_k import highest
+
+    # `highest` puts the lower place first, so titles by falling id break ties as trec_eval does.
     falling = np.array(sorted(range(len(title_ids)), key=title_ids.__getitem__, reverse=True))
     titles = titles[falling]
     k = min(top_k or len(titles), len(titles))
@@ -90,9 +92,7 @@ def _best(query_ids, queries, title_ids, titles, top_k):
         for query_id, scores in zip(
             query_ids[start : start + block], queries[start : start + block] @ titles.T
         ):
-            # All that reach the k-th score, so that ties across the cut are broken by id too.
-            reaching = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
-            best = reaching[np.argsort(-scores[reaching], kind="stable")[:k]]
+            best = highest(scores, k)
             run[query_id] = {
                 title_ids[title]: score
                 for title, score in zip(falling[best].tolist(), scores[best].tolist())

@@ -115,7 +115,8 @@ def _gradient_times_input(model, side, done, V, workers):
         The derivative of the score by the embeddings.
     """
     encoder, weights, batch = model.encoder, model.weights[side], done.batch
-    projected = encoder.project(weights, batch, workers) - encoder.word_bias(weights)
+    projected = encoder.project(weights, batch, workers)
+    projected -= encoder.word_bias(weights, projected.dtype)
     tokens = slice(batch.offsets[0], batch.offsets[1])
     inputs = projected[batch.word_index[tokens]]
     effects = inputs[:, encoder.bag_column :] @ V[0, encoder.n_outputs :]

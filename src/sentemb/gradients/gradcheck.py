@@ -12,8 +12,9 @@ import numpy as np
 from sentemb.bounds import MAX_SEED, brief, is_integer, positive, whole
 from sentemb.errors import SentembError
 from sentemb.gradients.pairs import PairProblem
+from sentemb.gradients.traces import FORMS, check_form, has_traces
 from sentemb.models import ENCODERS, make_encoder
-from sentemb.models.encoder import FORMS, MAX_CELLS
+from sentemb.models.encoder import MAX_CELLS
 from sentemb.models.feed_forward import WINDOWS
 from sentemb.models.lstm import PEEPHOLES
 from sentemb.models.towers import Towers, distinct_sides
@@ -204,11 +205,7 @@ def gradcheck(
         "window": window,
     }
     encoder = make_encoder(model, cells=cells, **given_ones(given))
-    if form != "scan" and not encoder.recurrent:
-        raise SentembError(
-            f"the form {form} follows the paper through time, and a {model} has none; "
-            "use the form scan"
-        )
+    check_form(encoder, form)
     _check_size(encoder, sum(lengths) * (2 + negatives))
     settings = encoder.settings()
     rng = np.random.default_rng(seed)
@@ -293,7 +290,7 @@ def _check(problem, form, settings, entries, tolerance, form_tolerance, rng):
     true = gradient if form == "scan" else problem.gradient("scan")
     other = true
     if form == "scan":
-        other = problem.gradient("trace") if towers.encoder.recurrent else None
+        other = problem.gradient("trace") if has_traces(towers.encoder) else None
     sides = tuple(towers.each)
     parameters = towers.parameters()
     blocks, repeatable = [], True

@@ -3,6 +3,7 @@
 import numpy as np
 
 from sentemb.errors import SentembError
+from sentemb.gradients.traces import gradient_of_form
 from sentemb.models.encoder import Workspace
 from sentemb.models.towers import HasTowers, Towers, join_gradients, split_embeddings
 from sentemb.models.truncation import Truncation
@@ -34,7 +35,7 @@ def loss_and_gradient(
     gamma : float
         The smoothing factor of the softmax.
     form : {"scan", "trace", "printed"}
-        See `RecurrentEncoder.backward`.
+        See `sentemb.gradients.traces.FORMS`.
     truncate : int, optional
         Steps through which errors travel back (the paper's T); by default all.
     truncation : {"window", "cec"}
@@ -105,12 +106,12 @@ class PairProblem:
         named = {}
         for side, batch in self._batches.items():
             weights = towers.weights[side]
-            gradient = towers.encoder.backward(
-                weights, done[side], V[side], self._workers, form=form, truncation=truncation
+            gradient = gradient_of_form(
+                towers.encoder, weights, done[side], V[side], self._workers, form, truncation
             )
-            # Trigrams that are not in these texts have no part in the loss.
+            # Features that are not in these texts have no part in the loss.
             whole = np.zeros_like(weights["table"])
-            whole[batch.rows] = gradient["table"]
+            whole[batch.input_rows] = gradient["table"]
             named[side] = towers.encoder.blocks({**gradient, "table": whole})
         return {"document": named["query"], **named}
 

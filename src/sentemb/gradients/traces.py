@@ -1,20 +1,109 @@
 """The gradient as the paper accumulates it: traces dc/dW forward in time, times error signals.
 
-Text by text and dense over each text's own trigrams: slow, plain, and independent of the reverse
-scan that training uses. With exact signals it equals the scan; with the signals that the paper
-prints it shows how far those are from the gradient.
+It goes text by text and is dense over each text's own features: slow, plain, and independent of the
+reverse scan that training uses. With exact signals it equals the scan; with the signals that the
+paper prints it shows how far those are from the gradient.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
-from sentemb.kernels.traces import accumulate_products, accumulate_trace
+from sentemb.errors import SentembError
+from sentemb.kernels.traces import (
+    accumulate_products,
+    accumulate_trace,
+    lstm_exact_signals,
+    lstm_printed_signals,
+    rnn_signals,
+)
+from sentemb.models.encoder import Encoder, ForwardPass
+from sentemb.models.lstm import LSTM
+from sentemb.models.rnn import RNN
+from sentemb.models.truncation import Truncation
+from sentemb.protocols import Arrays
+from sentemb.system.parallel import Workers
+from sentemb.text.batch import TextBatch
+
+# The production kernels; the paper's traces with exact signals, equal to them up to rounding; the
+# paper's traces with the signals that it prints, which is not the gradient.
+FORMS = ("scan", "trace", "printed")
 
 
-def trace_backward(encoder, weights, done, V, form, truncation):
-    """As `RecurrentEncoder.backward`, for the forms ``trace`` and ``printed``."""
+def has_traces(encoder: Encoder) -> bool:
+    """Whether the forms ``trace`` and ``printed`` exist for ``encoder``."""
+    return isinstance(encoder, LSTM | RNN)
+
+
+def check_form(encoder: Encoder, form: str) -> None:
+    """Raise a `SentembError` if ``form`` is unknown, or does not exist for ``encoder``."""
+    if form not in FORMS:
+        raise SentembError(f"form must be one of {', '.join(FORMS)}, not {form!r}")
+    if form == "scan" or has_traces(encoder):
+        return
+    if encoder.recurrent:
+        reason = f"the paper has no traces for a {encoder.name}, which the form {form} needs"
+    else:
+        reason = f"the form {form} follows the paper through time, and a {encoder.name} has none"
+    raise SentembError(f"{reason}; use the form scan")
+
+
+def gradient_of_form(
+    encoder: Encoder,
+    weights: Arrays,
+    done: ForwardPass,
+    V: np.ndarray,
+    workers: Workers,
+    form: str = "scan",
+    truncation: Truncation | None = None,
+) -> Arrays:
+    """The gradient in one of `FORMS`; parameters and result as for `Encoder.backward`."""
+    check_form(encoder, form)
+    if form == "scan":
+        return encoder.backward(weights, done, V, workers, truncation=truncation)
+    return trace_gradient(encoder, weights, done, V, form, truncation)
+
+
+def trace_gradient(
+    encoder: Any,
+    weights: Arrays,
+    done: ForwardPass,
+    V: np.ndarray,
+    form: str = "trace",
+    truncation: Truncation | None = None,
+) -> Arrays:
+    """The gradient by traces.
+
+    Parameters
+    ----------
+    encoder : LSTM, BiLSTM or RNN
+    weights : dict of arrays
+    done : ForwardPass
+    V : (n_texts, dim) float
+        dL/dy of every text.
+    form : {"trace", "printed"}
+        With exact signals, or with those that the paper prints.
+    truncation : Truncation, optional
+
+    Returns
+    -------
+    dict of arrays
+        As `Encoder.backward` returns it.
+
+    Raises
+    ------
+    SentembError
+        For an encoder without traces.
+    """
+    check_form(encoder, form)
+    truncation = truncation or Truncation()
     batch, packing = done.batch, done.packing
     gradient = {name: np.zeros_like(array) for name, array in weights.items() if name != "table"}
-    gradient["table"] = np.zeros((batch.rows.size, encoder.width), V.dtype)
+    gradient["table"] = np.zeros((batch.input_rows.size, encoder.width), V.dtype)
+    signals_of = _lstm_signals if isinstance(encoder, LSTM) else _rnn_signals
     for direction, state in enumerate(done.states):
         row_of_token = packing.rows_of_tokens(direction)
         for text in range(batch.n_texts):
@@ -27,37 +116,112 @@ def trace_backward(encoder, weights, done, V, form, truncation):
             v = np.ascontiguousarray(V[text, direction * encoder.cells :][: encoder.cells])
             first = max(0, tokens.size - truncation.window)
             start = 0 if truncation.keep_cell_path else first
-            signals = encoder.signals(weights, direction, state, rows, v, form, first)
-            trigrams, L = _trigram_counts(batch, batch.word_index[tokens], v.dtype)
+            signals = signals_of(encoder, weights, direction, state, rows, v, form, first)
+            features, L = _feature_counts(batch, batch.word_index[tokens], v.dtype)
             values = encoder.gate_values(state, rows)
-            _add_text(encoder, gradient, direction, trigrams, L, values, signals, start, first)
+            _add_text(encoder, gradient, direction, features, L, values, signals, start, first)
     if encoder.bag:
         _add_bag(encoder, gradient, batch, V[:, encoder.n_outputs :])
     return gradient
 
 
-def _add_bag(encoder, gradient, batch, V):
+def _lstm_signals(
+    encoder: LSTM,
+    weights: Arrays,
+    direction: int,
+    state: dict[str, np.ndarray],
+    rows: NDArray[np.int64],
+    v: np.ndarray,
+    form: str,
+    first: int,
+) -> np.ndarray:
+    """The error signals of one text: (4, T, n), gates in the order in which they are stacked.
+
+    Parameters
+    ----------
+    state, rows : as for `RecurrentEncoder.gate_values`
+    v : (n,) float
+        dL/dy of the last step.
+    first : int
+        Steps before it get no error.
+    """
+    n = encoder.cells
+    values = encoder.gate_values(state, rows)
+    o, h = values["o"], state["H"][rows]
+    signals = np.zeros((4, *o.shape), o.dtype)
+    R = np.zeros((4, n, n), o.dtype)
+    stacked = weights["recurrent"][direction]
+    for slot in range(len(encoder.gates)):
+        R[slot] = stacked[:, slot * n : (slot + 1) * n].T
+    if form == "printed":
+        lstm_printed_signals(signals, v, o, h, R, first)
+        return signals
+    Wp = np.zeros((3, n, n), o.dtype)
+    if encoder.peepholes != "none":
+        for k in (0, 1, 2):
+            given = weights["peepholes"][direction, k]
+            Wp[k] = np.diag(given) if encoder.peepholes == "diagonal" else given.T
+        if not encoder.forget_gate:
+            Wp[1] = 0
+    c = values["c"]
+    f = values.get("f", np.ones_like(c))
+    i, y_g, c_last = values["i"], values["y_g"], _delayed(c)
+    lstm_exact_signals(signals, v, o, i, y_g, f, h, c_last, R, Wp, first)
+    return signals
+
+
+def _rnn_signals(
+    encoder: RNN,
+    weights: Arrays,
+    direction: int,
+    state: dict[str, np.ndarray],
+    rows: NDArray[np.int64],
+    v: np.ndarray,
+    form: str,
+    first: int,
+) -> np.ndarray:
+    """As `_lstm_signals`: (1, T, n). What the paper prints for the RNN is exact."""
+    y = state["Y"][rows]
+    signals = np.zeros((1, *y.shape), y.dtype)
+    R = np.ascontiguousarray(weights["recurrent"][direction].T)
+    rnn_signals(signals[0], v, y, R, first)
+    return signals
+
+
+def _add_bag(encoder: LSTM | RNN, gradient: Arrays, batch: TextBatch, V: np.ndarray) -> None:
     """dWbag = sum over the texts of v x^T, which has no steps."""
     for v, start, end in zip(V, batch.offsets, batch.offsets[1:]):
         if start == end:
             continue
-        trigrams, L = _trigram_counts(batch, batch.word_index[start:end], v.dtype)
-        gradient["table"][trigrams, encoder.bag_column :] += np.outer(L.sum(axis=0), v)
+        features, L = _feature_counts(batch, batch.word_index[start:end], v.dtype)
+        gradient["table"][features, encoder.bag_column :] += np.outer(L.sum(axis=0), v)
 
 
-def _trigram_counts(batch, words, dtype):
-    """The distinct trigrams of a text and l(t) over them: (k,), (T, k)."""
-    spans = [slice(batch.trigram_offsets[w], batch.trigram_offsets[w + 1]) for w in words]
-    trigrams = np.unique(np.concatenate([batch.trigram_ids[span] for span in spans]))
-    L = np.zeros((len(spans), trigrams.size), dtype)
+def _feature_counts(
+    batch: TextBatch, words: NDArray[np.int32], dtype: np.dtype
+) -> tuple[NDArray[np.int32], np.ndarray]:
+    """The distinct features of a text and l(t) over them: (k,), (T, k)."""
+    spans = [slice(batch.feature_offsets[w], batch.feature_offsets[w + 1]) for w in words]
+    features = np.unique(np.concatenate([batch.feature_ids[span] for span in spans]))
+    L = np.zeros((len(spans), features.size), dtype)
     for t, span in enumerate(spans):
-        L[t, np.searchsorted(trigrams, batch.trigram_ids[span])] = batch.trigram_counts[span]
-    return trigrams, L
+        L[t, np.searchsorted(features, batch.feature_ids[span])] = batch.feature_counts[span]
+    return features, L
 
 
-def _add_text(encoder, gradient, direction, trigrams, L, values, signals, start, first):
+def _add_text(
+    encoder: Any,
+    gradient: Arrays,
+    direction: int,
+    features: NDArray[np.int32],
+    L: np.ndarray,
+    values: Arrays,
+    signals: np.ndarray,
+    start: int,
+    first: int,
+) -> None:
     """Add one text's gradient, gate by gate."""
-    n, k = encoder.cells, trigrams.size
+    n, k = encoder.cells, features.size
     y, c = values["y"], values.get("c", values["y"])
     ones = np.ones((len(L), 1), L.dtype)
     # u(t) = [l(t); y(t-1); 1; c(t-1)], the output gate's peepholes looking at c(t) instead
@@ -72,7 +236,7 @@ def _add_text(encoder, gradient, direction, trigrams, L, values, signals, start,
             factor = _factor(gate, values)
             accumulate_trace(dX, U, factor, f, signals[slot], start, first)
         column = direction * encoder.gate_width + slot * n
-        gradient["table"][trigrams, column : column + n] += dX[:, :k].T
+        gradient["table"][features, column : column + n] += dX[:, :k].T
         gradient["recurrent"][direction, :, slot * n : (slot + 1) * n] += dX[:, k : k + n].T
         gradient["bias"][column : column + n] += dX[:, k + n]
         if "peepholes" in gradient and gate in ("1", "2", "3"):
@@ -82,7 +246,7 @@ def _add_text(encoder, gradient, direction, trigrams, L, values, signals, start,
             gradient["peepholes"][direction, int(gate) - 1] += part
 
 
-def _factor(gate, values):
+def _factor(gate: str, values: Arrays) -> np.ndarray:
     """b_g(t), the derivative of c(t) by the pre-activation of gate g: (T, n)."""
     i, y_g = values["i"], values["y_g"]
     if gate == "2":
@@ -92,6 +256,6 @@ def _factor(gate, values):
     return i * (1 - y_g**2)
 
 
-def _delayed(rows):
-    """Every row moved down one step, zero first."""
+def _delayed(rows: np.ndarray) -> np.ndarray:
+    """Every row moved one step later, with zeros in the first."""
     return np.vstack([np.zeros_like(rows[:1]), rows[:-1]])

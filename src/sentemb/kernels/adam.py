@@ -1,7 +1,7 @@
 """Adam (Kingma and Ba, arXiv 1412.6980, algorithm 1) on the rows that a mini-batch touches.
 
-Rows that it does not touch keep weights and moments, as in PyTorch's SparseAdam: a rare trigram
-takes its full step whenever it is met, which is what makes Adam learn rare words well.
+Rows that it does not touch keep their weights and moments, as in PyTorch's SparseAdam. A rare
+feature therefore takes a full step every time it occurs, so Adam learns rare words well.
 """
 
 import math
@@ -17,10 +17,7 @@ def adam_rows(
     table,
     first_moment,
     second_moment,
-    dP,
-    offsets,
-    words,
-    counts,
+    gradient,
     rows,
     rate,
     beta1,
@@ -39,11 +36,10 @@ def adam_rows(
     ----------
     table, first_moment, second_moment : (n_rows, width) float
         theta, m and v, changed.
-    dP : (n_words, width) float
-        The gradient at the words' projections.
-    offsets, words, counts : (k + 1,) int64, (n_entries,) int32, (n_entries,) int32
-        The words that hold each trigram, and how often: g is gathered from dP by them.
+    gradient : RowGradient
+        From which g is summed up.
     rows : (k,) int32
+        The rows of the mini-batch.
     rate : float
         The learning rate over 1 - beta1^t.
     beta1, beta2 : float
@@ -56,9 +52,10 @@ def adam_rows(
     rate, scale, root_scale, tiny = dtype(rate), dtype(scale), dtype(root_scale), dtype(1e-8)
     keep1, keep2 = dtype(beta1), dtype(beta2)
     new1, new2 = dtype(1 - beta1), dtype(1 - beta2)
-    g = np.empty(dP.shape[1], dP.dtype)
+    source, offsets, holders, counts = gradient
+    g = np.empty(source.shape[1], source.dtype)
     for k in range(first, end):
-        gather_weighted_row(g, dP, offsets, words, counts, k)
+        gather_weighted_row(g, source, offsets, holders, counts, k)
         theta, m, v = table[rows[k]], first_moment[rows[k]], second_moment[rows[k]]
         for j in range(g.size):
             x = scale * g[j]

@@ -1,14 +1,16 @@
 """The LSTM: equations (2) forward, and the exact error recursion backward (reverse scan).
 
-Gates are stacked side by side as [output 1, input 3, candidate 4, forget 2], each n wide; the last
-is absent in the reduced model (f = 1). Rows are laid out by `pack_blocks`, and row k of a step
+Gates are stacked side by side as [output 1, input 3, candidate 4, forget 2], each n wide. The
+reduced model has no forget gate (f = 1). Rows are laid out by `pack_blocks`, and row k of a step
 follows row k of the step before it.
 
-Where this departs from the paper's Appendix A: the error signals (43) and (44) are not gradients.
-They follow each gate through its own recurrent matrix only, leave out the cell's path, and miss
-the factor b_i(t) between the cell and the gate. `lstm_backward` computes the whole error e(t) at
+This departs from the paper's Appendix A: its error signals (43) and (44) are not gradients. They
+follow each gate through its own recurrent matrix only, leave out the cell's path, and miss the
+factor b_i(t) between the cell and the gate. `lstm_backward` computes the whole error e(t) at
 y(t) instead; see docs/gradients.md.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +19,20 @@ from sentemb.kernels.jit import kernel
 from sentemb.kernels.matmul import add_matmul
 from sentemb.kernels.recurrent import cut_texts, start_errors
 
-# Values of `peepholes`.
-NONE, DIAGONAL, FULL = 0, 1, 2
+
+class Peepholes(NamedTuple):
+    """The peephole weights of one direction; without peepholes both are empty.
+
+    Attributes
+    ----------
+    vectors : (3, n) float
+        The diagonals Wp_1, Wp_2, Wp_3; (3, 0) unless the peepholes are diagonal.
+    matrices : (3, n, n) float
+        Wp_1, Wp_2, Wp_3 or their transposes; (3, 0, 0) unless the peepholes are full.
+    """
+
+    vectors: np.ndarray
+    matrices: np.ndarray
 
 
 @kernel
@@ -35,12 +49,12 @@ def lstm_forward(
     recurrent,
     peephole_vectors,
     peephole_matrices,
-    peepholes,
-    forget_gate,
     chunk,
     n_chunks,
 ):
     """Equations (2) for the blocks ``chunk``, ``chunk + n_chunks``, ...
+
+    The arguments are not bundled: unpacking tuples would slow down the embedding of one text.
 
     Parameters
     ----------
@@ -54,9 +68,9 @@ def lstm_forward(
     recurrent : (n, G n) float
         [Wrec_1^T, Wrec_3^T, Wrec_4^T, Wrec_2^T].
     peephole_vectors : (3, n) float
-        The diagonals Wp_1, Wp_2, Wp_3, read where ``peepholes`` is DIAGONAL.
+        The diagonals Wp_1, Wp_2, Wp_3; (3, 0) unless the peepholes are diagonal.
     peephole_matrices : (3, n, n) float
-        Wp_1^T, Wp_2^T, Wp_3^T, read where ``peepholes`` is FULL.
+        Wp_1^T, Wp_2^T, Wp_3^T; (3, 0, 0) unless the peepholes are full matrices.
     """
     n = C.shape[1]
     width = Z.shape[1]
@@ -68,47 +82,22 @@ def lstm_forward(
                 p = P[words[r], column : column + width]
                 for j in range(width):
                     z[j] = p[j]
-            starting = s == block_steps[b]
-            if not starting:
-                # y(t-1) and c(t-1) of the texts that still run
+            # y(t-1) and c(t-1) of the texts that still run; no rows at the first step
+            before, end = 0, 0
+            if s > block_steps[b]:
                 before = step_rows[s - 1]
-                y_before = Y[before : before + high - low]
-                c_before = C[before : before + high - low]
-                add_matmul(Z[low:high], y_before, recurrent)
-                if peepholes == FULL:
-                    add_matmul(Z[low:high, n : 2 * n], c_before, peephole_matrices[2])
-                    if forget_gate:
-                        add_matmul(Z[low:high, 3 * n :], c_before, peephole_matrices[1])
-                elif peepholes == DIAGONAL:
-                    for k in range(high - low):
-                        _add_product(Z[low + k, n : 2 * n], peephole_vectors[2], c_before[k])
-                        if forget_gate:
-                            _add_product(Z[low + k, 3 * n :], peephole_vectors[1], c_before[k])
+                end = before + high - low
+                add_matmul(Z[low:high], Y[before:end], recurrent)
+                _add_peepholes(Z[low:high], C[before:end], peephole_vectors, peephole_matrices)
             sigmoid_rows(Z, low, high, n, 2 * n)
             tanh_rows(Z, low, high, 2 * n, 3 * n)
-            if forget_gate:
+            if width > 3 * n:
                 sigmoid_rows(Z, low, high, 3 * n, 4 * n)
-            for r in range(low, high):
-                # c = f * c(t-1) + i * y_g
-                c = C[r]
-                i = Z[r, n : 2 * n]
-                y_g = Z[r, 2 * n : 3 * n]
-                if starting:
-                    for j in range(n):
-                        c[j] = i[j] * y_g[j]
-                else:
-                    c_last = C[before + r - low]
-                    if forget_gate:
-                        f = Z[r, 3 * n :]
-                        for j in range(n):
-                            c[j] = f[j] * c_last[j] + i[j] * y_g[j]
-                    else:
-                        for j in range(n):
-                            c[j] = c_last[j] + i[j] * y_g[j]
+            _set_cells(C[low:high], Z[low:high], C[before:end])
             # the output gate looks at the new c(t)
-            if peepholes == FULL:
+            if peephole_matrices.size:
                 add_matmul(Z[low:high, :n], C[low:high], peephole_matrices[0])
-            elif peepholes == DIAGONAL:
+            elif peephole_vectors.size:
                 for r in range(low, high):
                     _add_product(Z[r, :n], peephole_vectors[0], C[r])
             sigmoid_rows(Z, low, high, 0, n)
@@ -121,6 +110,51 @@ def lstm_forward(
                 o, h, y = Z[r, :n], H[r], Y[r]
                 for j in range(n):
                     y[j] = o[j] * h[j]
+
+
+@kernel
+def _add_peepholes(Z, c_before, peephole_vectors, peephole_matrices):
+    """Add to one step's input and forget gates what their peepholes see of c(t-1).
+
+    Z : (rows, G n) float; c_before : (rows, n) float; the others as in `lstm_forward`.
+    """
+    n = c_before.shape[1]
+    forget_gate = Z.shape[1] > 3 * n
+    if peephole_matrices.size:
+        add_matmul(Z[:, n : 2 * n], c_before, peephole_matrices[2])
+        if forget_gate:
+            add_matmul(Z[:, 3 * n :], c_before, peephole_matrices[1])
+    elif peephole_vectors.size:
+        for k in range(len(Z)):
+            _add_product(Z[k, n : 2 * n], peephole_vectors[2], c_before[k])
+            if forget_gate:
+                _add_product(Z[k, 3 * n :], peephole_vectors[1], c_before[k])
+
+
+@kernel
+def _set_cells(C, Z, c_before):
+    """c = f * c(t-1) + i * y_g for the rows of one step.
+
+    C : (rows, n) float, written; Z : (rows, G n) float, the values of the gates; c_before : (rows,
+    n) float, with no rows at the first step.
+    """
+    n = C.shape[1]
+    for r in range(len(C)):
+        c = C[r]
+        i = Z[r, n : 2 * n]
+        y_g = Z[r, 2 * n : 3 * n]
+        if len(c_before) == 0:
+            for j in range(n):
+                c[j] = i[j] * y_g[j]
+            continue
+        c_last = c_before[r]
+        if Z.shape[1] > 3 * n:
+            f = Z[r, 3 * n :]
+            for j in range(n):
+                c[j] = f[j] * c_last[j] + i[j] * y_g[j]
+        else:
+            for j in range(n):
+                c[j] = c_last[j] + i[j] * y_g[j]
 
 
 @kernel
@@ -138,18 +172,11 @@ def lstm_backward(
     H,
     V,
     column,
-    order,
-    lengths,
-    block_steps,
-    step_rows,
+    steps,
     recurrent,
-    peephole_vectors,
-    peephole_matrices,
     peepholes,
-    forget_gate,
     window,
     keep_cell_path,
-    block_texts,
     chunk,
     n_chunks,
 ):
@@ -164,30 +191,26 @@ def lstm_backward(
         rho(t-1)   = f eps(t) + Wp_2^T delta_2(t) + Wp_3^T delta_3(t)
         e(t-1)     = sum_g Wrec_g^T delta_g(t)
 
-    This takes the place of (43) and (44).
+    This replaces (43) and (44).
 
     Parameters
     ----------
     D : (n_rows, G n) float, written
         [delta_1, delta_3, delta_4, delta_2] of every row.
     Z, C, H : as `lstm_forward` left them
-    V, column, order : see `start_errors`
-    lengths : (n,) int64
-        Words of the text at every place of ``order``.
+    V, column : see `start_errors`
+    steps : Steps
     recurrent : (G n, n) float
         [Wrec_1; Wrec_3; Wrec_4; Wrec_2], the transpose of the forward pass's.
-    peephole_vectors : (3, n) float
-    peephole_matrices : (3, n, n) float
-        Wp_1, Wp_2, Wp_3, not transposed.
+    peepholes : Peepholes
+        The matrices not transposed.
     window : int
         Steps from each text's own end through which errors travel (truncation, the paper's T).
     keep_cell_path : bool
-        Beyond the window, whether rho goes on along the cell alone (`cec`) or stops (`window`).
-    block_texts : int
-        Texts of a full block.
+        Beyond the window, whether rho continues along the cell alone (`cec`) or stops (`window`).
     """
+    order, lengths, block_steps, step_rows, block_texts = steps
     n = C.shape[1]
-    one = C.dtype.type(1)  # an int would turn float32 into float64
     E = np.empty((block_texts, n), D.dtype)  # e(t) of the block's texts
     rho = np.empty((block_texts, n), D.dtype)
     for b in range(chunk, block_steps.size - 1, n_chunks):
@@ -205,58 +228,90 @@ def lstm_backward(
                 E[k] = 0
                 if not keep_cell_path:
                     rho[k] = 0
-            for k in range(running):
-                # delta_1 and the part of eps(t) that needs no other row; rho[k] becomes eps(t)
-                o, h, d1 = Z[low + k, :n], H[low + k], D[low + k, :n]
-                e, eps = E[k], rho[k]
-                for j in range(n):
-                    d1[j] = h[j] * o[j] * (one - o[j]) * e[j]
-                for j in range(n):
-                    eps[j] += o[j] * (one - h[j] * h[j]) * e[j]
-                if peepholes == DIAGONAL:
-                    _add_product(eps, peephole_vectors[0], d1)
-            if peepholes == FULL:
-                add_matmul(rho[:running], D[low:high, :n], peephole_matrices[0])
-            for k in range(running):
-                # delta_2..4; rho[k] becomes rho(t-1)
-                i, y_g = Z[low + k, n : 2 * n], Z[low + k, 2 * n : 3 * n]
-                d3, d4 = D[low + k, n : 2 * n], D[low + k, 2 * n : 3 * n]
-                eps = rho[k]
-                for j in range(n):
-                    d3[j] = y_g[j] * i[j] * (one - i[j]) * eps[j]
-                for j in range(n):
-                    d4[j] = i[j] * (one - y_g[j] * y_g[j]) * eps[j]
-                if forget_gate:
-                    f, d2 = Z[low + k, 3 * n :], D[low + k, 3 * n :]
-                    if t > 0:
-                        c_last = C[step_rows[s - 1] + k]
-                        for j in range(n):
-                            d2[j] = c_last[j] * f[j] * (one - f[j]) * eps[j]
-                    else:
-                        d2[:] = 0
-                    for j in range(n):
-                        eps[j] *= f[j]
+            # rho becomes eps(t), then f eps(t)
+            _set_output_errors(D[low:high], rho[:running], E, Z[low:high], H[low:high], peepholes)
+            c_before = C[:0]  # no rows at the first step
+            if t > 0:
+                c_before = C[step_rows[s - 1] : step_rows[s - 1] + running]
+            _set_gate_errors(D[low:high], rho, Z[low:high], c_before)
             if t == 0:
-                continue  # nothing stands before the first word
+                continue  # there is no step before the first word
             # The window also cuts what the peepholes carry to a step outside it.
             cut = cut_texts(lengths, first_text, running, t - 1, window)
-            if peepholes == FULL:
-                inside = rho[cut:running]
-                add_matmul(inside, D[low + cut : high, n : 2 * n], peephole_matrices[2])
-                if forget_gate:
-                    add_matmul(inside, D[low + cut : high, 3 * n :], peephole_matrices[1])
-            elif peepholes == DIAGONAL:
-                for k in range(cut, running):
-                    _add_product(rho[k], peephole_vectors[2], D[low + k, n : 2 * n])
-                    if forget_gate:
-                        _add_product(rho[k], peephole_vectors[1], D[low + k, 3 * n :])
+            _add_peephole_errors(rho[cut:running], D[low + cut : high], peepholes)
             for k in range(running):
                 E[k] = 0
             add_matmul(E[:running], D[low:high], recurrent)
 
 
 @kernel
-def set_peephole_vector_gradient(dp, C, D, block_steps, step_rows, forget_gate, chunk, n_chunks):
+def _set_output_errors(D, rho, E, Z, H, peepholes):
+    """delta_1 of the rows of one step; rho(t) becomes eps(t).
+
+    D, Z : (rows, G n) float; rho, H : (rows, n) float; E : (at least rows, n) float.
+    """
+    n = H.shape[1]
+    one = Z.dtype.type(1)  # an int would turn float32 into float64
+    for k in range(len(D)):
+        o, h, d1 = Z[k, :n], H[k], D[k, :n]
+        e, eps = E[k], rho[k]
+        for j in range(n):
+            d1[j] = h[j] * o[j] * (one - o[j]) * e[j]
+        for j in range(n):
+            eps[j] += o[j] * (one - h[j] * h[j]) * e[j]
+        if peepholes.vectors.size:
+            _add_product(eps, peepholes.vectors[0], d1)
+    if peepholes.matrices.size:
+        add_matmul(rho, D[:, :n], peepholes.matrices[0])
+
+
+@kernel
+def _set_gate_errors(D, rho, Z, c_before):
+    """delta_2, delta_3 and delta_4 of the rows of one step; eps(t) in ``rho`` becomes f eps(t).
+
+    D, Z : (rows, G n) float; rho : (at least rows, n) float; c_before : (rows, n) float, with no
+    rows at the first step.
+    """
+    n = rho.shape[1]
+    one = Z.dtype.type(1)  # an int would turn float32 into float64
+    for k in range(len(D)):
+        i, y_g = Z[k, n : 2 * n], Z[k, 2 * n : 3 * n]
+        d3, d4 = D[k, n : 2 * n], D[k, 2 * n : 3 * n]
+        eps = rho[k]
+        for j in range(n):
+            d3[j] = y_g[j] * i[j] * (one - i[j]) * eps[j]
+        for j in range(n):
+            d4[j] = i[j] * (one - y_g[j] * y_g[j]) * eps[j]
+        if Z.shape[1] > 3 * n:
+            f, d2 = Z[k, 3 * n :], D[k, 3 * n :]
+            if len(c_before):
+                c_last = c_before[k]
+                for j in range(n):
+                    d2[j] = c_last[j] * f[j] * (one - f[j]) * eps[j]
+            else:
+                d2[:] = 0
+            for j in range(n):
+                eps[j] *= f[j]
+
+
+@kernel
+def _add_peephole_errors(rho, D, peepholes):
+    """rho(t-1) += Wp_2^T delta_2(t) + Wp_3^T delta_3(t): (rows, n), (rows, G n) float."""
+    n = rho.shape[1]
+    forget_gate = D.shape[1] > 3 * n
+    if peepholes.matrices.size:
+        add_matmul(rho, D[:, n : 2 * n], peepholes.matrices[2])
+        if forget_gate:
+            add_matmul(rho, D[:, 3 * n :], peepholes.matrices[1])
+    elif peepholes.vectors.size:
+        for k in range(len(rho)):
+            _add_product(rho[k], peepholes.vectors[2], D[k, n : 2 * n])
+            if forget_gate:
+                _add_product(rho[k], peepholes.vectors[1], D[k, 3 * n :])
+
+
+@kernel
+def set_peephole_vector_gradient(dp, C, D, block_steps, step_rows, chunk, n_chunks):
     """dWp = sum over t of delta * c: diagonal peepholes.
 
     Wp_1 sees c(t), Wp_2 and Wp_3 see c(t-1). The traces (26), (34) and the product (19), diagonals
@@ -266,6 +321,7 @@ def set_peephole_vector_gradient(dp, C, D, block_steps, step_rows, forget_gate, 
     """
     dp[:] = 0
     n = C.shape[1]
+    forget_gate = D.shape[1] > 3 * n
     for b in range(chunk, block_steps.size - 1, n_chunks):
         for s in range(block_steps[b], block_steps[b + 1]):
             low, high = step_rows[s], step_rows[s + 1]
@@ -279,13 +335,14 @@ def set_peephole_vector_gradient(dp, C, D, block_steps, step_rows, forget_gate, 
 
 
 @kernel
-def set_peephole_matrix_gradient(dP, C, D, block_steps, step_rows, forget_gate, chunk, n_chunks):
+def set_peephole_matrix_gradient(dP, C, D, block_steps, step_rows, chunk, n_chunks):
     """dWp^T = sum over t of c delta^T: full peepholes, as the outer products (19), (26), (34).
 
     dP : (3, n, n) float; C : (n_rows, n); D : (n_rows, G n).
     """
     dP[:] = 0
     n = C.shape[1]
+    forget_gate = D.shape[1] > 3 * n
     for b in range(chunk, block_steps.size - 1, n_chunks):
         for s in range(block_steps[b], block_steps[b + 1]):
             low, high = step_rows[s], step_rows[s + 1]

@@ -1,10 +1,11 @@
-"""Nesterov momentum (6) on the input weights, touching only the rows of a mini-batch, exactly.
+"""Nesterov momentum (6) on the input weights: exact, yet it touches a mini-batch's rows only.
 
-A row without gradient for some updates would have moved by its momentum alone; `coefficients` says
-how far, in closed form, so that nothing is lost by doing it when the row is next needed.
+A row that gets no gradient for some updates moves by its momentum alone. `coefficients` gives that
+move in closed form, so it can be made, exactly, when the row is next needed.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,13 +16,31 @@ from sentemb.kernels.words import gather_weighted_row
 _KNOWN_RESTS = 256
 
 
+class MomentumRows(NamedTuple):
+    """The input weights under momentum, with how far each row has been followed.
+
+    A row is at theta + lead v, with theta and v as they were before update ``synced[row]``.
+
+    Attributes
+    ----------
+    table, velocity : (n_features, width) float
+    synced : (n_features,) int64
+    lead : (n_features,) float64
+    """
+
+    table: np.ndarray
+    velocity: np.ndarray
+    synced: np.ndarray
+    lead: np.ndarray
+
+
 @kernel
 def coefficients(start, end, bounds, momenta):
     """(A, B) with v_end = A v_start and theta_end = theta_start + B v_start, no gradient between.
 
     ``A = prod mu_i`` and ``B = sum_s prod_{i <= s} mu_i`` over the updates start <= i < end, from
-    the closed form of each stretch of constant mu. Prefix products over all updates would cancel
-    to nothing after a few thousand of them.
+    the closed form of each stretch of constant mu. Prefix products over all updates would
+    underflow after a few thousand of them.
 
     Parameters
     ----------
@@ -49,22 +68,22 @@ def coefficients(start, end, bounds, momenta):
 
 
 @kernel
-def row_coefficients(lead_now, decay, synced, lead, rows, update, bounds, momenta):
+def row_coefficients(lead_now, decay, state, rows, update, bounds, momenta):
     """How far each row of a mini-batch must move before and after ``update``.
 
-    A row stands at theta + lead v, theta and v as before update ``synced[row]``. With (A, B) of
-    `coefficients` from there to update + 1, the look-ahead point is the row + (B - lead) v, and v
-    decays to A v.
+    With (A, B) of `coefficients` from update ``synced[row]`` to update + 1, the look-ahead point is
+    the row + (B - lead) v, and v decays to A v.
 
     Parameters
     ----------
     lead_now, decay : (k,) float, written
         B - lead and A.
-    synced, lead : (n_trigrams,) int64, (n_trigrams,) float64
+    state : MomentumRows
     rows : (k,) int32
     update : int
     bounds, momenta : see `coefficients`
     """
+    synced, lead = state.synced, state.lead
     # Most rows rested for a few updates only, so the logarithms are taken once for each rest.
     known = min(update + 1, _KNOWN_RESTS)
     A_of_rest, B_of_rest = np.empty(known), np.empty(known)
@@ -83,49 +102,44 @@ def row_coefficients(lead_now, decay, synced, lead, rows, update, bounds, moment
 
 @kernel
 def update_rows(
-    table,
-    v,
-    synced,
-    lead,
-    dP,
-    offsets,
-    words,
-    counts,
+    state,
+    gradient,
+    rows,
     lead_now,
     decay,
-    rows,
     update,
     mu,
     rate,
     first,
     end,
 ):
-    """One update (6) of the rows of a mini-batch, and on to their next look-ahead point.
+    """One update (6) of the rows of a mini-batch, which leaves them at their next look-ahead point.
 
-    ``v = A v - rate g`` and ``theta = look-ahead point - rate g``; then the row is left at
-    ``theta + mu v``, where the following update will want it if it touches it again.
+    ``v = A v - rate g`` and ``theta = look-ahead point - rate g``. The row is then left at
+    ``theta + mu v``, the point that the following update needs if it touches the row again.
 
     Parameters
     ----------
-    table, v : (n_trigrams, width) float
-    synced, lead : (n_trigrams,) int64, (n_trigrams,) float64
-    dP : (n_words, width) float
-        The gradient at the words' projections.
-    offsets, words, counts : (k + 1,) int64, (n_entries,) int32, (n_entries,) int32
-        The words that hold each trigram, and how often: g is gathered from dP by them.
-    lead_now, decay : (k,) float
-        As `row_coefficients` gave them.
+    state : MomentumRows
+        Changed.
+    gradient : RowGradient
+        From which g is summed up.
     rows : (k,) int32
+        The rows of the mini-batch.
+    lead_now, decay : (k,) float
+        From `row_coefficients`.
     update : int
     mu : float
         The momentum of the following update.
     rate : float
         The learning rate times the factor of the gradient's re-normalisation.
     """
+    table, v, synced, lead = state
+    source, offsets, holders, counts = gradient
     rate, following = table.dtype.type(rate), table.dtype.type(mu)
-    g = np.empty(dP.shape[1], dP.dtype)
+    g = np.empty(source.shape[1], source.dtype)
     for k in range(first, end):
-        gather_weighted_row(g, dP, offsets, words, counts, k)
+        gather_weighted_row(g, source, offsets, holders, counts, k)
         row = rows[k]
         b, a = lead_now[k], decay[k]
         weights, velocity = table[row], v[row]
@@ -139,8 +153,9 @@ def update_rows(
 
 
 @kernel
-def flush_rows(table, v, synced, lead, update, bounds, momenta, first, end):
-    """Bring the rows ``first`` to ``end`` to theta and v as they stand before ``update``."""
+def flush_rows(state, update, bounds, momenta, first, end):
+    """Bring the rows ``first`` to ``end`` of a `MomentumRows` to theta and v before ``update``."""
+    table, v, synced, lead = state
     for row in range(first, end):
         if synced[row] == update and lead[row] == 0:
             continue

@@ -1,7 +1,33 @@
 """What the LSTM and the RNN share: where a text's error starts, what is cut, dL/dW_rec."""
 
+from typing import NamedTuple
+
+import numpy as np
+
 from sentemb.kernels.jit import kernel
 from sentemb.kernels.matmul import add_matmul
+
+
+class Steps(NamedTuple):
+    """The blocks and time steps of some texts; see `pack_blocks`.
+
+    Attributes
+    ----------
+    order : (n,) int64
+        The text at every place, from long to short.
+    lengths : (n,) int64
+        Words of the text at every place.
+    block_steps : (n_blocks + 1,) int64
+    step_rows : (n_steps + 1,) int64
+    block_texts : int
+        Texts of a full block.
+    """
+
+    order: np.ndarray
+    lengths: np.ndarray
+    block_steps: np.ndarray
+    step_rows: np.ndarray
+    block_texts: int
 
 
 @kernel

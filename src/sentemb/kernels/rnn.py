@@ -41,13 +41,9 @@ def rnn_backward(
     Y,
     V,
     column,
-    order,
-    lengths,
-    block_steps,
-    step_rows,
+    steps,
     recurrent,
     window,
-    block_texts,
     chunk,
     n_chunks,
 ):
@@ -58,16 +54,14 @@ def rnn_backward(
     D : (n_rows, n) float, written
         delta(t) of every row.
     Y : as `rnn_forward` left it
-    V, column, order : see `start_errors`
-    lengths : (n,) int64
-        Words of the text at every place of ``order``.
+    V, column : see `start_errors`
+    steps : Steps
     recurrent : (n, n) float
         Wrec, the transpose of the forward pass's.
     window : int
         Steps from each text's own end through which errors travel (truncation, the paper's T).
-    block_texts : int
-        Texts of a full block.
     """
+    order, lengths, block_steps, step_rows, block_texts = steps
     n = Y.shape[1]
     one = Y.dtype.type(1)  # an int would turn float32 into float64
     E = np.empty((block_texts, n), D.dtype)  # e(t) of the block's texts

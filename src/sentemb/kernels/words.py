@@ -1,33 +1,56 @@
-"""The input layer: letter trigrams to words and back.
+"""The input layer: from features (letter trigrams and words) to words, and back.
 
-Every distinct word of a batch is projected once, W l of equation (2) being the sum of the rows of
-its trigrams. The gradient flows back by gathering, word from its tokens and trigram from its words,
-so that every row has one owner and threads never meet.
+Every distinct word of a batch is projected once: W l of equation (2) is the sum of the input rows
+of its features. The gradient flows back by gathering: a word gathers from its tokens and an input
+row from the words that hold its feature. Every row is written by one thread only.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 from sentemb.kernels.jit import kernel, summing_kernel
 
 
+class RowGradient(NamedTuple):
+    """The gradient at the input rows of a mini-batch, in the form from which it is summed up.
+
+    Row k of the mini-batch gets the sum of ``counts[e] words[holders[e]]`` over the entries e from
+    ``offsets[k]`` to ``offsets[k + 1]``.
+
+    Attributes
+    ----------
+    words : (n_words, width) float
+        The gradient at the projected words.
+    offsets : (n_rows + 1,) int64
+    holders, counts : (n_entries,) int32
+        The words that hold the feature of each row, and how often.
+    """
+
+    words: np.ndarray
+    offsets: np.ndarray
+    holders: np.ndarray
+    counts: np.ndarray
+
+
 @kernel
 def project_words(P, table, v, lead, rows, bias, offsets, ids, counts, first, end):
     """P[w] = b + sum_k count_k X[id_k] for the words ``first`` to ``end``.
 
-    X, the input weights of the batch's trigrams, are ``table[rows] + lead v[rows]``: in training
-    the look-ahead point, made on the fly because most rows are used by one or two words only.
+    X, the input rows of the batch, is ``table[rows] + lead v[rows]``. In training that is the
+    look-ahead point; it is computed here because most rows are used by one or two words only.
 
     Parameters
     ----------
     P : (n_words, width) float
-    table : (n_trigrams, width) float
+    table : (n_features, width) float
         Row k holds column k of every stacked input matrix W_g.
-    v : (n_trigrams, width) float
+    v : (n_features, width) float
         Velocities.
     lead : (n_rows,) float
         Zero for all where there is no velocity.
     rows : (n_rows,) int32
-        The distinct trigrams of the batch.
+        The distinct features of the batch, as rows of ``table``.
     bias : (width,) float
     offsets, ids, counts : (n_words + 1,) int64, (n_entries,) int32, (n_entries,) int32
     """
@@ -84,7 +107,7 @@ def sum_rows(out, source, first, end):
 def gather_weighted_row(o, source, offsets, items, weights, k):
     """o = sum of weights[e] source[items[e]] over the entries e of list k.
 
-    The gradient at a trigram's row: the sum over the words that hold it, times its count there.
+    The gradient at an input row: the sum over the words that hold its feature, times the counts.
 
     Parameters
     ----------
@@ -102,22 +125,29 @@ def gather_weighted_row(o, source, offsets, items, weights, k):
 
 
 @kernel
-def gather_weighted_rows(out, source, offsets, items, weights, first, end):
-    """`gather_weighted_row` into out[k] for the lists ``first`` to ``end``."""
+def gather_weighted_rows(out, gradient, first, end):
+    """out[k] = the gradient at row k of a mini-batch, for the rows ``first`` to ``end``.
+
+    out : (n_rows, width) float, written; gradient : RowGradient
+    """
+    source, offsets, holders, counts = gradient
     for k in range(first, end):
-        gather_weighted_row(out[k], source, offsets, items, weights, k)
+        gather_weighted_row(out[k], source, offsets, holders, counts, k)
 
 
 @summing_kernel
-def gather_squares(squares, source, offsets, items, weights, first, end):
-    """squares[k] = sum of squares of what `gather_weighted_row` gives: for the gradient's norm.
+def gather_squares(squares, gradient, first, end):
+    """squares[k] = the sum of squares of row k's gradient: for the norm of the whole gradient.
 
-    The rows themselves are not kept: there are as many bytes in them as in the weights, and
-    gathering them again when they are needed costs less than writing and reading them.
+    The rows themselves are not kept: they take as many bytes as the weights, and gathering them
+    again when they are needed costs less than writing and reading them.
+
+    squares : (n_rows,) float, written; gradient : RowGradient
     """
+    source, offsets, holders, counts = gradient
     o = np.empty(source.shape[1], source.dtype)
     for k in range(first, end):
-        gather_weighted_row(o, source, offsets, items, weights, k)
+        gather_weighted_row(o, source, offsets, holders, counts, k)
         total = source.dtype.type(0)
         for j in range(o.size):
             total += o[j] * o[j]
@@ -160,7 +190,7 @@ def invert_lists(offsets, items, n_items):
 
 @kernel
 def take_texts(texts, word_index, offsets, local_word):
-    """Copy some texts out of many, with their words numbered anew in order of first appearance.
+    """Copy some texts out of many, renumbering their words in order of first appearance.
 
     Parameters
     ----------
@@ -199,21 +229,21 @@ def take_texts(texts, word_index, offsets, local_word):
 
 @kernel
 def take_words(words, offsets, ids, counts, local_row):
-    """Copy the trigram lists of some words, with the trigrams numbered anew in rising order.
+    """Copy the feature lists of some words, renumbering the features in rising order.
 
     Parameters
     ----------
     words : (k,) int32
     offsets, ids, counts : (n_words + 1,) int64, (n_entries,) int32, (n_entries,) int32
-    local_row : (n_trigrams,) int32
+    local_row : (n_features,) int32
         Scratch, -1 throughout, and left so.
 
     Returns
     -------
     new_offsets, new_ids, new_counts : (k + 1,) int64, (entries,) int32, (entries,) int32
-    rows : (distinct trigrams,) int32
-        The old number of every new one, rising, so that the rows of the input weights are visited
-        in the order in which they lie in memory.
+    rows : (distinct features,) int32
+        The old number of every new one, in rising order, so that the rows of the input weights are
+        visited in the order in which they lie in memory.
     """
     new_offsets = np.zeros(words.size + 1, np.int64)
     for k in range(words.size):

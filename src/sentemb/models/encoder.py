@@ -1,39 +1,54 @@
-"""What all encoders share: words projected once, weights apart from the shape, jobs for threads.
+"""What all encoders share: projecting each word once, and passes cut into tasks for threads.
 
-An encoder is the shape of a model, not its weights: the weights are a dict of arrays that every
-method takes, so that training can hand in a mini-batch's rows at the look-ahead point and gradient
-checks a copy that they nudge. The input weights are ``table`` (rows of features, width), one row a
-letter trigram or word; `blocks` gives all arrays under the names and in the shapes of the papers.
+An encoder describes shapes and holds no weights. A tower's weights are a dict of stacked arrays
+passed to every call, so that training can pass the point at which a gradient is taken and a
+gradient check a perturbed copy. The input weights are ``table`` (n_features, width), one row per
+letter trigram or word. `blocks` gives all arrays the names and shapes that the papers use.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from sentemb.errors import SentembError
-from sentemb.kernels.words import gather_rows, gather_weighted_rows, project_words, sum_rows
-from sentemb.system.parallel import CHUNKS, one_after_the_other, spans, spread
+from sentemb.kernels.words import RowGradient, gather_rows, gather_weighted_rows, sum_rows
+from sentemb.models.input_rows import point_of
+from sentemb.models.layout import Layout
+from sentemb.models.packing import Packing
+from sentemb.models.truncation import Truncation
+from sentemb.protocols import Arrays, GradientPoint, Task
+from sentemb.system.parallel import CHUNKS, Workers, one_after_the_other, spans
+from sentemb.text.batch import TextBatch
 
-FORMS = ("scan", "trace", "printed")
 MAX_CELLS = 1000
+
+_T = TypeVar("_T")
+# A job for `Workers.together`: yields the tasks of each phase, returns its result.
+Job: TypeAlias = Generator[list[Task], None, _T]
 
 
 class Workspace:
-    """Arrays that are used again for the next batch instead of being allocated anew."""
+    """Arrays that are reused for the next batch instead of being allocated again."""
 
-    def __init__(self):
-        self._arrays = {}
+    def __init__(self) -> None:
+        self._arrays: dict[str, np.ndarray] = {}
 
-    def empty(self, name, shape, dtype):
-        """An array with arbitrary contents, valid until ``name`` is asked for again."""
+    def empty(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """An array with arbitrary contents, valid until ``name`` is requested again."""
         size = math.prod(shape)
         array = self._arrays.get(name)
         if array is None or array.size < size or array.dtype != dtype:
             array = self._arrays[name] = np.empty(size + size // 4, dtype)
         return array[:size].reshape(shape)
 
-    def zeros(self, name, shape, dtype):
+    def zeros(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """As `empty`, filled with zeros."""
         array = self.empty(name, shape, dtype)
         array[...] = 0
         return array
@@ -41,30 +56,36 @@ class Workspace:
 
 @dataclass
 class ForwardPass:
-    """What the backward pass needs of a forward pass.
+    """What the backward pass needs from a forward pass.
 
     Attributes
     ----------
-    batch : TextBatch
+    layout : Layout
     embeddings : (n_texts, dim) float
         Zero for a text without words.
-    states : list
-        What the encoder's kernels wrote; of a recurrent one, one entry per direction.
+    states : list of dict of arrays
+        What the encoder's kernels wrote; for a recurrent encoder, one entry per direction.
     """
 
-    batch: object
+    layout: Layout
     embeddings: np.ndarray
-    states: list = field(default_factory=list)
+    states: list[dict[str, np.ndarray]] = field(default_factory=list)
 
     @property
-    def packing(self):
-        return self.batch.packing
+    def batch(self) -> TextBatch:
+        """The texts."""
+        return self.layout.batch
+
+    @property
+    def packing(self) -> Packing:
+        """The packed rows of the texts."""
+        return self.layout.packing
 
 
 class Encoder:
     """Base of all encoders.
 
-    An encoder defines ``name``, `dim`, `width`, `shapes`, `blocks`, `embed`, and the two jobs
+    An encoder defines ``name``, `dim`, `width`, `shapes`, `blocks`, `embed`, and the jobs
     `forward_tasks` and `backward_tasks`.
 
     Parameters
@@ -73,8 +94,8 @@ class Encoder:
         1 to 1000.
     """
 
-    name = None
-    # Whether it reads word by word, so that there are steps, gates and traces to look at.
+    name: str | None = None
+    # Whether it reads word by word, so that it has steps and gates.
     recurrent = False
 
     def __init__(self, cells):
@@ -85,26 +106,46 @@ class Encoder:
         return {"cells": self.cells}
 
     @property
-    def dim(self):
+    def dim(self) -> int:
         """Length of an embedding."""
         return self.cells
 
     @property
-    def width(self):
+    def width(self) -> int:
         """Length of a projected word."""
         raise NotImplementedError
 
-    def lay_out(self, batch):
-        """Work out what of the passes depends on the texts alone; the batch keeps it.
+    def lay_out(self, batch: TextBatch) -> Layout:
+        """The layout of ``batch``, with all that the passes use already computed.
 
-        The passes would do it themselves; planning a mini-batch does it beside the one before.
+        The passes compute it on demand; doing it here lets training overlap it with the previous
+        mini-batch.
         """
-        return batch.words_of_rows
+        layout = Layout(batch)
+        layout.words_of_features  # noqa: B018  computes and keeps it
+        return layout
 
     # -- weights ------------------------------------------------------------------------------
 
-    def initialise(self, n_features, rng, dtype=np.float32, seen=None):
-        """Fresh weights: input weights ~ N(0, 0.05²), what `spreads` names ~ N(0, its²), else zero.
+    def shapes(self, n_features: int) -> dict[str, tuple[int, ...]]:
+        """Shapes of the stacked arrays by name."""
+        raise NotImplementedError
+
+    def blocks(self, weights: Arrays) -> Arrays:
+        """Views of the stacked arrays under the names and in the shapes that the papers use.
+
+        Works on weights and on gradients.
+        """
+        raise NotImplementedError
+
+    def initialise(
+        self,
+        n_features: int,
+        rng: np.random.Generator,
+        dtype: DTypeLike = np.float32,
+        seen: NDArray[np.integer] | None = None,
+    ) -> Arrays:
+        """Initial weights: ``table`` ~ N(0, 0.05²), each matrix in `spreads` ~ N(0, its²), else 0.
 
         Parameters
         ----------
@@ -112,8 +153,8 @@ class Encoder:
         rng : numpy.random.Generator
         dtype : float32 or float64
         seen : (k,) int, optional
-            Features that this tower meets in training; the rows of all others start, and so stay,
-            at zero.
+            Features that this tower meets in training. The rows of all others start at zero and
+            stay there.
         """
         weights = {name: np.zeros(shape, dtype) for name, shape in self.shapes(n_features).items()}
         rows = np.arange(n_features) if seen is None else seen
@@ -122,61 +163,91 @@ class Encoder:
             weights[name][...] = spread_of_name * rng.standard_normal(weights[name].shape)
         return weights
 
-    def spreads(self):
-        """Standard deviations of the fresh dense matrices by name."""
+    def spreads(self) -> dict[str, float]:
+        """Standard deviations of the initial dense matrices by name; the others start at zero."""
         return {}
 
     # -- forward ------------------------------------------------------------------------------
 
-    def word_bias(self, weights):
-        """What is added to every projected word, (width,)."""
-        return np.zeros(self.width, weights["table"].dtype)
+    def word_bias(self, weights: Arrays, dtype: DTypeLike) -> np.ndarray:
+        """The vector that is added to every projected word: (width,) of ``dtype``."""
+        return np.zeros(self.width, dtype)
 
-    def project(self, weights, batch, workers):
-        """W l, with the bias of words, of every distinct word of ``batch``: (n_words, width)."""
-        return workers.together(self._project_tasks(weights, batch, Workspace()))[0]
+    def project(self, weights: Arrays, batch: TextBatch, workers: Workers) -> np.ndarray:
+        """W l plus `word_bias` of every distinct word of ``batch``: (n_words, width) float."""
+        point = point_of(weights, batch.input_rows)
+        return workers.together(self._project_tasks(point, batch, Workspace()))[0]
 
-    def _project_tasks(self, weights, batch, workspace):
-        table, lead = weights["table"], weights.get("lead")
-        if lead is None:
-            lead = np.zeros(batch.rows.size, table.dtype)
-        P = workspace.empty("P", (batch.n_words, self.width), table.dtype)
-        yield spread(
-            batch.n_words,
-            project_words,
+    def _project_tasks(
+        self, point: GradientPoint, batch: TextBatch, workspace: Workspace
+    ) -> Job[np.ndarray]:
+        rows = point.input_rows
+        P = workspace.empty("P", (batch.n_words, self.width), rows.dtype)
+        yield rows.project_tasks(
             P,
-            table,
-            weights.get("velocity", table),
-            lead,
-            batch.rows,
-            self.word_bias(weights),
-            batch.trigram_offsets,
-            batch.trigram_ids,
-            batch.trigram_counts,
+            self.word_bias(point.weights, rows.dtype),
+            batch.feature_offsets,
+            batch.feature_ids,
+            batch.feature_counts,
         )
         return P
 
-    def forward(self, weights, batch, workers):
-        """Embed the texts of ``batch``.
+    def forward(self, weights: Arrays, batch: TextBatch, workers: Workers) -> ForwardPass:
+        """Embed the texts of ``batch``, keeping what `backward` needs."""
+        point = point_of(weights, batch.input_rows)
+        return workers.together(self.forward_tasks(point, Layout(batch), Workspace()))[0]
+
+    def forward_tasks(
+        self, point: GradientPoint, layout: Layout, workspace: Workspace
+    ) -> Job[ForwardPass]:
+        """`forward` as a job for `Workers.together`.
+
+        Parameters
+        ----------
+        point : GradientPoint
+            Where the gradient is to be taken; see `point_of` for the weights as they are.
+        layout : Layout
+        workspace : Workspace
+            Holds what the pass returns until it is used again.
+        """
+        raise NotImplementedError
+
+    def embed(
+        self,
+        weights: Arrays,
+        P: np.ndarray,
+        word_index: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        workers: Workers,
+    ) -> np.ndarray:
+        """Embed texts without keeping what a backward pass would need.
 
         Parameters
         ----------
         weights : dict of arrays
-            With ``velocity`` and ``lead`` beside it, ``table`` is taken at the look-ahead point:
-            see `Nesterov.look_ahead`.
-        batch : TextBatch
+        P : (n_words, width) float
+            Projected words.
+        word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
         workers : Workers
 
         Returns
         -------
-        ForwardPass
+        (n_texts, dim) float
         """
-        return workers.together(self.forward_tasks(weights, batch, Workspace()))[0]
+        raise NotImplementedError
 
     # -- backward -----------------------------------------------------------------------------
 
-    def backward(self, weights, done, V, workers, *, form="scan", truncation=None):
-        """The gradient of the loss from its gradient at the embeddings.
+    def backward(
+        self,
+        weights: Arrays,
+        done: ForwardPass,
+        V: np.ndarray,
+        workers: Workers,
+        *,
+        truncation: Truncation | None = None,
+    ) -> Arrays:
+        """The gradient of the loss, computed from its gradient at the embeddings.
 
         Parameters
         ----------
@@ -186,39 +257,54 @@ class Encoder:
         V : (n_texts, dim) float
             dL/dy of every text, summed over all pairs that the text takes part in.
         workers : Workers
-        form : {"scan", "trace", "printed"}
-            The production kernel; the paper's traces with exact signals, equal to it to rounding;
-            the paper's traces with the signals that it prints, which is not the gradient. The last
-            two are of recurrent encoders only.
         truncation : Truncation, optional
-            Of recurrent encoders only.
+            For recurrent encoders only.
 
         Returns
         -------
         dict of arrays
-            Gradients, shaped as ``weights``, but for ``table`` only of the batch's rows:
-            (batch.rows.size, width).
+            Gradients in the shapes of ``weights``, except that ``table`` has only the batch's
+            rows: (batch.input_rows.size, width).
+
+        Raises
+        ------
+        SentembError
+            If ``truncation`` is given to an encoder without recurrence.
         """
-        if form not in FORMS:
-            raise SentembError(f"form must be one of {', '.join(FORMS)}, not {form!r}")
-        if form != "scan":
-            return self._backward_by_traces(weights, done, V, form, truncation)
         (gradient,) = workers.together(
             self.backward_tasks(weights, done, V, truncation, Workspace())
         )
-        dP = gradient.pop("words")
-        table = np.empty((done.batch.rows.size, self.width), dP.dtype)
-        workers.over(len(table), gather_weighted_rows, table, dP, *done.batch.words_of_rows)
+        rows = RowGradient(gradient.pop("words"), *done.layout.words_of_features)
+        table = np.empty((done.batch.input_rows.size, self.width), rows.words.dtype)
+        workers.over(len(table), gather_weighted_rows, table, rows)
         return gradient | {"table": table}
 
-    def _backward_by_traces(self, weights, done, V, form, truncation):
-        raise SentembError(
-            f"the form {form} follows the paper through time, and a {self.name} has none; "
-            "use the form scan"
-        )
+    def backward_tasks(
+        self,
+        weights: Arrays,
+        done: ForwardPass,
+        V: np.ndarray,
+        truncation: Truncation | None,
+        workspace: Workspace,
+    ) -> Job[Arrays]:
+        """`backward` as a job for `Workers.together`, without the last sum.
 
-    def _gather_words(self, batch, parts, workspace):
-        """The gradient at the projected words: a job.
+        Returns
+        -------
+        dict of arrays
+            As `backward` returns, with ``words`` in place of ``table``: the gradient at every
+            distinct word's projection, (n_words, width), valid until the workspace is used again.
+            The gradient at an input row is the sum of those of the words with its feature.
+        """
+        raise NotImplementedError
+
+    def _gather_words(
+        self,
+        batch: TextBatch,
+        parts: Sequence[tuple[int, np.ndarray, NDArray[np.int64], NDArray[np.int32]]],
+        workspace: Workspace,
+    ) -> Job[tuple[np.ndarray, np.ndarray]]:
+        """The gradient at the projected words, as a job.
 
         Parameters
         ----------
@@ -230,7 +316,7 @@ class Encoder:
         Returns
         -------
         dP, bias : (n_words, width), (width,) float
-            The second is the sum of the first over all words.
+            ``bias`` is the sum of ``dP`` over all words.
         """
         dtype = parts[0][1].dtype
         dP = workspace.empty("dP", (batch.n_words, self.width), dtype)
@@ -246,8 +332,8 @@ class Encoder:
         return dP, bias.sum(axis=0)
 
 
-def whole_number(name, value, least=1):
-    """``value`` if it is a size that an encoder can have."""
+def whole_number(name: str, value: Any, least: int = 1) -> int:
+    """``value``, if it is a size that an encoder can have; otherwise a `SentembError`."""
     if not (isinstance(value, int) and least <= value <= MAX_CELLS):
         raise SentembError(
             f"{name} must be a whole number from {least} to {MAX_CELLS}, not {value!r}"

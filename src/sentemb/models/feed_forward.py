@@ -1,11 +1,15 @@
-"""Encoders without recurrence: the bag of trigrams, DSSM and CLSM.
+"""Encoders without recurrence: the bag of features, DSSM and CLSM.
 
-What the paper compares with (its section VI-B), under the same loss, negatives and optimisers.
+The paper compares its model with them (section VI-B). Here they share the loss, the negatives and
+the optimisers.
 """
+
+from __future__ import annotations
 
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
 from sentemb.kernels.activations import tanh_rows
@@ -18,54 +22,97 @@ from sentemb.kernels.layers import (
     tanh_errors,
 )
 from sentemb.kernels.words import invert_lists, sum_rows
-from sentemb.models.encoder import Encoder, ForwardPass, Workspace, whole_number
-from sentemb.system.parallel import CHUNKS, one_after_the_other, spans
+from sentemb.models.encoder import Encoder, ForwardPass, Job, Workspace, whole_number
+from sentemb.models.layout import Layout
+from sentemb.models.truncation import Truncation
+from sentemb.protocols import Arrays, GradientPoint, Task
+from sentemb.system.parallel import CHUNKS, Workers, one_after_the_other, spans
+from sentemb.text.batch import TextBatch
 
 WINDOWS = (1, 3, 5)
 
 
 class FeedForward(Encoder):
-    """Base: `_layers` says how projected words become an embedding."""
+    """Base: `_layers` turns projected words into embeddings."""
 
-    def forward_tasks(self, weights, batch, workspace):
-        """`forward` as a job for `Workers.together`."""
-        P = yield from self._project_tasks(weights, batch, workspace)
-        state, tasks = self._layers(weights, P, batch.word_index, batch.offsets, workspace)
+    def forward_tasks(
+        self, point: GradientPoint, layout: Layout, workspace: Workspace
+    ) -> Job[ForwardPass]:
+        """`forward` as a job for `Workers.together`; parameters as for `Encoder`."""
+        batch = layout.batch
+        P = yield from self._project_tasks(point, batch, workspace)
+        state, tasks = self._layers(point.weights, P, batch.word_index, batch.offsets, workspace)
         yield tasks
-        return ForwardPass(batch, _without_empty(state["Y"], batch.offsets), [state])
+        return ForwardPass(layout, _without_empty(state["Y"], batch.offsets), [state])
 
-    def embed(self, weights, P, word_index, offsets, workers):
-        """As `RecurrentEncoder.embed`."""
+    def _layers(
+        self,
+        weights: Arrays,
+        P: np.ndarray,
+        word_index: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        workspace: Workspace,
+    ) -> tuple[dict[str, np.ndarray], list[Task]]:
+        """What the layers will write, the embeddings as ``Y``, and the tasks that write it."""
+        raise NotImplementedError
+
+    def embed(
+        self,
+        weights: Arrays,
+        P: np.ndarray,
+        word_index: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        workers: Workers,
+    ) -> np.ndarray:
+        """Embed texts without keeping what a backward pass would need, as `Encoder.embed`."""
         state, tasks = self._layers(weights, P, word_index, offsets, Workspace())
         workers.run(tasks)
         return _without_empty(state["Y"], offsets)
 
 
 class Bag(FeedForward):
-    """y = W x, x the counts of the text's letter trigrams; block ``W``."""
+    """y = W x, where x counts the features of the text; block ``W``."""
 
     name = "bag"
 
     @property
-    def width(self):
+    def width(self) -> int:
+        """Length of a projected word."""
         return self.cells
 
-    def shapes(self, n_features):
+    def shapes(self, n_features: int) -> dict[str, tuple[int, ...]]:
+        """Shapes of the stacked arrays by name."""
         return {"table": (n_features, self.cells)}
 
-    def blocks(self, weights):
+    def blocks(self, weights: Arrays) -> Arrays:
+        """A view of ``table`` as ``W`` (n, d)."""
         return {"W": weights["table"].T}
 
-    def _layers(self, weights, P, word_index, offsets, workspace):
+    def _layers(
+        self,
+        weights: Arrays,
+        P: np.ndarray,
+        word_index: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        workspace: Workspace,
+    ) -> tuple[dict[str, np.ndarray], list[Task]]:
         Y = workspace.empty("Y", (offsets.size - 1, self.cells), P.dtype)
         arguments = (Y, P, 0, np.zeros(self.cells, P.dtype), word_index, offsets)
         return {"Y": Y}, [(sum_words, *arguments, low, high) for _, low, high in spans(len(Y))]
 
-    def backward_tasks(self, weights, done, V, truncation, workspace):
+    def backward_tasks(
+        self,
+        weights: Arrays,
+        done: ForwardPass,
+        V: np.ndarray,
+        truncation: Truncation | None,
+        workspace: Workspace,
+    ) -> Job[Arrays]:
+        """`backward` as a job for `Workers.together`, as `Encoder.backward_tasks`."""
         _no_truncation(self, truncation)
         V = np.ascontiguousarray(V)
         dP, _ = yield from self._gather_words(
-            done.batch, [(0, V, *done.batch.texts_of_words)], workspace
+            done.batch, [(0, V, *done.layout.texts_of_words)], workspace
         )
         return {"words": dP}
 
@@ -91,10 +138,12 @@ class DSSM(FeedForward):
         return {"cells": self.cells, "hidden": self.hidden}
 
     @property
-    def width(self):
+    def width(self) -> int:
+        """Length of a projected word."""
         return self.hidden
 
-    def shapes(self, n_features):
+    def shapes(self, n_features: int) -> dict[str, tuple[int, ...]]:
+        """Shapes of the stacked arrays by name."""
         return {
             "table": (n_features, self.width),
             "bias": (self.hidden,),
@@ -102,14 +151,23 @@ class DSSM(FeedForward):
             "output_bias": (self.cells,),
         }
 
-    def spreads(self):
+    def spreads(self) -> dict[str, float]:
+        """Standard deviations of the initial dense matrices by name; the others start at zero."""
         return {"output": 1 / math.sqrt(self.hidden)}
 
-    def blocks(self, weights):
+    def blocks(self, weights: Arrays) -> Arrays:
+        """Views of the stacked arrays as ``W1``, ``b1``, ``W2`` and ``b2``."""
         names = {"W1": "table", "b1": "bias", "W2": "output", "b2": "output_bias"}
         return {block: weights[name].T for block, name in names.items()}
 
-    def _layers(self, weights, P, word_index, offsets, workspace):
+    def _layers(
+        self,
+        weights: Arrays,
+        P: np.ndarray,
+        word_index: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        workspace: Workspace,
+    ) -> tuple[dict[str, np.ndarray], list[Task]]:
         n_texts = offsets.size - 1
         state = {
             "H": workspace.empty("H", (n_texts, self.hidden), P.dtype),
@@ -128,11 +186,27 @@ class DSSM(FeedForward):
         ]
         return state, tasks
 
-    def _pooling(self, state, weights, P, word_index, offsets, workspace):
+    def _pooling(
+        self,
+        state: dict[str, np.ndarray],
+        weights: Arrays,
+        P: np.ndarray,
+        word_index: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        workspace: Workspace,
+    ) -> tuple:
         """The kernel that pools a text's words, before the tanh, and its arguments."""
         return sum_words, state["H"], P, 0, weights["bias"], word_index, offsets
 
-    def backward_tasks(self, weights, done, V, truncation, workspace):
+    def backward_tasks(
+        self,
+        weights: Arrays,
+        done: ForwardPass,
+        V: np.ndarray,
+        truncation: Truncation | None,
+        workspace: Workspace,
+    ) -> Job[Arrays]:
+        """`backward` as a job for `Workers.together`, as `Encoder.backward_tasks`."""
         _no_truncation(self, truncation)
         batch, (state,) = done.batch, done.states
         H, Y = state["H"], state["Y"]
@@ -160,23 +234,32 @@ class DSSM(FeedForward):
         ]
         gradient = {name: part.sum(axis=0) for name, part in parts.items()}
         dP, _ = yield from self._gather_words(
-            batch, self._errors_of_words(dH, batch, workspace), workspace
+            batch, self._errors_of_words(dH, done.layout, workspace), workspace
         )
         return gradient | {"words": dP}
 
-    def _unpooling(self, state, dH, batch, low, high, workspace):
-        """Tasks that lead the errors at the pooled vectors back to the tokens, where needed."""
+    def _unpooling(
+        self,
+        state: dict[str, np.ndarray],
+        dH: np.ndarray,
+        batch: TextBatch,
+        low: int,
+        high: int,
+        workspace: Workspace,
+    ) -> list[Task]:
+        """Tasks that carry the errors at the pooled vectors back to the tokens, where needed."""
         return []
 
-    def _errors_of_words(self, dH, batch, workspace):
+    def _errors_of_words(self, dH: np.ndarray, layout: Layout, workspace: Workspace) -> list:
         """What `Encoder._gather_words` sums up."""
-        return [(0, dH, *batch.texts_of_words)]
+        return [(0, dH, *layout.texts_of_words)]
 
 
 class CLSM(DSSM):
     """h = max over t of tanh(Wc [l(t - r) ... l(t + r)] + bc), y = tanh(Ws h + bs).
 
-    Shen et al., CIKM 2014. Blocks ``Wc1``, ``Wc2``, ... are the slices of Wc from left to right.
+    Shen et al., CIKM 2014. The blocks ``Wc1``, ``Wc2``, ... are the slices of Wc from left to
+    right.
 
     Parameters
     ----------
@@ -202,16 +285,26 @@ class CLSM(DSSM):
         return {**super().settings(), "window": self.window}
 
     @property
-    def width(self):
+    def width(self) -> int:
+        """Length of a projected word."""
         return self.window * self.hidden
 
-    def blocks(self, weights):
+    def blocks(self, weights: Arrays) -> Arrays:
+        """Views of the stacked arrays as ``Wc1``, ``Wc2``, ..., ``bc``, ``Ws`` and ``bs``."""
         slices = np.split(weights["table"], self.window, axis=1)
         named = {f"Wc{k}": part.T for k, part in enumerate(slices, 1)}
         others = {"bc": "bias", "Ws": "output", "bs": "output_bias"}
         return named | {block: weights[name].T for block, name in others.items()}
 
-    def _pooling(self, state, weights, P, word_index, offsets, workspace):
+    def _pooling(
+        self,
+        state: dict[str, np.ndarray],
+        weights: Arrays,
+        P: np.ndarray,
+        word_index: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        workspace: Workspace,
+    ) -> tuple:
         state["places"] = workspace.empty("places", state["H"].shape, np.int32)
         return (
             pool_windows,
@@ -223,16 +316,25 @@ class CLSM(DSSM):
             offsets,
         )
 
-    def _unpooling(self, state, dH, batch, low, high, workspace):
+    def _unpooling(
+        self,
+        state: dict[str, np.ndarray],
+        dH: np.ndarray,
+        batch: TextBatch,
+        low: int,
+        high: int,
+        workspace: Workspace,
+    ) -> list[Task]:
         D = workspace.empty("D_tokens", (batch.word_index.size, self.hidden), dH.dtype)
         return [(spread_to_maxima, D, dH, state["places"], batch.offsets, low, high)]
 
-    def _errors_of_words(self, dH, batch, workspace):
+    def _errors_of_words(self, dH: np.ndarray, layout: Layout, workspace: Workspace) -> list:
+        batch = layout.batch
         D = workspace.empty("D_tokens", (batch.word_index.size, self.hidden), dH.dtype)
         text_of_token = np.repeat(np.arange(batch.n_texts), np.diff(batch.offsets))
         parts = []
         for number in range(self.window):
-            # A word stands this far to the right of the middles of the windows that it is in.
+            # In these windows the word is this many places to the right of the middle.
             middles = np.arange(batch.word_index.size) - (number - self.window // 2)
             inside = (middles >= batch.offsets[text_of_token]) & (
                 middles < batch.offsets[text_of_token + 1]
@@ -243,7 +345,7 @@ class CLSM(DSSM):
         return parts
 
 
-def _without_empty(rows, offsets):
+def _without_empty(rows: np.ndarray, offsets: NDArray[np.int64]) -> np.ndarray:
     """``rows`` with zeros for texts without words, which have no embedding."""
     empty = offsets[1:] == offsets[:-1]
     if empty.any():
@@ -251,7 +353,7 @@ def _without_empty(rows, offsets):
     return rows
 
 
-def _no_truncation(encoder, truncation):
+def _no_truncation(encoder: Encoder, truncation: Truncation | None) -> None:
     if truncation is not None and truncation.steps is not None:
         raise SentembError(
             f"a {encoder.name} has no steps through time to truncate; leave truncate out"

@@ -1,24 +1,29 @@
 """The LSTM of equations (2), with and without forget gate and peepholes."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
 from sentemb.kernels.lstm import (
-    DIAGONAL,
-    FULL,
-    NONE,
+    Peepholes,
     lstm_backward,
     lstm_forward,
     set_peephole_matrix_gradient,
     set_peephole_vector_gradient,
 )
-from sentemb.kernels.traces import lstm_exact_signals, lstm_printed_signals
+from sentemb.models.encoder import ForwardPass, Workspace
+from sentemb.models.packing import Packing
 from sentemb.models.recurrent import RecurrentEncoder
+from sentemb.models.truncation import Truncation
+from sentemb.protocols import Arrays, Task
 from sentemb.system.parallel import CHUNKS
 
-PEEPHOLES = {"none": NONE, "diagonal": DIAGONAL, "full": FULL}
+PEEPHOLES = ("none", "diagonal", "full")
 
 
 class LSTM(RecurrentEncoder):
@@ -28,7 +33,7 @@ class LSTM(RecurrentEncoder):
     ----------
     cells : int
     forget_gate : bool
-        Without it f = 1, and gate 2 and Wp2 are absent.
+        Without it f = 1, and there is no gate 2 and no Wp2.
     peepholes : {"none", "diagonal", "full"}
         The paper prints full matrices; its experiments use the model without forget gate and
         peepholes.
@@ -51,7 +56,8 @@ class LSTM(RecurrentEncoder):
         gates = {"forget_gate": self.forget_gate, "peepholes": self.peepholes}
         return {**super().settings(), **gates}
 
-    def shapes(self, n_features):
+    def shapes(self, n_features: int) -> dict[str, tuple[int, ...]]:
+        """Shapes of the stacked arrays by name."""
         shapes = super().shapes(n_features)
         if self.peepholes != "none":
             n = self.cells
@@ -59,7 +65,7 @@ class LSTM(RecurrentEncoder):
             shapes["peepholes"] = (self.directions, 3, *one)
         return shapes
 
-    def _peephole_blocks(self, weights, prefix, direction):
+    def _peephole_blocks(self, weights: Arrays, prefix: str, direction: int) -> Arrays:
         if self.peepholes == "none":
             return {}
         return {
@@ -68,8 +74,8 @@ class LSTM(RecurrentEncoder):
             if k != 2 or self.forget_gate
         }
 
-    def _peephole_arguments(self, weights, direction, transposed):
-        """(vectors, matrices, kind) as the kernels take them; what is not used is empty."""
+    def _peepholes(self, weights: Arrays, direction: int, transposed: bool) -> Peepholes:
+        """The peepholes as the kernels take them."""
         vectors, matrices = _no_peepholes(weights["bias"].dtype)
         if self.peepholes == "diagonal":
             vectors = weights["peepholes"][direction]
@@ -77,9 +83,11 @@ class LSTM(RecurrentEncoder):
             matrices = weights["peepholes"][direction]
             if transposed:
                 matrices = np.ascontiguousarray(matrices.transpose(0, 2, 1))
-        return vectors, matrices, PEEPHOLES[self.peepholes]
+        return Peepholes(vectors, matrices)
 
-    def _prepare(self, weights, direction, packing, P, workspace):
+    def _prepare(
+        self, weights: Arrays, direction: int, packing: Packing, P: np.ndarray, workspace: Workspace
+    ) -> tuple[dict[str, np.ndarray], Callable, tuple]:
         n, rows = self.cells, packing.n_rows
         state = {
             "Z": workspace.empty(f"Z{direction}", (rows, self.gate_width), P.dtype),
@@ -95,12 +103,20 @@ class LSTM(RecurrentEncoder):
             packing.block_steps,
             packing.step_rows,
             weights["recurrent"][direction],
-            *self._peephole_arguments(weights, direction, transposed=False),
-            self.forget_gate,
+            *self._peepholes(weights, direction, transposed=False),
         )
         return state, lstm_forward, arguments
 
-    def _prepare_backward(self, weights, direction, state, packing, D, V, truncation):
+    def _prepare_backward(
+        self,
+        weights: Arrays,
+        direction: int,
+        done: ForwardPass,
+        D: np.ndarray,
+        V: np.ndarray,
+        truncation: Truncation,
+    ) -> tuple[Callable, tuple]:
+        state = done.states[direction]
         arguments = (
             D,
             state["Z"],
@@ -108,20 +124,22 @@ class LSTM(RecurrentEncoder):
             state["H"],
             V,
             direction * self.cells,
-            packing.order,
-            packing.lengths,
-            packing.block_steps,
-            packing.step_rows,
+            done.packing.steps,
             np.ascontiguousarray(weights["recurrent"][direction].T),
-            *self._peephole_arguments(weights, direction, transposed=True),
-            self.forget_gate,
+            self._peepholes(weights, direction, transposed=True),
             truncation.window,
             truncation.keep_cell_path,
-            packing.block_texts,
         )
         return lstm_backward, arguments
 
-    def _prepare_sums(self, parts, state, D, packing, chunk):
+    def _prepare_sums(
+        self,
+        parts: dict[str, np.ndarray],
+        state: dict[str, np.ndarray],
+        D: np.ndarray,
+        packing: Packing,
+        chunk: int,
+    ) -> list[Task]:
         sums = super()._prepare_sums(parts, state, D, packing, chunk)
         if self.peepholes != "none":
             kernel = {
@@ -129,11 +147,11 @@ class LSTM(RecurrentEncoder):
                 "full": set_peephole_matrix_gradient,
             }[self.peepholes]
             dp, steps = parts["peepholes"][chunk], (packing.block_steps, packing.step_rows)
-            sums.append((kernel, dp, state["C"], D, *steps, self.forget_gate, chunk, CHUNKS))
+            sums.append((kernel, dp, state["C"], D, *steps, chunk, CHUNKS))
         return sums
 
-    def gate_values(self, state, rows):
-        """What the gates did at the given rows, in order: {"y", "c", "i", "o", "y_g", "f"}."""
+    def gate_values(self, state: dict[str, np.ndarray], rows: NDArray[np.int64]) -> Arrays:
+        """``y``, ``c``, ``i``, ``o``, ``y_g`` and ``f``, if there is one, as `RecurrentEncoder`."""
         n = self.cells
         Z = state["Z"][rows]
         values = {
@@ -147,33 +165,7 @@ class LSTM(RecurrentEncoder):
             values["f"] = Z[:, 3 * n :]
         return values
 
-    def signals(self, weights, direction, state, rows, v, form, first):
-        """The error signals of one text for the trace form: (4, T, n), gates as stacked."""
-        n = self.cells
-        values = self.gate_values(state, rows)
-        o, h = values["o"], state["H"][rows]
-        signals = np.zeros((4, *o.shape), o.dtype)
-        R = np.zeros((4, n, n), o.dtype)
-        stacked = weights["recurrent"][direction]
-        for slot in range(len(self.gates)):
-            R[slot] = stacked[:, slot * n : (slot + 1) * n].T
-        if form == "printed":
-            lstm_printed_signals(signals, v, o, h, R, first)
-            return signals
-        Wp = np.zeros((3, n, n), o.dtype)
-        if self.peepholes != "none":
-            for k in (0, 1, 2):
-                given = weights["peepholes"][direction, k]
-                Wp[k] = np.diag(given) if self.peepholes == "diagonal" else given.T
-            if not self.forget_gate:
-                Wp[1] = 0
-        c = values["c"]
-        f = values.get("f", np.ones_like(c))
-        c_last = np.vstack([np.zeros_like(c[:1]), c[:-1]])
-        lstm_exact_signals(signals, v, o, values["i"], values["y_g"], f, h, c_last, R, Wp, first)
-        return signals
-
 
 @lru_cache
-def _no_peepholes(dtype):
+def _no_peepholes(dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     return np.zeros((3, 0), dtype), np.zeros((3, 0, 0), dtype)

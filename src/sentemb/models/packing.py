@@ -1,11 +1,15 @@
-"""A batch laid out for the recurrences."""
+"""The tokens of some texts packed for the recurrences."""
+
+from __future__ import annotations
 
 import copy
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sentemb.kernels.packing import pack_blocks
+from sentemb.kernels.recurrent import Steps
 from sentemb.system.parallel import CHUNKS
 
 # Texts that run side by side: enough rows for an efficient product, few enough to stay in cache.
@@ -13,16 +17,16 @@ BLOCK_TEXTS = 64
 
 
 class Packing:
-    """Rows, steps and blocks of some texts; see `pack_blocks` for the arrays.
+    """Packed rows, steps and blocks of some texts; see `pack_blocks` for the arrays.
 
-    Texts without words have no row.
+    A packed row belongs to one token. Texts without words have no row.
 
     Parameters
     ----------
     word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
     """
 
-    def __init__(self, word_index, offsets):
+    def __init__(self, word_index: NDArray[np.int32], offsets: NDArray[np.int64]) -> None:
         if offsets.size == 2 and word_index.size:
             self._lay_out_one_text(word_index)
             return
@@ -30,7 +34,7 @@ class Packing:
         order = np.argsort(-lengths, kind="stable")
         self.order = order[: np.count_nonzero(lengths)]
         self.lengths = lengths[self.order]
-        # Few texts are spread over all chunks, so that threads have something to do.
+        # A few texts are spread over all chunks, so that every thread has work.
         self.block_texts = max(1, min(BLOCK_TEXTS, -(-self.order.size // CHUNKS)))
         (
             self.block_steps,
@@ -45,8 +49,8 @@ class Packing:
         self.words = (words, words_reversed)
         self.tokens = (tokens, tokens_reversed)
 
-    def _lay_out_one_text(self, word_index):
-        """What `pack_blocks` would do for one text, without the time that it takes to ask it."""
+    def _lay_out_one_text(self, word_index: NDArray[np.int32]) -> None:
+        """Does what `pack_blocks` would do for one text, without the cost of the call."""
         self.block_texts = 1
         (
             self.order,
@@ -59,20 +63,27 @@ class Packing:
         self.words = (word_index, word_index[::-1].copy())
 
     @property
-    def n_rows(self):
+    def n_rows(self) -> int:
+        """The number of packed rows, one per token."""
         return self.words[0].size
 
     @property
-    def n_blocks(self):
+    def n_blocks(self) -> int:
+        """The number of blocks."""
         return self.block_steps.size - 1
 
-    def rows_of_tokens(self, direction):
-        """The row of every token, (n_tokens,) int64."""
+    @property
+    def steps(self) -> Steps:
+        """What the backward kernels need, bundled."""
+        return Steps(self.order, self.lengths, self.block_steps, self.step_rows, self.block_texts)
+
+    def rows_of_tokens(self, direction: int) -> NDArray[np.int64]:
+        """The packed row of every token, (n_tokens,) int64."""
         rows = np.empty(self.n_rows, np.int64)
         rows[self.tokens[direction]] = np.arange(self.n_rows)
         return rows
 
-    def block(self, number):
+    def block(self, number: int) -> Packing:
         """One block as a packing of its own, its rows counted from 0."""
         if self.n_blocks == 1:
             return self
@@ -90,8 +101,8 @@ class Packing:
 
 
 @lru_cache(maxsize=64)
-def _one_text(length):
-    """The layout of a text of ``length`` words, all of it that does not name them."""
+def _one_text(length: int) -> tuple:
+    """The part of the packing of a text of ``length`` words that does not depend on the words."""
     tokens = np.arange(length + 1)
     arrays = (np.zeros(1, np.int64), np.array([length]), np.array([0, length]), tokens)
     return *arrays, (tokens[:-1], tokens[-2::-1]), np.array([length - 1])

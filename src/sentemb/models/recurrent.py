@@ -1,8 +1,7 @@
-"""What the recurrent encoders share: one or two directions through the words of a text, and back.
+"""What the recurrent encoders share: passes through the words of a text in one or two directions.
 
-Beside the last y(t) of each direction an embedding may hold a linear bag of the same features,
-Wbag x, which needs no way through time: what the words say whatever their order, so that the cells
-are free for the rest.
+In addition to the last y(t) of each direction an embedding may hold a linear bag of the same
+features, Wbag x. It holds what the words say in any order, which frees the cells for the rest.
 
 The weights of an encoder are stacked for the kernels:
 
@@ -17,17 +16,25 @@ name           shape                                holds
                (directions, 3, n, n)                transposed matrices
 =============  ===================================  ==========================================
 
-`blocks` gives them back under the paper's names and in the paper's shapes.
+`blocks` returns them under the paper's names and in the paper's shapes.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from sentemb.kernels.layers import sum_words
 from sentemb.kernels.recurrent import set_recurrent_gradient
-from sentemb.models.encoder import Encoder, ForwardPass, Workspace, whole_number
+from sentemb.models.encoder import Encoder, ForwardPass, Job, Workspace, whole_number
+from sentemb.models.layout import Layout
 from sentemb.models.packing import Packing
 from sentemb.models.truncation import Truncation
-from sentemb.system.parallel import CHUNKS, one_after_the_other, spans
+from sentemb.protocols import Arrays, GradientPoint, Task
+from sentemb.system.parallel import CHUNKS, Workers, one_after_the_other, spans
+from sentemb.text.batch import TextBatch
 
 
 class RecurrentEncoder(Encoder):
@@ -54,31 +61,33 @@ class RecurrentEncoder(Encoder):
         return {**super().settings(), "bag": self.bag}
 
     @property
-    def n_outputs(self):
+    def n_outputs(self) -> int:
         """Length of the last y(t) of all directions, the first part of an embedding."""
         return self.directions * self.cells
 
     @property
-    def dim(self):
+    def dim(self) -> int:
+        """Length of an embedding."""
         return self.n_outputs + self.bag
 
     @property
-    def gate_width(self):
+    def gate_width(self) -> int:
         """Columns of one direction in the stacked arrays, G n."""
         return len(self.gates) * self.cells
 
     @property
-    def bag_column(self):
+    def bag_column(self) -> int:
         """Where Wbag begins in ``table``."""
         return self.directions * self.gate_width
 
     @property
-    def width(self):
+    def width(self) -> int:
+        """Length of a projected word."""
         return self.bag_column + self.bag
 
     # -- weights ------------------------------------------------------------------------------
 
-    def shapes(self, n_features):
+    def shapes(self, n_features: int) -> dict[str, tuple[int, ...]]:
         """Shapes of the stacked arrays by name."""
         return {
             "table": (n_features, self.width),
@@ -86,13 +95,14 @@ class RecurrentEncoder(Encoder):
             "recurrent": (self.directions, self.cells, self.gate_width),
         }
 
-    def spreads(self):
+    def spreads(self) -> dict[str, float]:
+        """Standard deviations of the initial dense matrices by name; the others start at zero."""
         return {"recurrent": 0.2 / np.sqrt(self.cells)}
 
-    def blocks(self, weights):
+    def blocks(self, weights: Arrays) -> Arrays:
         """Views of stacked arrays under the paper's names: W1 (n, d), Wrec1 (n, n), b1 (n,), ...
 
-        Works on weights and on gradients alike. Of a two-way model the names begin with
+        Works on weights and on gradients. The names of a bidirectional encoder begin with
         ``forward.`` and ``backward.``.
         """
         named = {}
@@ -111,27 +121,34 @@ class RecurrentEncoder(Encoder):
             named["Wbag"] = weights["table"][:, self.bag_column :].T
         return named
 
-    def _peephole_blocks(self, weights, prefix, direction):
+    def _peephole_blocks(self, weights: Arrays, prefix: str, direction: int) -> Arrays:
         return {}
 
-    def lay_out(self, batch):
-        texts_of_words = batch.texts_of_words if self.bag else None
-        return batch.packing, batch.rows_of_words, batch.words_of_rows, texts_of_words
+    def lay_out(self, batch: TextBatch) -> Layout:
+        """The layout of ``batch``, with all that the passes use already computed."""
+        layout = super().lay_out(batch)
+        layout.packed_rows_of_words  # noqa: B018  computes and keeps it, and the packing
+        if self.bag:
+            layout.texts_of_words  # noqa: B018
+        return layout
 
     # -- forward ------------------------------------------------------------------------------
 
-    def word_bias(self, weights):
+    def word_bias(self, weights: Arrays, dtype: DTypeLike) -> np.ndarray:
+        """The vector that is added to every projected word: (width,) of ``dtype``."""
         if not self.bag:
             return weights["bias"]
-        return np.concatenate([weights["bias"], np.zeros(self.bag, weights["bias"].dtype)])
+        return np.concatenate([weights["bias"], np.zeros(self.bag, dtype)])
 
-    def forward_tasks(self, weights, batch, workspace):
-        """`forward` as a job for `Workers.together`."""
-        packing = batch.packing
-        P = yield from self._project_tasks(weights, batch, workspace)
+    def forward_tasks(
+        self, point: GradientPoint, layout: Layout, workspace: Workspace
+    ) -> Job[ForwardPass]:
+        """`forward` as a job for `Workers.together`; parameters as for `Encoder`."""
+        weights, batch, packing = point.weights, layout.batch, layout.packing
+        P = yield from self._project_tasks(point, batch, workspace)
         embeddings = np.zeros((batch.n_texts, self.dim), P.dtype)
-        done = ForwardPass(batch, embeddings)
-        tasks = []
+        done = ForwardPass(layout, embeddings)
+        tasks: list[Task] = []
         for direction in range(self.directions):
             state, kernel, arguments = self._prepare(weights, direction, packing, P, workspace)
             done.states.append(state)
@@ -144,7 +161,13 @@ class RecurrentEncoder(Encoder):
         embeddings[:, self.n_outputs :] = X
         return done
 
-    def _bag_tasks(self, X, P, word_index, offsets):
+    def _bag_tasks(
+        self,
+        X: np.ndarray,
+        P: np.ndarray,
+        word_index: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+    ) -> list[Task]:
         """Tasks that set X (n_texts, bag) to the sums of the words' Wbag l."""
         if not self.bag:
             return []
@@ -152,26 +175,20 @@ class RecurrentEncoder(Encoder):
         arguments = (X, P, self.bag_column, bias, word_index, offsets)
         return [(sum_words, *arguments, low, high) for _, low, high in spans(len(X))]
 
-    def embed(self, weights, P, word_index, offsets, workers):
-        """Embed texts without keeping what a backward pass would need.
-
-        Parameters
-        ----------
-        weights : dict of arrays
-        P : (n_words, width) float
-            Projected words.
-        word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
-        workers : Workers
-
-        Returns
-        -------
-        (n_texts, dim) float
-        """
+    def embed(
+        self,
+        weights: Arrays,
+        P: np.ndarray,
+        word_index: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        workers: Workers,
+    ) -> np.ndarray:
+        """Embed texts without keeping what a backward pass would need, as `Encoder.embed`."""
         packing = Packing(word_index, offsets)
         embeddings = np.zeros((offsets.size - 1, self.dim), P.dtype)
         scratch = [Workspace() for _ in range(workers.threads)]
 
-        def embed_block(number):
+        def embed_block(number: int) -> None:
             workspace = scratch.pop()
             self._embed_block(embeddings, weights, P, packing.block(number), workspace)
             scratch.append(workspace)
@@ -184,12 +201,25 @@ class RecurrentEncoder(Encoder):
             embeddings[:, self.n_outputs :] = X
         return embeddings
 
-    def _embed_block(self, embeddings, weights, P, block, workspace):
+    def _prepare(
+        self, weights: Arrays, direction: int, packing: Packing, P: np.ndarray, workspace: Workspace
+    ) -> tuple[dict[str, np.ndarray], Callable, tuple]:
+        """What the forward kernel will write, the kernel, and its arguments without the chunks."""
+        raise NotImplementedError
+
+    def _embed_block(
+        self,
+        embeddings: np.ndarray,
+        weights: Arrays,
+        P: np.ndarray,
+        block: Packing,
+        workspace: Workspace,
+    ) -> None:
         for direction in range(self.directions):
             state, kernel, arguments = self._prepare(weights, direction, block, P, workspace)
             kernel(*arguments, 0, 1)
             part = slice(direction * self.cells, (direction + 1) * self.cells)
-            # Lists of numbers as indices would take a single text longer than its words do.
+            # For a single text, indexing with arrays would take longer than its words do.
             one = block.order.size == 1
             texts, last_rows = (
                 (block.order[0], block.last_rows[0]) if one else (block.order, block.last_rows)
@@ -198,12 +228,26 @@ class RecurrentEncoder(Encoder):
 
     # -- backward -----------------------------------------------------------------------------
 
-    def _backward_by_traces(self, weights, done, V, form, truncation):
-        from sentemb.gradients.traces import trace_backward
+    def gate_values(self, state: dict[str, np.ndarray], rows: NDArray[np.int64]) -> Arrays:
+        """The values of outputs, cells and gates at some packed rows: (T, n) float by name.
 
-        return trace_backward(self, weights, done, V, form, truncation or Truncation())
+        Parameters
+        ----------
+        state : dict of arrays
+            One of `ForwardPass.states`.
+        rows : (T,) int64
+            In the order wanted; see `Packing.rows_of_tokens`.
+        """
+        raise NotImplementedError
 
-    def input_errors(self, weights, done, V, workers, truncation=None):
+    def input_errors(
+        self,
+        weights: Arrays,
+        done: ForwardPass,
+        V: np.ndarray,
+        workers: Workers,
+        truncation: Truncation | None = None,
+    ) -> list[np.ndarray]:
         """dL/d(W l(t) + b) of every token: what the scan finds before any sum over tokens.
 
         Parameters
@@ -213,39 +257,53 @@ class RecurrentEncoder(Encoder):
         Returns
         -------
         list of (n_rows, G n) float
-            One per direction, gates stacked as in the weights; `Packing.rows_of_tokens` says which
-            row belongs to which token.
+            One per direction, gates stacked as in the weights; `Packing.rows_of_tokens` gives the
+            row of each token.
         """
         scans = self._scans(weights, done, V, truncation or Truncation(), Workspace())
         workers.run([scan for _, chunks in scans for scan in chunks])
         return [D for D, _ in scans]
 
-    def _scans(self, weights, done, V, truncation, workspace):
-        """For each direction the errors D that will be found, and the tasks that find them."""
+    def _prepare_backward(
+        self,
+        weights: Arrays,
+        direction: int,
+        done: ForwardPass,
+        D: np.ndarray,
+        V: np.ndarray,
+        truncation: Truncation,
+    ) -> tuple[Callable, tuple]:
+        """The backward kernel, which writes D, and its arguments without the chunks."""
+        raise NotImplementedError
+
+    def _scans(
+        self,
+        weights: Arrays,
+        done: ForwardPass,
+        V: np.ndarray,
+        truncation: Truncation,
+        workspace: Workspace,
+    ) -> list[tuple[np.ndarray, list[Task]]]:
+        """For each direction the errors D to be written, and the tasks that write them."""
         V = np.ascontiguousarray(V)
         scans = []
-        for direction, state in enumerate(done.states):
+        for direction in range(self.directions):
             D = workspace.empty(f"D{direction}", (done.packing.n_rows, self.gate_width), V.dtype)
-            kernel, arguments = self._prepare_backward(
-                weights, direction, state, done.packing, D, V, truncation
-            )
+            kernel, arguments = self._prepare_backward(weights, direction, done, D, V, truncation)
             scans.append((D, [(kernel, *arguments, chunk, CHUNKS) for chunk in range(CHUNKS)]))
         return scans
 
-    def backward_tasks(self, weights, done, V, truncation, workspace):
-        """The gradient by the form ``scan``, as a job for `Workers.together`.
-
-        Parameters as for `backward`.
-
-        Returns
-        -------
-        dict of arrays
-            As of `backward`, with ``words`` in the place of ``table``: the gradient at every
-            distinct word's projection, (n_words, width), valid until the workspace is used again.
-            A trigram's row gets the sum of those of its words.
-        """
-        batch, packing = done.batch, done.packing
-        parts = {}  # of the gradient, a sum for each chunk: name -> (directions, CHUNKS, ...)
+    def backward_tasks(
+        self,
+        weights: Arrays,
+        done: ForwardPass,
+        V: np.ndarray,
+        truncation: Truncation | None,
+        workspace: Workspace,
+    ) -> Job[Arrays]:
+        """`backward` as a job for `Workers.together`, as `Encoder.backward_tasks`."""
+        layout, packing = done.layout, done.packing
+        parts = {}  # sums of each chunk by name: (directions, CHUNKS, ...)
         for name, shape in self.shapes(0).items():
             if name not in ("table", "bias"):
                 shape = (self.directions, CHUNKS, *shape[1:])
@@ -262,18 +320,25 @@ class RecurrentEncoder(Encoder):
 
         errors = [
             (direction * self.gate_width, D, *lists)
-            for direction, ((D, _), lists) in enumerate(zip(scans, batch.rows_of_words))
+            for direction, ((D, _), lists) in enumerate(zip(scans, layout.packed_rows_of_words))
         ]
         if self.bag:
             V_bag = np.ascontiguousarray(V[:, self.n_outputs :])
-            errors.append((self.bag_column, V_bag, *batch.texts_of_words))
-        dP, bias = yield from self._gather_words(batch, errors, workspace)
+            errors.append((self.bag_column, V_bag, *layout.texts_of_words))
+        dP, bias = yield from self._gather_words(layout.batch, errors, workspace)
         return gradient | {"bias": bias[: self.bag_column], "words": dP}
 
-    def _prepare_sums(self, parts, state, D, packing, chunk):
+    def _prepare_sums(
+        self,
+        parts: dict[str, np.ndarray],
+        state: dict[str, np.ndarray],
+        D: np.ndarray,
+        packing: Packing,
+        chunk: int,
+    ) -> list[Task]:
         """Tasks that set a chunk's part of every gradient that is a sum over tokens.
 
-        They follow the chunk's scan at once, while its errors are in the processor's cache.
+        They run right after the chunk's scan, while its errors are in the processor's cache.
         """
         dR, steps = parts["recurrent"][chunk], (packing.block_steps, packing.step_rows)
         return [(set_recurrent_gradient, dR, state["Y"], D, *steps, chunk, CHUNKS)]

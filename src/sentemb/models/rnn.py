@@ -1,10 +1,18 @@
 """The RNN of equation (1)."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import NDArray
 
 from sentemb.kernels.rnn import rnn_backward, rnn_forward
-from sentemb.kernels.traces import rnn_signals
+from sentemb.models.encoder import ForwardPass, Workspace
+from sentemb.models.packing import Packing
 from sentemb.models.recurrent import RecurrentEncoder
+from sentemb.models.truncation import Truncation
+from sentemb.protocols import Arrays
 
 
 class RNN(RecurrentEncoder):
@@ -12,36 +20,34 @@ class RNN(RecurrentEncoder):
 
     name = "rnn"
 
-    def _prepare(self, weights, direction, packing, P, workspace):
+    def _prepare(
+        self, weights: Arrays, direction: int, packing: Packing, P: np.ndarray, workspace: Workspace
+    ) -> tuple[dict[str, np.ndarray], Callable, tuple]:
         Y = workspace.empty(f"Y{direction}", (packing.n_rows, self.cells), P.dtype)
         steps = (packing.block_steps, packing.step_rows)
         arguments = (Y, P, packing.words[direction], *steps, weights["recurrent"][direction])
         return {"Y": Y}, rnn_forward, arguments
 
-    def _prepare_backward(self, weights, direction, state, packing, D, V, truncation):
+    def _prepare_backward(
+        self,
+        weights: Arrays,
+        direction: int,
+        done: ForwardPass,
+        D: np.ndarray,
+        V: np.ndarray,
+        truncation: Truncation,
+    ) -> tuple[Callable, tuple]:
         arguments = (
             D,
-            state["Y"],
+            done.states[direction]["Y"],
             V,
             direction * self.cells,
-            packing.order,
-            packing.lengths,
-            packing.block_steps,
-            packing.step_rows,
+            done.packing.steps,
             np.ascontiguousarray(weights["recurrent"][direction].T),
             truncation.window,
-            packing.block_texts,
         )
         return rnn_backward, arguments
 
-    def gate_values(self, state, rows):
-        """y of the given rows, in order: {"y": (T, n)}."""
+    def gate_values(self, state: dict[str, np.ndarray], rows: NDArray[np.int64]) -> Arrays:
+        """``y`` alone, as `RecurrentEncoder`."""
         return {"y": state["Y"][rows]}
-
-    def signals(self, weights, direction, state, rows, v, form, first):
-        """The error signals of one text for the trace form: (1, T, n)."""
-        y = state["Y"][rows]
-        signals = np.zeros((1, *y.shape), y.dtype)
-        R = np.ascontiguousarray(weights["recurrent"][direction].T)
-        rnn_signals(signals[0], v, y, R, first)
-        return signals

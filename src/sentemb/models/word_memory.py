@@ -1,49 +1,59 @@
-"""Words that were projected before, so that encoding need not sum up their trigrams again."""
+"""A cache of projected words: encoding need not sum up the features of a known word again."""
+
+from __future__ import annotations
 
 import itertools
 import sys
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sentemb.kernels.words import project_words
+from sentemb.models.encoder import Encoder
+from sentemb.protocols import Arrays
 from sentemb.text.batch import Places
+from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import split_words
 
-# Bytes of words and their projections beyond which all are forgotten.
+# When words and projections take more bytes than this, all are forgotten.
 _LIMIT = 128 << 20
-# What an entry of a dict of words takes in addition to the word.
+# Bytes of an entry in a dict of words, the word itself not counted.
 _ENTRY_BYTES = 100
-# A longer word is rarely met again.
+# Longer words rarely occur again.
 _LONGEST_REMEMBERED = 100
 
 
 class WordMemory:
     """W l + b of the words that one tower has met.
 
-    An exception in the middle of a look-up (Ctrl-C, a time-out, no memory) empties it.
+    An exception during a look-up (Ctrl-C, a time-out, no memory) empties it.
 
     Parameters
     ----------
     encoder : Encoder
     vocabulary : Vocabulary
     weights : dict of arrays
-        They must not change as long as the memory is used.
+        They must not change while the memory is in use.
     """
 
-    def __init__(self, encoder, vocabulary, weights):
+    def __init__(self, encoder: Encoder, vocabulary: Vocabulary, weights: Arrays) -> None:
         self._vocabulary = vocabulary
-        self._table, self._bias = weights["table"], encoder.word_bias(weights)
+        self._table = weights["table"]
+        self._bias = encoder.word_bias(weights, self._table.dtype)
         self._width = encoder.width
         self._forget()
 
-    def _forget(self):
+    def _forget(self) -> None:
         self._places = Places()  # word -> its row of P
         self._P = np.empty((0, self._width), self._table.dtype)
         self._words_bytes = 0
         self._whole = True  # whether all words in `_places` are projected
 
-    def look_up(self, texts):
-        """The words of ``texts`` (list of str) as places in the returned projections.
+    def look_up(
+        self, texts: Sequence[str]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64], np.ndarray, int]:
+        """The words of ``texts`` as places in the returned projections.
 
         Returns
         -------
@@ -52,7 +62,7 @@ class WordMemory:
         P : (n_words, width) float
             Valid until the next call.
         empty : int
-            Texts without words.
+            The number of texts without words.
         """
         if not self._whole or self._P.nbytes + self._words_bytes > _LIMIT:
             self._forget()
@@ -78,8 +88,10 @@ class WordMemory:
         self._whole = True
         return index, np.array(offsets, np.int64), self._P, empty
 
-    def _put_last(self, long, new, known, index):
-        """Move ``long`` words behind all others, and remember only these.
+    def _put_last(
+        self, long: list[str], new: list[str], known: int, index: NDArray[np.int32]
+    ) -> list[str]:
+        """Move ``long`` words behind all others, and remember only the others.
 
         Returns
         -------
@@ -99,8 +111,8 @@ class WordMemory:
         index[...] = moved[index]
         return kept + long
 
-    def _project(self, words, known):
-        """Write the projections of ``words`` from row ``known`` of P on."""
+    def _project(self, words: list[str], known: int) -> None:
+        """Write the projections of ``words`` to the rows of P from ``known`` onwards."""
         end = known + len(words)
         if end > len(self._P):
             larger = np.empty((max(end, 2 * len(self._P), 256), self._P.shape[1]), self._P.dtype)
@@ -108,9 +120,9 @@ class WordMemory:
             self._P = larger
         ids, counts, offsets = [], [], [0]
         for word in words:
-            trigrams = self._vocabulary.features(word)
-            ids += trigrams.keys()
-            counts += trigrams.values()
+            features = self._vocabulary.features(word)
+            ids += features.keys()
+            counts += features.values()
             offsets.append(len(ids))
         ids = np.array(ids, np.int32)
         project_words(

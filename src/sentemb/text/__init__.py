@@ -1,1 +1,1 @@
-"""Words, letter trigrams, the vocabulary, packed batches; below this nothing knows a string."""
+"""Words, letter trigrams, the vocabulary and text batches: strings in, integers out, no kernels."""

@@ -1,11 +1,18 @@
-"""Texts as integers: distinct words, their letter trigrams, nothing padded, nothing one-hot."""
+"""Texts as integers: distinct words and their features, neither padded nor one-hot."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sentemb.text.words import split_words
+
+if TYPE_CHECKING:
+    from sentemb.text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -15,112 +22,70 @@ class Tokens:
     Attributes
     ----------
     word_index : (n_tokens,) int32
-        For every token, in reading order, its word's place in ``words``.
+        The place in ``words`` of every token's word, in reading order.
     offsets : (n_texts + 1,) int64
         Text k holds the tokens ``offsets[k]`` to ``offsets[k + 1]``.
     words : list of str
         The distinct words, in order of first appearance.
     """
 
-    word_index: np.ndarray
-    offsets: np.ndarray
-    words: list
+    word_index: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    words: list[str]
 
 
 @dataclass(frozen=True)
 class TextBatch:
-    """Texts as indices into distinct words, and those words as lists of trigram ids and counts.
+    """Texts as indices into distinct words, and each of those words as a list of features.
+
+    A feature is a letter trigram or a whole word. Each has a row in the input weights.
 
     Attributes
     ----------
     word_index : (n_tokens,) int32
     offsets : (n_texts + 1,) int64
-    trigram_offsets : (n_words + 1,) int64
-        Word w holds the entries ``trigram_offsets[w]`` to ``trigram_offsets[w + 1]`` of the two
-        arrays below. A word without any known trigram holds none and stays a word.
-    trigram_ids : (n_entries,) int32
-        Places in ``rows``.
-    trigram_counts : (n_entries,) int32
-    rows : (n_rows,) int32
-        The distinct trigrams of the batch, as rows of the input weights, rising.
+    feature_offsets : (n_words + 1,) int64
+        Word w holds the entries ``feature_offsets[w]`` to ``feature_offsets[w + 1]`` of the next
+        two arrays. A word without any known feature holds none and is still a word.
+    feature_ids : (n_entries,) int32
+        Places in ``input_rows``.
+    feature_counts : (n_entries,) int32
+        How often the word holds the feature.
+    input_rows : (n_features,) int32
+        The distinct features of the batch, as rows of the input weights, in rising order.
     """
 
-    word_index: np.ndarray
-    offsets: np.ndarray
-    trigram_offsets: np.ndarray
-    trigram_ids: np.ndarray
-    trigram_counts: np.ndarray
-    rows: np.ndarray
+    word_index: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    feature_offsets: NDArray[np.int64]
+    feature_ids: NDArray[np.int32]
+    feature_counts: NDArray[np.int32]
+    input_rows: NDArray[np.int32]
 
     @property
-    def n_texts(self):
+    def n_texts(self) -> int:
+        """The number of texts, those without words included."""
         return self.offsets.size - 1
 
     @property
-    def n_words(self):
-        return self.trigram_offsets.size - 1
-
-    @cached_property
-    def packing(self):
-        """The `Packing` of the texts."""
-        # Imported late: reading a log and its vocabulary need not wait for Numba.
-        from sentemb.models.packing import Packing
-
-        return Packing(self.word_index, self.offsets)
-
-    @cached_property
-    def words_of_rows(self):
-        """The words that hold each trigram, and how often.
-
-        Returns
-        -------
-        offsets, words, counts : (n_rows + 1,) int64, (n_entries,) int32, (n_entries,) int32
-        """
-        from sentemb.kernels.words import invert_lists
-
-        offsets, words, entries = invert_lists(
-            self.trigram_offsets, self.trigram_ids, self.rows.size
-        )
-        return offsets, words, self.trigram_counts[entries]
-
-    @cached_property
-    def rows_of_words(self):
-        """For each direction of reading the rows of the packing in which each word stands.
-
-        Returns
-        -------
-        list of (offsets, rows) : (n_words + 1,) int64, (n_tokens,) int32
-        """
-        from sentemb.kernels.words import invert_lists
-
-        each_alone = np.arange(self.word_index.size + 1)
-        return [invert_lists(each_alone, words, self.n_words)[:2] for words in self.packing.words]
-
-    @cached_property
-    def texts_of_words(self):
-        """The texts in which each word stands, once for every time that it does.
-
-        Returns
-        -------
-        offsets, texts : (n_words + 1,) int64, (n_tokens,) int32
-        """
-        from sentemb.kernels.words import invert_lists
-
-        return invert_lists(self.offsets, self.word_index, self.n_words)[:2]
+    def n_words(self) -> int:
+        """The number of distinct words."""
+        return self.feature_offsets.size - 1
 
 
-class Places(dict):
-    """A number for every word that is asked for: a new one gets the next."""
+class Places(dict[str, int]):
+    """A number for every word that is asked for: a new word gets the next number."""
 
-    def __missing__(self, word):
+    def __missing__(self, word: str) -> int:
         place = self[word] = len(self)
         return place
 
 
-def tokenize(texts):
-    """Split ``texts`` (iterable of str) into `Tokens`."""
+def tokenize(texts: Iterable[str]) -> Tokens:
+    """Split ``texts`` into `Tokens`."""
     places = Places()
-    word_index, lengths = [], [0]
+    word_index: list[int] = []
+    lengths = [0]
     for text in texts:
         words = split_words(text)
         word_index += map(places.__getitem__, words)
@@ -132,18 +97,18 @@ def tokenize(texts):
     )
 
 
-def batch_of(tokens, vocabulary):
-    """Give every distinct word of ``tokens`` its features known to ``vocabulary``."""
+def batch_of(tokens: Tokens, vocabulary: Vocabulary) -> TextBatch:
+    """Look up the features of every distinct word of ``tokens`` that ``vocabulary`` knows."""
     words, ids = vocabulary.features_of_all(tokens.words)
-    # The same trigram may be in a word more than once.
+    # A word may hold the same trigram more than once.
     entries, counts = np.unique(words * len(vocabulary) + ids, return_counts=True)
     rows, places = np.unique(entries % len(vocabulary), return_inverse=True)
     per_word = np.bincount(entries // len(vocabulary), minlength=len(tokens.words))
     return TextBatch(
         word_index=tokens.word_index,
         offsets=tokens.offsets,
-        trigram_offsets=np.concatenate([[0], np.cumsum(per_word)]),
-        trigram_ids=places.astype(np.int32),
-        trigram_counts=counts.astype(np.int32),
-        rows=rows.astype(np.int32),
+        feature_offsets=np.concatenate([[0], np.cumsum(per_word)]),
+        feature_ids=places.astype(np.int32),
+        feature_counts=counts.astype(np.int32),
+        input_rows=rows.astype(np.int32),
     )

@@ -1,52 +1,59 @@
-"""The letter trigrams, and words, that a model knows."""
+"""The features that a model knows: letter trigrams and whole words."""
+
+from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sentemb.text.batch import batch_of, tokenize
+from sentemb.text.batch import TextBatch, Tokens, batch_of, tokenize
 from sentemb.text.words import letter_trigrams
 
 
 class Vocabulary:
-    """What a model knows of a word: letter trigrams, and the whole of some words beside them.
+    """The known features: letter trigrams, and some words as a whole.
 
-    Each has a row in the input weights, its id: first the trigrams, then the words.
+    The id of a feature is its row in the input weights: trigrams come first, then words.
 
     Parameters
     ----------
-    trigrams, words : list of str
-        Distinct each.
+    trigrams, words : iterable of str
+        Neither may hold a string twice.
     """
 
-    def __init__(self, trigrams, words=()):
+    def __init__(self, trigrams: Iterable[str], words: Iterable[str] = ()) -> None:
         self.trigrams, self.words = list(trigrams), list(words)
         self._trigram_ids = {trigram: i for i, trigram in enumerate(self.trigrams)}
         self._word_ids = {word: i for i, word in enumerate(self.words, len(self.trigrams))}
 
-    def __len__(self):
-        """Rows of the input weights."""
+    def __len__(self) -> int:
+        """The number of features, which is the number of rows of the input weights."""
         return len(self.trigrams) + len(self.words)
 
-    def __str__(self):
+    def __str__(self) -> str:
         words = f" and {len(self.words):,} words" if self.words else ""
         return f"{len(self.trigrams):,} letter trigrams{words}"
 
     @classmethod
-    def collect(cls, *tokens, word_features=0):
-        """All trigrams of the given `Tokens`, most frequent first, ties in alphabetical order.
+    def collect(cls, *tokens: Tokens, word_features: int = 0) -> Vocabulary:
+        """Collect all trigrams, most frequent first, ties in alphabetical order.
 
-        Frequent trigrams side by side share memory pages, which training notices.
+        Rows of frequent trigrams then share memory pages, which makes training faster.
 
         Parameters
         ----------
-        tokens : Tokens
+        *tokens : Tokens
         word_features : int
-            Words that stand so often in all of them together are collected too; 0 for none.
+            Also collect the words that occur at least this often in all ``tokens`` together; 0
+            collects none.
         """
-        places, ids, uses = {}, [], []
-        words = Counter()
+        places: dict[str, int] = {}
+        ids: list[int] = []
+        uses: list[np.ndarray] = []
+        words: Counter[str] = Counter()
         for some in tokens:
             ids += [places.setdefault(t, len(places)) for t in _trigrams_of_all(some.words)]
             used = np.bincount(some.word_index, minlength=len(some.words))
@@ -58,8 +65,8 @@ class Vocabulary:
         frequent = {word: count for word, count in words.items() if count >= word_features}
         return cls(_most_frequent_first(of_trigram), _most_frequent_first(frequent))
 
-    def features_of_all(self, words):
-        """The known features of ``words``, trigrams that repeat within a word included.
+    def features_of_all(self, words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The known features of ``words``; a trigram that a word repeats is listed each time.
 
         Returns
         -------
@@ -72,15 +79,15 @@ class Vocabulary:
         if self.words:
             ids += [self._word_ids.get(word, -1) for word in words]
             places = np.concatenate([places, np.arange(len(words))])
-        ids = np.array(ids, np.int64)
-        return places[ids >= 0], ids[ids >= 0]
+        known = np.array(ids, np.int64)
+        return places[known >= 0], known[known >= 0]
 
-    def features(self, word):
-        """The known features of ``word``: a dict from id to count, ids rising as in a batch.
+    def features(self, word: str) -> dict[int, int]:
+        """The known features of ``word`` as a dict from id to count, in rising order of ids.
 
-        In one order everywhere, a word's sum of rows has the same bits everywhere.
+        A batch has the same order, so that the sum of a word's rows has the same bits everywhere.
         """
-        found = {}
+        found: dict[int, int] = {}
         for trigram in letter_trigrams(word):
             known = self._trigram_ids.get(trigram)
             if known is not None:
@@ -89,15 +96,15 @@ class Vocabulary:
             found[self._word_ids[word]] = 1
         return dict(sorted(found.items()))
 
-    def batch(self, texts):
-        """``texts`` (iterable of str) as a `TextBatch`."""
+    def batch(self, texts: Iterable[str]) -> TextBatch:
+        """``texts`` as a `TextBatch`."""
         return batch_of(tokenize(texts), self)
 
 
-def _trigrams_of_all(words):
-    """The trigrams of all ``words``, one after the other; a word of n letters has n."""
+def _trigrams_of_all(words: Iterable[str]) -> Iterator[str]:
+    """The trigrams of all ``words`` one after the other; a word of n letters has n."""
     return chain.from_iterable(map(letter_trigrams, words))
 
 
-def _most_frequent_first(counts):
+def _most_frequent_first(counts: Mapping[str, float]) -> list[str]:
     return sorted(counts, key=lambda item: (-counts[item], item))

@@ -97,8 +97,8 @@ class Corpus:
         return digest.hexdigest()
 
     def seen(self, side):
-        """The trigrams that the tower of ``side`` ("query" or "document") meets."""
-        return self._texts["query" if self._shared or side == "query" else "title"].rows
+        """The features that the tower of ``side`` ("query" or "document") meets."""
+        return self._texts["query" if self._shared or side == "query" else "title"].input_rows
 
     def n_batches(self, batch_size):
         """Mini-batches of one epoch."""
@@ -214,12 +214,12 @@ class Corpus:
         )
         *lists, rows = take_words(
             words,
-            corpus.trigram_offsets,
-            corpus.trigram_ids,
-            corpus.trigram_counts,
-            self._row_scratch[: corpus.rows.size],
+            corpus.feature_offsets,
+            corpus.feature_ids,
+            corpus.feature_counts,
+            self._row_scratch[: corpus.input_rows.size],
         )
-        return TextBatch(word_index, offsets, *lists, corpus.rows[rows])
+        return TextBatch(word_index, offsets, *lists, corpus.input_rows[rows])
 
     def _check_negatives(self):
         """There must be some pair with a title that can stand against its own."""

@@ -1,1 +1,1 @@
-"""One optimiser per file: it owns a tower's weights while they are trained."""
+"""The optimisers, one per module: each owns the weights of a tower while they are trained."""

@@ -1,10 +1,17 @@
 """Adam for one tower, touching only what a mini-batch touches."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Generator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sentemb.kernels.adam import adam_rows
+from sentemb.kernels.words import RowGradient
+from sentemb.models.input_rows import point_of
+from sentemb.protocols import Arrays, GradientPoint, Runner, Task, WordsOfFeatures
 from sentemb.system.parallel import spread
 from sentemb.training.optimisers.renormalisation import SPARSE, renormalisation
 
@@ -12,11 +19,11 @@ BETA1, BETA2 = 0.9, 0.999
 
 
 class Adam:
-    """Weights and moments of one tower.
+    """Weights and moments of one tower; see `sentemb.protocols.Optimiser` for the methods.
 
     Adam of Kingma and Ba (arXiv 1412.6980) on the gradient, re-normalised to at most ``max_norm``
-    over the whole tower. Rows of ``table`` that a mini-batch does not touch rest, their moments
-    too; everything else moves in every update.
+    over the whole tower. Rows of ``table`` that a mini-batch does not touch are left unchanged,
+    moments included; everything else moves in every update.
 
     Parameters
     ----------
@@ -26,19 +33,27 @@ class Adam:
         th_G of the gradient's re-normalisation.
     """
 
-    def __init__(self, weights, max_norm):
+    def __init__(self, weights: Arrays, max_norm: float) -> None:
         self.weights = weights
         self.max_norm = max_norm
         self.first_moment = {name: np.zeros_like(array) for name, array in weights.items()}
         self.second_moment = {name: np.zeros_like(array) for name, array in weights.items()}
 
-    def look_ahead(self, rows, update):
-        """Where the gradient of ``update`` is taken: at the weights themselves."""
-        return self.weights
+    def point(self, rows: NDArray[np.int32], update: int) -> GradientPoint:
+        """The weights themselves."""
+        return point_of(self.weights, rows)
 
-    def step_tasks(self, ahead, gradient, batch, update, rate):
-        """Update ``update`` (int, from 0) with learning rate ``rate``: as `Nesterov.step_tasks`."""
-        norm, scale = yield from renormalisation(gradient, batch, self.max_norm)
+    def step_tasks(
+        self,
+        point: GradientPoint,
+        gradient: Arrays,
+        words_of_features: WordsOfFeatures,
+        update: int,
+        rate: float,
+    ) -> Generator[list[Task], None, float]:
+        """One update, as a job for `Workers.together`."""
+        row_gradient = RowGradient(gradient["words"], *words_of_features)
+        norm, scale = yield from renormalisation(gradient, row_gradient, self.max_norm)
         first_correction, second_correction = 1 - BETA1 ** (update + 1), 1 - BETA2 ** (update + 1)
         rate, root_scale = rate / first_correction, 1 / math.sqrt(second_correction)
         for name, theta in self.weights.items():
@@ -50,15 +65,15 @@ class Adam:
             m += number(1 - BETA1) * (g - m)
             v += number(1 - BETA2) * (g * g - v)
             theta -= number(rate) * m / (number(root_scale) * np.sqrt(v) + number(1e-8))
+        rows = point.input_rows.rows
         yield spread(
-            batch.rows.size,
+            rows.size,
             adam_rows,
             self.weights[SPARSE],
             self.first_moment[SPARSE],
             self.second_moment[SPARSE],
-            gradient["words"],
-            *batch.words_of_rows,
-            batch.rows,
+            row_gradient,
+            rows,
             rate,
             BETA1,
             BETA2,
@@ -67,10 +82,10 @@ class Adam:
         )
         return norm
 
-    def flush(self, update, workers):
-        """Nothing is ever behind."""
+    def flush(self, update: int, workers: Runner) -> None:
+        """No-op: Adam never defers an update."""
 
-    def state(self):
+    def state(self) -> Arrays:
         """All that a checkpoint must keep, as named arrays."""
         kinds = {
             "weights": self.weights,

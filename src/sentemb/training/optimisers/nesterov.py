@@ -1,17 +1,24 @@
-"""Nesterov momentum (6) for one tower, exact and yet touching only what a mini-batch touches."""
+"""Nesterov momentum (6) for one tower: exact, yet it touches only what a mini-batch touches."""
 
+from __future__ import annotations
+
+from collections.abc import Generator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sentemb.kernels.nesterov import flush_rows, row_coefficients, update_rows
+from sentemb.kernels.nesterov import MomentumRows, flush_rows, row_coefficients, update_rows
+from sentemb.kernels.words import RowGradient, project_words
+from sentemb.protocols import Arrays, GradientPoint, Runner, Task, WordsOfFeatures
 from sentemb.system.parallel import spread
 from sentemb.training.optimisers.renormalisation import SPARSE, renormalisation
 
 
 @dataclass(frozen=True)
 class MomentumSchedule:
-    """mu by update: constant in stretches.
+    """The momentum mu of each update, constant over stretches of updates.
 
     Attributes
     ----------
@@ -20,26 +27,61 @@ class MomentumSchedule:
     momenta : (s,) float64
     """
 
-    bounds: np.ndarray
-    momenta: np.ndarray
+    bounds: NDArray[np.int64]
+    momenta: NDArray[np.float64]
 
     @classmethod
-    def paper(cls, updates, edge=0.9, middle=0.995):
-        """0.9 in the first and last 2 % of all updates, 0.995 between, as the paper has it."""
+    def paper(cls, updates: int, edge: float = 0.9, middle: float = 0.995) -> MomentumSchedule:
+        """The paper's: ``edge`` in the first and last 2 % of all updates, ``middle`` between."""
         first = int(np.ceil(0.02 * updates))
         last = max(first, int(np.ceil(0.98 * updates)))
         bounds = np.array([0, first, last, updates], np.int64)
         return cls(bounds, np.array([edge, middle, edge]))
 
-    def at(self, update):
-        """mu of one update, 0 behind the last."""
+    def at(self, update: int) -> float:
+        """The momentum of one update; 0 after the last."""
         if update >= self.bounds[-1]:
             return 0.0
         return float(self.momenta[np.searchsorted(self.bounds, update, side="right") - 1])
 
 
+class LeadingRows(NamedTuple):
+    """Some input rows at the look-ahead point; see `sentemb.protocols.InputRows`.
+
+    Row k is ``table[rows[k]] + lead[k] velocity[rows[k]]``. It is computed where it is used.
+
+    Attributes
+    ----------
+    table, velocity : (n_features, width) float
+    rows : (n_rows,) int32
+    lead, decay : (n_rows,) float
+        From `row_coefficients`; the update itself needs ``decay``.
+    """
+
+    table: np.ndarray
+    velocity: np.ndarray
+    rows: NDArray[np.int32]
+    lead: np.ndarray
+    decay: np.ndarray
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.table.dtype
+
+    def project_tasks(
+        self,
+        P: np.ndarray,
+        bias: np.ndarray,
+        offsets: NDArray[np.int64],
+        ids: NDArray[np.int32],
+        counts: NDArray[np.int32],
+    ) -> list[Task]:
+        rows = self.table, self.velocity, self.lead, self.rows
+        return spread(len(P), project_words, P, *rows, bias, offsets, ids, counts)
+
+
 class Nesterov:
-    """Weights and velocity of one tower.
+    """Weights and velocity of one tower; see `sentemb.protocols.Optimiser` for the methods.
 
     With ``g`` the gradient at the look-ahead point ``theta + mu v``, re-normalised to at most
     ``max_norm`` over the whole tower::
@@ -50,14 +92,14 @@ class Nesterov:
     Parameters
     ----------
     weights : dict of arrays
-        Changed in place. Between updates the rows of ``table`` are not theta: each stands at
-        theta + lead v of the update up to which it has been followed, until `flush`.
+        Changed in place. Between updates the rows of ``table`` are not theta: until `flush`, each
+        is at theta + lead v of the update up to which it has been followed.
     schedule : MomentumSchedule
     max_norm : float
         th_G of the gradient's re-normalisation.
     """
 
-    def __init__(self, weights, schedule, max_norm):
+    def __init__(self, weights: Arrays, schedule: MomentumSchedule, max_norm: float) -> None:
         self.weights = weights
         self.schedule = schedule
         self.max_norm = max_norm
@@ -65,60 +107,35 @@ class Nesterov:
         self.synced = np.zeros(len(weights[SPARSE]), np.int64)
         self.lead = np.zeros(len(weights[SPARSE]))
 
-    def look_ahead(self, rows, update):
-        """Weights at the look-ahead point of ``update``.
+    def _rows(self) -> MomentumRows:
+        """The input weights, as the kernels take them."""
+        return MomentumRows(self.weights[SPARSE], self.velocity[SPARSE], self.synced, self.lead)
 
-        Parameters
-        ----------
-        rows : (k,) int32
-            The trigrams of the mini-batch.
-        update : int
-
-        Returns
-        -------
-        dict of arrays
-            As the encoders take them, ``table`` with ``velocity`` and ``lead`` (k,): row k of the
-            batch is at ``table[rows[k]] + lead[k] velocity[rows[k]]``; and ``decay`` (k,) for
-            `step`.
-        """
+    def point(self, rows: NDArray[np.int32], update: int) -> GradientPoint:
+        """The look-ahead point theta + mu v of ``update``."""
         mu = self.schedule.at(update)
-        ahead = {
+        dense = {
             name: array + array.dtype.type(mu) * self.velocity[name]
             for name, array in self.weights.items()
             if name != SPARSE
         }
         table, v = self.weights[SPARSE], self.velocity[SPARSE]
         lead, decay = np.empty((2, rows.size), table.dtype)
-        row_coefficients(
-            lead,
-            decay,
-            self.synced,
-            self.lead,
-            rows,
-            update,
-            self.schedule.bounds,
-            self.schedule.momenta,
-        )
-        return {SPARSE: table, "velocity": v, "lead": lead, "decay": decay, **ahead}
+        schedule = self.schedule
+        row_coefficients(lead, decay, self._rows(), rows, update, schedule.bounds, schedule.momenta)
+        return GradientPoint(dense, LeadingRows(table, v, rows, lead, decay))
 
-    def step_tasks(self, ahead, gradient, batch, update, rate):
-        """Update ``update`` (int, from 0) with learning rate ``rate``: a job for
-        `Workers.together`.
-
-        Parameters
-        ----------
-        ahead : dict of arrays
-            As `look_ahead` gave them.
-        gradient : dict of arrays
-            At ``ahead``, as `RecurrentEncoder.backward_tasks` returns it.
-        batch : TextBatch
-
-        Returns
-        -------
-        float
-            The gradient's norm before re-normalisation.
-        """
-        norm, factor = yield from renormalisation(gradient, batch, self.max_norm)
+    def step_tasks(
+        self,
+        point: GradientPoint,
+        gradient: Arrays,
+        words_of_features: WordsOfFeatures,
+        update: int,
+        rate: float,
+    ) -> Generator[list[Task], None, float]:
+        """One update, as a job for `Workers.together`."""
+        row_gradient = RowGradient(gradient["words"], *words_of_features)
+        norm, factor = yield from renormalisation(gradient, row_gradient, self.max_norm)
         rate *= factor
         mu = self.schedule.at(update)
         for name, theta in self.weights.items():
@@ -128,41 +145,30 @@ class Nesterov:
             v = self.velocity[name]
             v *= theta.dtype.type(mu)
             v -= step
-            theta[...] = ahead[name] - step
+            theta[...] = point.weights[name] - step
+        ahead = point.input_rows
         yield spread(
-            batch.rows.size,
+            ahead.rows.size,
             update_rows,
-            self.weights[SPARSE],
-            self.velocity[SPARSE],
-            self.synced,
-            self.lead,
-            gradient["words"],
-            *batch.words_of_rows,
-            ahead["lead"],
-            ahead["decay"],
-            batch.rows,
+            self._rows(),
+            row_gradient,
+            ahead.rows,
+            ahead.lead,
+            ahead.decay,
             update,
             self.schedule.at(update + 1),
             rate,
         )
         return norm
 
-    def flush(self, update, workers):
-        """Bring every row to where it stands before ``update``."""
-        workers.over(
-            self.synced.size,
-            flush_rows,
-            self.weights[SPARSE],
-            self.velocity[SPARSE],
-            self.synced,
-            self.lead,
-            update,
-            self.schedule.bounds,
-            self.schedule.momenta,
-        )
+    def flush(self, update: int, workers: Runner) -> None:
+        """Bring every input row to its theta and v before ``update``."""
+        schedule = self.schedule
+        rows = self._rows()
+        workers.over(self.synced.size, flush_rows, rows, update, schedule.bounds, schedule.momenta)
 
-    def state(self):
-        """All that a checkpoint must keep, as named arrays; not flushed, so nothing moves."""
+    def state(self) -> Arrays:
+        """All arrays that a checkpoint must keep, by name; not flushed, so no row moves."""
         arrays = {"synced": self.synced, "lead": self.lead}
         for name, array in self.weights.items():
             arrays[f"weights.{name}"] = array

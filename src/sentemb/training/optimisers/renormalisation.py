@@ -1,34 +1,40 @@
 """Gradient re-normalisation (th_G of Algorithm 1), over a whole tower."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Generator
 
 import numpy as np
 
-from sentemb.kernels.words import gather_squares
+from sentemb.kernels.words import RowGradient, gather_squares
+from sentemb.protocols import Arrays, Task
 from sentemb.system.parallel import spread
 
 # The input weights: only the rows that a mini-batch touches have a gradient.
 SPARSE = "table"
 
 
-def renormalisation(gradient, batch, max_norm):
-    """The factor that makes a tower's gradient no longer than ``max_norm``: a job.
+def renormalisation(
+    gradient: Arrays, rows: RowGradient, max_norm: float
+) -> Generator[list[Task], None, tuple[float, float]]:
+    """The factor that makes a tower's gradient no longer than ``max_norm``, as a job.
 
     Parameters
     ----------
     gradient : dict of arrays
-        As `RecurrentEncoder.backward_tasks` returns it.
-    batch : TextBatch
+        As `Encoder.backward_tasks` returns it.
+    rows : RowGradient
+        Its part at the input rows.
     max_norm : float
 
     Returns
     -------
     norm, factor : float
-        The gradient's norm, and 1 or less.
+        The gradient's norm, and a factor of at most 1.
     """
-    dP = gradient["words"]
-    squares = np.empty(batch.rows.size, dP.dtype)
-    yield spread(squares.size, gather_squares, squares, dP, *batch.words_of_rows)
+    squares = np.empty(rows.offsets.size - 1, rows.words.dtype)
+    yield spread(squares.size, gather_squares, squares, rows)
     total = squares.sum(dtype=np.float64)
     for name, array in gradient.items():
         if name != "words":

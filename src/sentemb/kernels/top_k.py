@@ -1,0 +1,89 @@
+"""The highest scores of a row, in order: what ranking and search select with."""
+
+import numpy as np
+
+from sentemb.kernels.jit import kernel
+
+
+@kernel
+def top_k(best, scores, first, end):
+    """best[r] = the places of the k highest scores of row r, highest first.
+
+    Equal scores are in the order of their places. NaN ranks below every number, -inf included.
+
+    Parameters
+    ----------
+    best : (n_rows, k) int64, written
+        k is at most n.
+    scores : (n_rows, n) float
+    first, end : int
+        The rows to do.
+    """
+    n, k = scores.shape[1], best.shape[1]
+    if k == 0:
+        return
+    for r in range(first, end):
+        s, heap = scores[r], best[r]
+        # A heap of the best so far, the worst of them at its root.
+        for place in range(k):
+            heap[place] = place
+        for root in range(k // 2 - 1, -1, -1):
+            _sift(heap, s, root, k)
+        for place in range(k, n):
+            if _is_before(s, place, heap[0]):
+                heap[0] = place
+                _sift(heap, s, 0, k)
+        # The worst goes to the end, again and again.
+        for size in range(k - 1, 0, -1):
+            heap[0], heap[size] = heap[size], heap[0]
+            _sift(heap, s, 0, size)
+
+
+@kernel
+def _is_before(scores, a, b):
+    """Whether place ``a`` ranks before place ``b``, a total order."""
+    x, y = scores[a], scores[b]
+    if x > y:
+        return True
+    if x < y:
+        return False
+    x_is_number, y_is_number = x == x, y == y
+    if x_is_number != y_is_number:
+        return x_is_number
+    return a < b
+
+
+@kernel
+def _sift(heap, scores, root, size):
+    """Move ``heap[root]`` down until none of its children ranks after it: a min-heap of ``size``.
+
+    heap : (at least size,) int64; scores : (n,) float
+    """
+    while True:
+        child = 2 * root + 1
+        if child >= size:
+            return
+        if child + 1 < size and _is_before(scores, heap[child], heap[child + 1]):
+            child += 1
+        if not _is_before(scores, heap[root], heap[child]):
+            return
+        heap[root], heap[child] = heap[child], heap[root]
+        root = child
+
+
+def highest(scores, k):
+    """The places of the k highest of some scores, highest first: `top_k` of one row.
+
+    Parameters
+    ----------
+    scores : (n,) float
+    k : int
+        All n places if there are not more.
+
+    Returns
+    -------
+    (min(k, n),) int64
+    """
+    best = np.empty((1, min(k, scores.size)), np.int64)
+    top_k(best, scores.reshape(1, -1), 0, 1)
+    return best[0]

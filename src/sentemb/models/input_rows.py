@@ -1,0 +1,53 @@
+"""The input weights as they are stored: the point at which a trained model embeds."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.kernels.words import project_words
+from sentemb.protocols import Arrays, GradientPoint, Task
+from sentemb.system.parallel import spread
+
+
+class StoredRows(NamedTuple):
+    """Some rows of the input weights, as they are; see `sentemb.protocols.InputRows`.
+
+    Attributes
+    ----------
+    table : (n_features, width) float
+    rows : (n_rows,) int32
+    """
+
+    table: np.ndarray
+    rows: NDArray[np.int32]
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.table.dtype
+
+    def project_tasks(
+        self,
+        P: np.ndarray,
+        bias: np.ndarray,
+        offsets: NDArray[np.int64],
+        ids: NDArray[np.int32],
+        counts: NDArray[np.int32],
+    ) -> list[Task]:
+        table, no_lead = self.table, np.zeros(self.rows.size, self.dtype)
+        lists = (offsets, ids, counts)
+        return spread(len(P), project_words, P, table, table, no_lead, self.rows, bias, *lists)
+
+
+def point_of(weights: Arrays, rows: NDArray[np.int32]) -> GradientPoint:
+    """The weights of a tower as the point at which a pass takes them.
+
+    Parameters
+    ----------
+    weights : dict of arrays
+    rows : (n_rows,) int32
+        The input rows of the batch.
+    """
+    return GradientPoint(weights, StoredRows(weights["table"], rows))
