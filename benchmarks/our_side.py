@@ -59,19 +59,18 @@ class Ours:
         self.model = None
 
     def mini_batch(self, step):
-        """Collation and the drawing of negatives: part of every timed step."""
+        """Collation, the drawing of negatives and the layouts: part of every timed step."""
         step %= self.steps
         size = self.settings.batch_size
         pairs = self.order[step * size : (step + 1) * size]
         batch = self.corpus.mini_batch(pairs, self.settings, 0, step)
-        self.towers.lay_out(batch)
-        return batch
+        return batch, self.towers.lay_out(batch)
 
     def train_step(self):
         # As the trainer does: the following mini-batch is planned beside this one.
-        batch = self.planned.pop()
+        batch, layouts = self.planned.pop()
         self.workers.meanwhile(lambda: self.planned.append(self.mini_batch(self.number + 1)))
-        loss = self.towers.update(batch, self.number, self.workers)
+        loss = self.towers.update(batch, layouts, self.number, self.workers)
         self.number += 1
         return loss
 
@@ -97,9 +96,9 @@ class Ours:
         collation = total = 0.0
         for _ in range(steps):
             began = time.perf_counter()
-            batch = self.mini_batch(self.number)
+            batch, layouts = self.mini_batch(self.number)
             collation += time.perf_counter() - began
-            self.towers.update(batch, self.number, self.workers)
+            self.towers.update(batch, layouts, self.number, self.workers)
             total += time.perf_counter() - began
             self.number += 1
         seconds, self.workers = dict(self.workers.seconds), single
@@ -111,7 +110,7 @@ class Ours:
         """What the mini-batches hold, mean a step: see `floor.operations_and_bytes`."""
         totals = defaultdict(float)
         for step in range(steps):
-            batch = self.mini_batch(step)
+            batch, _ = self.mini_batch(step)
             for part in (batch.queries, batch.titles):
                 totals["texts"] += part.n_texts
                 totals["tokens"] += part.word_index.size

@@ -262,10 +262,10 @@ class _Training:
             planned = []  # mini-batches to come: one, made while the one before is trained on
             self._plan(order, self.step, planned)
             while self.step < self.steps:
-                batch = planned.pop()
+                batch, layouts = planned.pop()
                 self.workers.meanwhile(self._plan, order, self.step + 1, planned)
                 try:
-                    self.loss_sum += self.towers.update(batch, self.updates, self.workers)
+                    self.loss_sum += self.towers.update(batch, layouts, self.updates, self.workers)
                 except Diverged as diverged:
                     raise self._diverged(diverged) from None
                 self.step += 1
@@ -285,13 +285,12 @@ class _Training:
         self._stop_if_asked(time.monotonic() - epoch_began)
 
     def _plan(self, order, step, planned):
-        """Append the mini-batch of ``step`` to ``planned``."""
+        """Append the mini-batch of ``step`` and its layouts to ``planned``."""
         if step < self.steps:
             first = step * self.settings.batch_size
             pairs = order[first : first + self.settings.batch_size]
             batch = self.corpus.mini_batch(pairs, self.settings, self.epoch, step, self.hard_titles)
-            self.towers.lay_out(batch)
-            planned.append(batch)
+            planned.append((batch, self.towers.lay_out(batch)))
 
     def _end_epoch(self, epoch_began, on_progress, began, done_before):
         """Flush, measure, remember the best; the epoch's line of history."""

@@ -68,16 +68,18 @@ class TwoTowers:
         return rate
 
     def lay_out(self, batch):
-        """Prepare a `MiniBatch` for `update` as far as that needs no weights."""
-        for texts in (batch.queries, batch.titles):
-            self.encoder.lay_out(texts)
+        """The layouts of a `MiniBatch`'s texts by side: all of `update` that needs no weights."""
+        texts = {"query": batch.queries, "document": batch.titles}
+        return {side: self.encoder.lay_out(texts[side]) for side in self.sides}
 
-    def update(self, batch, number, workers):
+    def update(self, batch, layouts, number, workers):
         """One mini-batch: forward, loss, backward, step.
 
         Parameters
         ----------
         batch : MiniBatch
+        layouts : dict of Layout
+            From `lay_out`.
         number : int
             Of this update, from 0.
         workers : Workers
@@ -88,14 +90,14 @@ class TwoTowers:
             The mean loss of the batch, before the step.
         """
         settings = self.settings
-        parts = {"query": batch.queries, "document": batch.titles}
-        ahead = {
-            side: self._towers[side].look_ahead(parts[side].rows, number) for side in self.sides
+        points = {
+            side: self._towers[side].point(layouts[side].batch.input_rows, number)
+            for side in self.sides
         }
         passes = self._together(
             workers,
             lambda side: self.encoder.forward_tasks(
-                ahead[side], parts[side], self._workspaces[side]
+                points[side], layouts[side], self._workspaces[side]
             ),
         )
         embeddings = {side: done.embeddings for side, done in passes.items()}
@@ -115,11 +117,12 @@ class TwoTowers:
         V = join_gradients(Vq, Vd, settings.shared_towers)
 
         def learn(side):
+            point, words = points[side], layouts[side].words_of_features
             gradient = yield from self.encoder.backward_tasks(
-                ahead[side], passes[side], V[side], self._truncation, self._workspaces[side]
+                point.weights, passes[side], V[side], self._truncation, self._workspaces[side]
             )
             yield from self._towers[side].step_tasks(
-                ahead[side], gradient, parts[side], number, self._rate(number)
+                point, gradient, words, number, self._rate(number)
             )
 
         self._together(workers, learn)
