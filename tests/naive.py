@@ -380,3 +380,12 @@ def highest_titles(Uq, Ud, clicked, k):
         scores = {j: float(u @ d) for j, d in enumerate(Ud) if j not in clicked[q]}
         found.append(sorted(scores, key=scores.get, reverse=True)[:k])
     return found
+
+
+# -- ranking -------------------------------------------------------------------------------------
+
+
+def highest(scores, k):
+    """The places of the k highest scores: ties in the order of places, NaN behind all numbers."""
+    key = [(math.isnan(x), 0.0 if math.isnan(x) else -x, place) for place, x in enumerate(scores)]
+    return [place for _, _, place in sorted(key)][:k]

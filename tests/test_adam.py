@@ -4,24 +4,17 @@ import naive
 import numpy as np
 import pytest
 
+from sentemb.protocols import Optimiser
 from sentemb.system.parallel import Workers
-from sentemb.text.batch import TextBatch
 from sentemb.training.optimisers.adam import Adam
 
 ROWS, WIDTH, UPDATES, RATE = 30, 6, 200, 0.01
 
 
 def each_row_one_word(rows):
-    """A batch in which word k holds trigram ``rows[k]`` once and nothing else."""
+    """Lists by which word k holds the feature of ``rows[k]`` once and nothing else."""
     count = len(rows)
-    return TextBatch(
-        word_index=np.arange(count, dtype=np.int32),
-        offsets=np.arange(count + 1),
-        trigram_offsets=np.arange(count + 1),
-        trigram_ids=np.arange(count, dtype=np.int32),
-        trigram_counts=np.ones(count, np.int32),
-        rows=rows,
-    )
+    return np.arange(count + 1), np.arange(count, dtype=np.int32), np.ones(count, np.int32)
 
 
 def made_up_gradients(seed=0):
@@ -30,6 +23,10 @@ def made_up_gradients(seed=0):
     for _ in range(UPDATES):
         rows = np.unique(rng.integers(0, ROWS - 5, 6)).astype(np.int32)  # the last five never
         yield rows, rng.standard_normal((rows.size, WIDTH)), rng.standard_normal((3, WIDTH))
+
+
+def test_adam_is_an_optimiser():
+    assert isinstance(Adam({"table": np.zeros((2, 3))}, 1.0), Optimiser)
 
 
 @pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-12), (np.float32, 2e-5)])
@@ -43,9 +40,10 @@ def test_updates_are_those_of_the_naive_twin(dtype, tolerance, max_norm):
     with Workers(2) as workers:
         for update, (rows, by_row, dense) in enumerate(made_up_gradients()):
             gradient = {"words": by_row.astype(dtype), "bias": dense.astype(dtype)}
-            ahead = tower.look_ahead(rows, update)
-            batch = each_row_one_word(rows)
-            (norm,) = workers.together(tower.step_tasks(ahead, gradient, batch, update, RATE))
+            point = tower.point(rows, update)
+            assert point.weights is tower.weights
+            lists = each_row_one_word(rows)
+            (norm,) = workers.together(tower.step_tasks(point, gradient, lists, update, RATE))
             expected = np.sqrt(np.sum(by_row**2) + np.sum(dense**2))
             assert norm == pytest.approx(expected, rel=1e-5)
             scale = min(1, max_norm / expected)
@@ -66,10 +64,8 @@ def test_rows_are_what_sparse_adam_of_pytorch_makes_of_them():
     tower = Adam({"table": table.copy()}, 1e9)
     with Workers(1) as workers:
         for update, (rows, by_row, _) in enumerate(made_up_gradients(3)):
-            batch = each_row_one_word(rows)
-            workers.together(
-                tower.step_tasks(tower.weights, {"words": by_row}, batch, update, RATE)
-            )
+            point, lists = tower.point(rows, update), each_row_one_word(rows)
+            workers.together(tower.step_tasks(point, {"words": by_row}, lists, update, RATE))
             theirs.grad = torch.sparse_coo_tensor(
                 torch.tensor(rows[None].astype(np.int64)),
                 torch.tensor(by_row),

@@ -26,11 +26,12 @@ def score_with_scaled_word(model, side, texts, place, scale):
     batch = model.vocabulary.batch([texts[side]])
     alone = batch.word_index.size
     pieces = [
-        slice(batch.trigram_offsets[w], batch.trigram_offsets[w + 1]) for w in batch.word_index
+        slice(batch.feature_offsets[w], batch.feature_offsets[w + 1]) for w in batch.word_index
     ]
     projected = np.stack(
         [
-            batch.trigram_counts[piece] @ weights["table"][batch.rows[batch.trigram_ids[piece]]]
+            batch.feature_counts[piece]
+            @ weights["table"][batch.input_rows[batch.feature_ids[piece]]]
             for piece in pieces
         ]
     )
@@ -41,10 +42,10 @@ def score_with_scaled_word(model, side, texts, place, scale):
     one_each = type(batch)(
         word_index=each,
         offsets=batch.offsets,
-        trigram_offsets=np.arange(alone + 1),
-        trigram_ids=each,
-        trigram_counts=np.ones(alone, np.int32),
-        rows=each,
+        feature_offsets=np.arange(alone + 1),
+        feature_ids=each,
+        feature_counts=np.ones(alone, np.int32),
+        input_rows=each,
     )
     with Workers(1) as workers:
         vector = model.encoder.forward(scaled, one_each, workers).embeddings

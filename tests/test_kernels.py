@@ -16,13 +16,16 @@ from helpers import (
 )
 from numba import types
 
+from sentemb.gradients.traces import gradient_of_form
 from sentemb.kernels.activations import exp_row, sigmoid_rows, tanh_rows
 from sentemb.kernels.cosine_softmax import normalise_rows, normalise_rows_backward
 from sentemb.kernels.hard_negatives import highest_titles
 from sentemb.kernels.matmul import add_matmul
 from sentemb.kernels.negatives import draw_negatives, titles_to_leave_out
 from sentemb.kernels.packing import pack_blocks
+from sentemb.kernels.top_k import highest, top_k
 from sentemb.kernels.words import (
+    RowGradient,
     gather_rows,
     gather_squares,
     gather_weighted_rows,
@@ -197,9 +200,9 @@ def test_words_are_projected_and_their_errors_gathered(dtype):
     errors = rng.standard_normal((n_words, width)).astype(dtype)
     gathered = np.full((n_trigrams, width), np.nan, dtype)
     squares = np.full(n_trigrams, np.nan, dtype)
-    inverse = (inverse_offsets, lists, weights[entries])
-    gather_weighted_rows(gathered, errors, *inverse, 0, n_trigrams)
-    gather_squares(squares, errors, *inverse, 0, n_trigrams)
+    gradient = RowGradient(errors, inverse_offsets, lists, weights[entries])
+    gather_weighted_rows(gathered, gradient, 0, n_trigrams)
+    gather_squares(squares, gradient, 0, n_trigrams)
     np.testing.assert_allclose(squares, np.sum(gathered.astype(float) ** 2, axis=1), rtol=1e-5)
     expected = naive.matmul(counts.T.astype(float), errors.astype(float))
     assert relative_error(gathered, expected) < tolerance
@@ -319,7 +322,7 @@ def naive_gradient(model, texts, V, backward):
 def kernel_gradient(model, texts, V, workers, **arguments):
     weights = model.weights["query"]
     done = model.encoder.forward(weights, model.vocabulary.batch(texts), workers)
-    gradient = model.encoder.backward(weights, done, V, workers, **arguments)
+    gradient = gradient_of_form(model.encoder, weights, done, V, workers, **arguments)
     return model.encoder.blocks(gradient)
 
 
@@ -618,3 +621,35 @@ def test_hard_negatives_are_the_unclicked_titles_with_the_highest_cosines(dtype,
         np.testing.assert_allclose(
             np.sort(cosines[q, found]), np.sort(cosines[q, wanted]), rtol=1e-5, atol=1e-5
         )
+
+
+# -- top k ---------------------------------------------------------------------------------------
+
+
+@DTYPES
+def test_top_k_are_those_of_the_naive_twin_ties_and_nan_included(dtype):
+    rng = np.random.default_rng(12)
+    special = [-np.inf, np.inf, np.nan, 0.0, -0.0, 1.5]
+    for n in (1, 2, 3, 7, 100):
+        # Few distinct values, so that there are many ties.
+        scores = rng.integers(-3, 4, (9, n)).astype(dtype)
+        scores[1:3] = rng.choice(special, (2, n))
+        scores[3], scores[4] = np.nan, np.arange(n)
+        for k in sorted({0, 1, 2, n // 2, n - 1, n}):
+            if k > n:
+                continue
+            best = np.full((9, k), -1, np.int64)
+            for first, end in ((0, 4), (4, 8)):
+                top_k(best, scores, first, end)
+            expected = [naive.highest(row, k) for row in scores]
+            assert best[:8].tolist() == expected[:8]
+            assert np.all(best[8] == -1), "a row that was not asked for"
+
+
+def test_highest_of_one_row_is_at_most_all_of_it():
+    scores = np.array([1.0, 3.0, np.nan, 3.0])
+    assert highest(scores, 2).tolist() == [1, 3]
+    assert highest(scores, 10).tolist() == [1, 3, 0, 2]
+    assert highest(scores[:0], 3).tolist() == []
+    # A column of a matrix lies scattered in memory.
+    assert highest(np.arange(12.0).reshape(3, 4)[:, 1], 2).tolist() == [2, 1]

@@ -15,8 +15,12 @@ from helpers import (
 
 from sentemb import SentembError, loss_and_gradient
 from sentemb.gradients.pairs import PairProblem
+from sentemb.gradients.traces import check_form, gradient_of_form, has_traces
 from sentemb.models import make_encoder
 from sentemb.models.encoder import Workspace
+from sentemb.models.input_rows import point_of
+from sentemb.models.layout import Layout
+from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.truncation import Truncation
 from sentemb.system.parallel import Workers
 
@@ -26,7 +30,7 @@ LENGTHS = (5, 1, 2, 9, 3, 3, 1, 14, 6)
 def gradient_of(model, texts, V, workers, **arguments):
     weights = model.weights["query"]
     done = model.encoder.forward(weights, model.vocabulary.batch(texts), workers)
-    return model.encoder.backward(weights, done, V, workers, **arguments)
+    return gradient_of_form(model.encoder, weights, done, V, workers, **arguments)
 
 
 # -- blocks --------------------------------------------------------------------------------------
@@ -128,6 +132,68 @@ def test_scan_equals_trace(variant, truncation):
         assert np.array_equal(scan[name], whole[name]) == beyond_all_texts
 
 
+class GRULike(RecurrentEncoder):
+    name = "gru-like"
+
+
+def test_forms_by_traces_are_refused_where_there_are_none():
+    for encoder, reason in (
+        (make_encoder("dssm", cells=3), "follows the paper through time, and a dssm has none"),
+        (GRULike(3), "the paper has no traces for a gru-like"),
+    ):
+        assert not has_traces(encoder)
+        check_form(encoder, "scan")
+        for form in ("trace", "printed"):
+            with pytest.raises(SentembError, match=f"{reason}.*; use the form scan"):
+                check_form(encoder, form)
+    for name in ("lstm", "bilstm", "rnn"):
+        assert has_traces(make_encoder(name, cells=3))
+
+
+@pytest.mark.parametrize(**each_variant([*VARIANTS, *FEED_FORWARD]))
+def test_laying_out_computes_what_the_passes_would_compute_themselves(variant):
+    rng = np.random.default_rng(11)
+    texts = [*made_up_texts(rng, rng.integers(0, 9, 30)), "XYZ", "", "XYZ ab"]
+    model = made_up_model(variant, texts[:-3])
+    batch, weights = model.vocabulary.batch(texts), model.weights["query"]
+    V = rng.standard_normal((len(texts), model.dim))
+    gradients = []
+    with Workers(2) as workers:
+        for layout in (Layout(batch), model.encoder.lay_out(batch)):
+            point = point_of(weights, batch.input_rows)
+            job = model.encoder.forward_tasks(point, layout, Workspace())
+            (done,) = workers.together(job)
+            gradients.append(model.encoder.backward(weights, done, V, workers))
+    for name, array in gradients[0].items():
+        assert np.array_equal(array, gradients[1][name]), name
+
+
+def test_the_lists_of_a_layout_say_where_words_and_features_are():
+    texts = ["ab cd ab", "", "cd XYZ", "ef"]
+    model = made_up_model(("bilstm", {}), ["ab cd", "ef"])
+    layout = Layout(model.vocabulary.batch(texts))
+    batch, packing = layout.batch, layout.packing
+    offsets, words, counts = layout.words_of_features
+    for feature in range(batch.input_rows.size):
+        held = {
+            w: int(batch.feature_counts[e])
+            for w in range(batch.n_words)
+            for e in range(batch.feature_offsets[w], batch.feature_offsets[w + 1])
+            if batch.feature_ids[e] == feature
+        }
+        own = slice(offsets[feature], offsets[feature + 1])
+        assert dict(zip(words[own].tolist(), counts[own].tolist())) == held
+    for direction, (offsets, rows) in enumerate(layout.packed_rows_of_words):
+        token_rows = packing.rows_of_tokens(direction)
+        for w in range(batch.n_words):
+            expected = sorted(token_rows[np.flatnonzero(batch.word_index == w)].tolist())
+            assert rows[offsets[w] : offsets[w + 1]].tolist() == expected
+    offsets, holders = layout.texts_of_words
+    found = [holders[offsets[w] : offsets[w + 1]].tolist() for w in range(batch.n_words)]
+    assert found == [[0, 0], [0, 2], [2], [3]]
+    assert layout.packing is packing  # kept
+
+
 def test_unknown_form_is_refused():
     texts = ["a b"]
     model = made_up_model(VARIANTS[0], texts)
@@ -162,9 +228,10 @@ def test_a_workspace_that_is_used_again_changes_no_bit(variant):
     encoder, weights = model.encoder, model.weights["query"]
 
     def gradient_in(workspace, texts):
-        batch = model.vocabulary.batch(texts)
+        layout = encoder.lay_out(model.vocabulary.batch(texts))
+        point = point_of(weights, layout.batch.input_rows)
         V = np.random.default_rng(7).standard_normal((len(texts), model.dim))
-        (done,) = workers.together(encoder.forward_tasks(weights, batch, workspace))
+        (done,) = workers.together(encoder.forward_tasks(point, layout, workspace))
         job = encoder.backward_tasks(weights, done, V, None, workspace)
         return {name: array.copy() for name, array in workers.together(job)[0].items()}
 

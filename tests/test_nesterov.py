@@ -4,9 +4,9 @@ import naive
 import numpy as np
 import pytest
 
-from sentemb.kernels.nesterov import coefficients, row_coefficients
+from sentemb.kernels.nesterov import MomentumRows, coefficients, row_coefficients
+from sentemb.protocols import InputRows, Optimiser
 from sentemb.system.parallel import Workers
-from sentemb.text.batch import TextBatch
 from sentemb.training.optimisers.nesterov import MomentumSchedule, Nesterov
 
 UPDATES = 500
@@ -46,7 +46,8 @@ def test_rows_that_rested_for_any_time_get_the_coefficients_of_their_rest():
     synced, lead = np.arange(update + 1), rng.random(update + 1)
     rows = rng.permutation(update + 1).astype(np.int32)
     lead_now, decay = np.full((2, rows.size), np.nan)
-    row_coefficients(lead_now, decay, synced, lead, rows, update, schedule.bounds, schedule.momenta)
+    state = MomentumRows(*np.zeros((2, update + 1, 1)), synced, lead)
+    row_coefficients(lead_now, decay, state, rows, update, schedule.bounds, schedule.momenta)
     for k, row in enumerate(rows):
         A, B = coefficients(synced[row], update + 1, schedule.bounds, schedule.momenta)
         assert (decay[k], lead_now[k]) == (A, B - lead[row])
@@ -98,15 +99,24 @@ def run_dense(twin, momenta, rate):
 
 
 def each_row_one_word(rows):
-    """A mini-batch in which every row of the table stands for a word of its own."""
+    """Lists by which every row of the table is the only feature of a word of its own."""
     each = np.arange(rows.size, dtype=np.int32)
-    lists = (np.arange(rows.size + 1), each, np.ones(rows.size, np.int32))
-    return TextBatch(each, np.array([0, rows.size]), *lists, rows)
+    return np.arange(rows.size + 1), each, np.ones(rows.size, np.int32)
 
 
-def rows_ahead(ahead, rows):
-    """The rows of a mini-batch at the look-ahead point."""
-    return ahead["table"][rows] + ahead["lead"][:, None] * ahead["velocity"][rows]
+def rows_at(point, rows, workers):
+    """The rows of a mini-batch at the point of the gradient, found by projecting each alone."""
+    P = np.empty((rows.size, WIDTH), point.input_rows.dtype)
+    workers.run(point.input_rows.project_tasks(P, np.zeros_like(P[0]), *each_row_one_word(rows)))
+    return P
+
+
+def test_nesterov_is_an_optimiser_whose_weights_are_weights_alone():
+    weights = {"table": np.zeros((ROWS, WIDTH)), "recurrent": np.zeros((WIDTH, WIDTH))}
+    tower = Nesterov(weights, MomentumSchedule.paper(UPDATES), MAX_NORM)
+    assert isinstance(tower, Optimiser) and tower.weights.keys() == weights.keys()
+    point = tower.point(np.arange(3, dtype=np.int32), 0)
+    assert isinstance(point.input_rows, InputRows) and point.weights.keys() == {"recurrent"}
 
 
 def run_lazy(twin, schedule, rate, workers, dtype=np.float64, flush_at=(), flush_at_end=True):
@@ -115,11 +125,13 @@ def run_lazy(twin, schedule, rate, workers, dtype=np.float64, flush_at=(), flush
     for update, rows in enumerate(twin.touched):
         if update in flush_at:
             tower.flush(update, workers)
-        ahead = tower.look_ahead(rows, update)
-        by_row, by_recurrent = twin.gradient(rows, rows_ahead(ahead, rows), ahead["recurrent"])
+        point = tower.point(rows, update)
+        by_row, by_recurrent = twin.gradient(
+            rows, rows_at(point, rows, workers), point.weights["recurrent"]
+        )
         gradient = {"words": by_row, "recurrent": by_recurrent}
         norms += workers.together(
-            tower.step_tasks(ahead, gradient, each_row_one_word(rows), update, rate)
+            tower.step_tasks(point, gradient, each_row_one_word(rows), update, rate)
         )
     if flush_at_end:
         tower.flush(UPDATES, workers)
@@ -177,10 +189,13 @@ def test_on_the_way_look_ahead_and_flush_give_what_the_dense_loop_has():
     with Workers(1) as workers:
         tower, _ = run_lazy(twin, schedule, rate, workers, flush_at_end=False)
         assert np.any(tower.synced < updates) and np.any(tower.synced == updates)
-        ahead = tower.look_ahead(every_row, updates)
+        point = tower.point(every_row, updates)
         for name in theta:
             expected = theta[name] + momenta[updates] * v[name]
-            got = rows_ahead(ahead, every_row) if name == "table" else ahead[name]
+            if name == "table":
+                got = rows_at(point, every_row, workers)
+            else:
+                got = point.weights[name]
             np.testing.assert_allclose(got, expected, atol=1e-12)
         for looked_ahead in (True, False):
             if not looked_ahead:

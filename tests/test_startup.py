@@ -24,6 +24,22 @@ def test_importing_loads_nothing_heavy(code):
     assert not set(loaded) & {*HEAVY, "numpy"}
 
 
+def test_reading_texts_needs_no_kernel():
+    code = (
+        "import pkgutil, importlib, sentemb.text\n"
+        "for module in pkgutil.iter_modules(sentemb.text.__path__, 'sentemb.text.'):\n"
+        "    importlib.import_module(module.name)\n"
+        "from sentemb.text.batch import tokenize\n"
+        "from sentemb.text.vocabulary import Vocabulary\n"
+        "batch = Vocabulary.collect(tokenize(['ab cd'])).batch(['ab', 'cd ab'])\n"
+        "assert batch.n_texts == batch.n_words == 2\n"
+        "import sys; print(*sys.modules)"
+    )
+    loaded = run_python(code, check=True).stdout.split()
+    assert "sentemb.text.batch" in loaded and not set(loaded) & {*HEAVY}
+    assert not [name for name in loaded if name.startswith(("sentemb.kernels", "sentemb.models"))]
+
+
 @pytest.mark.parametrize(
     "arguments, word", [(["--help"], "gradcheck"), (["--version"], "sentemb, version")]
 )

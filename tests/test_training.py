@@ -289,7 +289,7 @@ def test_resting_rows_are_brought_up_to_date_before_dev_and_at_the_end(with_dev,
             for step in range(steps):
                 pairs = order[step * settings.batch_size :][: settings.batch_size]
                 batch = corpus.mini_batch(pairs, settings, epoch, step)
-                towers.update(batch, epoch * steps + step, workers)
+                towers.update(batch, towers.lay_out(batch), epoch * steps + step, workers)
             behind = copy_of(towers.weights())
             towers.flush((epoch + 1) * steps, workers)
             expected.append(copy_of(towers.weights()))

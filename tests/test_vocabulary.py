@@ -37,11 +37,11 @@ def test_batches_hold_the_features_of_every_word(known, texts, word_features):
     assert len(vocabulary) == len(set(vocabulary.trigrams)) + len(expected)
     tokens = tokenize(texts)
     batch = vocabulary.batch(texts)
-    assert np.all(np.diff(batch.rows) > 0)
+    assert np.all(np.diff(batch.input_rows) > 0)
     for place, word in enumerate(tokens.words):
-        span = slice(*batch.trigram_offsets[place : place + 2])
-        rows = batch.rows[batch.trigram_ids[span]].tolist()
-        found = dict(zip(rows, batch.trigram_counts[span].tolist()))
+        span = slice(*batch.feature_offsets[place : place + 2])
+        rows = batch.input_rows[batch.feature_ids[span]].tolist()
+        found = dict(zip(rows, batch.feature_counts[span].tolist()))
         assert found == vocabulary.features(word) == features_by_hand(vocabulary, word)
         assert rows == sorted(rows)
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sentemb.errors import SentembError
 from sentemb.former_names import former_names
+from sentemb.kernels.top_k import highest
 from sentemb.models.encoder import Encoder
 from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.similarity import cosines, indexed_cosines, pairwise_cosines, unit_rows
@@ -406,7 +407,7 @@ class SentenceEncoder:
         if not titles:
             return []
         scores = self.score(query, titles)
-        best = np.argsort(-scores, kind="stable")[:top_k]
+        best = highest(scores, len(titles) if top_k is None else top_k)
         return [(int(k), float(scores[k])) for k in best]
 
     # -- what happens inside ------------------------------------------------------------------

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sentemb.errors import SentembError
+from sentemb.kernels.top_k import highest
 
 # The paper's: 10 cells, more than 40 % of them.
 MOST_ACTIVE = 10
@@ -134,7 +135,7 @@ def step_changes(model, text, side="query"):
 
 def most_active(final, count):
     """The ``count`` cells of ``final`` (n,) with the largest absolute values, largest first."""
-    return np.argsort(-np.abs(final), kind="stable")[:count]
+    return highest(np.abs(final), count)
 
 
 def extract_keywords(model, text, side="query", threshold=None):
