@@ -78,7 +78,12 @@ class InputRows(Protocol):
     """
 
     @property
-    def dtype(self) -> np.dtype:
+    def rows(self) -> NDArray[np.int32]:
+        """Which rows of ``table`` they are: (n_rows,) int32."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
         """float32 or float64."""
         ...
 

@@ -1,4 +1,4 @@
-"""Compiled kernels on disk: sealed with a digest, loaded only when nobody else may write them."""
+"""Compiled kernels on disk: sealed with a digest, loaded only if no other user may write them."""
 
 import contextlib
 import hashlib
@@ -23,7 +23,7 @@ _SEAL_BYTES = hashlib.sha256().digest_size
 
 
 def _cache_folder():
-    """A folder that only this user may write to, or None."""
+    """A folder that only this user may write to; None if there is not one."""
     stamp = _stamp()
     places = [os.environ.get("NUMBA_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME")]
     with contextlib.suppress(RuntimeError):  # no home folder at all
@@ -38,8 +38,8 @@ def _cache_folder():
 def _stamp():
     """A hash of the sources of all kernels, Python and Numba; None if no source can be read.
 
-    Numba compares only a kernel's own file with its cached code, so after an edit of a helper in
-    another file the old machine code would run on. With this in the folder's name it cannot.
+    Numba compares only a kernel's own file with its cached code, so the old machine code would
+    survive an edit of a helper in another file. With this hash in the folder's name it does not.
     """
     versions = f"{numba.__version__} {llvmlite.__version__} {sys.version}"
     stamp = hashlib.sha256(versions.encode())
@@ -67,7 +67,7 @@ def _private_folder(place, *names):
 
 
 def _is_private(status):
-    """Whether an `os.stat_result` is of something that only this user may write to."""
+    """Whether an `os.stat_result` describes something that only this user may write to."""
     if not hasattr(os, "geteuid"):  # Windows, where a profile belongs to its user
         return True
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

@@ -2,8 +2,8 @@
 
 Shen et al., "A latent semantic model with convolutional-pooling structure for information
 retrieval", CIKM 2014. The convolution's matrix has a slice for every word of its window, so each
-distinct word is projected once by all slices side by side, and a window is a sum of slices. As tanh
-rises, pooling before it and after it pick the same place; it is done before.
+distinct word is projected once by all slices side by side, and a window is a sum of slices. tanh is
+increasing, so pooling before it and after it picks the same place; here it comes before.
 """
 
 import math
@@ -24,7 +24,7 @@ def pool_windows(M, places, P, bias, word_index, offsets, first, end):
     M : (n_texts, k) float, written
         Before the tanh; 0 for a text without words.
     places : (n_texts, k) int32, written
-        The token at which each maximum stands.
+        The token of each maximum.
     P : (n_words, window * k) float
         Slice s is for the word ``s - window // 2`` places to the right of the window's middle.
     bias : (k,) float

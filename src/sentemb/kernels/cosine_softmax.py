@@ -78,7 +78,7 @@ def softmax_loss_row(s, clicked, gamma, weight):
 def dense_softmax(
     S, losses, Uq, UdT, clicked, left_out_offsets, left_out, gamma, weights, first, end
 ):
-    """Every title of the batch is a candidate for every query, but those known to be clicked.
+    """Every title of the batch is a candidate for every query, except those known to be clicked.
 
     Parameters
     ----------
@@ -86,12 +86,12 @@ def dense_softmax(
         dL/dR of every query and title.
     losses : (n_pairs,) float64, written
     Uq : (n_pairs, dim) float
-        Normalised query embeddings, one row a pair.
+        Normalised query embeddings, one row per pair.
     UdT : (dim, n_titles) float
         Normalised title embeddings, transposed.
     clicked : (n_pairs,) int32
     left_out_offsets, left_out : (n_pairs + 1,) int64, (n,) int32
-        Other titles clicked for the same query: neither right nor wrong here.
+        Other titles clicked for the same query, which do not compete.
     gamma : float
     weights : (n_pairs,) float
     first, end : int

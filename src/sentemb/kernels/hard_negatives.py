@@ -1,4 +1,4 @@
-"""For every query the unclicked titles that a model ranks highest."""
+"""The titles that a model ranks highest for each query among those not clicked for it."""
 
 import math
 
@@ -7,7 +7,7 @@ import numpy as np
 from sentemb.kernels.jit import kernel
 from sentemb.kernels.matmul import add_matmul
 
-# Cosines are made in tiles that stay in the processor's cache.
+# Cosines are computed in tiles that stay in the processor's cache.
 _QUERIES, _TITLES = 128, 2048
 
 
@@ -15,10 +15,13 @@ _QUERIES, _TITLES = 128, 2048
 def highest_titles(highest, Uq, UdT, clicked_offsets, clicked, first, end):
     """highest[q] = the titles with the largest cosines among those not clicked for q, in any order.
 
+    Unlike `top_k` it selects while the cosines are computed, and keeps the order in which it found
+    the titles: training draws from them by place.
+
     Parameters
     ----------
     highest : (n_queries, k) int32, written
-        -1 in places for which there is no title.
+        -1 where there are not enough titles.
     Uq : (n_queries, dim) float
         Normalised query embeddings.
     UdT : (dim, n_titles) float
@@ -31,7 +34,7 @@ def highest_titles(highest, Uq, UdT, clicked_offsets, clicked, first, end):
     n_titles, k = UdT.shape[1], highest.shape[1]
     S = np.empty((_QUERIES, _TITLES), Uq.dtype)
     kept = np.empty((_QUERIES, k), Uq.dtype)  # the cosines of highest[q]
-    lowest = np.empty(_QUERIES, np.int64)  # the place of the least of them
+    lowest = np.empty(_QUERIES, np.int64)  # the place of the smallest of them
     for low in range(first, end, _QUERIES):
         high = min(low + _QUERIES, end)
         highest[low:high] = -1

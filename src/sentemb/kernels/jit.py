@@ -1,4 +1,4 @@
-"""The one decorator of all kernels: compiled on first use, cached where a folder can be used."""
+"""The decorator of all kernels: compiled on first use, cached if a folder can be used."""
 
 import numba
 
@@ -18,13 +18,13 @@ def kernel(function):
     """Compile ``function`` with Numba when it is first called with arrays of some dtype.
 
     No signatures are given, so nothing compiles at import. Kernels release the global interpreter
-    lock; they check nothing, callers do.
+    lock. They do not check their arguments; callers do.
     """
     return _compiled(function, _OPTIONS)
 
 
 def summing_kernel(function):
-    """As `kernel`, for functions that spend their time in sums over a row, in whatever order."""
+    """As `kernel`, for functions that spend their time in sums over a row, summed in any order."""
     return _compiled(function, _SUMMING_OPTIONS)
 
 

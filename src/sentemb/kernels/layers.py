@@ -35,7 +35,7 @@ def dense_tanh(Y, X, W, bias, first, end):
 
 @kernel
 def tanh_errors(D, V, Y, first, end):
-    """D = V (1 - Y^2), from the gradient at Y = tanh(Z) the gradient at Z; D may be V.
+    """D = V (1 - Y^2): the gradient at Z from that at Y = tanh(Z); D may be V.
 
     D, V, Y : (rows, n) float
     """

@@ -82,18 +82,17 @@ def lstm_forward(
                 p = P[words[r], column : column + width]
                 for j in range(width):
                     z[j] = p[j]
-            # y(t-1) and c(t-1) of the texts that still run; no rows at the first step
-            before, end = 0, 0
+            before = -1  # where y(t-1) and c(t-1) of the texts that still run begin
             if s > block_steps[b]:
                 before = step_rows[s - 1]
-                end = before + high - low
-                add_matmul(Z[low:high], Y[before:end], recurrent)
-                _add_peepholes(Z[low:high], C[before:end], peephole_vectors, peephole_matrices)
+                z_now, c_before = Z[low:high], C[before : before + high - low]
+                add_matmul(z_now, Y[before : before + high - low], recurrent)
+                _add_peepholes(z_now, c_before, peephole_vectors, peephole_matrices)
             sigmoid_rows(Z, low, high, n, 2 * n)
             tanh_rows(Z, low, high, 2 * n, 3 * n)
             if width > 3 * n:
                 sigmoid_rows(Z, low, high, 3 * n, 4 * n)
-            _set_cells(C[low:high], Z[low:high], C[before:end])
+            _set_cells(C, Z, low, high, before)
             # the output gate looks at the new c(t)
             if peephole_matrices.size:
                 add_matmul(Z[low:high, :n], C[low:high], peephole_matrices[0])
@@ -132,22 +131,22 @@ def _add_peepholes(Z, c_before, peephole_vectors, peephole_matrices):
 
 
 @kernel
-def _set_cells(C, Z, c_before):
-    """c = f * c(t-1) + i * y_g for the rows of one step.
+def _set_cells(C, Z, low, high, before):
+    """c = f * c(t-1) + i * y_g for the rows ``low`` to ``high`` of one step.
 
-    C : (rows, n) float, written; Z : (rows, G n) float, the values of the gates; c_before : (rows,
-    n) float, with no rows at the first step.
+    C : (n_rows, n) float, written; Z : (n_rows, G n) float, the values of the gates; before : int,
+    the first row of c(t-1), or -1 at the first step.
     """
     n = C.shape[1]
-    for r in range(len(C)):
+    for r in range(low, high):
         c = C[r]
         i = Z[r, n : 2 * n]
         y_g = Z[r, 2 * n : 3 * n]
-        if len(c_before) == 0:
+        if before < 0:
             for j in range(n):
                 c[j] = i[j] * y_g[j]
             continue
-        c_last = c_before[r]
+        c_last = C[before + r - low]
         if Z.shape[1] > 3 * n:
             f = Z[r, 3 * n :]
             for j in range(n):

@@ -1,8 +1,8 @@
 """C += A B for the small products of the recurrences, without BLAS.
 
-A product here has some tens of rows and some hundreds of columns: too small for a threaded BLAS,
-and a plain Numba loop reaches half of what the machine can do, because LLVM keeps the running sums
-in memory. So the innermost part is written as LLVM vector instructions: a tile of C stays in vector
+A product here has tens of rows and hundreds of columns. That is too small for a threaded BLAS, and
+a plain Numba loop reaches half of the machine's speed, because LLVM keeps the running sums in
+memory. So the innermost part is written as LLVM vector instructions: a tile of C stays in vector
 registers while k runs over the whole inner dimension. Every element of C is one chain of fused
 multiply-adds in the order of k, whatever tile it falls in, so a sentence gets the same bits alone
 and in a batch.
@@ -48,9 +48,9 @@ def _emit_tile(context, builder, dtype, args, rows, vectors, masked):
 
     The arguments are pointers to the tile's first elements of C and B and to its row of A, the
     strides in elements, the inner length, how many of the tile's rows exist, and, where ``masked``,
-    how many of the vector's lanes do (the last columns of a matrix whose width is no multiple of
-    the vector). Rows beyond the last are the last one again: all of them are read before any is
-    written, so each writes the same sum, and a tile of 5 rows costs no more than one of 8.
+    how many of the vector's lanes do (for the last columns of a matrix whose width is not a
+    multiple of the vector). Rows beyond the last repeat the last one: all of them are read before
+    any is written, so each writes the same sum, and a tile of 5 rows costs no more than one of 8.
     """
     c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, height, width = args
     element = context.get_value_type(dtype)

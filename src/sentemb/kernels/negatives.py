@@ -1,4 +1,4 @@
-"""Drawing unclicked titles."""
+"""Drawing negatives: titles that were not clicked for a query."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from sentemb.kernels.jit import kernel
 
 @kernel
 def _next(state):
-    """One step of SplitMix64: state[0] moves on, 64 random bits come back."""
+    """One step of SplitMix64: advances state[0] and returns 64 random bits."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     z = state[0]
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -17,7 +17,7 @@ def _next(state):
 
 @kernel
 def _below(state, limit):
-    """A random number from 0 to limit - 1; the bias, limit / 2^63, is beyond notice."""
+    """A random number from 0 to limit - 1; its bias, limit / 2^63, is negligible."""
     return np.int64(_next(state) >> np.uint64(1)) % limit
 
 
@@ -52,21 +52,21 @@ def draw_negatives(
 ):
     """For every pair a list of candidates: its clicked title, then up to ``wanted`` others.
 
-    First titles that were shown and skipped, if the log has them, then titles drawn from ``pool``
-    with its frequencies; never one that is clicked for the same query anywhere in the log, none
-    twice. A pair gets fewer only where there are no more.
+    Titles that were shown and skipped come first, if the log has them, then titles drawn from
+    ``pool`` with its frequencies. None is clicked for the same query anywhere in the log, and none
+    is listed twice. A pair gets fewer than ``wanted`` only if there are no more.
 
     Parameters
     ----------
     queries, clicked : (n_pairs,) int32
         Numbers of the pairs' queries and titles.
     pool : (k,) int32
-        Titles to draw from, repeats welcome.
+        Titles to draw from; repeats make a title more likely.
     skipped_offsets, skipped : (n_pairs + 1,) int64, (n,) int32
         Skipped titles of each pair.
     wanted : int
     n_titles : int
-        Of the whole log.
+        The number of titles in the whole log.
     clicked_keys : (n,) int64
         ``query * n_titles + title`` of all pairs of the log, sorted.
     seed : uint64
@@ -108,7 +108,7 @@ def draw_negatives(
 
 @kernel
 def titles_to_leave_out(queries, clicked, query_offsets, query_titles, local_title):
-    """For every pair the other titles of the batch that are clicked for its query.
+    """For every pair, the other titles of the batch that are clicked for its query.
 
     Parameters
     ----------

@@ -10,8 +10,7 @@ def pack_blocks(order, offsets, word_index, block_texts):
     """Lay out the tokens of sorted texts so that each time step of a block is one run of rows.
 
     The texts of a block are sorted from long to short, so those still running at step t are the
-    first ones at every step before: row k of step t follows row k of step t - 1, and nothing is
-    padded.
+    first ones of step t - 1: row k of step t follows row k of step t - 1, without padding.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """Probabilistic latent semantic analysis: the EM steps over lists of word counts.
 
-Hofmann, "Probabilistic latent semantic indexing", SIGIR 1999. Of a text d only p(z|d) is kept and
-of a topic z only p(w|z); the responsibilities p(z|d, w) are made where they are needed.
+Hofmann, "Probabilistic latent semantic indexing", SIGIR 1999. Only p(z|d) of
+each text d and p(w|z) of each topic z are kept; the responsibilities p(z|d, w) are computed where
+they are needed.
 """
 
 import math
@@ -20,12 +21,12 @@ def expect_words(sums, mixtures, topics, offsets, words, counts, likelihoods, fi
     sums : (n_words, n_topics) float64
         Added to: the expected count of each word from each topic.
     mixtures : (n_texts, n_topics) float64
-        p(z|d), replaced by the next ones.
+        p(z|d), replaced by their next values.
     topics : (n_words, n_topics) float64
         p(w|z).
     offsets, words, counts : (n_texts + 1,) int64, (n_entries,) int32, (n_entries,) float64
     likelihoods : (n_texts,) float64, written
-        log p(d) with the mixtures and topics given.
+        log p(d) under the given mixtures and topics.
     """
     n_topics = mixtures.shape[1]
     joint, following = np.empty(n_topics), np.empty(n_topics)

@@ -54,9 +54,9 @@ def start_errors(E, V, column, order, first_text, first, end):
 
 @kernel
 def cut_texts(lengths, first_text, running, step, window):
-    """How many texts of a block lie outside their window of the last ``window`` steps at ``step``.
+    """How many texts of a block are outside their window of the last ``window`` steps at ``step``.
 
-    They are the longest ones, so the first: the running texts ``0`` to the returned number.
+    They are the longest, so the first ones: running texts 0 up to the returned number.
     """
     cut = 0
     while cut < running and lengths[first_text + cut] - window > step:

@@ -15,7 +15,7 @@ def accumulate_trace(dX, U, b, f, signal, start, first):
     """dX += sum over t >= first of diag(signal(t)) Tr(t), Tr(t) = diag(f(t)) Tr(t-1) + b(t) u(t)^T.
 
     Equations (22), (26), (28), (30), (34), (38), (42), one for every choice of the factor b_g and
-    of u: l(t), y(t-1), 1 and c(t-1) side by side. Misprints mended: l(t) for x(t) in (24), (32),
+    of u: l(t), y(t-1), 1 and c(t-1) side by side. Misprints corrected: l(t) for x(t) in (24), (32),
     (40), and dc(t-1)/db_2 for dc(t-1)/db_3 in (36).
 
     Parameters
@@ -61,7 +61,7 @@ def lstm_exact_signals(signals, v, o, i, y_g, f, h, c_last, R, Wp, first):
         signal_2..4(t) = L(t) = a e(t) + Wp_1^T delta_1(t)
                                 + Wp_2^T delta_2(t+1) + Wp_3^T delta_3(t+1)
 
-    L(t) is all that reaches c(t) except through f(t+1) c(t): that path the trace carries already.
+    L(t) is all that reaches c(t) except through f(t+1) c(t): the trace already has that path.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,8 @@ class StoredRows(NamedTuple):
     rows: NDArray[np.int32]
 
     @property
-    def dtype(self) -> np.dtype:
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64."""
         return self.table.dtype
 
     def project_tasks(
@@ -36,6 +37,7 @@ class StoredRows(NamedTuple):
         ids: NDArray[np.int32],
         counts: NDArray[np.int32],
     ) -> list[Task]:
+        """Tasks that project words."""
         table, no_lead = self.table, np.zeros(self.rows.size, self.dtype)
         lists = (offsets, ids, counts)
         return spread(len(P), project_words, P, table, table, no_lead, self.rows, bias, *lists)

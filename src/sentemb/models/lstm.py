@@ -74,8 +74,10 @@ class LSTM(RecurrentEncoder):
             if k != 2 or self.forget_gate
         }
 
-    def _peepholes(self, weights: Arrays, direction: int, transposed: bool) -> Peepholes:
-        """The peepholes as the kernels take them."""
+    def _peepholes(
+        self, weights: Arrays, direction: int, transposed: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The vectors and matrices of `Peepholes`."""
         vectors, matrices = _no_peepholes(weights["bias"].dtype)
         if self.peepholes == "diagonal":
             vectors = weights["peepholes"][direction]
@@ -83,7 +85,7 @@ class LSTM(RecurrentEncoder):
             matrices = weights["peepholes"][direction]
             if transposed:
                 matrices = np.ascontiguousarray(matrices.transpose(0, 2, 1))
-        return Peepholes(vectors, matrices)
+        return vectors, matrices
 
     def _prepare(
         self, weights: Arrays, direction: int, packing: Packing, P: np.ndarray, workspace: Workspace
@@ -126,7 +128,7 @@ class LSTM(RecurrentEncoder):
             direction * self.cells,
             done.packing.steps,
             np.ascontiguousarray(weights["recurrent"][direction].T),
-            self._peepholes(weights, direction, transposed=True),
+            Peepholes(*self._peepholes(weights, direction, transposed=True)),
             truncation.window,
             truncation.keep_cell_path,
         )

@@ -69,14 +69,15 @@ class WordMemory:
         self._whole = False
         places = self._places
         known = len(places)
-        index, offsets, empty = [], [0], 0
+        found: list[int] = []
+        offsets, empty = [0], 0
         for text in texts:
             words = split_words(text)
             if not words:
                 empty += 1
-            index += map(places.__getitem__, words)
-            offsets.append(len(index))
-        index = np.array(index, np.int32)
+            found += map(places.__getitem__, words)
+            offsets.append(len(found))
+        index = np.array(found, np.int32)
         if len(places) > known:
             new = list(itertools.islice(places, known, None))
             long = [word for word in new if len(word) > _LONGEST_REMEMBERED]
@@ -118,13 +119,15 @@ class WordMemory:
             larger = np.empty((max(end, 2 * len(self._P), 256), self._P.shape[1]), self._P.dtype)
             larger[:known] = self._P[:known]
             self._P = larger
-        ids, counts, offsets = [], [], [0]
+        known_ids: list[int] = []
+        counts: list[int] = []
+        offsets = [0]
         for word in words:
             features = self._vocabulary.features(word)
-            ids += features.keys()
+            known_ids += features.keys()
             counts += features.values()
-            offsets.append(len(ids))
-        ids = np.array(ids, np.int32)
+            offsets.append(len(known_ids))
+        ids = np.array(known_ids, np.int32)
         project_words(
             self._P[known:end],
             self._table,

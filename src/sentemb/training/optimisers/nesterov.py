@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +65,8 @@ class LeadingRows(NamedTuple):
     decay: np.ndarray
 
     @property
-    def dtype(self) -> np.dtype:
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64."""
         return self.table.dtype
 
     def project_tasks(
@@ -76,6 +77,7 @@ class LeadingRows(NamedTuple):
         ids: NDArray[np.int32],
         counts: NDArray[np.int32],
     ) -> list[Task]:
+        """Tasks that project words from the look-ahead point."""
         rows = self.table, self.velocity, self.lead, self.rows
         return spread(len(P), project_words, P, *rows, bias, offsets, ids, counts)
 
@@ -146,7 +148,7 @@ class Nesterov:
             v *= theta.dtype.type(mu)
             v -= step
             theta[...] = point.weights[name] - step
-        ahead = point.input_rows
+        ahead = cast(LeadingRows, point.input_rows)
         yield spread(
             ahead.rows.size,
             update_rows,
