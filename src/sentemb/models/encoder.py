@@ -121,9 +121,11 @@ class Encoder:
         The passes compute it on demand; doing it here lets training overlap it with the previous
         mini-batch.
         """
-        layout = Layout(batch)
-        layout.words_of_features  # noqa: B018  computes and keeps it
-        return layout
+        return Layout(batch).computed(self._layout_parts())
+
+    def _layout_parts(self) -> tuple[str, ...]:
+        """The parts of a `Layout` that the passes use."""
+        return ("words_of_features",)
 
     # -- weights ------------------------------------------------------------------------------
 

@@ -88,6 +88,9 @@ class Bag(FeedForward):
         """A view of ``table`` as ``W`` (n, d)."""
         return {"W": weights["table"].T}
 
+    def _layout_parts(self) -> tuple[str, ...]:
+        return (*super()._layout_parts(), "texts_of_words")
+
     def _layers(
         self,
         weights: Arrays,
@@ -159,6 +162,9 @@ class DSSM(FeedForward):
         """Views of the stacked arrays as ``W1``, ``b1``, ``W2`` and ``b2``."""
         names = {"W1": "table", "b1": "bias", "W2": "output", "b2": "output_bias"}
         return {block: weights[name].T for block, name in names.items()}
+
+    def _layout_parts(self) -> tuple[str, ...]:
+        return (*super()._layout_parts(), "texts_of_words")
 
     def _layers(
         self,
@@ -295,6 +301,9 @@ class CLSM(DSSM):
         named = {f"Wc{k}": part.T for k, part in enumerate(slices, 1)}
         others = {"bc": "bias", "Ws": "output", "bs": "output_bias"}
         return named | {block: weights[name].T for block, name in others.items()}
+
+    def _layout_parts(self) -> tuple[str, ...]:
+        return FeedForward._layout_parts(self)  # pooling needs no texts of words
 
     def _pooling(
         self,

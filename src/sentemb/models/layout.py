@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +27,12 @@ class Layout:
 
     def __init__(self, batch: TextBatch) -> None:
         self.batch = batch
+
+    def computed(self, parts: Iterable[str]) -> Self:
+        """This layout, once the named parts have been computed."""
+        for part in parts:
+            getattr(self, part)
+        return self
 
     @cached_property
     def packing(self) -> Packing:

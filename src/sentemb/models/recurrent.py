@@ -34,7 +34,6 @@ from sentemb.models.packing import Packing
 from sentemb.models.truncation import Truncation
 from sentemb.protocols import Arrays, GradientPoint, Task
 from sentemb.system.parallel import CHUNKS, Workers, one_after_the_other, spans
-from sentemb.text.batch import TextBatch
 
 
 class RecurrentEncoder(Encoder):
@@ -124,13 +123,9 @@ class RecurrentEncoder(Encoder):
     def _peephole_blocks(self, weights: Arrays, prefix: str, direction: int) -> Arrays:
         return {}
 
-    def lay_out(self, batch: TextBatch) -> Layout:
-        """The layout of ``batch``, with all that the passes use already computed."""
-        layout = super().lay_out(batch)
-        layout.packed_rows_of_words  # noqa: B018  computes and keeps it, and the packing
-        if self.bag:
-            layout.texts_of_words  # noqa: B018
-        return layout
+    def _layout_parts(self) -> tuple[str, ...]:
+        parts = (*super()._layout_parts(), "packed_rows_of_words")
+        return (*parts, "texts_of_words") if self.bag else parts
 
     # -- forward ------------------------------------------------------------------------------
 
