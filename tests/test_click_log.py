@@ -207,7 +207,7 @@ def test_standard_input_is_named(monkeypatch):
 def test_nothing_to_read(tmp_path):
     with pytest.raises(SentembError, match="no pairs"):
         log_of(tmp_path, "")
-    with pytest.raises(SentembError, match=r"none of 2 lines is good; the first: .*:1: no tab"):
+    with pytest.raises(SentembError, match=r"all 2 lines are bad; the first: .*:1: no tab"):
         log_of(tmp_path, "a\nb\n", skip_bad_lines=True)
     with pytest.raises(SentembError, match="cannot be read"):
         read_click_log(tmp_path / "missing.tsv")

@@ -29,13 +29,13 @@ class Length(Baseline):
     name = "length"
     fault = None
 
-    def fit(self, log, docs=(), seed=0):
+    def fit(self, log, titles=(), seed=0):
         if Length.fault is not None:
             raise Length.fault
         return self
 
-    def score_pairs(self, queries, docs, query_index, doc_index):
-        return np.array([len(docs[d]) for d in doc_index], np.float64)
+    def score_pairs(self, queries, titles, query_index, title_index):
+        return np.array([len(titles[d]) for d in title_index], np.float64)
 
 
 @pytest.fixture(scope="module")
