@@ -71,7 +71,11 @@ BAD = {
     "grade too high": ("qrels.txt", b"q1 0 d1 2147483648\n", ":1: the grade"),
     "unknown query": ("qrels.txt", b"q1 0 d1 1\nq9 0 d1 1\n", ":2: the query q9 is not in"),
     "unknown title": ("qrels.txt", b"q1 0 d9 1\n", ":1: the title d9 is not in"),
-    "judged twice": ("qrels.txt", b"q1 0 d1 1\nq2 0 d1 1\nq1 0 d1 1\n", ":3: d1 was already judged for q1"),
+    "judged twice": (
+        "qrels.txt",
+        b"q1 0 d1 1\nq2 0 d1 1\nq1 0 d1 1\n",
+        ":3: d1 was already judged for q1",
+    ),
     "no judgments": ("qrels.txt", b"", ": no judgments"),
 }
 

@@ -26,7 +26,9 @@ def judged_set(qrels, n_unjudged=0):
         title_ids=title_ids,
         titles=["title"] * len(title_ids),
         offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        title_index=np.array([title_of[id] for grades in qrels.values() for id in grades], np.int32),
+        title_index=np.array(
+            [title_of[id] for grades in qrels.values() for id in grades], np.int32
+        ),
         grade=np.array([g for grades in qrels.values() for g in grades.values()], np.int32),
     )
 

@@ -40,9 +40,7 @@ def test_drawn_signs_come_near_the_exact_p():
     differences = rng.normal(0.15, 0.4, 17)  # one more than is tried exactly
     signs = 1 - 2 * ((np.arange(2**17)[:, None] >> np.arange(17)) & 1)
     exact = np.mean(np.abs(signs @ differences) >= abs(differences.sum()) - 1e-12)
-    assert compare(differences, 0 * differences, samples=20_000).p == pytest.approx(
-        exact, abs=0.01
-    )
+    assert compare(differences, 0 * differences, samples=20_000).p == pytest.approx(exact, abs=0.01)
 
 
 def test_under_the_null_p_is_uniform():
