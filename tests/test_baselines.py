@@ -29,10 +29,10 @@ def log():
     return builder.build()
 
 
-def all_pairs(ranker, queries=QUERIES, docs=TITLES):
-    """Scores of every query with every title, (n_queries, n_docs)."""
-    q, d = np.divmod(np.arange(len(queries) * len(docs)), len(docs))
-    return ranker.score_pairs(queries, docs, q, d).reshape(len(queries), len(docs))
+def all_pairs(ranker, queries=QUERIES, titles=TITLES):
+    """Scores of every query with every title, (n_queries, n_titles)."""
+    q, t = np.divmod(np.arange(len(queries) * len(titles)), len(titles))
+    return ranker.score_pairs(queries, titles, q, t).reshape(len(queries), len(titles))
 
 
 def fitted(name, log, seed=0, **settings):
@@ -414,10 +414,10 @@ def test_skip_thought_files_that_are_not_regular(skip_thoughts, name):
     "name, settings, message",
     [
         ("bm52", {}, "baseline must be one of"),
-        ("unigram", {"mu": 0}, "mu must be"),
-        ("bm25", {"b": 2}, "k1 must be"),
-        ("plsa", {"topics": 0}, "topics must be"),
-        ("plsa", {"prior": -1}, "prior must be"),
+        ("unigram", {"mu": 0}, "mu is 0; give a number above 0"),
+        ("bm25", {"b": 2}, "b is 2; give a share"),
+        ("plsa", {"topics": 0}, "topics is 0; give an integer"),
+        ("plsa", {"prior": -1}, "prior is -1; give a number"),
         ("bm25", {"stems": True}, "does not take these settings"),
     ],
 )
@@ -432,7 +432,7 @@ def test_wrong_settings(name, settings, message):
 )
 def test_types_of_settings(name, key):
     for value in (None, "1", [], True, math.nan, math.inf, -1, 10**400, 1j):
-        with pytest.raises(SentembError, match=f"{key} must be|{key} from"):
+        with pytest.raises(SentembError, match=f"^{key} is .*; give a"):
             make_baseline(name, **{key: value})
 
 
