@@ -257,7 +257,7 @@ def test_a_stop_loses_only_the_run_under_way(data, tmp_path, monkeypatch, stop):
 def test_the_budget_ends_it_between_runs(data, tmp_path, monkeypatch):
     out = tmp_path / "out"
     result = compare(data, "-o", out, "--models", "length,random", "--budget", 0)
-    assert "missing: length: 2 runs missing: the time is used up" in result.stdout
+    assert "missing: length: 2 runs missing: the time is up; repeat the command" in result.stdout
     assert "missing: random: 3 runs missing" in result.stdout and results(out) == []
     clock = iter(range(1000))
     monkeypatch.setattr(runner.time, "monotonic", lambda: next(clock))
