@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sentemb import SentembError
 from sentemb.data.click_log import (
-    MAX_WORDS,
+    MAX_TEXT_WORDS,
     ClickLogBuilder,
     read_click_log,
     write_click_log,
@@ -136,7 +136,7 @@ BAD_TSV = {
     "too many clicks": (b"q\tt\t9223372036854775808", ":3", "click count"),
     "endless clicks": (b"q\tt\t" + b"9" * 5000, ":3", "click count"),
     "clicks add up": (b"good\ttitle\t9223372036854775807", ":3", "add up"),
-    "long text": (b"q\t" + b"w " * (MAX_WORDS + 1), ":3", "10001 words"),
+    "long text": (b"q\t" + b"w " * (MAX_TEXT_WORDS + 1), ":3", "10001 words"),
 }
 
 
@@ -223,8 +223,8 @@ def test_many_titles_are_told_apart(tmp_path):
 
 
 def test_a_text_of_the_greatest_length_is_good(tmp_path):
-    log = log_of(tmp_path, "q\t" + "word " * MAX_WORDS)
-    assert len(log.titles[0].split()) == MAX_WORDS
+    log = log_of(tmp_path, "q\t" + "word " * MAX_TEXT_WORDS)
+    assert len(log.titles[0].split()) == MAX_TEXT_WORDS
 
 
 def test_what_could_not_be_read_back_is_not_written(tmp_path):

@@ -16,7 +16,7 @@ from sentemb.errors import SentembError
 from sentemb.system.files import place_name, raw_lines
 from sentemb.system.paths import AnyPath
 
-MAX_WORDS = 10_000
+MAX_TEXT_WORDS = 10_000
 MAX_CLICKS = 2**63 - 1
 
 
@@ -158,7 +158,7 @@ def clean_text(text: str, what: str) -> str:
     """``text`` without white space around it; a `SentembError` without a place if it is unusable.
 
     ``what`` names it in the message. A text is unusable if it has no words, a NUL character, bytes
-    that were not UTF-8, or more than `MAX_WORDS` words.
+    that were not UTF-8, or more than `MAX_TEXT_WORDS` words.
     """
     clean = text.replace("\ufeff", "").replace("\t", " ").replace("\n", " ").strip()
     if not clean:
@@ -169,10 +169,10 @@ def clean_text(text: str, what: str) -> str:
         clean.encode()
     except UnicodeEncodeError:
         raise SentembError(f"the {what} is not valid UTF-8; save the file as UTF-8") from None
-    # More than MAX_WORDS words have at least one character each and a space between them.
-    if len(clean) > 2 * MAX_WORDS and (n_words := len(clean.split())) > MAX_WORDS:
+    # More than MAX_TEXT_WORDS words have at least one character each and a space between them.
+    if len(clean) > 2 * MAX_TEXT_WORDS and (n_words := len(clean.split())) > MAX_TEXT_WORDS:
         raise SentembError(
-            f"the {what} has {n_words} words, more than {MAX_WORDS}; "
+            f"the {what} has {n_words} words, more than {MAX_TEXT_WORDS}; "
             "a query or title is shorter: is a line end missing?"
         )
     return clean
@@ -202,9 +202,9 @@ def read_click_log(path: AnyPath, *, skip_bad_lines: bool = False) -> ClickLog:
     ------
     SentembError
         For a bad line, with its place and a remedy: not two or three columns, a text without words
-        or with more than `MAX_WORDS`, a NUL character, invalid UTF-8, a click count that is not a
-        positive integer of at most 63 bits, JSON that does not parse or has other types. Also if
-        no pair is left.
+        or with more than `MAX_TEXT_WORDS`, a NUL character, invalid UTF-8, a click count that is
+        not a positive integer of at most 63 bits, JSON that does not parse or has other types.
+        Also if no pair is left.
     """
     name = place_name(path)
     builder = ClickLogBuilder()

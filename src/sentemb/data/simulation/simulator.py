@@ -448,7 +448,7 @@ The rest are plain informational queries. Misspelt ones are of every sort.
   `qrels.txt` (TREC: query id, 0, title id, grade). None of their queries is in the log or in the
   other set, in any word order. Some of their titles are in the log, as they would be on the web.
 - `truth.jsonl`: for every text above its side (query or title), topic, keywords (the words that
-  carry its meaning, as they stand in it), kind (informational, navigational, transactional),
+  carry its meaning, as spelt in it), kind (informational, navigational, transactional),
   whether its meaning hangs on word order, and whether it is misspelt.
 
 ## Grades
@@ -460,6 +460,7 @@ The rest are plain informational queries. Misspelt ones are of every sort.
 | 1 | Fair | the same topic, but another concept or entity, or the reversed order |
 | 0 | Bad | another topic, often with a word of the query in it |
 
-Word-order queries ("flights from paris to london") have beside each Excellent title its twin with
-the two ends swapped, graded Fair: the same words, so only a model that reads their order can tell.
+For word-order queries ("flights from paris to london"), each Excellent title comes with its twin
+with the two ends swapped, graded Fair: both have the same words, so only a model that reads their
+order can tell them apart.
 """
