@@ -11,8 +11,9 @@ from sentemb.version import __version__
 
 if TYPE_CHECKING:
     from sentemb.gradients.gradcheck import gradcheck
+    from sentemb.gradients.pairs import loss_and_gradient
+    from sentemb.loading import load
     from sentemb.sentence_encoder import SentenceEncoder
-    from sentemb.training.objective import loss_and_gradient
     from sentemb.training.trainer import train
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "SentenceEncoder",
     "__version__",
     "gradcheck",
+    "load",
     "loss_and_gradient",
     "train",
 ]
