@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -28,14 +29,16 @@ def log_of(tmp_path, content, name="log.tsv", **options):
 def pairs(log):
     return [
         (log.queries[query], log.titles[title], clicks)
-        for query, title, clicks in zip(log.query_index, log.title_index, log.clicks.tolist())
+        for query, title, clicks in zip(
+            log.query_index, log.title_index, log.clicks.tolist(), strict=True
+        )
     ]
 
 
 def skipped(log):
     return [
         [log.titles[index] for index in log.skipped_index[start:stop]]
-        for start, stop in zip(log.skipped_offsets, log.skipped_offsets[1:])
+        for start, stop in pairwise(log.skipped_offsets)
     ]
 
 

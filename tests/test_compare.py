@@ -402,7 +402,7 @@ def test_json_and_markdown_say_the_same(data, tmp_path):
     page = compare(data, *out, "--reference", "unigram", "--markdown").stdout
     head, rule, *body = page.split("\n\n")[0].splitlines()
     assert {line.count("|") for line in (head, rule, *body)} == {10}
-    for line, row in zip(body, found["rows"]):
+    for line, row in zip(body, found["rows"], strict=True):
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         assert cells[0] == row["row"] and cells[1].startswith(f"{row['ndcg'][0]:.3f}")
     assert "±" in body[0] and "- skip-thought: " in page

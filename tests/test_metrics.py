@@ -126,8 +126,8 @@ def test_tie_ranks():
 def test_against_the_twin(gain):
     for qrels, run in cases(seed=1, n_cases=500):
         result = ndcg(judged_set(qrels), run, CUTOFFS, gain)
-        for row, (query_id, grades) in zip(result.values, qrels.items()):
-            for value, cutoff in zip(row, CUTOFFS):
+        for row, (query_id, grades) in zip(result.values, qrels.items(), strict=True):
+            for value, cutoff in zip(row, CUTOFFS, strict=True):
                 expected = twin(grades, run.get(query_id, {}), cutoff, gain)
                 assert math.isnan(value) if expected is None else value == pytest.approx(expected)
 
@@ -148,8 +148,8 @@ def test_against_ir_measures(gain, gains):
 
     theirs = ir_measures.pytrec_eval.iter_calc(list(measures.values()), qrels, run)
     expected = {(metric.query_id, metric.measure): metric.value for metric in theirs}
-    for row, (query_id, grades) in zip(result.values, qrels.items()):
-        for value, measure in zip(row, measures.values()):
+    for row, (query_id, grades) in zip(result.values, qrels.items(), strict=True):
+        for value, measure in zip(row, measures.values(), strict=True):
             # Theirs is 0 for a query without a relevant title.
             assert math.isnan(value) == (max(grades.values()) <= 0)
             ours = np.nan_to_num(value)
@@ -163,11 +163,13 @@ def test_the_exponential_gain_against_gdeval():
     random = np.random.default_rng(3)
     ids = [f"d{number}" for number in range(30)]
     qrels = {f"{q}": {id: int(random.integers(0, 5)) for id in ids[:20]} for q in range(40)}
-    run = {f"{q}": dict(zip(ids[5:], random.permutation(25).tolist())) for q in range(40)}
+    run = {
+        f"{q}": dict(zip(ids[5:], random.permutation(25).tolist(), strict=True)) for q in range(40)
+    }
     measure = ir_measures.nDCG(dcg="exp-log2") @ 10
     expected = {m.query_id: m.value for m in ir_measures.gdeval.iter_calc([measure], qrels, run)}
     result = ndcg(judged_set(qrels), run, cutoffs=[10])
-    for value, query_id in zip(result.values[:, 0], qrels):
+    for value, query_id in zip(result.values[:, 0], qrels, strict=True):
         assert value == pytest.approx(expected[query_id], abs=1e-5)
 
 
@@ -183,7 +185,7 @@ def test_negative_grades_gain_nothing_as_in_trec_eval():
 def test_single_precision_and_integer_scores():
     judged = judged_set({"q": {"a": 0, "b": 1, "c": 2}})
     for kind in (np.float32, np.float64, np.uint8, np.int64):
-        run = {"q": dict(zip("abc", np.array([0, 1, 2], dtype=kind)))}
+        run = {"q": dict(zip("abc", np.array([0, 1, 2], dtype=kind), strict=True))}
         np.testing.assert_array_equal(ndcg(judged, run).values, [[1, 1, 1]])
 
 

@@ -1,6 +1,7 @@
 """The O*NET importer, on a small made-up release and on the real one where it is at hand."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -51,9 +52,11 @@ def judgments(judged):
     return {
         query: {
             judged.titles[title]: int(grade)
-            for title, grade in zip(judged.title_index[start:stop], judged.grade[start:stop])
+            for title, grade in zip(
+                judged.title_index[start:stop], judged.grade[start:stop], strict=True
+            )
         }
-        for query, start, stop in zip(judged.queries, judged.offsets, judged.offsets[1:])
+        for query, (start, stop) in zip(judged.queries, pairwise(judged.offsets), strict=True)
     }
 
 

@@ -19,7 +19,7 @@ def exact_p(differences):
     """All signs tried, one by one."""
     observed = abs(sum(differences))
     sums = [
-        abs(sum(s * d for s, d in zip(signs, differences)))
+        abs(sum(s * d for s, d in zip(signs, differences, strict=True)))
         for signs in product((1, -1), repeat=len(differences))
     ]
     return np.mean([total >= observed - 1e-12 for total in sums])
@@ -84,7 +84,7 @@ def test_holm_by_hand():
 
 
 @pytest.mark.parametrize(
-    "first, second", [([], []), ([1.0], [1.0, 2.0]), ([1.0, np.nan], [1.0, 2.0])]
+    ("first", "second"), [([], []), ([1.0], [1.0, 2.0]), ([1.0, np.nan], [1.0, 2.0])]
 )
 def test_figures_that_are_not_paired(first, second):
     with pytest.raises(SentembError, match="paired comparison"):
@@ -116,7 +116,7 @@ def test_a_system_does_not_depend_on_the_others():
     systems = [base + 0.05 * rng.standard_normal(400), rng.random(400), base.copy()]
     systems[2][:5] += 0.1  # few differences: tried exactly
     together = compare_all(systems, base, samples=500)
-    for figures, found in zip(systems, together):
+    for figures, found in zip(systems, together, strict=True):
         alone = compare(figures, base, samples=500)
         expected = [alone.mean, alone.low, alone.high, alone.p]
         assert [found.mean, found.low, found.high, found.p] == pytest.approx(expected, rel=1e-9)
