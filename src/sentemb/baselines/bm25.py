@@ -14,7 +14,7 @@ from sentemb.bounds import number, share
 
 
 class BM25(Baseline):
-    """See the module.
+    """BM25 scores of the package bm25s.
 
     Parameters
     ----------

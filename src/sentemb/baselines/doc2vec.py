@@ -18,7 +18,7 @@ _EPOCHS = 30
 
 
 class Doc2Vec(VectorBaseline):
-    """See the module."""
+    """Cosines of Doc2Vec vectors."""
 
     name = "doc2vec"
     is_random = True

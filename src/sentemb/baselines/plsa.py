@@ -22,7 +22,7 @@ _FOLD_IN_ITERATIONS = 30
 
 
 class PLSA(VectorBaseline):
-    """See the module.
+    """Cosines of topic mixtures of probabilistic latent semantic analysis.
 
     Parameters
     ----------

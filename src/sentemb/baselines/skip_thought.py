@@ -40,7 +40,7 @@ _MOST = 10_000
 
 
 class SkipThought(VectorBaseline):
-    """See the module.
+    """Cosines of Skip-Thought vectors.
 
     Parameters
     ----------

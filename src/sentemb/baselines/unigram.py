@@ -23,7 +23,7 @@ from sentemb.data.click_log import ClickLog
 
 
 class Unigram(Baseline):
-    """See the module.
+    """Log-likelihood of the query in the smoothed language model of the title.
 
     Parameters
     ----------

@@ -235,7 +235,7 @@ def signals_from_kernels() -> Iterator[None]:
 
 
 class Renewable(Protocol):
-    """Something that threads or locks are part of."""
+    """An object that holds threads or locks."""
 
     def renew(self) -> None:
         """Make it usable in a forked child."""

@@ -120,7 +120,7 @@ def _make_folders(path: Path, made: list[Path]) -> None:
 
 
 def _remove_folders(paths: list[Path]) -> None:
-    """Remove folders, the last first, as far as they exist and are empty."""
+    """Remove the folders that exist and are empty, starting with the last."""
     for path in reversed(paths):
         with contextlib.suppress(OSError):
             os.rmdir(path)

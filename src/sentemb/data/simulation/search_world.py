@@ -92,7 +92,7 @@ def grade(wanted: Need, offered: Need) -> int:
 
 
 class World:
-    """Everything that has been asked and published so far; grows as it is drawn from.
+    """Everything that has been asked and published so far; drawing from it adds to it.
 
     Parameters
     ----------
