@@ -92,10 +92,15 @@ notebooks: ## Run the notebooks anew
 docs: venv ## Write docs/cli.md anew from --help
 	$(BIN)/python docs/make_cli.py
 
+# lint-imports reads the package as it is installed: with the folder `cli` in it.
 .PHONY: lint
-lint: venv ## Check style
+lint: venv ## Check style, types and which room imports which
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	rm -rf build/lint && mkdir -p build/lint/sentemb
+	ln -s $(CURDIR)/src/sentemb/* $(CURDIR)/cli build/lint/sentemb/
+	PYTHONPATH=build/lint $(BIN)/lint-imports --no-logo --cache-dir build/import_linter
 
 .PHONY: audit
 audit: ## Look up known vulnerabilities of constraints.txt and list its components in build/
@@ -104,4 +109,4 @@ audit: ## Look up known vulnerabilities of constraints.txt and list its componen
 
 .PHONY: clean
 clean: ## Remove the virtual environment and the demo
-	rm -rf $(VENV) $(DEMO) build src/*.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(DEMO) build src/*.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -344,8 +344,8 @@ def major_groups(judged):
     """The queries all of whose best titles are of one major group of O*NET, and their groups."""
     queries, groups = [], []
     for query, start, stop in zip(judged.queries, judged.offsets, judged.offsets[1:]):
-        best = judged.doc_index[start:stop][judged.grade[start:stop] == 3]
-        ids = [judged.doc_ids[doc] for doc in best]
+        best = judged.title_index[start:stop][judged.grade[start:stop] == 3]
+        ids = [judged.title_ids[title] for title in best]
         # onet:29-1141.00 is of group 29.
         found = {id.removeprefix("onet:")[:2] for id in ids if id.startswith("onet:")}
         if len(found) == 1 and len(split_words(query)) > 1:

@@ -21,7 +21,7 @@ from sentemb.cli.tables import markdown_table
 from sentemb.comparison.data import read_data
 from sentemb.comparison.rows import rows_of
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
-from sentemb.evaluation.significance import compare_paired
+from sentemb.evaluation.significance import compare_all
 from sentemb.text.words import split_words
 
 RIVALS = ORDER_FREE[:2]
@@ -62,8 +62,8 @@ def _shared(test, q, words):
     """Share of the words of query ``q`` that one of its best titles has."""
     judged = slice(*test.offsets[q : q + 2])
     grade = test.grade[judged]
-    right = test.doc_index[judged][grade == grade.max()]
-    return max(len(words & set(split_words(test.docs[d]))) / len(words) for d in right)
+    right = test.title_index[judged][grade == grade.max()]
+    return max(len(words & set(split_words(test.titles[d]))) / len(words) for d in right)
 
 
 def figures(comparison, names):
@@ -76,7 +76,7 @@ def figures(comparison, names):
 def cells(found, some=slice(None)):
     """The means over ``some`` of the queries, and the reference minus the better rival."""
     theirs = max((found[name][some] for name in RIVALS), key=np.mean)
-    gap = compare_paired(found[REFERENCE][some], theirs)
+    gap = compare_all([found[REFERENCE][some]], theirs)[0]
     means = (values[some].mean() for values in found.values())
     return [*(f"{m:.3f}" for m in means), f"{gap.mean:+.3f} ({gap.low:+.3f} to {gap.high:+.3f})"]
 

@@ -26,7 +26,7 @@ from sentemb.comparison.table import cells_of, legend, table_of
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
 from sentemb.evaluation.metrics import ndcg
-from sentemb.evaluation.significance import compare_paired
+from sentemb.evaluation.significance import compare_all
 
 SIMULATED, PAIRS = "simulated", 60_000
 UNSEEN = "dbpedia_entity_v2"
@@ -94,7 +94,7 @@ def order_against_none(comparison):
         return []
     a, b = (comparison.per_query(name)[:, 0] for name in (ours, theirs))
     judged = ~np.isnan(a)
-    found = compare_paired(a[judged], b[judged])
+    found = compare_all([a[judged]], b[judged])[0]
     return [
         f"Best recurrent row on dev against the best order-free one, test NDCG@1: {ours} "
         f"{np.nanmean(a):.3f}, {theirs} {np.nanmean(b):.3f}; difference {found.mean:+.3f} "

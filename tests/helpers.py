@@ -108,14 +108,14 @@ def made_up_log(n_pairs=60, seed=0, skipped=False):
 def made_up_judged_set(log):
     """Every fifth query of ``log``: its clicked title, grade 1, against three others, grade 0."""
     chosen = np.arange(0, log.query_index.size, 5)
-    docs = np.stack([log.title_index[(chosen + k) % log.query_index.size] for k in range(4)], 1)
+    titles = np.stack([log.title_index[(chosen + k) % log.query_index.size] for k in range(4)], 1)
     return JudgedSet(
         query_ids=[f"q{k}" for k in range(len(chosen))],
         queries=[log.queries[q] for q in log.query_index[chosen]],
-        doc_ids=[f"d{k}" for k in range(len(log.titles))],
-        docs=list(log.titles),
+        title_ids=[f"d{k}" for k in range(len(log.titles))],
+        titles=list(log.titles),
         offsets=4 * np.arange(len(chosen) + 1),
-        doc_index=docs.ravel().astype(np.int32),
+        title_index=titles.ravel().astype(np.int32),
         grade=np.tile([1, 0, 0, 0], len(chosen)).astype(np.int32),
     )
 

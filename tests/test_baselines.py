@@ -4,6 +4,7 @@ import math
 import os
 import tracemalloc
 import zipfile
+from itertools import pairwise
 
 import naive
 import numpy as np
@@ -24,15 +25,17 @@ QUERIES = ["red shoes", "tools shop", "wine", "unknown words", "", "shoes shoes"
 @pytest.fixture(scope="module")
 def log():
     builder = ClickLogBuilder()
-    for query, title in zip(["red shoes", "blue shoe", "garden tools", "wine", "tools"], TITLES):
+    for query, title in zip(
+        ["red shoes", "blue shoe", "garden tools", "wine", "tools"], TITLES, strict=True
+    ):
         builder.add(query, title, clicks=1)
     return builder.build()
 
 
-def all_pairs(ranker, queries=QUERIES, docs=TITLES):
-    """Scores of every query with every title, (n_queries, n_docs)."""
-    q, d = np.divmod(np.arange(len(queries) * len(docs)), len(docs))
-    return ranker.score_pairs(queries, docs, q, d).reshape(len(queries), len(docs))
+def all_pairs(ranker, queries=QUERIES, titles=TITLES):
+    """Scores of every query with every title, (n_queries, n_titles)."""
+    q, t = np.divmod(np.arange(len(queries) * len(titles)), len(titles))
+    return ranker.score_pairs(queries, titles, q, t).reshape(len(queries), len(titles))
 
 
 def fitted(name, log, seed=0, **settings):
@@ -70,8 +73,8 @@ def test_words_without_their_punctuation():
 def test_unigram_is_the_formula(log):
     scores = all_pairs(fitted("unigram", log, mu=2.0))
     words = [word for title in TITLES for word in title.split()]
-    for query, row in zip(QUERIES, scores):
-        for title, score in zip(TITLES, row):
+    for query, row in zip(QUERIES, scores, strict=True):
+        for title, score in zip(TITLES, row, strict=True):
             mine = title.split()
             expected = sum(
                 math.log((mine.count(w) + 2.0 * words.count(w) / len(words)) / (len(mine) + 2.0))
@@ -85,13 +88,15 @@ def test_unigram_is_the_formula(log):
 
 
 @pytest.mark.parametrize(
-    "settings, k1, b", [({}, 0.9, 0.4), ({"k1": 1.5, "b": 0.75}, 1.5, 0.75)], ids=["default", "set"]
+    ("settings", "k1", "b"),
+    [({}, 0.9, 0.4), ({"k1": 1.5, "b": 0.75}, 1.5, 0.75)],
+    ids=["default", "set"],
 )
 def test_bm25_is_the_formula(log, settings, k1, b):
     scores = all_pairs(fitted("bm25", log, **settings))
     lengths = [len(title.split()) for title in TITLES]
-    for query, row in zip(QUERIES, scores):
-        for title, score in zip(TITLES, row):
+    for query, row in zip(QUERIES, scores, strict=True):
+        for title, score in zip(TITLES, row, strict=True):
             expected = 0.0
             for word in query.split():
                 holders = sum(word in other.split() for other in TITLES)
@@ -177,7 +182,7 @@ def test_the_likelihood_rises_and_texts_of_a_topic_meet():
         words = topics[rng.integers(2)]
         builder.add(" ".join(rng.choice(words, 2)), " ".join(rng.choice(words, 3)), clicks=1)
     plsa = PLSA(topics=2, prior=0.0).fit(builder.build(), seed=0)
-    assert all(b >= a - 1e-9 for a, b in zip(plsa.log_likelihoods, plsa.log_likelihoods[1:]))
+    assert all(b >= a - 1e-9 for a, b in pairwise(plsa.log_likelihoods))
     scores = all_pairs(plsa, ["sea", "ski"], ["wave sand", "lift", "nothing known"])
     assert scores[0, 0] > 0.9 > 0.1 > scores[0, 1] and scores[1, 1] > 0.9 > 0.1 > scores[1, 0]
     assert not scores[:, 2].any()
@@ -411,13 +416,13 @@ def test_skip_thought_files_that_are_not_regular(skip_thoughts, name):
 
 
 @pytest.mark.parametrize(
-    "name, settings, message",
+    ("name", "settings", "message"),
     [
         ("bm52", {}, "baseline must be one of"),
-        ("unigram", {"mu": 0}, "mu must be"),
-        ("bm25", {"b": 2}, "k1 must be"),
-        ("plsa", {"topics": 0}, "topics must be"),
-        ("plsa", {"prior": -1}, "prior must be"),
+        ("unigram", {"mu": 0}, "mu is 0; give a number above 0"),
+        ("bm25", {"b": 2}, "b is 2; give a share"),
+        ("plsa", {"topics": 0}, "topics is 0; give an integer"),
+        ("plsa", {"prior": -1}, "prior is -1; give a number"),
         ("bm25", {"stems": True}, "does not take these settings"),
     ],
 )
@@ -427,12 +432,12 @@ def test_wrong_settings(name, settings, message):
 
 
 @pytest.mark.parametrize(
-    "name, key",
+    ("name", "key"),
     [("unigram", "mu"), ("bm25", "k1"), ("bm25", "b"), ("plsa", "topics"), ("plsa", "prior")],
 )
 def test_types_of_settings(name, key):
     for value in (None, "1", [], True, math.nan, math.inf, -1, 10**400, 1j):
-        with pytest.raises(SentembError, match=f"{key} must be|{key} from"):
+        with pytest.raises(SentembError, match=f"^{key} is .*; give a"):
             make_baseline(name, **{key: value})
 
 

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from sentemb import SentembError
 from sentemb.data.click_log import (
-    MAX_WORDS,
+    MAX_TEXT_WORDS,
     ClickLogBuilder,
     read_click_log,
     write_click_log,
@@ -28,14 +29,16 @@ def log_of(tmp_path, content, name="log.tsv", **options):
 def pairs(log):
     return [
         (log.queries[query], log.titles[title], clicks)
-        for query, title, clicks in zip(log.query_index, log.title_index, log.clicks.tolist())
+        for query, title, clicks in zip(
+            log.query_index, log.title_index, log.clicks.tolist(), strict=True
+        )
     ]
 
 
 def skipped(log):
     return [
         [log.titles[index] for index in log.skipped_index[start:stop]]
-        for start, stop in zip(log.skipped_offsets, log.skipped_offsets[1:])
+        for start, stop in pairwise(log.skipped_offsets)
     ]
 
 
@@ -136,7 +139,7 @@ BAD_TSV = {
     "too many clicks": (b"q\tt\t9223372036854775808", ":3", "click count"),
     "endless clicks": (b"q\tt\t" + b"9" * 5000, ":3", "click count"),
     "clicks add up": (b"good\ttitle\t9223372036854775807", ":3", "add up"),
-    "long text": (b"q\t" + b"w " * (MAX_WORDS + 1), ":3", "10001 words"),
+    "long text": (b"q\t" + b"w " * (MAX_TEXT_WORDS + 1), ":3", "10001 words"),
 }
 
 
@@ -207,7 +210,7 @@ def test_standard_input_is_named(monkeypatch):
 def test_nothing_to_read(tmp_path):
     with pytest.raises(SentembError, match="no pairs"):
         log_of(tmp_path, "")
-    with pytest.raises(SentembError, match=r"none of 2 lines is good; the first: .*:1: no tab"):
+    with pytest.raises(SentembError, match=r"all 2 lines are bad; the first: .*:1: no tab"):
         log_of(tmp_path, "a\nb\n", skip_bad_lines=True)
     with pytest.raises(SentembError, match="cannot be read"):
         read_click_log(tmp_path / "missing.tsv")
@@ -223,8 +226,8 @@ def test_many_titles_are_told_apart(tmp_path):
 
 
 def test_a_text_of_the_greatest_length_is_good(tmp_path):
-    log = log_of(tmp_path, "q\t" + "word " * MAX_WORDS)
-    assert len(log.titles[0].split()) == MAX_WORDS
+    log = log_of(tmp_path, "q\t" + "word " * MAX_TEXT_WORDS)
+    assert len(log.titles[0].split()) == MAX_TEXT_WORDS
 
 
 def test_what_could_not_be_read_back_is_not_written(tmp_path):

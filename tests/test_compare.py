@@ -21,7 +21,7 @@ from sentemb.data.judged_set import read_judged_set
 from sentemb.data.simulation.simulator import simulate
 from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.metrics import ndcg
-from sentemb.evaluation.significance import compare_paired
+from sentemb.evaluation.significance import compare_all
 from sentemb.evaluation.trec import read_run
 from sentemb.training.trainer import Interrupted
 
@@ -39,12 +39,12 @@ class Length(Baseline):
     def __init__(self, sign=1):
         self.sign = sign
 
-    def fit(self, log, docs=(), seed=0):
+    def fit(self, log, titles=(), seed=0):
         Length.fits += 1
         return self
 
-    def score_pairs(self, queries, docs, query_index, doc_index):
-        return np.array([self.sign * len(docs[d]) for d in doc_index], np.float64)
+    def score_pairs(self, queries, titles, query_index, title_index):
+        return np.array([self.sign * len(titles[d]) for d in title_index], np.float64)
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +173,7 @@ def test_a_row_is_chosen_on_dev_and_measured_on_test(data, tmp_path):
     worse = [line for line in tried if line["dev"][0] < best["dev"][0]]
     assert all(line["test"] is None for line in worse if tried.index(line) > tried.index(best))
 
-    spread = [compare_paired(found.per_query("quick")[:, 0], found.per_query("length")[:, 0])]
+    spread = compare_all([found.per_query("quick")[:, 0]], found.per_query("length")[:, 0])
     (table,) = [
         line for line in table_of(found, ["length", "quick"], "length") if line.row == "quick"
     ]
@@ -192,7 +192,8 @@ def test_holm_is_over_all_rows_of_the_table(data, tmp_path):
     lines = {line.row: line for line in table_of(found, list(ROWS), "random")}
     base = found.per_query("random")[:, 0]
     plain = {
-        name: compare_paired(found.per_query(name)[:, 0], base).p for name in ("unigram", "length")
+        name: compare_all([found.per_query(name)[:, 0]], base)[0].p
+        for name in ("unigram", "length")
     }
     small, large = sorted(plain, key=plain.get)
     assert lines[small].p == pytest.approx(min(1, 2 * plain[small]))
@@ -256,7 +257,7 @@ def test_a_stop_loses_only_the_run_under_way(data, tmp_path, monkeypatch, stop):
 def test_the_budget_ends_it_between_runs(data, tmp_path, monkeypatch):
     out = tmp_path / "out"
     result = compare(data, "-o", out, "--models", "length,random", "--budget", 0)
-    assert "missing: length: 2 runs missing: the time is used up" in result.stdout
+    assert "missing: length: 2 runs missing: the time is up; repeat the command" in result.stdout
     assert "missing: random: 3 runs missing" in result.stdout and results(out) == []
     clock = iter(range(1000))
     monkeypatch.setattr(runner.time, "monotonic", lambda: next(clock))
@@ -267,7 +268,7 @@ def test_the_budget_ends_it_between_runs(data, tmp_path, monkeypatch):
 
 
 def test_a_row_that_fails_leaves_the_others(data, tmp_path, monkeypatch):
-    def fit(self, log, docs=(), seed=0):
+    def fit(self, log, titles=(), seed=0):
         raise SentembError("the package x is not installed; pip install 'sentemb[baselines]'")
 
     monkeypatch.setattr(Length, "fit", fit)
@@ -401,7 +402,7 @@ def test_json_and_markdown_say_the_same(data, tmp_path):
     page = compare(data, *out, "--reference", "unigram", "--markdown").stdout
     head, rule, *body = page.split("\n\n")[0].splitlines()
     assert {line.count("|") for line in (head, rule, *body)} == {10}
-    for line, row in zip(body, found["rows"]):
+    for line, row in zip(body, found["rows"], strict=True):
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         assert cells[0] == row["row"] and cells[1].startswith(f"{row['ndcg'][0]:.3f}")
     assert "±" in body[0] and "- skip-thought: " in page

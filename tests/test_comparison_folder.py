@@ -29,13 +29,13 @@ class Length(Baseline):
     name = "length"
     fault = None
 
-    def fit(self, log, docs=(), seed=0):
+    def fit(self, log, titles=(), seed=0):
         if Length.fault is not None:
             raise Length.fault
         return self
 
-    def score_pairs(self, queries, docs, query_index, doc_index):
-        return np.array([len(docs[d]) for d in doc_index], np.float64)
+    def score_pairs(self, queries, titles, query_index, title_index):
+        return np.array([len(titles[d]) for d in title_index], np.float64)
 
 
 @pytest.fixture(scope="module")
@@ -290,7 +290,7 @@ def test_a_missing_key_is_named(data, out, key):
 def test_a_line_given_twice_is_named(data, out):
     first, second = lines_of(out)
     write_lines(out, [first, second, {**first, "parameters": 7}])
-    assert f"{store.RESULTS}:3: says the same as line 1" in refused(data, out)
+    assert f"{store.RESULTS}:3: repeats line 1" in refused(data, out)
     mends_with_force(data, out, [first, second])
 
 
@@ -399,7 +399,7 @@ def test_the_code_is_1_if_every_row_fails(data, tmp_path, fault):
     result = compare(data, "-o", tmp_path / "out", "--models", "length", code=1)
     assert "missing: length: out of memory" in result.stdout
     assert result.stderr.splitlines()[-1].startswith("Error: no row could be measured")
-    # That the time is used up is no failure.
+    # Running out of time is not a failure.
     compare(data, "-o", tmp_path / "other", "--models", "random", "--budget", 0)
 
 
@@ -542,7 +542,7 @@ def test_wrong_arguments(data, tmp_path, settings):
 @pytest.mark.parametrize("seconds", [float("nan"), -1, "60"])
 def test_wrong_seconds(data, tmp_path, seconds):
     found = Comparison(read_data(data), tmp_path / "out", rows_of(["random"]), note=_silent)
-    with pytest.raises(SentembError, match="seconds must be"):
+    with pytest.raises(SentembError, match=r"seconds is .*; give a number of at least 0"):
         found.run(seconds=seconds)
 
 

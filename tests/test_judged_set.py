@@ -24,13 +24,13 @@ def test_read(tmp_path):
     write_files(tmp_path)
     judged = read_judged_set(tmp_path)
     assert (judged.query_ids, judged.queries) == (["q1", "q2"], ["one query", "another"])
-    assert judged.doc_ids == ["d1", "d2", "d3"]
-    assert judged.docs == ["A title", "A  title, with\ttabs ", "A title"]
+    assert judged.title_ids == ["d1", "d2", "d3"]
+    assert judged.titles == ["A title", "A  title, with\ttabs ", "A title"]
     assert judged.offsets.tolist() == [0, 1, 3]
-    assert judged.doc_index.tolist() == [1, 2, 0]
+    assert judged.title_index.tolist() == [1, 2, 0]
     assert judged.grade.tolist() == [0, 2, -1]
     assert judged.offsets.dtype == np.int64
-    assert judged.doc_index.dtype == judged.grade.dtype == np.int32
+    assert judged.title_index.dtype == judged.grade.dtype == np.int32
 
 
 def test_windows_line_ends_and_byte_order_marks(tmp_path):
@@ -40,7 +40,7 @@ def test_windows_line_ends_and_byte_order_marks(tmp_path):
     write_files(tmp_path, **contents)
     judged = read_judged_set(tmp_path)
     assert judged.query_ids == ["q1", "q2"]
-    assert judged.docs == ["A title", "A  title, with\ttabs ", "A title"]
+    assert judged.titles == ["A title", "A  title, with\ttabs ", "A title"]
 
 
 def test_grades_reach_to_32_bits(tmp_path):
@@ -60,7 +60,7 @@ BAD = {
     "empty id": ("docs.tsv", b"\ta\n", ":1: the id '' is empty"),
     "white space in id": ("docs.tsv", b"d 1\ta\n", ":1: the id 'd 1' is empty or has white space"),
     "empty text": ("queries.tsv", b"q1\ta\nq2\t \n", ":2: the text of q2 is empty"),
-    "duplicate id": ("docs.tsv", b"d1\ta\nd2\tb\nd1\tc\n", ":3: the id d1 stands in line 1"),
+    "duplicate id": ("docs.tsv", b"d1\ta\nd2\tb\nd1\tc\n", ":3: the id d1 is already in line 1"),
     "not UTF-8": ("docs.tsv", b"d1\t\xff\n", ":1:4: not valid UTF-8"),
     "NUL": ("queries.tsv", b"q1\ta\0\n", ":1:5: a NUL"),
     "three columns": ("qrels.txt", b"q1 0 d1 1\nq1 d2 1\n", ":2: 3 columns"),
@@ -70,8 +70,12 @@ BAD = {
     "grade with underscore": ("qrels.txt", b"q1 0 d1 1_0\n", ":1: the grade '1_0'"),
     "grade too high": ("qrels.txt", b"q1 0 d1 2147483648\n", ":1: the grade"),
     "unknown query": ("qrels.txt", b"q1 0 d1 1\nq9 0 d1 1\n", ":2: the query q9 is not in"),
-    "unknown document": ("qrels.txt", b"q1 0 d9 1\n", ":1: the document d9 is not in"),
-    "judged twice": ("qrels.txt", b"q1 0 d1 1\nq2 0 d1 1\nq1 0 d1 1\n", ":3: d1 is judged for q1"),
+    "unknown title": ("qrels.txt", b"q1 0 d9 1\n", ":1: the title d9 is not in"),
+    "judged twice": (
+        "qrels.txt",
+        b"q1 0 d1 1\nq2 0 d1 1\nq1 0 d1 1\n",
+        ":3: d1 was already judged for q1",
+    ),
     "no judgments": ("qrels.txt", b"", ": no judgments"),
 }
 
@@ -137,7 +141,7 @@ def test_round_trip(tmp_path_factory, judged):
     folder = tmp_path_factory.getbasetemp() / "judged"
     write_judged_set(judged, folder)
     again = read_judged_set(folder)
-    for name in ("query_ids", "queries", "doc_ids", "docs"):
+    for name in ("query_ids", "queries", "title_ids", "titles"):
         assert getattr(again, name) == getattr(judged, name)
-    for name in ("offsets", "doc_index", "grade"):
+    for name in ("offsets", "title_index", "grade"):
         np.testing.assert_array_equal(getattr(again, name), getattr(judged, name))

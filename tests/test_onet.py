@@ -1,6 +1,7 @@
 """The O*NET importer, on a small made-up release and on the real one where it is at hand."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -50,10 +51,12 @@ def judgments(judged):
     """Query text -> title -> grade."""
     return {
         query: {
-            judged.docs[doc]: int(grade)
-            for doc, grade in zip(judged.doc_index[start:stop], judged.grade[start:stop])
+            judged.titles[title]: int(grade)
+            for title, grade in zip(
+                judged.title_index[start:stop], judged.grade[start:stop], strict=True
+            )
         }
-        for query, start, stop in zip(judged.queries, judged.offsets, judged.offsets[1:])
+        for query, (start, stop) in zip(judged.queries, pairwise(judged.offsets), strict=True)
     }
 
 
@@ -84,7 +87,7 @@ def test_import(release, tmp_path):
     assert len(dev.queries) == counts["dev_queries"]
     assert len(test.queries) == counts["test_queries"]
     assert dev.query_ids[0] == "dev1" and test.query_ids[0] == "test1"
-    assert len(dev.docs) == len(test.docs) == N_OCCUPATIONS
+    assert len(dev.titles) == len(test.titles) == N_OCCUPATIONS
     assert "n/a" not in log.queries
     assert_apart(log.queries, dev.queries, test.queries)
     # A name of all occupations is not judged, but it is trained on.

@@ -98,14 +98,14 @@ class TestTruth:
         ("record", "message"),
         [
             ("{", ":2:2: not JSON"),
-            ("[1]", ":2: no JSON object"),
+            ("[1]", ":2: not a JSON object"),
             ("[" * 100_000, ":2: not JSON"),
-            ({**TRUTH[1], "text": 3}, ':2: no "text"'),
-            ({**TRUTH[1], "topic": " "}, ':2: no "topic"'),
+            ({**TRUTH[1], "text": 3}, ':2: "text" is not a text'),
+            ({**TRUTH[1], "topic": " "}, ':2: "topic" is not a text'),
             ({**TRUTH[1], "side": "left"}, ":2: the side is 'left'"),
-            ({**TRUTH[1], "keywords": "bath"}, ':2: "keywords" is no list'),
+            ({**TRUTH[1], "keywords": "bath"}, ':2: "keywords" is not a list'),
             ({**TRUTH[1], "keywords": ["sink"]}, ":2: the keyword 'sink' is not a word"),
-            (TRUTH[0], ":2: the query stands in line 1 already"),
+            (TRUTH[0], ":2: the query is already in line 1"),
         ],
     )
     def test_mistakes(self, files, record, message):

@@ -44,9 +44,9 @@ BAD = {
     "no number": ("q Q0 d 1 high t\n", ":1: the score 'high' is not a number"),
     "underscore": ("q Q0 d 1 1_0 t\n", ":1: the score '1_0' is not a number"),
     "NaN": ("q Q0 d 1 nan t\n", ":1: the score 'nan' is not a number"),
-    "twice": ("q Q0 d 1 2 t\nr Q0 d 1 2 t\nq Q0 d 2 1 t\n", ":3: the document d is given twice"),
+    "twice": ("q Q0 d 1 2 t\nr Q0 d 1 2 t\nq Q0 d 2 1 t\n", ":3: the title d is given twice"),
     "NUL": ("q Q0 d\0 1 2 t\n", ":1:7: a NUL"),
-    "empty": ("", ": no ranked documents"),
+    "empty": ("", ": no ranked titles"),
 }
 
 

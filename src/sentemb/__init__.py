@@ -1,11 +1,30 @@
-"""Sentence embeddings from search click logs, with every gradient in the open.
+"""Sentence embeddings from search click logs, with every gradient written by hand.
 
-The names below are imported on first use, so that ``import sentemb`` stays quick and loads neither
+Most names below are imported on first use, so that ``import sentemb`` is quick and loads neither
 Numba nor matplotlib.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from sentemb.errors import SentembError
 from sentemb.version import __version__
+
+if TYPE_CHECKING:
+    from sentemb.gradients.gradcheck import gradcheck
+    from sentemb.gradients.pairs import loss_and_gradient
+    from sentemb.loading import load
+    from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.training.trainer import train
+
+__all__ = [
+    "SentembError",
+    "SentenceEncoder",
+    "__version__",
+    "gradcheck",
+    "load",
+    "loss_and_gradient",
+    "train",
+]
 
 _HOME = {
     "SentenceEncoder": "sentemb.sentence_encoder",
@@ -15,10 +34,8 @@ _HOME = {
     "gradcheck": "sentemb.gradients.gradcheck",
 }
 
-__all__ = ["SentembError", "__version__", *_HOME]
 
-
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name in _HOME:
         import importlib
 
@@ -26,5 +43,5 @@ def __getattr__(name):
     raise AttributeError(f"module 'sentemb' has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted(__all__)

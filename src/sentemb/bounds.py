@@ -1,16 +1,18 @@
-"""Numbers and names from outside, checked before any work."""
+"""Checks of numbers and names that come from outside, made before any work starts."""
 
 import math
 import numbers
+from typing import TypeGuard
 
 from sentemb.errors import SentembError
 
-# Letters of a value that a message quotes.
+# Characters of a value that a message quotes.
 _QUOTED = 40
 MAX_SEED = 2**63 - 1
+MAX_THREADS = 1024
 
 
-def brief(value):
+def brief(value: object) -> str:
     """``value`` as messages quote it: its `repr` on one line, cut if it is long."""
     try:
         text = repr(value)
@@ -19,50 +21,58 @@ def brief(value):
     return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}..."
 
 
-def plain(text):
-    """An id or a name as messages show it: escaped where it cannot be printed, cut if it is long.
+def plain(text: str) -> str:
+    """An id or a name as messages show it: escaped if it cannot be printed, cut if it is long.
 
-    Most are shown as they are, without quotation marks.
+    Most are shown unchanged, without quotation marks.
     """
     if len(text) > _QUOTED or not text.isprintable():
         return brief(text)
     return text
 
 
-def whole(name, value, least, most):
+def whole(name: str, value: object, least: int, most: int) -> int:
     """``value`` as int; a `SentembError` unless it is an integer from ``least`` to ``most``."""
     if not is_integer(value) or not least <= value <= most:
         raise SentembError(f"{name} is {brief(value)}; give an integer from {least:,} to {most:,}")
     return int(value)
 
 
-def positive(name, value, most):
-    """``value``; a `SentembError` unless it is a number above 0, at most ``most``."""
+def positive(name: str, value: object, most: float) -> float:
+    """``value``; a `SentembError` unless it is a number above 0 and at most ``most``."""
     if not is_number(value) or not 0 < value <= most:
         raise SentembError(f"{name} is {brief(value)}; give a number above 0, at most {most:g}")
     return value
 
 
-def share(name, value):
+def number(name: str, value: object, least: float, most: float = math.inf) -> float:
+    """``value``; a `SentembError` unless it is a number from ``least`` to ``most``."""
+    if not is_number(value) or not least <= value <= most:
+        wanted = f"of at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
+        raise SentembError(f"{name} is {brief(value)}; give a number {wanted}")
+    return value
+
+
+def share(name: str, value: object) -> float:
     """``value``; a `SentembError` unless it is a number from 0 to 1."""
     if not is_number(value) or not 0 <= value <= 1:
         raise SentembError(f"{name} is {brief(value)}; give a share from 0 to 1")
     return value
 
 
-def is_integer(value):
+def is_integer(value: object) -> TypeGuard[int]:
     """Whether ``value`` is an integer of Python or NumPy; True and False are not."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def is_finite(value) -> bool:
+def is_finite(value: object) -> TypeGuard[int | float]:
     """Whether ``value`` is an int or float that a float can hold; NaN and infinity are not."""
     try:
-        return type(value) in (int, float) and math.isfinite(value)
+        return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
     except OverflowError:
         return False
 
 
-def is_number(value):
+def is_number(value: object) -> TypeGuard[float]:
     """Whether ``value`` is a number that is not NaN; True and False are not."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and value == value
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and bool(value == value)

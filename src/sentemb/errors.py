@@ -10,15 +10,15 @@ class SentembError(ValueError):
     there, and what to do about it. The command line prints it and exits with code 1.
 
     A message may quote file names and contents from anywhere, so control characters and bytes that
-    are not UTF-8 are shown escaped, and the middle of a message of more than 300 letters is cut.
+    are not UTF-8 are escaped, and the middle of a message of more than 300 characters is cut.
     """
 
-    def __init__(self, message: str = ""):
+    def __init__(self, message: str = "") -> None:
         super().__init__(_one_line(message))
 
 
 def printable(text: str) -> str:
-    """``text`` with everything escaped that could move the cursor or cannot be encoded."""
+    """``text`` with every character escaped that could move the cursor or cannot be encoded."""
     if text.isprintable():
         return text
     return "".join(

@@ -1,6 +1,6 @@
-"""The contracts between the rooms: what each part may assume of another, and nothing else.
+"""The contracts between the rooms: all that one part may assume about another.
 
-The protocols are structural: a class fulfils one by having its members, without inheriting from it.
+The protocols are structural: a class with the right members fulfils one without inheriting from it.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -28,11 +28,12 @@ class Ranker(Protocol):
         query_index: NDArray[np.integer],
         title_index: NDArray[np.integer],
     ) -> NDArray[np.float64]:
-        """Score some pairs out of many texts.
+        """Score pairs of texts.
 
         Parameters
         ----------
         queries, titles : sequence of str
+            The distinct texts.
         query_index, title_index : (k,) int
             Pair j is ``queries[query_index[j]]`` with ``titles[title_index[j]]``.
 

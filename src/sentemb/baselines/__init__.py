@@ -1,15 +1,16 @@
-"""Rankers without our gradients: what a trained model has to beat.
+"""Rankers that this package does not train by its gradients: what a trained model has to beat.
 
-Every ranker, a model or a baseline, answers `SentenceEncoder.score_pairs`. docs/baselines.md says
-what each is and where it comes from.
+Each is a `sentemb.protocols.Ranker`. docs/baselines.md describes them and gives their sources.
 """
 
 from importlib import import_module
+from typing import Any
 
+from sentemb.baselines.baseline import Baseline
 from sentemb.bounds import brief
 from sentemb.errors import SentembError
 
-# Name -> where its class is; imported when asked for, since some need optional packages.
+# Name -> module and class; imported on first use, since some need optional packages.
 BASELINES = {
     "random": ("sentemb.baselines.chance", "Chance"),
     "unigram": ("sentemb.baselines.unigram", "Unigram"),
@@ -20,12 +21,13 @@ BASELINES = {
 }
 
 
-def make_baseline(name, **settings):
+def make_baseline(name: str, **settings: Any) -> Baseline:
     """The baseline called ``name``, not yet fitted."""
     if name not in tuple(BASELINES):
         raise SentembError(f"baseline must be one of {', '.join(BASELINES)}, not {brief(name)}")
     module, kind = BASELINES[name]
     try:
-        return getattr(import_module(module), kind)(**settings)
+        baseline: Baseline = getattr(import_module(module), kind)(**settings)
+        return baseline
     except TypeError as error:
         raise SentembError(f"baseline {name} does not take these settings: {error}") from error

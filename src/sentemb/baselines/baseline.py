@@ -2,67 +2,116 @@
 
 import inspect
 import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
 
 _WORD = re.compile(r"\w+")
 
 
-class Baseline:
-    """Base of all baselines: settings are the arguments of ``__init__``, kept under their names."""
+class Baseline(ABC):
+    """A `Ranker` whose settings are the arguments of ``__init__``, kept under their names.
 
-    name = None
-    # Whether a seed matters.
-    is_random = False
-    # What to try on dev: dicts of settings.
-    grid = ({},)
-    # Numbers that fitting sets.
-    n_parameters = 0
+    Attributes
+    ----------
+    name : str
+        The name in `make_baseline` and on the command line.
+    is_random : bool
+        Whether the result depends on the seed.
+    grid : tuple of dict
+        Settings to try on a dev set.
+    n_parameters : int
+        The number of parameters that fitting sets.
+    """
 
-    def settings(self):
-        """What makes this baseline anew."""
+    name: ClassVar[str]
+    is_random: ClassVar[bool] = False
+    grid: ClassVar[tuple[dict[str, Any], ...]] = ({},)
+    n_parameters: int = 0
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make this baseline again."""
         return {key: getattr(self, key) for key in inspect.signature(type(self)).parameters}
 
-    def fit(self, log, docs=(), seed=0):
-        """Learn what there is to learn.
+    def fit(self, log: ClickLog | None, titles: Sequence[str] = (), seed: int = 0) -> Self:
+        """Fit the baseline.
 
         Parameters
         ----------
         log : ClickLog or None
-        docs : sequence of str
+            The clicks to learn from, if the baseline learns from clicks.
+        titles : sequence of str
             The titles that will be ranked: part of the collection whose statistics count.
         seed : int
+            Seed of everything random.
 
         Returns
         -------
         Baseline
-            Itself.
+            The same object.
         """
         return self
 
-    def score_pairs(self, queries, docs, query_index, doc_index):
-        """See `SentenceEncoder.score_pairs`."""
-        raise NotImplementedError
+    @abstractmethod
+    def score_pairs(
+        self,
+        queries: Sequence[str],
+        titles: Sequence[str],
+        query_index: NDArray[np.integer],
+        title_index: NDArray[np.integer],
+    ) -> NDArray[np.float64]:
+        """Scores of pairs, (k,) float64; see `sentemb.protocols.Ranker`."""
 
 
-def plain_words(text):
+class VectorBaseline(Baseline):
+    """A baseline that scores a pair by the cosine of two vectors."""
+
+    @abstractmethod
+    def vectors(self, texts: Sequence[str]) -> np.ndarray:
+        """Vectors of texts, (k, dim) float32 or float64; zero for a text without a known word."""
+
+    def score_pairs(
+        self,
+        queries: Sequence[str],
+        titles: Sequence[str],
+        query_index: NDArray[np.integer],
+        title_index: NDArray[np.integer],
+    ) -> NDArray[np.float64]:
+        """Cosines, (k,) float64, 0 where a vector is zero; see `sentemb.protocols.Ranker`."""
+        return cosines(self.vectors(queries)[query_index], self.vectors(titles)[title_index])
+
+
+def learned_from(log: ClickLog | None, name: str) -> ClickLog:
+    """``log``; a `SentembError` without one, for baselines that need clicks."""
+    if log is None:
+        raise SentembError(f"the baseline {name} needs a click log; give one")
+    return log
+
+
+def plain_words(text: str) -> list[str]:
     """Lower-cased runs of letters, digits and underscores.
 
-    Letter trigrams see that "shoes:" is nearly "shoes"; rankers of whole words have to be told.
+    Letter trigrams make "shoes:" nearly identical to "shoes"; word-level rankers need the
+    punctuation stripped first.
     """
     return _WORD.findall(text.lower())
 
 
-def cosines(a, b):
+def cosines(a: np.ndarray, b: np.ndarray) -> NDArray[np.float64]:
     """Cosine of each row of ``a`` with the same row of ``b``, 0 where one is zero: (k,) float64."""
     norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     dots = np.einsum("kd,kd->k", a, b)
-    return np.divide(dots, norms, out=np.zeros(len(a)), where=norms != 0)
+    found: NDArray[np.float64] = np.divide(dots, norms, out=np.zeros(len(a)), where=norms != 0)
+    return found
 
 
-def package(name, extra="baselines"):
+def package(name: str, extra: str = "baselines") -> Any:
     """An optional package, or a message that says how to install it."""
     import importlib
 

@@ -1,46 +1,51 @@
 """BM25 by the package bm25s, with and without Porter stems.
 
 Robertson and Zaragoza, "The probabilistic relevance framework: BM25 and beyond" (2009), in the form
-that Lucene uses. The collection is the titles that are ranked.
+that Lucene uses. The collection consists of the titles that are ranked.
 """
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
+from numpy.typing import NDArray
 
 from sentemb.baselines.baseline import Baseline, package, plain_words
-from sentemb.bounds import brief, is_number
-from sentemb.errors import SentembError
+from sentemb.bounds import number, share
 
 
 class BM25(Baseline):
-    """See the module.
+    """BM25 scores of the package bm25s.
 
     Parameters
     ----------
     k1, b : float
-        Saturation of a word's count, and how far a title's length divides it.
+        Saturation of a word's count, and how much a title's length reduces it.
     stem : bool
-        Whether words are cut to their English Porter stems (PyStemmer).
+        Whether words are reduced to their English Porter stems (PyStemmer).
     """
 
     name = "bm25"
     grid = tuple({"k1": k1, "b": b} for k1 in (0.5, 0.9, 1.5) for b in (0.4, 0.75))
 
-    def __init__(self, k1=0.9, b=0.4, stem=False):
-        if not (is_number(k1) and is_number(b) and 0 <= k1 <= 1e6 and 0 <= b <= 1):
-            raise SentembError(
-                f"k1 must be a number from 0 to 1e6 and b from 0 to 1, not {brief(k1)} and "
-                f"{brief(b)}"
-            )
-        self.k1, self.b, self.stem = k1, b, stem
+    def __init__(self, k1: float = 0.9, b: float = 0.4, stem: bool = False) -> None:
+        self.k1, self.b, self.stem = number("k1", k1, 0, 1e6), share("b", b), stem
+        self._stem_words: Callable[[list[str]], list[str]]
         self._stem_words = package("Stemmer").Stemmer("porter").stemWords if stem else list
         self._bm25s = package("bm25s")
 
-    def _words(self, text):
+    def _words(self, text: str) -> list[str]:
         return self._stem_words(plain_words(text))
 
-    def score_pairs(self, queries, docs, query_index, doc_index):
-        query_index, doc_index = np.asarray(query_index), np.asarray(doc_index)
-        words = [self._words(doc) for doc in docs]
+    def score_pairs(
+        self,
+        queries: Sequence[str],
+        titles: Sequence[str],
+        query_index: NDArray[np.integer],
+        title_index: NDArray[np.integer],
+    ) -> NDArray[np.float64]:
+        """BM25 scores, (k,) float64; see `sentemb.protocols.Ranker`."""
+        query_index, title_index = np.asarray(query_index), np.asarray(title_index)
+        words = [self._words(title) for title in titles]
         scores = np.zeros(query_index.size)
         if not any(words):
             return scores
@@ -52,5 +57,5 @@ class BM25(Baseline):
         for pairs in np.split(by_query, starts[1:]) if by_query.size else ():
             asked = [w for w in self._words(queries[query_index[pairs[0]]]) if w in known]
             if asked:
-                scores[pairs] = index.get_scores(asked)[doc_index[pairs]]
+                scores[pairs] = index.get_scores(asked)[title_index[pairs]]
         return scores

@@ -5,54 +5,63 @@ retrieval", ACM TOIS 22 (2004): a title's score is the log-likelihood of the que
 
     sum over the query's words w of log (count of w in title + mu p(w)) / (words of title + mu),
 
-p(w) being the share of w in all titles. Words that no title has say nothing about any and are left
-out.
+where p(w) is the share of w in all titles. Words that occur in no title cannot distinguish titles
+and are left out.
 """
 
 import math
 from collections import Counter
+from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sentemb.baselines.baseline import Baseline, plain_words
-from sentemb.bounds import brief, is_number
-from sentemb.errors import SentembError
+from sentemb.bounds import positive
+from sentemb.data.click_log import ClickLog
 
 
 class Unigram(Baseline):
-    """See the module.
+    """Log-likelihood of the query in the smoothed language model of the title.
 
     Parameters
     ----------
     mu : float
-        Words of the collection that are added to every title.
+        Weight of the collection: the number of its words added to every title.
     """
 
     name = "unigram"
     grid = tuple({"mu": mu} for mu in (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0))
 
-    def __init__(self, mu=10.0):
-        if not (is_number(mu) and 0 < mu <= 1e12):
-            raise SentembError(f"mu must be a number above 0 and up to 1e12, not {brief(mu)}")
-        self.mu = mu
+    def __init__(self, mu: float = 10.0) -> None:
+        self.mu = positive("mu", mu, 1e12)
 
-    def fit(self, log, docs=(), seed=0):
-        counts = Counter()
-        for title in {*docs, *(log.titles if log else ())}:
+    def fit(self, log: ClickLog | None, titles: Sequence[str] = (), seed: int = 0) -> Self:
+        """Count the words of all titles; see `Baseline.fit`."""
+        counts: Counter[str] = Counter()
+        for title in {*titles, *(log.titles if log else ())}:
             counts.update(plain_words(title))
         total = sum(counts.values())
         self._shares = {word: count / total for word, count in counts.items()}
         self.n_parameters = len(counts)
         return self
 
-    def score_pairs(self, queries, docs, query_index, doc_index):
+    def score_pairs(
+        self,
+        queries: Sequence[str],
+        titles: Sequence[str],
+        query_index: NDArray[np.integer],
+        title_index: NDArray[np.integer],
+    ) -> NDArray[np.float64]:
+        """Log-likelihoods of queries, (k,) float64; see `sentemb.protocols.Ranker`."""
         words = [[w for w in plain_words(query) if w in self._shares] for query in queries]
-        counts = [Counter(plain_words(doc)) for doc in docs]
+        counts = [Counter(plain_words(title)) for title in titles]
         scores = np.empty(len(query_index))
-        for k, (q, d) in enumerate(zip(query_index, doc_index)):
-            length = math.log(counts[d].total() + self.mu)
+        for k, (q, t) in enumerate(zip(query_index, title_index, strict=True)):
+            length = math.log(counts[t].total() + self.mu)
             scores[k] = sum(
-                math.log(counts[d][word] + self.mu * self._shares[word]) - length
+                math.log(counts[t][word] + self.mu * self._shares[word]) - length
                 for word in words[q]
             )
         return scores

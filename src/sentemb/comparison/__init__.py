@@ -1,1 +1,1 @@
-"""Table IV: many rankers on one log, chosen on dev, measured on test, compared honestly."""
+"""Table IV: many rankers on one log; settings are chosen on dev and measured on test."""

@@ -1,12 +1,14 @@
-"""What a comparison is made on: a click log, a dev set and a test set in one folder."""
+"""The data of a comparison: a click log, a dev set and a test set in one folder."""
 
 import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 
 from sentemb.data.click_log import ClickLog, read_click_log
 from sentemb.data.judged_set import FILES, JudgedSet, read_judged_set
 from sentemb.errors import SentembError
 from sentemb.system.files import is_folder, path_of, reading, status
+from sentemb.system.paths import AnyPath
 
 LOGS = ("pairs.tsv", "pairs.tsv.gz")
 
@@ -18,11 +20,13 @@ class Data:
     Attributes
     ----------
     log : ClickLog or None
+        What the rankers learn from.
     dev : JudgedSet or None
-        None only where there is no log.
+        The set that settings are chosen on; None only if there is no log.
     test : JudgedSet
+        The set that the results are measured on.
     fingerprint : str
-        A hash of the files' contents.
+        The SHA-256 of the files' contents.
     """
 
     log: ClickLog | None
@@ -31,46 +35,46 @@ class Data:
     fingerprint: str
 
     @property
-    def titles(self):
-        """All titles that will be ranked, list of str."""
-        return [*(self.dev.docs if self.dev else ()), *self.test.docs]
+    def titles(self) -> list[str]:
+        """All titles that will be ranked."""
+        return [*(self.dev.titles if self.dev else ()), *self.test.titles]
 
 
-def read_data(folder):
+def read_data(folder: AnyPath) -> Data:
     """The `Data` of ``folder``: ``pairs.tsv`` or ``pairs.tsv.gz``, ``dev/``, ``test/``.
 
     Raises
     ------
     SentembError
-        If there is no such folder, no ``test/``, or a log without ``dev/``; and as
-        `read_click_log` and `read_judged_set` do.
+        If there is no such folder, no ``test/``, or a log without ``dev/``; also the errors of
+        `read_click_log` and `read_judged_set`.
     """
-    folder = path_of(folder)
-    if not is_folder(folder):
-        raise SentembError(f"{folder}: no such folder; give one with pairs.tsv, dev/ and test/")
-    if not is_folder(folder / "test"):
-        raise SentembError(f"{folder / 'test'}: is missing; put a judged set there")
-    path = next((folder / name for name in LOGS if status(folder / name)), None)
-    has_dev = is_folder(folder / "dev")
+    place = path_of(folder)
+    if not is_folder(place):
+        raise SentembError(f"{place}: no such folder; give one with pairs.tsv, dev/ and test/")
+    if not is_folder(place / "test"):
+        raise SentembError(f"{place / 'test'}: is missing; put a judged set there")
+    path = next((place / name for name in LOGS if status(place / name)), None)
+    has_dev = is_folder(place / "dev")
     if path is not None and not has_dev:
         raise SentembError(
-            f"{folder / 'dev'}: is missing; put a judged set there, settings are chosen on it"
+            f"{place / 'dev'}: is missing; put a judged set there, settings are chosen on it"
         )
     return Data(
         log=read_click_log(path) if path else None,
-        dev=read_judged_set(folder / "dev") if has_dev else None,
-        test=read_judged_set(folder / "test"),
-        fingerprint=_fingerprint(folder, path, has_dev),
+        dev=read_judged_set(place / "dev") if has_dev else None,
+        test=read_judged_set(place / "test"),
+        fingerprint=_fingerprint(place, path, has_dev),
     )
 
 
-def _fingerprint(folder, log, has_dev):
+def _fingerprint(folder: Path, log: Path | None, has_dev: bool) -> str:
     digest = hashlib.sha256()
     sets = ("dev", "test") if has_dev else ("test",)
     paths = [folder / name / file for name in sets for file in FILES]
     for path in [log, *paths] if log else paths:
         with reading(path) as file:
-            # Unpacked: packing a log does not make it another.
+            # The unpacked contents: compressing a log does not change it.
             digest.update(hashlib.file_digest(file, "sha256").digest())
     digest.update(repr((bool(log), sets)).encode())
     return digest.hexdigest()

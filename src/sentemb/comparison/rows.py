@@ -1,16 +1,24 @@
-"""The rows of the table: what is compared, and what is tried on dev for each."""
+"""The rows of the table: what is compared, and which settings are tried on dev for each."""
 
 import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
 
 from sentemb.baselines import make_baseline
 from sentemb.bounds import brief, plain
+from sentemb.comparison.data import Data
 from sentemb.comparison.store import is_row_name
 from sentemb.errors import SentembError
+from sentemb.protocols import Ranker
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import TENSORS, load_model
 from sentemb.system.files import path_of, reading
+from sentemb.system.paths import AnyPath
 from sentemb.training.settings import Settings
+
+# One choice of settings: name -> value.
+Point: TypeAlias = dict[str, Any]
 
 # Learning rates that are tried for every encoder.
 _RATES = ({"learning_rate": 0.0025}, {"learning_rate": 0.005})
@@ -18,62 +26,70 @@ _RATES = ({"learning_rate": 0.0025}, {"learning_rate": 0.005})
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; as it stands here, a baseline.
+    """One line of the table; this class is a baseline, subclasses are models.
 
     Attributes
     ----------
     name : str
+        The name of the row.
     fixed : dict
-        Settings that stay as they are; of a baseline with its ``name`` among them.
+        Settings that are not chosen on dev; a baseline's ``name`` is one of them.
     needs_log : bool
         Whether it learns from a click log.
     """
 
     name: str
-    fixed: dict = field(default_factory=dict)
+    fixed: Point = field(default_factory=dict)
     needs_log: bool = False
-    kind = "baseline"
+    kind: ClassVar[str] = "baseline"
 
-    def points(self):
-        """What to choose from on dev, the defaults first: a list of dicts of all settings."""
+    def points(self) -> list[Point]:
+        """The settings to choose from on dev, the defaults first; each dict has all settings."""
         name = self.fixed["name"]
         plain = make_baseline(**self.fixed)
         made = [plain, *(make_baseline(**{**self.fixed, **point}) for point in plain.grid)]
         return _distinct({"name": name, **baseline.settings()} for baseline in made)
 
     @property
-    def is_random(self):
-        """Whether a seed matters."""
+    def is_random(self) -> bool:
+        """Whether the result depends on the seed."""
         return make_baseline(**self.fixed).is_random
 
-    def fit(self, settings, data, seed, threads):
-        """A ranker with ``settings`` and the numbers that fitting set: (ranker, int)."""
+    def fit(
+        self, settings: Point, data: Data, seed: int, threads: int | None
+    ) -> tuple[Ranker, int]:
+        """A ranker fitted with ``settings``, and the number of its parameters."""
         ranker = make_baseline(**settings).fit(data.log, data.titles, seed)
         return ranker, ranker.n_parameters
 
 
 @dataclass(frozen=True)
 class EncoderRow(Row):
-    """A row that `sentemb.train` makes; its best epoch is chosen on dev too.
+    """A row that `sentemb.train` trains; its best epoch is chosen on dev too.
 
     Attributes
     ----------
     grid : tuple of dict
-        Settings to choose from beside those that are fixed.
+        Settings to choose from, in addition to the fixed ones.
     """
 
     needs_log: bool = True
-    grid: tuple = _RATES
-    kind = "encoder"
-    is_random = True
+    grid: tuple[Point, ...] = _RATES
+    kind: ClassVar[str] = "encoder"
 
-    def points(self):
+    @property
+    def is_random(self) -> bool:
+        return True
+
+    def points(self) -> list[Point]:
         made = (Settings.of(**self.fixed, **point).as_dict() for point in self.grid)
         return _distinct(
             {key: value for key, value in all.items() if key != "seed"} for all in made
         )
 
-    def fit(self, settings, data, seed, threads):
+    def fit(
+        self, settings: Point, data: Data, seed: int, threads: int | None
+    ) -> tuple[Ranker, int]:
         from sentemb.training.trainer import train
 
         model = train(data.log, dev=data.dev, seed=seed, threads=threads, **settings)
@@ -82,15 +98,18 @@ class EncoderRow(Row):
 
 @dataclass(frozen=True)
 class ModelRow(Row):
-    """A model that is there already, measured as it is."""
+    """An existing model, which is measured and not trained."""
 
-    kind = "model"
-    is_random = False
+    kind: ClassVar[str] = "model"
+
+    @property
+    def is_random(self) -> bool:
+        return False
 
     @classmethod
-    def of(cls, path):
-        """The row of the model in the folder ``path``, called as the folder."""
-        path = path_of(path)
+    def of(cls, folder: AnyPath) -> "ModelRow":
+        """The row of the model in ``folder``, with the name of the folder."""
+        path = path_of(folder)
         load_model(path)  # reject a bad model directory before training anything
         path = path.resolve()
         if not is_row_name(path.name):
@@ -99,18 +118,20 @@ class ModelRow(Row):
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         return cls(path.name, {"path": path, "sha256": digest})
 
-    def points(self):
+    def points(self) -> list[Point]:
         return [{"sha256": self.fixed["sha256"]}]
 
-    def fit(self, settings, data, seed, threads):
+    def fit(
+        self, settings: Point, data: Data, seed: int, threads: int | None
+    ) -> tuple[Ranker, int]:
         model = SentenceEncoder.from_pretrained(self.fixed["path"], threads)
         return model, trained_parameters(model)
 
 
-def trained_parameters(model):
-    """Numbers that training can move: rows of features that a tower met, and all dense arrays.
+def trained_parameters(model: SentenceEncoder) -> int:
+    """Number of trainable parameters: the input rows seen in training, plus all dense arrays.
 
-    The rows that a tower did not meet are zero, see `Encoder.initialise`.
+    Input rows that a tower did not see in training are zero, see `Encoder.initialise`.
     """
     total = 0
     for weights in {id(side): side for side in model.weights.values()}.values():
@@ -120,8 +141,8 @@ def trained_parameters(model):
     return total
 
 
-def apart(point, points):
-    """What sets a point apart from the other ``points``, in words; "" for the only one."""
+def apart(point: Point, points: Sequence[Point]) -> str:
+    """The settings in which a point differs from other ``points``, in words; "" if it is alone."""
     return ", ".join(
         f"{key} {value}"
         for key, value in point.items()
@@ -129,30 +150,30 @@ def apart(point, points):
     )
 
 
-def some_of(names):
-    """The first few of some names as a message lists them."""
-    names = [plain(name) for name in names]
-    return ", ".join(names if len(names) <= 5 else [*names[:4], "..."])
+def some_of(names: Iterable[str]) -> str:
+    """The first few names, as a message lists them."""
+    shown = [plain(name) for name in names]
+    return ", ".join(shown if len(shown) <= 5 else [*shown[:4], "..."])
 
 
-def _distinct(points):
-    kept = []
+def _distinct(points: Iterable[Point]) -> list[Point]:
+    kept: list[Point] = []
     for point in points:
         if point not in kept:
             kept.append(point)
     return kept
 
 
-def _baseline(row_name, needs_log=False, **settings):
+def _baseline(row_name: str, needs_log: bool = False, **settings: Any) -> Row:
     return Row(row_name, {"name": row_name, **settings}, needs_log)
 
 
-def _encoder(row_name, **settings):
-    """Without hard negatives, which are a row of their own: encoders differ in nothing else."""
+def _encoder(row_name: str, **settings: Any) -> Row:
+    """An encoder without hard negatives, which have rows of their own."""
     return EncoderRow(row_name, {"hard_negatives": 0, **settings})
 
 
-ROWS = {
+ROWS: dict[str, Row] = {
     row.name: row
     for row in (
         _baseline("random"),
@@ -178,8 +199,8 @@ ROWS = {
 }
 
 
-def rows_of(names=None):
-    """The rows called ``names`` (list of str), in the table's order; all if None."""
+def rows_of(names: Sequence[str] | None = None) -> list[Row]:
+    """The rows called ``names`` (list of str), in the order of the table; all rows if None."""
     if names is None:
         return list(ROWS.values())
     if not isinstance(names, (list, tuple)):

@@ -1,41 +1,51 @@
-"""Train and measure every row, keeping each result, so that a stopped comparison goes on.
+"""Train and measure every row; each result is kept, so a stopped comparison can be continued.
 
-For each row every point of its grid is fitted with seed 0; the point best on dev, by NDCG@1, is
-then fitted with the other seeds. Test is only measured, and only on what dev prefers so far.
+For each row, every point of its grid is fitted with seed 0; the point with the best NDCG@1 on dev
+is then fitted with the other seeds. Nothing is chosen on test, and only the point that is best on
+dev so far is measured on it.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import cycle, islice
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sentemb.bounds import brief, is_number, plain, whole
+from sentemb.bounds import MAX_THREADS, brief, number, plain, whole
 from sentemb.comparison.data import Data
-from sentemb.comparison.rows import ROWS, Row, apart
-from sentemb.comparison.store import MAX_SEEDS, Damaged, Store, key_of
+from sentemb.comparison.rows import ROWS, Point, Row, apart
+from sentemb.comparison.store import MAX_SEEDS, Damaged, Result, Store, key_of
+from sentemb.data.judged_set import JudgedSet
 from sentemb.errors import SentembError
 from sentemb.evaluation.evaluate import judged_run
-from sentemb.evaluation.metrics import ndcg
+from sentemb.evaluation.metrics import Run, ndcg
 from sentemb.evaluation.trec import read_run, write_run
+from sentemb.protocols import Embedder, Ranker
+from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.files import make_folder
 from sentemb.system.locks import locked
+from sentemb.system.paths import AnyPath
 from sentemb.training.trainer import Interrupted
 
 CUTOFFS = (1, 3, 10)
-# Titles that are encoded for the speed of an encoder.
+# Titles that are encoded to measure the speed of an encoder.
 _TIMED_TITLES = 4096
-_MAX_THREADS = 1024
-# Letters of the reason why a row is missing.
+# Longest reason why a row is missing, in characters.
 _REASON = 280
+
+# What identifies a result, see `key_of`.
+_Key: TypeAlias = tuple[str, int, str]
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """A row that can run: its points, the settings to choose from, and how many seeds it takes."""
+    """A row that can run: the settings to choose from and the number of seeds."""
 
-    row: object
-    points: list
+    row: Row
+    points: list[Point]
     n_seeds: int
 
 
@@ -45,85 +55,88 @@ class Comparison:
     Parameters
     ----------
     data : Data
-    folder : path
-        Where results are kept and taken up again; docs/formats.md describes it.
+        The log, the dev set and the test set.
+    folder : str or path-like
+        Where results are kept and found again; docs/formats.md describes it.
     rows : list of Row
+        The rows to measure.
     seeds : int
-        1 to 100, for rows whose result depends on one.
+        Number of seeds, 1 to 100, for rows whose result depends on the seed.
     threads : int or None
-        By default all processors; no figure depends on it.
+        By default all processors; no result depends on it.
     keep_models : bool
         Whether trained models are kept too.
     force : bool
-        Throw away what belongs to other data, was made with other settings or is damaged.
+        Throw away results that belong to other data, were made with other settings or are damaged.
     note : function of a str
-        Told what happens.
+        Receives messages about the progress.
 
     Attributes
     ----------
     reasons : dict of str to str
         Name of a row -> why it, or a part of it, is missing.
     failed : list of str
-        Those of them that cannot be measured, and do not only wait for more time.
+        Rows in ``reasons`` that cannot be measured, not even with more time.
 
     Raises
     ------
     SentembError
-        If an argument is not what it must be, two rows share a name, or the folder holds something
-        else, results on other data or with other settings, or lines that no comparison wrote.
+        If an argument is invalid, two rows share a name, or the folder holds something else,
+        results on other data or with other settings, or damaged lines.
     """
 
     def __init__(
         self,
-        data,
-        folder,
-        rows,
+        data: Data,
+        folder: AnyPath,
+        rows: list[Row],
         *,
-        seeds=3,
-        threads=None,
-        keep_models=False,
-        force=False,
-        note=print,
-    ):
+        seeds: int = 3,
+        threads: int | None = None,
+        keep_models: bool = False,
+        force: bool = False,
+        note: Callable[[str], object] = print,
+    ) -> None:
         if not isinstance(data, Data):
             raise SentembError(f"data is {brief(data)}; give what read_data returns")
         if not (isinstance(rows, list) and all(isinstance(row, Row) for row in rows)):
             raise SentembError(f"rows is {brief(rows)}; give what rows_of returns")
         whole("seeds", seeds, 1, MAX_SEEDS)
         if threads is not None:
-            whole("threads", threads, 1, _MAX_THREADS)
+            whole("threads", threads, 1, MAX_THREADS)
         self.data = data
         self.threads, self.keep_models, self.note = threads, keep_models, note
-        self.reasons, self.failed = {}, []
+        self.reasons: dict[str, str] = {}
+        self.failed: list[str] = []
         self._store = Store(folder, {*ROWS, *(row.name for row in rows)})
         self._plans = self._planned(rows, seeds)
-        self._lines = {}  # `key_of` a line of results.jsonl -> the line
-        self._store.holds_comparison()  # or nothing is made or locked
+        self._lines: dict[_Key, Result] = {}
+        self._store.holds_comparison()  # raises before anything is created or locked
         with locked(make_folder(self._store.folder)):
             self._take_up(force)
 
-    def _planned(self, rows, seeds):
-        plans = {}
+    def _planned(self, rows: list[Row], seeds: int) -> dict[str, _Plan]:
+        plans: dict[str, _Plan] = {}
         for row in rows:
             if row.name in plans or row.name in self.reasons:
                 raise SentembError(f"two rows are called {row.name}; rename the model's folder")
             try:
                 if row.needs_log and self.data.log is None:
                     raise SentembError("there is no pairs.tsv to learn from")
-                # Without dev there is nothing to choose by: the defaults.
+                # Without dev nothing can be chosen, so the defaults are taken.
                 points = row.points() if self.data.dev is not None else row.points()[:1]
                 plans[row.name] = _Plan(row, points, seeds if row.is_random else 1)
             except Exception as error:
                 self._leave_out(row.name, _reason(error))
         return plans
 
-    def _leave_out(self, name, reason):
+    def _leave_out(self, name: str, reason: str) -> None:
         self.reasons[name] = reason
         self.failed.append(name)
 
-    # -- what is there already ----------------------------------------------------------------
+    # -- earlier results ----------------------------------------------------------------------
 
-    def _take_up(self, force):
+    def _take_up(self, force: bool) -> None:
         store, mine = self._store, self.data.fingerprint
         if not store.holds_comparison():
             store.describe(mine)
@@ -139,20 +152,20 @@ class Comparison:
         if faults:
             lost = f"{len(faults)} damaged line{'s' if len(faults) > 1 else ''}"
             self.note(f"dropped {lost}; the first: {faults[0].what}")
-        # Before the description and before any file goes: a stop in between leaves a comparison
-        # whose results are right.
+        # Written before the description and before any file is removed: a stop in between leaves a
+        # comparison whose results are right.
         if dropped or faults:
             self._write_lines()
         if not is_mine:
             store.describe(mine)
         store.remove_files(dropped, self._lines.values())
         for line in self._lines.values():
-            # Of several points only the best has a run file; others, and a file that was damaged
-            # or written just before a stop, do not fit.
+            # Only the best of several points has a run file. The file does not match the hash of
+            # the others, nor does one that was damaged or written just before a stop.
             if line["row"] in self._plans and line["run"] is not None:
                 line["run"] = line["run"] if line["run"] == store.run_hash(line) else None
 
-    def _is_on_my_data(self, force):
+    def _is_on_my_data(self, force: bool) -> bool:
         try:
             is_mine = self._store.fingerprint() == self.data.fingerprint
         except Damaged as error:
@@ -167,8 +180,8 @@ class Comparison:
             )
         return is_mine
 
-    def _of_other_settings(self, force):
-        """Keys of the lines of my rows that were measured with settings no longer tried."""
+    def _of_other_settings(self, force: bool) -> list[_Key]:
+        """Keys of the lines of these rows that were measured with settings no longer tried."""
         other = [
             key
             for key, line in self._lines.items()
@@ -185,21 +198,21 @@ class Comparison:
 
     # -- running ------------------------------------------------------------------------------
 
-    def run(self, seconds=None):
-        """Measure what is not measured yet; begin nothing once ``seconds`` are used up."""
-        if seconds is not None and not (is_number(seconds) and seconds >= 0):
-            raise SentembError(f"seconds must be a number of at least 0, not {brief(seconds)}")
+    def run(self, seconds: float | None = None) -> None:
+        """Measure what is missing; start no new run after ``seconds``."""
+        if seconds is not None:
+            number("seconds", seconds, 0)
         with locked(self._store.folder):
-            self._take_up(force=False)  # another process may have been here
+            self._take_up(force=False)  # another process may have written results
             self._run(seconds)
 
-    def _run(self, seconds):
+    def _run(self, seconds: float | None) -> None:
         began = time.monotonic()
         for name, plan in self._plans.items():
             while missing := self._missing(plan):
                 if seconds is not None and time.monotonic() - began >= seconds:
                     many = f"{len(missing)} run{'s' if len(missing) > 1 else ''} missing"
-                    self.reasons[name] = f"{many}: the time is used up; the same command goes on"
+                    self.reasons[name] = f"{many}: the time is up; repeat the command to continue"
                     break
                 try:
                     self._measure(plan, *missing[0])
@@ -208,27 +221,29 @@ class Comparison:
                     self.note(f"  left out: {failed}")
                     break
 
-    def _missing(self, plan):
-        """(settings, seed) of the runs to come; settings that are not chosen yet are None."""
+    def _missing(self, plan: _Plan) -> list[tuple[Point, int]]:
+        """(settings, seed) of the missing runs; settings that are not chosen yet are empty."""
         name = plan.row.name
         untried = [(point, 0) for point in plan.points if _key(name, 0, point) not in self._lines]
         if untried:
-            return untried + [(None, seed) for seed in range(1, plan.n_seeds)]
+            return untried + [({}, seed) for seed in range(1, plan.n_seeds)]
         chosen = self._chosen(plan)
         lines = ((seed, self._lines.get(_key(name, seed, chosen))) for seed in range(plan.n_seeds))
         return [(chosen, seed) for seed, line in lines if line is None or line["run"] is None]
 
-    def _chosen(self, plan, *new):
-        """Of the points tried so far the settings best on dev, the first of equals.
+    def _chosen(self, plan: _Plan, *new: Result) -> Point:
+        """The settings that are best on dev among the points tried so far, the first of equals.
 
         ``new`` are lines that are not among the results yet.
         """
         keys = [_key(plan.row.name, 0, point) for point in plan.points]
         lines = self._lines | {key_of(line): line for line in new}
         tried = [line for key, line in lines.items() if key in keys]
-        return max(tried, key=lambda line: line["dev"][0] if line["dev"] else 0)["settings"]
+        best = max(tried, key=lambda line: line["dev"][0] if line["dev"] else 0)
+        chosen: Point = best["settings"]
+        return chosen
 
-    def _measure(self, plan, settings, seed):
+    def _measure(self, plan: _Plan, settings: Point, seed: int) -> None:
         row = plan.row
         own = apart(settings, plan.points)
         self.note(f"{row.name}, seed {seed}{own and f', {own}'}: {self._left()}")
@@ -242,7 +257,7 @@ class Comparison:
             path = self._store.place_for(self._store.run_path(line))
             write_run(run, path, tag="_".join(row.name.split()))
             line["run"] = self._store.run_hash(line)
-            if self.keep_models and row.kind == "encoder":
+            if self.keep_models and isinstance(ranker, SentenceEncoder) and row.kind == "encoder":
                 place = self._store.place_for(self._store.model_path(line))
                 ranker.save_pretrained(place, force=True)
         self._lines[_key(row.name, seed, settings)] = line
@@ -251,13 +266,13 @@ class Comparison:
             took = "" if line["seconds"] is None else f", {line['seconds']:.0f} s"
             self.note(f"  NDCG@1 on dev {line['dev'][0]:.3f}{took}")
 
-    def _fitted(self, plan, settings, seed):
+    def _fitted(self, plan: _Plan, settings: Point, seed: int) -> tuple[Result, Run | None, Ranker]:
         """A row's line, its run on test (None if another point is better on dev), its ranker."""
         row = plan.row
         began = time.monotonic()
         ranker, parameters = row.fit(settings, self.data, seed, self.threads)
         seconds = None if row.kind == "model" else round(time.monotonic() - began, 2)
-        line = {
+        line: Result = {
             "row": row.name,
             "seed": seed,
             "settings": settings,
@@ -266,59 +281,59 @@ class Comparison:
             "run": None,
             "parameters": parameters,
             "seconds": seconds,
-            "sentences_per_second": None if row.kind == "baseline" else self._speed(ranker),
+            "sentences_per_second": self._speed(ranker) if isinstance(ranker, Embedder) else None,
         }
         if self.data.dev is not None:
             line["dev"] = _figures(self.data.dev, judged_run(ranker, self.data.dev))
-        run = None
+        run: Run | None = None
         if seed > 0 or self._chosen(plan, line) == settings:
             run = judged_run(ranker, self.data.test)
             line["test"] = _figures(self.data.test, run)
         return line, run, ranker
 
-    def _speed(self, model):
-        """Titles encoded in a second, their words known from before."""
-        titles = list(islice(cycle(self.data.test.docs), _TIMED_TITLES))
+    def _speed(self, model: Embedder) -> int:
+        """Titles encoded per second when their words are already known."""
+        titles = list(islice(cycle(self.data.test.titles), _TIMED_TITLES))
         model.encode_document(titles)
         began = time.monotonic()
         model.encode_document(titles)
         return round(len(titles) / (time.monotonic() - began))
 
-    def _left(self):
-        """How many runs are to come, the one that begins among them, and how long they may take."""
+    def _left(self) -> str:
+        """The number of runs left, including the one that starts, and how long they may take."""
         missing = {
             name: len(self._missing(plan))
             for name, plan in self._plans.items()
             if name not in self.reasons
         }
         text = f"{sum(missing.values())} left"
-        seconds = 0
+        seconds = 0.0
         for name, count in missing.items():
             times = self._times(name) or self._times(*self._alike(name))
             if count and not times:
                 return text
-            seconds += count * np.mean(times or 0)
+            seconds += count * float(np.mean(times or 0))
         minutes = round(seconds / 60)
         return f"{text}, about {minutes} min" if minutes else f"{text}, under a minute"
 
-    def _times(self, *names):
+    def _times(self, *names: str) -> list[float]:
         return [line["seconds"] or 0 for line in self._lines.values() if line["row"] in names]
 
-    def _alike(self, name):
+    def _alike(self, name: str) -> list[str]:
         kind = self._plans[name].row.kind
         return [other for other, plan in self._plans.items() if plan.row.kind == kind]
 
     # -- results ------------------------------------------------------------------------------
 
     @property
-    def n_queries(self):
-        """Test queries that have a relevant title."""
+    def n_queries(self) -> int:
+        """Number of test queries that have a relevant title."""
         return ndcg(self.data.test, {}, CUTOFFS).n_evaluated
 
-    def of(self, name):
-        """The results of a row with the settings that were chosen, by seed: a list of dicts.
+    def of(self, name: str) -> list[Result]:
+        """The results of a row with the chosen settings, one for each seed.
 
-        Empty as long as its grid is not tried to the end.
+        Empty while some settings of its grid are not measured yet.
         """
         plan = self._plans.get(name)
         if plan is None or any(_key(name, 0, point) not in self._lines for point in plan.points):
@@ -327,37 +342,39 @@ class Comparison:
         lines = (self._lines.get(_key(name, seed, chosen)) for seed in range(plan.n_seeds))
         return [line for line in lines if line is not None and line["run"] is not None]
 
-    def per_query(self, name):
-        """NDCG of every test query from the run files, mean over the row's seeds.
+    def per_query(self, name: str) -> NDArray[np.float64]:
+        """NDCG of every test query from the run files, as the mean over the row's seeds.
 
         Returns
         -------
         (n_queries, 3) float64
             NaN for queries without a relevant title.
         """
-        return np.mean([ndcg(self.data.test, run, CUTOFFS).values for run in self.runs(name)], 0)
+        values = [ndcg(self.data.test, run, CUTOFFS).values for run in self.runs(name)]
+        mean: NDArray[np.float64] = np.mean(values, axis=0)
+        return mean
 
-    def runs(self, name):
-        """The row's run files as `read_run` gives them, one for each seed."""
+    def runs(self, name: str) -> list[dict[str, dict[str, float]]]:
+        """The runs of a row, one for each seed."""
         return [read_run(self._store.run_path(line)) for line in self.of(name)]
 
-    def _write_lines(self):
+    def _write_lines(self) -> None:
         self._store.write_results(self._lines.values())
 
 
 class _Failed(SentembError):
-    """A row could not be fitted; the others go on."""
+    """A row could not be fitted; the other rows continue."""
 
 
-def _figures(judged, run):
+def _figures(judged: JudgedSet, run: Run) -> list[float]:
     return [round(float(value), 6) for value in ndcg(judged, run, CUTOFFS).mean]
 
 
-def _key(name, seed, settings):
+def _key(name: str, seed: int, settings: Point) -> _Key:
     return key_of({"row": name, "seed": seed, "settings": settings})
 
 
-def _reason(error):
+def _reason(error: Exception) -> str:
     """Why a row failed, on one line."""
     if isinstance(error, MemoryError):
         return "out of memory"
@@ -368,7 +385,7 @@ def _reason(error):
     return text if len(text) <= _REASON else f"{text[:_REASON]}..."
 
 
-def _change(known, mine):
+def _change(known: Point, mine: Point) -> str:
     """The first setting that differs, in words."""
     for key in {**mine, **known}:
         if known.get(key) != mine.get(key):
@@ -376,5 +393,5 @@ def _change(known, mine):
     return "a point that is no longer tried"
 
 
-def _shown(value):
+def _shown(value: object) -> str:
     return plain(value) if isinstance(value, str) else brief(value)

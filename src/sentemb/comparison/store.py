@@ -1,7 +1,7 @@
-"""The folder of a comparison: checked line by line when it is read, and nothing touched outside.
+"""The folder of a comparison: checked line by line when read; nothing outside it is touched.
 
-docs/formats.md describes the files. A folder may come from somebody else, so nothing in it is
-believed: no path is made of what has not been checked, and no link is followed.
+docs/formats.md describes the files. A folder may come from an untrusted source, so nothing in it is
+trusted: no path is built from unchecked names, and no link is followed.
 """
 
 import hashlib
@@ -10,18 +10,24 @@ import os
 import re
 import shutil
 import stat
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Never, TypeAlias, TypeGuard
 
 from sentemb.bounds import is_integer, is_number, plain
 from sentemb.data.lines import is_id
 from sentemb.errors import SentembError
 from sentemb.system.files import is_file, is_folder, path_of, reading, status, write_text
 from sentemb.system.locks import is_temporary
+from sentemb.system.paths import AnyPath
 
 DESCRIPTION, RESULTS, RUNS, MODELS = "comparison.json", "results.jsonl", "runs", "models"
 MAX_SEEDS = 100
-# Bytes. A line of the results is of some 600.
+# A line of results.jsonl, see `_FIELDS`.
+Result: TypeAlias = dict[str, Any]
+# Largest files, in bytes. A line of the results has about 600.
 _MOST_DESCRIPTION, _MOST_RESULTS = 1 << 16, 1 << 26
-# Bytes of a row's name: the names of its files are longer.
+# Longest name of a row, in bytes; the names of its files are longer.
 _MOST_NAME = 150
 _MOST_SETTINGS = 100
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -32,19 +38,20 @@ class Store:
 
     Parameters
     ----------
-    folder : path
-    rows : sequence of str
-        Names of the rows that there are; any other line must be that of a model.
+    folder : str or path-like
+        Where they are.
+    rows : iterable of str
+        Names of the known rows; any other line must belong to a model.
     """
 
-    def __init__(self, folder, rows):
+    def __init__(self, folder: AnyPath, rows: Iterable[str]) -> None:
         self.folder = path_of(folder)
         self._rows = frozenset(rows)
 
     # -- reading ----------------------------------------------------------------------------------
 
-    def holds_comparison(self):
-        """Whether a comparison is here; a `SentembError` if anything else is."""
+    def holds_comparison(self) -> bool:
+        """Whether the folder holds a comparison; a `SentembError` if it holds anything else."""
         if status(self.folder) is None:
             return False
         if not is_folder(self.folder):
@@ -57,17 +64,15 @@ class Store:
             for kind in (RUNS, MODELS):
                 self._check_inside(self.folder / kind)
             return True
-        if all(map(is_temporary, names)):  # a kill left them before the description was written
+        if all(map(is_temporary, names)):  # a killed process left them
             return False
         raise self._other()
 
-    def _other(self):
-        return SentembError(
-            f"{self.folder}: is there and holds no comparison; choose another place"
-        )
+    def _other(self) -> SentembError:
+        return SentembError(f"{self.folder}: exists and holds no comparison; choose another place")
 
-    def fingerprint(self):
-        """The hash of the data that the results are on; a `Damaged` if the file has none."""
+    def fingerprint(self) -> str:
+        """The hash of the data that the results are on; a `Damaged` error if the file has none."""
         path = self.folder / DESCRIPTION
         try:
             described = _json(b"".join(_read(path, _MOST_DESCRIPTION)))
@@ -77,15 +82,18 @@ class Store:
             raise Damaged(
                 f"{path}: is damaged ({fault})", "measure everything again with --force"
             ) from fault
-        return described["data"]
+        fingerprint: str = described["data"]
+        return fingerprint
 
-    def results(self):
-        """The lines of results and what is wrong with the others: list of dict, list of `Damaged`.
+    def results(self) -> "tuple[list[Result], list[Damaged]]":
+        """The good lines of the results, and what is wrong with the others.
 
-        No results at all if the file is missing.
+        Both lists are empty if the file is missing.
         """
         path = self.folder / RESULTS
-        lines, faults, number_of = [], [], {}
+        lines: list[Result] = []
+        faults: list[Damaged] = []
+        number_of: dict[tuple[str, int, str], int] = {}
         if status(path, follow=False) is None:
             return lines, faults
         try:
@@ -97,15 +105,15 @@ class Store:
                 line = self._checked(_json(raw))
                 key = key_of(line)
                 if key in number_of:
-                    raise _Fault(f"says the same as line {number_of[key]}")
+                    raise _Fault(f"repeats line {number_of[key]}")
                 number_of[key] = number
                 lines.append(line)
             except _Fault as fault:
                 faults.append(Damaged(f"{path}:{number}: {fault}"))
         return lines, faults
 
-    def _checked(self, line):
-        """``line`` if it is one that a comparison wrote."""
+    def _checked(self, line: Any) -> Result:
+        """``line`` if it is one that a comparison writes; otherwise a `_Fault`."""
         if not isinstance(line, dict):
             raise _Fault("not a JSON object")
         for name, is_right in _FIELDS.items():
@@ -120,10 +128,11 @@ class Store:
             raise _Fault('"test" is missing, but there is a "run"')
         if line["row"] not in self._rows and not _is_of_model(line["settings"]):
             raise _Fault(f"there is no row {plain(line['row'])}")
-        return line
+        checked: Result = line
+        return checked
 
-    def run_hash(self, line):
-        """The SHA-256 of a line's run file; None if there is none."""
+    def run_hash(self, line: Result) -> str | None:
+        """The SHA-256 of a line's run file; None if the file does not exist."""
         path = self.run_path(line)
         if not is_file(path, follow=False):
             return None
@@ -132,49 +141,49 @@ class Store:
 
     # -- writing ----------------------------------------------------------------------------------
 
-    def describe(self, fingerprint):
-        """Write what data the results are on."""
+    def describe(self, fingerprint: str) -> None:
+        """Write the hash of the data that the results are on."""
         write_text(self.folder / DESCRIPTION, json.dumps({"data": fingerprint}) + "\n")
 
-    def write_results(self, lines):
-        """Write all results, a list of dict."""
+    def write_results(self, lines: Iterable[Result]) -> None:
+        """Write all results."""
         write_text(self.folder / RESULTS, "".join(json.dumps(line) + "\n" for line in lines))
 
-    def remove_files(self, lines, kept):
-        """Remove run files and models of ``lines`` but for those that a line of ``kept`` has."""
+    def remove_files(self, lines: Iterable[Result], kept: Iterable[Result]) -> None:
+        """Remove run files and models of ``lines``, except those that belong to ``kept``."""
         used = {self.run_path(line) for line in kept}
         for line in lines:
             if self.run_path(line) not in used:
                 self._remove(self.run_path(line))
                 self._remove(self.model_path(line))
 
-    def place_for(self, path):
-        """``path``, where a run file or model is to be written; a link or pipe there is removed."""
+    def place_for(self, path: Path) -> Path:
+        """``path``, to write a run file or model there; a link or pipe in its place is removed."""
         found = status(path, follow=False)
         if found is not None and not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
             self._remove(path)
         return path
 
-    def run_path(self, line):
-        """Where the run of a line is."""
+    def run_path(self, line: Result) -> Path:
+        """The path of a line's run file."""
         return self._inside(RUNS, f"{line['row']}.seed{line['seed']}.run")
 
-    def model_path(self, line):
-        """Where the model of a line is, if it is kept."""
+    def model_path(self, line: Result) -> Path:
+        """The path of a line's model, if it is kept."""
         return self._inside(MODELS, f"{line['row']}.seed{line['seed']}")
 
-    def _inside(self, kind, name):
+    def _inside(self, kind: str, name: str) -> Path:
         path = self.folder / kind / name
         if path.parent != self.folder / kind:
             raise SentembError(f"{self.folder}: {plain(name)} is not a file name; rename the row")
         self._check_inside(path.parent)
         return path
 
-    def _check_inside(self, path):
+    def _check_inside(self, path: Path) -> None:
         if os.path.islink(path):
             raise SentembError(f"{path}: is a link; put a folder there")
 
-    def _remove(self, path):
+    def _remove(self, path: Path) -> None:
         try:
             if os.path.isdir(path) and not os.path.islink(path):
                 shutil.rmtree(path)
@@ -189,7 +198,7 @@ class Store:
 
 
 class Damaged(SentembError):
-    """A file or a line that no comparison wrote; --force throws it away.
+    """A file or a line that a comparison would not write; --force throws it away.
 
     Attributes
     ----------
@@ -197,21 +206,21 @@ class Damaged(SentembError):
         The place and what is wrong there, without the remedy.
     """
 
-    def __init__(self, what, remedy="throw it away with --force"):
+    def __init__(self, what: str, remedy: str = "throw it away with --force") -> None:
         super().__init__(f"{what}; {remedy}")
         self.what = what
 
 
 class _Fault(Exception):
-    """What is wrong with it, without the place."""
+    """What is wrong, without the place."""
 
 
-def key_of(line):
-    """What makes a result another one: row, seed and settings."""
+def key_of(line: Result) -> tuple[str, int, str]:
+    """What identifies a result: row, seed and settings."""
     return line["row"], line["seed"], json.dumps(line["settings"], sort_keys=True)
 
 
-def is_row_name(name):
+def is_row_name(name: object) -> bool:
     """Whether ``name`` can name a row and its files."""
     return (
         isinstance(name, str)
@@ -222,12 +231,12 @@ def is_row_name(name):
     )
 
 
-def _unreadable(path, error):
+def _unreadable(path: Path, error: OSError) -> SentembError:
     return SentembError(f"{path}: cannot be read: {error.strerror or error}")
 
 
-def _read(path, most):
-    """The lines of a file, list of bytes; a `_Fault` if it is longer than ``most`` bytes."""
+def _read(path: Path, most: int) -> list[bytes]:
+    """The lines of a file; a `_Fault` if it is longer than ``most`` bytes."""
     found = status(path, follow=False)
     if found is None or not stat.S_ISREG(found.st_mode):
         raise SentembError(f"{path}: is not a regular file; remove it")
@@ -237,27 +246,27 @@ def _read(path, most):
         return file.read(most).splitlines()
 
 
-def _json(raw):
-    """The value of bytes of JSON; a `_Fault` if they are not."""
+def _json(raw: bytes) -> Any:
+    """The value of a line of JSON; a `_Fault` if it is not JSON."""
     try:
         return json.loads(raw.decode("utf-8"), parse_constant=_no_number)
     except UnicodeDecodeError as error:
         raise _Fault("not UTF-8") from error
     except RecursionError as error:
-        raise _Fault("nested too deep") from error
+        raise _Fault("nested too deeply") from error
     except ValueError as error:
         raise _Fault("not JSON") from error
 
 
-def _no_number(name):
+def _no_number(name: str) -> Never:
     raise ValueError(f"{name} is not JSON")
 
 
-def _is_whole(most):
+def _is_whole(most: int) -> Callable[[object], bool]:
     return lambda value: is_integer(value) and 0 <= value <= most
 
 
-def _is_settings(value):
+def _is_settings(value: object) -> bool:
     return (
         isinstance(value, dict)
         and len(value) <= _MOST_SETTINGS
@@ -265,21 +274,21 @@ def _is_settings(value):
     )
 
 
-def _is_of_model(settings):
+def _is_of_model(settings: dict[str, Any]) -> bool:
     return settings.keys() == {"sha256"} and _is_hash(settings["sha256"])
 
 
-def _is_setting(value):
+def _is_setting(value: object) -> bool:
     if isinstance(value, str):
-        return len(value) <= 4096  # a path may be among them
+        return len(value) <= 4096  # a setting may be a path
     return value is None or isinstance(value, bool) or _is_moderate(value)
 
 
-def _is_moderate(value):
+def _is_moderate(value: object) -> TypeGuard[float]:
     return is_number(value) and abs(value) <= 1e18
 
 
-def _is_figures(value):
+def _is_figures(value: object) -> bool:
     return value is None or (
         isinstance(value, list)
         and len(value) == 3
@@ -287,12 +296,12 @@ def _is_figures(value):
     )
 
 
-def _is_hash(value):
+def _is_hash(value: object) -> bool:
     return isinstance(value, str) and _SHA256.fullmatch(value) is not None
 
 
-# What a line of results has, and what each of it can be.
-_FIELDS = {
+# The fields of a result, each with a check of its value.
+_FIELDS: dict[str, Callable[[Any], bool]] = {
     "row": is_row_name,
     "seed": _is_whole(MAX_SEEDS - 1),
     "settings": _is_settings,

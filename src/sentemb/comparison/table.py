@@ -1,11 +1,14 @@
-"""The table: figures, differences from a reference, and which of them mean something."""
+"""The table: NDCG, differences from a reference, and which of them are significant."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from sentemb.comparison.runner import CUTOFFS
-from sentemb.evaluation.significance import compare_all, holm
+from sentemb.comparison.rows import Point
+from sentemb.comparison.runner import CUTOFFS, Comparison
+from sentemb.comparison.store import Result
+from sentemb.evaluation.significance import Difference, compare_all, holm
 
 ALPHA = 0.05
 HEAD = (
@@ -26,26 +29,30 @@ class Line:
     Attributes
     ----------
     row : str
+        Name of the row.
     seeds : int
+        Number of seeds.
     ndcg, spread : list of float
-        At each cut-off the mean over seeds, and the standard deviation over them (0 for one).
+        For each cut-off, the mean and the standard deviation over seeds (0 for one seed).
     difference, low, high : float or None
-        Of NDCG@1 from the reference with its 95 % confidence interval; None for the reference.
+        Difference of NDCG@1 from the reference and its 95 % confidence interval; None for the
+        reference.
     p : float or None
-        Of the paired randomisation test, corrected by Holm over all lines.
+        P-value of the paired randomisation test, corrected by Holm over all lines.
     parameters : int
+        Number of trainable parameters.
     seconds : float or None
-        Of one training, mean over seeds; None for a model that was there.
+        Duration of one training, mean over seeds; None for an existing model.
     sentences_per_second : int or None
-        Titles encoded; None for a baseline.
+        Titles encoded per second; None for a baseline.
     settings : dict
-        That were chosen on dev.
+        The settings chosen on dev.
     """
 
     row: str
     seeds: int
-    ndcg: list
-    spread: list
+    ndcg: list[float]
+    spread: list[float]
     difference: float | None
     low: float | None
     high: float | None
@@ -53,32 +60,41 @@ class Line:
     parameters: int
     seconds: float | None
     sentences_per_second: int | None
-    settings: dict
+    settings: Point
 
 
-def table_of(comparison, names, reference=None):
-    """The `Line` of every row in ``names`` (list of str) that has results.
+def table_of(
+    comparison: Comparison, names: Iterable[str], reference: str | None = None
+) -> list[Line]:
+    """The `Line` of every row in ``names`` that has results.
 
     ``reference`` is the row that the others are compared with, by NDCG@1 on the queries that have
-    a relevant title. Without it, or as long as it has no result, there are no differences.
+    a relevant title. Without it, or while it has no result, there are no differences.
     """
-    names = [name for name in names if comparison.of(name)]
-    compared = _compared(comparison, names, reference) if reference in names else {}
-    return [_line(name, comparison.of(name), *compared.get(name, (None, None))) for name in names]
+    measured = [name for name in names if comparison.of(name)]
+    compared = {}
+    if reference in measured:
+        compared = _compared(comparison, measured, reference)
+    return [
+        _line(name, comparison.of(name), *compared.get(name, (None, None))) for name in measured
+    ]
 
 
-def _compared(comparison, names, reference):
-    """Each other row's `Difference` from the reference and its corrected p."""
+def _compared(
+    comparison: Comparison, names: list[str], reference: str
+) -> dict[str, tuple[Difference, float]]:
+    """For each other row, its `Difference` from the reference and its corrected p."""
     base = comparison.per_query(reference)[:, 0]
     judged = ~np.isnan(base)
     others = [name for name in names if name != reference]
     figures = [comparison.per_query(name)[judged, 0] for name in others]
     differences = compare_all(figures, base[judged])
     p_values = holm([difference.p for difference in differences])
-    return dict(zip(others, zip(differences, map(float, p_values))))
+    found = zip(differences, p_values.tolist(), strict=True)
+    return dict(zip(others, found, strict=True))
 
 
-def _line(name, results, difference, p):
+def _line(name: str, results: list[Result], difference: Difference | None, p: float | None) -> Line:
     measured = np.array([result["test"] for result in results])
     spread = measured.std(axis=0, ddof=1) if len(results) > 1 else np.zeros(len(CUTOFFS))
     speed = _mean(result["sentences_per_second"] for result in results)
@@ -87,9 +103,9 @@ def _line(name, results, difference, p):
         seeds=len(results),
         ndcg=measured.mean(axis=0).round(6).tolist(),
         spread=spread.round(6).tolist(),
-        difference=difference and difference.mean,
-        low=difference and difference.low,
-        high=difference and difference.high,
+        difference=None if difference is None else difference.mean,
+        low=None if difference is None else difference.low,
+        high=None if difference is None else difference.high,
         p=p,
         parameters=results[0]["parameters"],
         seconds=_mean(result["seconds"] for result in results),
@@ -98,21 +114,26 @@ def _line(name, results, difference, p):
     )
 
 
-def _mean(values):
-    """Of those that are not None; None if there are none."""
-    values = [value for value in values if value is not None]
-    return float(np.mean(values)) if values else None
+def _mean(values: Iterable[float | None]) -> float | None:
+    """The mean of the values that are not None; None if all are."""
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
 
 
-def cells_of(lines, reference, plus_minus="+-"):
-    """The table as rows of text, the head first; ``plus_minus`` stands before the spread."""
+def cells_of(
+    lines: Iterable[Line], reference: str | None, plus_minus: str = "+-"
+) -> list[list[str]]:
+    """The table as rows of text, the header first; ``plus_minus`` precedes the spread."""
     return [list(HEAD), *(_cells(line, reference, plus_minus) for line in lines)]
 
 
-def _cells(line, reference, plus_minus):
+def _cells(line: Line, reference: str | None, plus_minus: str) -> list[str]:
     figures = [f"{value:.3f}" for value in line.ndcg]
     if line.seeds > 1:
-        figures = [f"{a} {plus_minus} {b:.3f}" for a, b in zip(figures, line.spread)]
+        figures = [
+            f"{mean} {plus_minus} {spread:.3f}"
+            for mean, spread in zip(figures, line.spread, strict=True)
+        ]
     difference, p = "reference" if line.row == reference else "-", "-"
     if line.p is not None:
         star = "*" if line.p < ALPHA else ""
@@ -129,8 +150,10 @@ def _cells(line, reference, plus_minus):
     ]
 
 
-def legend(lines, reference, n_queries, plus_minus="+-"):
-    """What the table's figures are: sentences, as list of str."""
+def legend(
+    lines: Sequence[Line], reference: str | None, n_queries: int, plus_minus: str = "+-"
+) -> list[str]:
+    """Sentences that explain the columns of the table."""
     said = [f"NDCG on test, gain 2^grade - 1, mean over {n_queries:,} queries."]
     if any(line.seeds > 1 for line in lines):
         counts = sorted({line.seeds for line in lines if line.seeds > 1})

@@ -1,15 +1,20 @@
-"""Judged sets: queries, titles, and how relevant which title is for which query."""
+"""Judged sets: queries, titles, and grades of how relevant a title is for a query."""
 
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sentemb.bounds import brief, plain
 from sentemb.data.lines import clean_lines, is_id, write_lines
 from sentemb.errors import SentembError
 from sentemb.system.files import is_file, path_of, place_name
+from sentemb.system.paths import AnyPath
 
 FILES = ("queries.tsv", "docs.tsv", "qrels.txt")
 _MAX_GRADE = 2**31 - 1
@@ -22,45 +27,46 @@ class JudgedSet:
     Attributes
     ----------
     query_ids, queries : list of str
-        Ids without white space, and the texts they stand for.
-    doc_ids, docs : list of str
-        Ids without white space, and the titles they stand for.
+        Ids without white space, and the text of each.
+    title_ids, titles : list of str
+        Ids without white space, and the text of each.
     offsets : ndarray, (n_queries + 1,) int64
         Query ``q`` has the judgments ``offsets[q]`` to ``offsets[q + 1]``.
-    doc_index : ndarray, (n_judgments,) int32
-        The judged title, in the order of the file.
+    title_index : ndarray, (n_judgments,) int32
+        The judged title of each judgment, in the order of the file.
     grade : ndarray, (n_judgments,) int32
-        The higher the more relevant, 0 = not relevant. Negative grades are kept as they are; like
-        trec_eval, the metrics count them as not relevant.
+        0 means not relevant; a higher grade is more relevant. Negative grades are kept; the
+        metrics count them as not relevant, like trec_eval.
     """
 
     query_ids: list[str]
     queries: list[str]
-    doc_ids: list[str]
-    docs: list[str]
-    offsets: np.ndarray
-    doc_index: np.ndarray
-    grade: np.ndarray
+    title_ids: list[str]
+    titles: list[str]
+    offsets: NDArray[np.int64]
+    title_index: NDArray[np.int32]
+    grade: NDArray[np.int32]
 
     def fingerprint(self) -> str:
-        """A hash of everything in the set."""
+        """The SHA-256 of everything in the set, in hexadecimal."""
         digest = hashlib.sha256()
-        for texts in (self.query_ids, self.queries, self.doc_ids, self.docs):
+        for texts in (self.query_ids, self.queries, self.title_ids, self.titles):
             digest.update("\n".join([*texts, ""]).encode())
-        for array in (self.offsets, self.doc_index, self.grade):
+        for array in (self.offsets, self.title_index, self.grade):
             digest.update(array.tobytes())
         return digest.hexdigest()
 
 
-def read_judged_set(folder):
+def read_judged_set(folder: AnyPath) -> JudgedSet:
     """Read a judged set from a folder.
 
     Parameters
     ----------
     folder : str or path-like
-        Has ``queries.tsv`` and ``docs.tsv``, lines ``id<TAB>text``, the text being all after the
-        first tab, and ``qrels.txt`` as in TREC: ``query id, 0, document id, grade``, separated by
-        white space, the second column ignored. UTF-8, a byte-order mark is dropped.
+        Holds ``queries.tsv`` and ``docs.tsv`` with lines ``id<TAB>text``, where the text is
+        everything after the first tab, and ``qrels.txt`` in the TREC format: ``query id, 0, title
+        id, grade``, separated by white space; the second column is ignored. All are UTF-8; a
+        byte-order mark is dropped.
 
     Returns
     -------
@@ -71,31 +77,33 @@ def read_judged_set(folder):
     SentembError
         With file, line and remedy, for a missing file, a line without tab, an id that is empty or
         has white space, an empty text, an id or a judgment given twice, an id in the judgments
-        that is in none of the lists, a line of the judgments without four columns or with a
-        grade that is not a whole number, NUL characters, invalid UTF-8, no judgments at all.
+        that is not in the lists, a judgment without four columns or with a grade that is not an
+        integer, NUL characters, invalid UTF-8, no judgments at all.
     """
-    folder = path_of(folder)
+    place = path_of(folder)
     for name in FILES:
-        if not is_file(folder / name):
+        if not is_file(place / name):
             raise SentembError(
-                f"{folder / name}: no such file; a judged set is a folder with {', '.join(FILES)}"
+                f"{place / name}: no such file; a judged set is a folder with {', '.join(FILES)}"
             )
-    query_ids, queries = read_texts(folder / "queries.tsv")
-    doc_ids, docs = read_texts(folder / "docs.tsv")
-    query, doc, grade = _read_judgments(folder / "qrels.txt", query_ids, doc_ids)
+    query_ids, queries = read_texts(place / "queries.tsv")
+    title_ids, titles = read_texts(place / "docs.tsv")
+    query, title, grade = _read_judgments(place / "qrels.txt", query_ids, title_ids)
 
     by_query = np.argsort(query, kind="stable")
     offsets = np.zeros(len(queries) + 1, dtype=np.int64)
     np.cumsum(np.bincount(query, minlength=len(queries)), out=offsets[1:])
-    return JudgedSet(query_ids, queries, doc_ids, docs, offsets, doc[by_query], grade[by_query])
+    return JudgedSet(
+        query_ids, queries, title_ids, titles, offsets, title[by_query], grade[by_query]
+    )
 
 
-def write_judged_set(judged, folder):
+def write_judged_set(judged: JudgedSet, folder: AnyPath) -> None:
     """Write a `JudgedSet` so that `read_judged_set` gives it back.
 
-    A text or an id that could not be read back raises a `SentembError`, and nothing is written.
+    If a text or an id could not be read back, a `SentembError` is raised and nothing is written.
     """
-    for ids, texts in ((judged.query_ids, judged.queries), (judged.doc_ids, judged.docs)):
+    for ids, texts in ((judged.query_ids, judged.queries), (judged.title_ids, judged.titles)):
         for id, text in zip(ids, texts, strict=True):
             if not is_id(id):
                 raise SentembError(
@@ -106,19 +114,25 @@ def write_judged_set(judged, folder):
                     f"the text {brief(text)} of {plain(id)} cannot be written; give it at least "
                     "one word and no line ends or NUL characters"
                 )
-    folder = path_of(folder)
-    write_lines(folder / "queries.tsv", map("\t".join, zip(judged.query_ids, judged.queries)))
-    write_lines(folder / "docs.tsv", map("\t".join, zip(judged.doc_ids, judged.docs)))
-    write_lines(folder / "qrels.txt", _judgment_lines(judged))
+    place = path_of(folder)
+    write_lines(place / "queries.tsv", _text_lines(judged.query_ids, judged.queries))
+    write_lines(place / "docs.tsv", _text_lines(judged.title_ids, judged.titles))
+    write_lines(place / "qrels.txt", _judgment_lines(judged))
 
 
-def read_texts(path):
+def _text_lines(ids: list[str], texts: list[str]) -> Iterator[str]:
+    return (f"{id}\t{text}" for id, text in zip(ids, texts, strict=True))
+
+
+def read_texts(path: AnyPath) -> tuple[list[str], list[str]]:
     """Ids and texts of a file of ``id<TAB>text`` lines: two lists of str.
 
-    A line without tab, an id that is empty, has white space or stands there already, an empty text
-    or bytes that are not UTF-8 raise a `SentembError` with the line.
+    A line without tab, an id that is empty, repeated or has white space, an empty text or bytes
+    that are not UTF-8 raise a `SentembError` with the line number.
     """
-    ids, texts, line_of = [], [], {}
+    ids: list[str] = []
+    texts: list[str] = []
+    line_of: dict[str, int] = {}
     name = place_name(path)
     for number, line in clean_lines(path):
         id, tab, text = line.partition("\t")
@@ -135,7 +149,7 @@ def read_texts(path):
             )
         if id in line_of:
             raise SentembError(
-                f"{name}:{number}: the id {plain(id)} stands in line {line_of[id]} already; "
+                f"{name}:{number}: the id {plain(id)} is already in line {line_of[id]}; "
                 "give each text its own id"
             )
         line_of[id] = number
@@ -144,52 +158,55 @@ def read_texts(path):
     return ids, texts
 
 
-def _read_judgments(path, query_ids, doc_ids):
+def _read_judgments(
+    path: Path, query_ids: list[str], title_ids: list[str]
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """Query index, title index and grade of each judgment, in the order of the file."""
     query_of = {id: index for index, id in enumerate(query_ids)}
-    doc_of = {id: index for index, id in enumerate(doc_ids)}
-    line_of = {}
+    title_of = {id: index for index, id in enumerate(title_ids)}
+    line_of: dict[tuple[int, int], int] = {}
     grades = []
     for number, line in clean_lines(path):
         columns = line.split()
         if len(columns) != 4:
             raise SentembError(
                 f"{path}:{number}: {len(columns)} columns, not four; "
-                "write query id, 0, document id, grade"
+                "write query id, 0, title id, grade"
             )
-        query_id, _, doc_id, grade = columns
+        query_id, _, title_id, grade = columns
         if query_id not in query_of:
             raise SentembError(
                 f"{path}:{number}: the query {plain(query_id)} is not in queries.tsv; "
                 "add it there or drop the line"
             )
-        if doc_id not in doc_of:
+        if title_id not in title_of:
             raise SentembError(
-                f"{path}:{number}: the document {plain(doc_id)} is not in docs.tsv; "
+                f"{path}:{number}: the title {plain(title_id)} is not in docs.tsv; "
                 "add it there or drop the line"
             )
-        # The pattern keeps int() from taking underscores and from refusing very long numbers.
+        # The pattern keeps int() from accepting underscores and from refusing very long numbers.
         if not re.fullmatch(r"[+-]?[0-9]{1,10}", grade) or abs(int(grade)) > _MAX_GRADE:
             raise SentembError(
                 f"{path}:{number}: the grade {brief(grade)} is not an integer of 32 bits; "
-                "write 0 for not relevant, 1 and more for relevant"
+                "write 0 for not relevant, 1 or more for relevant"
             )
-        pair = query_of[query_id], doc_of[doc_id]
+        pair = query_of[query_id], title_of[title_id]
         if pair in line_of:
             raise SentembError(
-                f"{path}:{number}: {plain(doc_id)} is judged for {plain(query_id)} in line "
-                f"{line_of[pair]} already; keep one of the two"
+                f"{path}:{number}: {plain(title_id)} was already judged for {plain(query_id)} in "
+                f"line {line_of[pair]}; keep one of the two"
             )
         line_of[pair] = number
         grades.append(int(grade))
     if not grades:
-        raise SentembError(f"{path}: no judgments; write query id, 0, document id, grade")
+        raise SentembError(f"{path}: no judgments; write query id, 0, title id, grade")
     pairs = np.array(list(line_of), dtype=np.int32)
     return pairs[:, 0], pairs[:, 1], np.array(grades, dtype=np.int32)
 
 
-def _judgment_lines(judged):
-    docs, grades = judged.doc_index.tolist(), judged.grade.tolist()
-    offsets = judged.offsets.tolist()
-    for query_id, start, stop in zip(judged.query_ids, offsets, offsets[1:]):
-        for doc, grade in zip(docs[start:stop], grades[start:stop]):
-            yield f"{query_id} 0 {judged.doc_ids[doc]} {grade}"
+def _judgment_lines(judged: JudgedSet) -> Iterator[str]:
+    titles, grades = judged.title_index.tolist(), judged.grade.tolist()
+    spans = pairwise(judged.offsets.tolist())
+    for query_id, (start, stop) in zip(judged.query_ids, spans, strict=True):
+        for title, grade in zip(titles[start:stop], grades[start:stop], strict=True):
+            yield f"{query_id} 0 {judged.title_ids[title]} {grade}"

@@ -1,14 +1,17 @@
-"""Lines of the text formats: checked on the way in, whole files on the way out."""
+"""Lines of the text formats: checked when read, written as whole files."""
+
+from collections.abc import Iterable, Iterator
 
 from sentemb.errors import SentembError
 from sentemb.system.files import numbered_lines, place_name, writing
+from sentemb.system.paths import AnyPath
 
 
-def clean_lines(path):
-    """Yield ``(number, text)`` as `sentemb.system.files.numbered_lines`, without a byte-order mark.
+def clean_lines(path: AnyPath) -> Iterator[tuple[int, str]]:
+    """Yield ``(number, text)`` like `sentemb.system.files.numbered_lines`, without byte-order mark.
 
     A NUL character raises a `SentembError` with line and column: it is never part of a text and
-    most often says that the file is UTF-16 or not text at all.
+    usually means that the file is UTF-16 or not text at all.
     """
     for number, text in numbered_lines(path):
         if number == 1:
@@ -21,10 +24,10 @@ def clean_lines(path):
         yield number, text
 
 
-def write_lines(path, lines):
-    """Write each str of ``lines`` and a line end to ``path`` in one piece, as UTF-8.
+def write_lines(path: AnyPath, lines: Iterable[str]) -> None:
+    """Write ``lines``, each followed by a line end, as UTF-8; either the whole file or nothing.
 
-    ``.gz`` is packed, without a time stamp, so that equal lines give equal files; ``-`` is
+    A ``.gz`` file is compressed without a time stamp, so equal lines give equal files; ``-`` is
     standard output. Lines that are not valid Unicode raise a `SentembError`.
     """
     encoded = (f"{line}\n".encode() for line in lines)
@@ -37,6 +40,6 @@ def write_lines(path, lines):
         ) from error
 
 
-def is_id(text):
-    """Whether ``text`` can stand as an id in a TREC file: not empty, no white space, no NUL."""
+def is_id(text: str) -> bool:
+    """Whether ``text`` can be an id in a TREC file: not empty, no white space, no NUL."""
     return text.split() == [text] and "\ufeff" not in text and "\0" not in text

@@ -1,35 +1,45 @@
-"""How well a model, or a baseline, ranks the titles of a judged set."""
+"""How well a ranker, a model or a baseline, orders the titles of a judged set."""
+
+from collections.abc import Iterable
 
 import numpy as np
 
-from sentemb.evaluation.metrics import ndcg
+from sentemb.data.judged_set import JudgedSet
+from sentemb.evaluation.metrics import NDCG, ndcg
+from sentemb.protocols import Ranker
 
 
-def judged_run(ranker, judged):
-    """The score of every judged title for its query, as a run.
+def judged_run(ranker: Ranker, judged: JudgedSet) -> dict[str, dict[str, float]]:
+    """Score every judged title for its query.
 
     Parameters
     ----------
-    ranker : SentenceEncoder or Baseline
-        Whatever has a `SentenceEncoder.score_pairs`.
+    ranker : Ranker
+        A `SentenceEncoder`, a `Baseline`, or anything else with ``score_pairs``.
     judged : JudgedSet
+        The queries and the titles to score for each of them.
 
     Returns
     -------
-    dict
-        {query id: {title id: score}}.
+    dict of str to dict of str to float
+        A run: query id -> title id -> score.
     """
     query_of_each = np.repeat(np.arange(len(judged.queries)), np.diff(judged.offsets))
     scores = ranker.score_pairs(
-        judged.queries, judged.docs, query_of_each, judged.doc_index
+        judged.queries, judged.titles, query_of_each, judged.title_index
     ).tolist()
     run = {}
     for q, query_id in enumerate(judged.query_ids):
         span = range(judged.offsets[q], judged.offsets[q + 1])
-        run[query_id] = {judged.doc_ids[judged.doc_index[k]]: scores[k] for k in span}
+        run[query_id] = {judged.title_ids[judged.title_index[k]]: scores[k] for k in span}
     return run
 
 
-def evaluate_model(ranker, judged, cutoffs=(1, 3, 10), gain="exponential"):
-    """`NDCG` of ``ranker`` on ``judged``, the judged titles of each query being ranked."""
+def evaluate_model(
+    ranker: Ranker,
+    judged: JudgedSet,
+    cutoffs: Iterable[int] = (1, 3, 10),
+    gain: str = "exponential",
+) -> NDCG:
+    """`NDCG` of ``ranker`` on ``judged``: for each query it ranks the judged titles."""
     return ndcg(judged, judged_run(ranker, judged), cutoffs, gain)

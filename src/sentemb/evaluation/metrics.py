@@ -1,29 +1,40 @@
-"""NDCG: how near a ranking comes to the best order of the judged titles.
+"""NDCG: how close a ranking is to the best order of the judged titles.
 
 The definition, after Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques",
 ACM TOIS 20 (2002), with the discount of today's trec_eval (``m_ndcg_cut.c``) and the gain of Burges
 et al., "Learning to rank using gradient descent", ICML 2005:
 
     DCG@k  = Σ_{rank = 1..k} gain(grade at rank) / log2(rank + 1)
-    NDCG@k = DCG@k / DCG@k of the best order of all judged documents of the query
+    NDCG@k = DCG@k / DCG@k of the best order of all judged titles of the query
 
 with gain 2^grade − 1 ("exponential") or the grade itself ("linear", as trec_eval). Grades below 0
-gain nothing, as in trec_eval. Documents that are not judged count as grade 0 and keep their rank.
-Ties are broken as trec_eval does: score descending, then document id descending; so the order of
-the input is of no use to a scorer that gives equal scores. Scores are compared in double precision.
+gain nothing, as in trec_eval. Titles that are not judged count as grade 0 and keep their rank.
+Ties are broken as in trec_eval: by score descending, then by title id descending, so a ranker that
+gives equal scores does not profit from the order of the input. Scores are compared in double
+precision.
 
-Queries without a relevant document (grade above 0) have no NDCG and are left out of the mean;
-queries that the run does not have count 0.
+Queries without a relevant title (grade above 0) have no NDCG and are left out of the mean; queries
+that are missing from the run count as 0.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sentemb.bounds import brief, is_integer
+from sentemb.data.judged_set import JudgedSet
 from sentemb.errors import SentembError
 
-# 2^grade stays a finite float64, also summed up over a great many documents.
+# Query id -> title id -> score.
+Run: TypeAlias = Mapping[str, Mapping[str, float]]
+
+_Floats: TypeAlias = NDArray[np.float64]
+_Integers: TypeAlias = NDArray[np.integer[Any]]
+
+# Up to here 2^grade is a finite float64, and so is the sum over very many titles.
 _MAX_EXPONENT = 900
 _MAX_CUTOFF = 10**9
 
@@ -38,40 +49,48 @@ class NDCG:
     gain : str
         "exponential" or "linear".
     values : ndarray, (n_queries, n_cutoffs) float64
-        In the order of the judged set; NaN for queries without a relevant document.
+        In the order of the judged set; NaN for queries without a relevant title.
     mean : ndarray, (n_cutoffs,) float64
-        Over the queries that have a relevant document.
+        Mean over the queries that have a relevant title.
     n_evaluated : int
-        Queries that the mean is over.
+        Number of queries in that mean.
     n_without_relevant : int
-        Queries left out because no document is relevant.
+        Queries left out because no title is relevant.
     n_missing : int
-        Evaluated queries that the run does not have: they count 0.
+        Evaluated queries that are missing from the run; they count as 0.
     n_unknown : int
-        Queries of the run that the judged set does not have: they are ignored.
+        Queries of the run that are not in the judged set; they are ignored.
     """
 
     cutoffs: tuple[int, ...]
     gain: str
-    values: np.ndarray
-    mean: np.ndarray
+    values: _Floats
+    mean: _Floats
     n_evaluated: int
     n_without_relevant: int
     n_missing: int
     n_unknown: int
 
 
-def ndcg(judged, run, cutoffs=(1, 3, 10), gain="exponential"):
+def ndcg(
+    judged: JudgedSet,
+    run: Run,
+    cutoffs: Iterable[int] = (1, 3, 10),
+    gain: str = "exponential",
+) -> NDCG:
     """NDCG of a run, as the module defines it.
 
     Parameters
     ----------
-    judged : sentemb.data.judged_set.JudgedSet
+    judged : JudgedSet
+        Grades of titles for queries.
     run : dict of str to dict of str to float
-        Query id -> document id -> score, as `sentemb.evaluation.trec.read_run` gives it. Documents
-        that the judged set does not have are not relevant.
+        Query id -> title id -> score, as `sentemb.evaluation.trec.read_run` gives it. Titles that
+        are not in the judged set are not relevant.
     cutoffs : sequence of int
+        The ranks k at which NDCG@k is measured.
     gain : {"exponential", "linear"}
+        2^grade − 1, or the grade itself.
 
     Returns
     -------
@@ -81,34 +100,31 @@ def ndcg(judged, run, cutoffs=(1, 3, 10), gain="exponential"):
     ------
     SentembError
         For a score that is NaN, cut-offs below 1, an unknown gain, or if no query of the judged set
-        has a relevant document.
+        has a relevant title.
     """
     cutoffs = _checked(cutoffs)
     if not (judged.grade > 0).any():
         raise SentembError(
-            "no query of the judged set has a relevant document; NDCG needs grades above 0"
+            "no query of the judged set has a relevant title; NDCG needs grades above 0"
         )
-    doc_of = {id: index for index, id in enumerate(judged.doc_ids)}
-    doc, scores, lengths = [], [], []
-    for query_id in judged.query_ids:
-        scored = run.get(query_id, {})
-        doc.extend(doc_of.setdefault(id, len(doc_of)) for id in scored)
-        scores.extend(scored.values())
-        lengths.append(len(scored))
-    doc = np.array(doc, dtype=np.int64)
-    scores = np.array(scores, dtype=np.float64)
-    lengths = np.array(lengths, dtype=np.int64)
+    index_of = {id: index for index, id in enumerate(judged.title_ids)}
+    scored = [run.get(query_id, {}) for query_id in judged.query_ids]
+    title = np.array(
+        [index_of.setdefault(id, len(index_of)) for some in scored for id in some], np.int64
+    )
+    scores = np.array([score for some in scored for score in some.values()], np.float64)
+    lengths = np.array([len(some) for some in scored], np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
 
-    # Judgments are looked up by one number for query and document.
-    judged_key = _query_of_each(judged.offsets) * len(doc_of) + judged.doc_index
+    # One number for query and title finds the judgment of a pair.
+    judged_key = _query_of_each(judged.offsets) * len(index_of) + judged.title_index
     by_key = np.argsort(judged_key)
-    key = _query_of_each(offsets) * len(doc_of) + doc
+    key = _query_of_each(offsets) * len(index_of) + title
     place = np.searchsorted(judged_key, key, sorter=by_key)
     candidate = by_key[np.minimum(place, len(by_key) - 1)]
     grades = np.where(judged_key[candidate] == key, judged.grade[candidate], 0)
 
-    order = _ranking(offsets, scores, tie_ranks(list(doc_of))[doc])
+    order = _ranking(offsets, scores, tie_ranks(list(index_of))[title])
     reached = _cumulated_gain(offsets, grades[order], cutoffs, gain)
     values = _normalised(reached, _best_gain(judged.offsets, judged.grade, cutoffs, gain))
 
@@ -125,48 +141,18 @@ def ndcg(judged, run, cutoffs=(1, 3, 10), gain="exponential"):
     )
 
 
-def ndcg_from_scores(offsets, scores, grades, tie_rank, cutoffs=(1, 3, 10), gain="exponential"):
-    """NDCG of each query when each of its judged documents, and no other, has a score.
+def tie_ranks(title_ids: Sequence[str]) -> NDArray[np.int64]:
+    """The position of each id in descending order, (n_titles,) int64, 0 for the greatest.
 
-    Parameters
-    ----------
-    offsets : ndarray, (n_queries + 1,) int64
-        Query ``q`` has the documents ``offsets[q]`` to ``offsets[q + 1]`` of the next three.
-    scores : ndarray, (n_judgments,)
-    grades : ndarray, (n_judgments,) int
-    tie_rank : ndarray, (n_judgments,) int
-        Where scores are equal the smaller comes first: `tie_ranks` of the documents' ids.
-    cutoffs : sequence of int
-    gain : {"exponential", "linear"}
-
-    Returns
-    -------
-    ndarray, (n_queries, n_cutoffs) float64
-        NaN for queries without a relevant document: average with ``numpy.nanmean``.
-
-    Raises
-    ------
-    SentembError
-        For a score that is NaN, cut-offs below 1, an unknown gain.
+    Ids are compared by code point, which for UTF-8 equals trec_eval's comparison of bytes.
     """
-    cutoffs = _checked(cutoffs)
-    order = _ranking(offsets, scores, tie_rank)
-    reached = _cumulated_gain(offsets, grades[order], cutoffs, gain)
-    return _normalised(reached, _best_gain(offsets, grades, cutoffs, gain))
-
-
-def tie_ranks(doc_ids):
-    """The place of each id among all in descending order, (n_docs,) int64, 0 for the greatest.
-
-    Ids compare by code point, which for UTF-8 is how trec_eval compares their bytes.
-    """
-    descending = sorted(range(len(doc_ids)), key=doc_ids.__getitem__, reverse=True)
-    ranks = np.empty(len(doc_ids), dtype=np.int64)
-    ranks[descending] = np.arange(len(doc_ids))
+    descending = sorted(range(len(title_ids)), key=title_ids.__getitem__, reverse=True)
+    ranks = np.empty(len(title_ids), dtype=np.int64)
+    ranks[descending] = np.arange(len(title_ids))
     return ranks
 
 
-def _checked(cutoffs):
+def _checked(cutoffs: Iterable[int]) -> tuple[int, ...]:
     """``cutoffs`` as a tuple of int."""
     try:
         chosen = tuple(cutoffs)
@@ -179,32 +165,33 @@ def _checked(cutoffs):
     return tuple(map(int, chosen))
 
 
-def _query_of_each(offsets):
+def _query_of_each(offsets: _Integers) -> _Integers:
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
-def _ranking(offsets, scores, tie_rank):
-    """Indices that put each query's documents in order, the queries staying where they are."""
-    scores = np.asarray(scores, dtype=np.float64)
+def _ranking(offsets: _Integers, scores: _Floats, tie_rank: _Integers) -> _Integers:
+    """Indices that put the titles of each query in order and keep the order of the queries."""
     unusable = np.flatnonzero(np.isnan(scores))
     if len(unusable):
         query = np.searchsorted(offsets, unusable[0], side="right") - 1
         raise SentembError(
             f"{len(unusable)} scores are NaN, the first for the query with index {query}; "
-            "a ranking needs a number for each document"
+            "a ranking needs a number for each title"
         )
     return np.lexsort((tie_rank, -scores, _query_of_each(offsets)))
 
 
-def _best_gain(offsets, grades, cutoffs, gain):
+def _best_gain(offsets: _Integers, grades: _Integers, cutoffs: Sequence[int], gain: str) -> _Floats:
     best = np.lexsort((-np.asarray(grades, dtype=np.int64), _query_of_each(offsets)))
     return _cumulated_gain(offsets, grades[best], cutoffs, gain)
 
 
-def _cumulated_gain(offsets, ranked_grades, cutoffs, gain):
-    """DCG, (n_queries, n_cutoffs), of grades that stand in the order of the ranking."""
+def _cumulated_gain(
+    offsets: _Integers, ranked_grades: _Integers, cutoffs: Sequence[int], gain: str
+) -> _Floats:
+    """DCG, (n_queries, n_cutoffs), of grades in the order of the ranking."""
     query = _query_of_each(offsets)
-    place = np.arange(len(query)) - np.asarray(offsets)[query]
+    place = np.arange(len(query)) - offsets[query]
     discounted = _gains(ranked_grades, gain) / np.log2(place + 2)
     n_queries = len(offsets) - 1
     return np.stack(
@@ -213,8 +200,8 @@ def _cumulated_gain(offsets, ranked_grades, cutoffs, gain):
     )
 
 
-def _gains(grades, gain):
-    positive = np.maximum(grades, 0).astype(np.float64)
+def _gains(grades: _Integers, gain: str) -> _Floats:
+    positive: _Floats = np.maximum(grades, 0).astype(np.float64)
     if gain == "linear":
         return positive
     if gain != "exponential":
@@ -224,10 +211,11 @@ def _gains(grades, gain):
             f"the grade {positive.max():.0f} is too high for the gain 2^grade − 1; "
             'use gain="linear" or fewer grades'
         )
-    return np.exp2(positive) - 1
+    gained: _Floats = np.exp2(positive) - 1
+    return gained
 
 
-def _normalised(reached, best):
+def _normalised(reached: _Floats, best: _Floats) -> _Floats:
     values = np.full(best.shape, np.nan)
     np.divide(reached, best, out=values, where=best > 0)
     return values

@@ -1,6 +1,6 @@
-"""Files and standard streams: text read from anywhere, files that are written whole or not at all.
+"""Files and standard streams: reading text from anywhere, writing whole files or nothing.
 
-Whatever the system refuses becomes a `SentembError` with the name of the file and the reason.
+An error of the operating system becomes a `SentembError` with the name of the file and the reason.
 """
 
 import contextlib
@@ -11,21 +11,23 @@ import stat
 import sys
 import zlib
 from collections.abc import Iterator
+from io import BufferedIOBase
 from pathlib import Path
-from typing import BinaryIO
+from typing import TextIO, cast
 
 from sentemb.bounds import brief
 from sentemb.errors import SentembError
 from sentemb.system.locks import UNSUPPORTED, temporary_file
+from sentemb.system.paths import AnyPath
 
-# The longest line of a text file; a longer one is a sign that it is not a text file.
+# The longest line of a text file; a longer line suggests that it is not a text file.
 MAX_LINE_BYTES = 16 << 20
 
 # -- looking ----------------------------------------------------------------------------------
 
 
-def path_of(value) -> Path:
-    """``value`` as `pathlib.Path`; a `SentembError` for what cannot be one."""
+def path_of(value: AnyPath) -> Path:
+    """``value`` as `pathlib.Path`; a `SentembError` if it cannot be one."""
     try:
         path = Path(value)
     except TypeError:
@@ -35,19 +37,20 @@ def path_of(value) -> Path:
     return path
 
 
-def status(path, follow: bool = True) -> os.stat_result | None:
-    """`os.stat` of ``path``, None if nothing is there.
+def status(path: AnyPath, follow: bool = True) -> os.stat_result | None:
+    """`os.stat` of ``path``; None if it does not exist.
 
     Parameters
     ----------
-    path : path
+    path : str or path-like
+        A file, a folder or anything else.
     follow : bool
         Whether a link is followed.
 
     Raises
     ------
     SentembError
-        If it cannot be looked at: no permission, a name that is too long, a loop of links.
+        If it cannot be examined: no permission, a name that is too long, a loop of links.
     """
     try:
         return os.stat(path, follow_symlinks=follow)
@@ -57,19 +60,19 @@ def status(path, follow: bool = True) -> os.stat_result | None:
         raise unreadable(path, error) from error
 
 
-def is_folder(path) -> bool:
+def is_folder(path: AnyPath) -> bool:
     """Whether ``path`` is a folder; fails as `status` does."""
     found = status(path)
     return found is not None and stat.S_ISDIR(found.st_mode)
 
 
-def is_file(path, follow: bool = True) -> bool:
+def is_file(path: AnyPath, follow: bool = True) -> bool:
     """Whether ``path`` is a regular file; fails as `status` does."""
     found = status(path, follow)
     return found is not None and stat.S_ISREG(found.st_mode)
 
 
-def names_in(folder) -> list[str]:
+def names_in(folder: AnyPath) -> list[str]:
     """The names in ``folder``, sorted; none if it does not exist."""
     try:
         return sorted(os.listdir(folder))
@@ -79,8 +82,8 @@ def names_in(folder) -> list[str]:
         raise unreadable(folder, error) from error
 
 
-def place_name(path, stream: str = "input") -> str:
-    """How messages call ``path``: its name, or "standard input" (or "output") for ``-``."""
+def place_name(path: AnyPath, stream: str = "input") -> str:
+    """The name of ``path`` in messages; "standard input" (or "output") for ``-``."""
     return f"standard {stream}" if str(path) == "-" else str(path) or "''"
 
 
@@ -88,17 +91,17 @@ def place_name(path, stream: str = "input") -> str:
 
 
 @contextlib.contextmanager
-def reading(path) -> Iterator[BinaryIO]:
-    """Open ``path`` for reading bytes; ``-`` is standard input, ``.gz`` is unpacked on the way.
+def reading(path: AnyPath) -> Iterator[BufferedIOBase]:
+    """Open ``path`` for reading bytes; ``-`` is standard input, a ``.gz`` file is unpacked.
 
-    Yields a binary file object. An unreadable or damaged file becomes a `SentembError`.
+    Yields a binary file object. An unreadable or damaged file raises a `SentembError`.
     """
     try:
         if str(path) == "-":
             yield _standard("input", sys.stdin)
         elif str(path).endswith(".gz"):
-            with gzip.open(path, "rb") as file:
-                yield file
+            with gzip.open(path, "rb") as packed:
+                yield packed
         else:
             with open(path, "rb") as file:
                 yield file
@@ -110,10 +113,10 @@ def reading(path) -> Iterator[BinaryIO]:
         raise unreadable(path, error) from error
 
 
-def raw_lines(path) -> Iterator[tuple[int, bytes]]:
-    """Yield ``(number, bytes)`` for each line, counted from 1, its line end included.
+def raw_lines(path: AnyPath) -> Iterator[tuple[int, bytes]]:
+    """Yield ``(number, bytes)`` for each line, counted from 1, with its line end.
 
-    Lines end at ``\\n`` only. One of more than `MAX_LINE_BYTES` raises a `SentembError`, so that
+    Lines end at ``\\n`` only. A line of more than `MAX_LINE_BYTES` raises a `SentembError`, so that
     an endless input does not fill the memory.
     """
     with reading(path) as file:
@@ -126,10 +129,10 @@ def raw_lines(path) -> Iterator[tuple[int, bytes]]:
             yield number, raw
 
 
-def numbered_lines(path) -> Iterator[tuple[int, str]]:
+def numbered_lines(path: AnyPath) -> Iterator[tuple[int, str]]:
     """Yield ``(number, text)`` for each line of a UTF-8 text file, line ends removed.
 
-    Lines end at ``\\n`` or ``\\r\\n`` only, so other separators of Unicode stay part of the text.
+    Lines end at ``\\n`` or ``\\r\\n`` only, so other Unicode line separators stay part of the text.
     Bytes that are not UTF-8 raise a `SentembError` with line and column.
     """
     for number, raw in raw_lines(path):
@@ -142,7 +145,7 @@ def numbered_lines(path) -> Iterator[tuple[int, str]]:
             ) from error
 
 
-def unreadable(path, error: BaseException) -> SentembError:
+def unreadable(path: AnyPath, error: BaseException) -> SentembError:
     """The `SentembError` that says why ``path`` could not be read."""
     return SentembError(f"{place_name(path)}: cannot be read: {reason_of(error)}")
 
@@ -151,13 +154,13 @@ def unreadable(path, error: BaseException) -> SentembError:
 
 
 @contextlib.contextmanager
-def replacing(path) -> Iterator[Path]:
+def replacing(path: AnyPath) -> Iterator[Path]:
     """Write ``path`` so that readers see the old file or the whole new one, never a part.
 
-    Yields the `pathlib.Path` to write to: a temporary file in the same folder. On leaving it is
-    flushed to the disk and renamed to ``path``; on an error it is removed and the old file stays.
-    The new file has the permissions of the old one. A link stays, and the file that it points to
-    is replaced. To a device or a pipe the body writes directly.
+    Yields the `pathlib.Path` to write to: a temporary file in the same folder. When the block ends,
+    it is flushed to the disk and renamed to ``path``; on an error it is removed and the old file
+    stays. The new file has the permissions of the old one. A link stays a link, and the file that
+    it points to is replaced. If ``path`` is a device or a pipe, the block writes to it directly.
 
     Raises
     ------
@@ -184,16 +187,16 @@ def replacing(path) -> Iterator[Path]:
         flush_folder(target.parent)
     except OSError as error:
         raise SentembError(
-            f"{path}: is written, and the disk did not confirm it: {reason_of(error)}; check the "
-            "disk"
+            f"{path}: was written, but the disk did not confirm it: {reason_of(error)}; check "
+            "the disk"
         ) from error
 
 
 @contextlib.contextmanager
-def writing(path) -> Iterator[BinaryIO]:
-    """Write bytes to ``path`` in one piece, see `replacing`; ``-`` is standard output.
+def writing(path: AnyPath) -> Iterator[BufferedIOBase]:
+    """Write bytes to ``path``, the whole file or nothing (see `replacing`); ``-`` is stdout.
 
-    Packed if the name ends in ``.gz``, without a time stamp: equal contents give equal files.
+    A ``.gz`` file is compressed without a time stamp: equal contents give equal files.
     """
     if str(path) == "-":
         output = _standard("output", sys.stdout)
@@ -202,7 +205,7 @@ def writing(path) -> Iterator[BinaryIO]:
             yield output
             output.flush()
         except BrokenPipeError:
-            raise  # the reader has enough, which is not an error of the writer
+            raise  # the reader stopped early, which is not an error of the writer
         except OSError as error:
             raise unwritable(path, error) from error
         return
@@ -214,14 +217,14 @@ def writing(path) -> Iterator[BinaryIO]:
             yield file
 
 
-def write_text(path, text: str) -> None:
-    """Write ``text`` as UTF-8 to ``path`` in one piece, see `replacing`."""
+def write_text(path: AnyPath, text: str) -> None:
+    """Write ``text`` as UTF-8 to ``path``, the whole file or nothing; see `replacing`."""
     with replacing(path) as temporary:
         temporary.write_bytes(text.encode("utf-8"))
 
 
-def make_folder(path) -> Path:
-    """Make the folder ``path``, and those that it is in, unless it exists."""
+def make_folder(path: AnyPath) -> Path:
+    """Create the folder ``path`` and its parents unless they exist."""
     if not os.fspath(path):
         raise SentembError("the name of the folder is empty; give one")
     try:
@@ -231,7 +234,7 @@ def make_folder(path) -> Path:
     return Path(path)
 
 
-def unwritable(path, error: BaseException) -> SentembError:
+def unwritable(path: AnyPath, error: BaseException) -> SentembError:
     """The `SentembError` that says why ``path`` could not be written."""
     unchanged = "" if str(path) == "-" else "; nothing was changed there"
     return SentembError(
@@ -240,21 +243,21 @@ def unwritable(path, error: BaseException) -> SentembError:
 
 
 def reason_of(error: BaseException) -> str:
-    """What went wrong, in the system's words."""
+    """What went wrong, as the operating system puts it."""
     if isinstance(error, MemoryError):
         return "not enough memory"
     return getattr(error, "strerror", None) or str(error)
 
 
-def _standard(name, stream):
-    """The bytes of a standard stream; Python has None for one that was closed at the start."""
+def _standard(name: str, stream: TextIO | None) -> BufferedIOBase:
+    """The binary side of a standard stream; Python has None if it was closed at the start."""
     if stream is None:
         raise SentembError(f"standard {name}: is closed; give a file instead")
-    return stream.buffer
+    return cast(BufferedIOBase, stream.buffer)
 
 
-def _target(path):
-    """The file to write for ``path``, links followed, and its `os.stat_result` or None."""
+def _target(path: AnyPath) -> tuple[Path, os.stat_result | None]:
+    """The file to write for ``path``, with links followed, and its status or None."""
     name = os.fspath(path)
     if not name or "\0" in name:
         raise SentembError(f"{name!r} cannot be the name of a file; give another")
@@ -267,13 +270,13 @@ def _target(path):
     if old is not None and not os.access(name, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     if old is not None and not stat.S_ISREG(old.st_mode):
-        return Path(name), old  # /dev/stdout may be a link that leads to no path
+        return Path(name), old  # /dev/stdout may be a link that does not lead to a path
     return Path(os.path.realpath(name)), old
 
 
 @contextlib.contextmanager
-def _made_folder(folder):
-    """Make ``folder`` and those that it is in; on an error remove those that were made."""
+def _made_folder(folder: Path) -> Iterator[None]:
+    """Create ``folder`` and its parents; on an error remove those that were created."""
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -285,26 +288,26 @@ def _made_folder(folder):
         raise
 
 
-def _copy_permissions(old, path):
+def _copy_permissions(old: os.stat_result, path: Path) -> None:
     try:
         os.chown(path, old.st_uid, old.st_gid)
     except AttributeError:  # no owners on Windows
         pass
-    except OSError as error:  # somebody else's file, or an owner that a container does not know
+    except OSError as error:  # another user's file, or an owner that a container does not know
         if error.errno not in UNSUPPORTED:
             raise
     os.chmod(path, stat.S_IMODE(old.st_mode))
 
 
-def _flush_file(path):
-    """Write a file through to the disk, where the system can."""
-    # Windows flushes only what is open for writing.
+def _flush_file(path: Path) -> None:
+    """Flush a file to the disk, where the system can."""
+    # Windows only flushes a file that is open for writing.
     with open(path, "rb+") as file:
         _flush(file.fileno())
 
 
-def flush_folder(path):
-    """Write the names in a folder through to the disk, where the system can."""
+def flush_folder(path: AnyPath) -> None:
+    """Flush the names in a folder to the disk, where the system can."""
     try:
         handle = os.open(path, os.O_RDONLY)
     except OSError:
@@ -315,7 +318,7 @@ def flush_folder(path):
         os.close(handle)
 
 
-def _flush(handle):
+def _flush(handle: int) -> None:
     try:
         os.fsync(handle)
     except OSError as error:

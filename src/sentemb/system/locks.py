@@ -1,9 +1,9 @@
-"""Locks that leave nothing behind: on a folder for its one writer, on a temporary file.
+"""Locks that leave nothing behind: one on a folder for its only writer, one on a temporary file.
 
 The system releases a lock however its process ends. So a second writer into a folder is refused
-only while the first one runs, and a temporary file without a lock is one that nobody will finish.
-Without such locks (Windows, some network folders) nothing is locked, and nothing that
-another process may be writing is removed.
+only while the first one runs, and a temporary file without a lock was abandoned. Where such locks
+do not exist (Windows, some network folders), nothing is locked, and nothing that another process
+may be writing is removed.
 """
 
 import contextlib
@@ -12,17 +12,18 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sentemb.errors import SentembError
+from sentemb.system.paths import AnyPath
 
 try:
     import fcntl
 except ImportError:
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]
 
-# What systems answer that cannot lock or flush a folder: Windows, some network folders.
+# Errors of systems that cannot lock or flush a folder: Windows, some network folders.
 UNSUPPORTED = {
     errno.EACCES,
     errno.EBADF,
@@ -39,8 +40,8 @@ _CLOSE_ON_EXEC = getattr(os, "O_CLOEXEC", 0)
 
 
 @contextlib.contextmanager
-def locked(folder) -> Iterator[None]:
-    """Be the one process that writes into ``folder``, and remove what killed ones left there.
+def locked(folder: AnyPath) -> Iterator[None]:
+    """Be the only process that writes into ``folder``, and remove what killed processes left there.
 
     Raises
     ------
@@ -53,13 +54,13 @@ def locked(folder) -> Iterator[None]:
         yield
     finally:
         if handle is not None:
-            # Closing is not enough: a process forked meanwhile shares the lock.
+            # Closing is not enough: a process forked in the meantime shares the lock.
             with contextlib.suppress(OSError):
                 fcntl.flock(handle, fcntl.LOCK_UN)
             os.close(handle)
 
 
-def _lock_folder(folder):
+def _lock_folder(folder: AnyPath) -> int | None:
     try:
         handle = os.open(folder, os.O_RDONLY | _CLOSE_ON_EXEC)
     except OSError as error:
@@ -79,18 +80,18 @@ def _lock_folder(folder):
 
 
 @contextlib.contextmanager
-def temporary_file(folder, mode: int = 0o666) -> Iterator[Path]:
-    """A new, empty file in ``folder``; removed in the end, if it still has its name then.
+def temporary_file(folder: AnyPath, mode: int = 0o666) -> Iterator[Path]:
+    """A new, empty file in ``folder``; removed at the end unless it was renamed.
 
     Parameters
     ----------
-    folder : path
-        Temporary files of killed processes in it are removed first.
+    folder : str or path-like
+        Where it is created. Temporary files that killed processes left there are removed first.
     mode : int
         Permissions, to which the umask applies.
     """
 
-    def make(path):
+    def make(path: Path) -> int:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _CLOSE_ON_EXEC, mode)
 
     with _temporary(Path(folder), make) as path:
@@ -98,10 +99,10 @@ def temporary_file(folder, mode: int = 0o666) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def temporary_folder(folder) -> Iterator[Path]:
-    """A new, empty folder in ``folder``, as `temporary_file`; removed with all that is in it."""
+def temporary_folder(folder: AnyPath) -> Iterator[Path]:
+    """A new, empty folder in ``folder``, like `temporary_file`; removed with its contents."""
 
-    def make(path):
+    def make(path: Path) -> int | None:
         os.mkdir(path)
         try:
             return None if fcntl is None else os.open(path, os.O_RDONLY | _CLOSE_ON_EXEC)
@@ -116,11 +117,11 @@ def temporary_folder(folder) -> Iterator[Path]:
 
 
 class _Swept(Exception):
-    """Another process saw it before it was locked, and removed it."""
+    """Another process saw it before it was locked and removed it."""
 
 
 @contextlib.contextmanager
-def _temporary(folder, make):
+def _temporary(folder: Path, make: Callable[[Path], int | None]) -> Iterator[Path]:
     remove_abandoned(folder)
     path, handle = _made(folder, make)
     try:
@@ -136,15 +137,15 @@ def _temporary(folder, make):
                 os.close(handle)
 
 
-def _made(folder, make):
-    """The path of something new and the handle that holds its lock, None where there is none."""
+def _made(folder: Path, make: Callable[[Path], int | None]) -> tuple[Path, int | None]:
+    """The path of a new file or folder and the handle that holds its lock; None without locks."""
     while True:
         path = folder / f".sentemb-{secrets.token_hex(8)}.tmp"
         try:
             handle = make(path)
         except _Swept:
             continue
-        if fcntl is None:
+        if fcntl is None or handle is None:
             if handle is not None:
                 os.close(handle)  # Windows does not rename an open file
             return path, None
@@ -155,16 +156,16 @@ def _made(folder, make):
         except BlockingIOError:
             pass
         except OSError:
-            return path, handle  # no locks here, so no process removes it
-        os.close(handle)  # another process saw it before it was locked, and removes it
+            return path, handle  # locks do not work here, so no process removes it
+        os.close(handle)  # another process saw it before it was locked and removes it
 
 
 def is_temporary(name: str) -> bool:
-    """Whether ``name`` is that of a temporary file or folder."""
+    """Whether ``name`` is the name of a temporary file or folder."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
-def remove_abandoned(folder) -> None:
+def remove_abandoned(folder: AnyPath) -> None:
     """Remove temporary files and folders in ``folder`` whose writers were killed."""
     if fcntl is None:
         return
@@ -173,7 +174,7 @@ def remove_abandoned(folder) -> None:
             _remove_unlocked(os.path.join(folder, name))
 
 
-def _remove_unlocked(path):
+def _remove_unlocked(path: str) -> None:
     with contextlib.suppress(OSError):
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | _CLOSE_ON_EXEC)
         try:
@@ -183,7 +184,7 @@ def _remove_unlocked(path):
             os.close(handle)
 
 
-def _remove(path):
+def _remove(path: AnyPath) -> None:
     with contextlib.suppress(OSError):
         if os.path.isdir(path):
             shutil.rmtree(path, ignore_errors=True)

@@ -1,8 +1,8 @@
-"""A small pool of threads for kernels, with results that do not depend on their number.
+"""A small pool of threads for kernels; results do not depend on the number of threads.
 
 Work is always cut into the same `CHUNKS` parts, whatever the number of threads; each part writes
-to a place of its own, and what must be added up is added in the order of the parts. The threads
-sleep between calls, so a busy neighbour on the machine costs its share and no more.
+to its own memory, and sums are taken in the order of the parts. The threads sleep between calls,
+so another busy process on the machine costs its share of the processors and no more.
 """
 
 import _thread
@@ -12,72 +12,76 @@ import os
 import queue
 import threading
 import weakref
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any, Protocol, TypeAlias
 
-from sentemb.errors import SentembError
+from sentemb.bounds import MAX_THREADS, whole
 
 CHUNKS = 8
 
+# A function and its arguments.
+Task: TypeAlias = tuple[Any, ...]
 
-def available_threads():
+
+def available_threads() -> int:
     """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def spans(size):
-    """Cut ``range(size)`` into `CHUNKS` parts: (chunk, first, end) of all that are not empty."""
+def spans(size: int) -> list[tuple[int, int, int]]:
+    """Cut ``range(size)`` into `CHUNKS` parts: (chunk, first, end) of each non-empty part."""
     edges = [size * chunk // CHUNKS for chunk in range(CHUNKS + 1)]
     return [(c, edges[c], edges[c + 1]) for c in range(CHUNKS) if edges[c] < edges[c + 1]]
 
 
-def spread(size, function, *arguments):
+def spread(size: int, function: Callable[..., object], *arguments: Any) -> list[Task]:
     """Tasks that call ``function(*arguments, first, end)`` for parts of ``range(size)``."""
     return [(function, *arguments, first, end) for _, first, end in spans(size)]
 
 
-def one_after_the_other(*tasks):
-    """A task made of some that the same thread is to do, in this order."""
+def one_after_the_other(*tasks: Task) -> None:
+    """Do several tasks in this order: one task for one thread."""
     for function, *arguments in tasks:
         function(*arguments)
 
 
 class Workers:
-    """Threads that run kernels side by side.
+    """Threads that run kernels in parallel.
 
     Several threads may use one object; they take turns, run by run. After a fork the child starts
-    threads of its own.
+    its own threads.
 
     Parameters
     ----------
     threads : int or None
-        How many; None takes all processors that this process may use.
+        Number of threads, 1 to 1024; None uses all processors available to this process.
     """
 
-    def __init__(self, threads: int | None = None):
-        if threads is not None and (type(threads) is not int or not 1 <= threads <= 1024):
-            raise SentembError(f"threads must be a whole number from 1 to 1024, not {threads!r}")
-        self.threads = available_threads() if threads is None else threads
-        self._meanwhile = []
+    def __init__(self, threads: int | None = None) -> None:
+        if threads is None:
+            self.threads = available_threads()
+        else:
+            self.threads = whole("threads", threads, 1, MAX_THREADS)
+        self._meanwhile: list[Task] = []
         self._closed = False
-        self._start_afresh()
+        self.renew()
         renew_after_fork(self)
 
-    def _start_afresh(self):
-        """Be as after `__init__`: no thread runs yet."""
+    def renew(self) -> None:
+        """Return to the state after `__init__`: no thread runs yet."""
         self._turn = threading.Lock()
-        self._inboxes = None
+        self._inboxes: list[_Inbox] | None = None
         self._job = _Job([])
 
-    renew = _start_afresh
+    def run(self, tasks: list[Task]) -> None:
+        """Call every ``(function, *arguments)`` of ``tasks`` once, on any free thread.
 
-    def run(self, tasks):
-        """Call every ``(function, *arguments)`` of ``tasks`` once, on whatever thread is free.
-
-        An exception, Ctrl-C included, is raised only when no thread works on a task any more, so
-        that what the tasks write to may be used again. After a second Ctrl-C meanwhile the next run
-        waits for them.
+        An exception, Ctrl-C included, is raised only after every thread has finished its task, so
+        that the arrays that tasks write to may be reused. After a second Ctrl-C in the meantime,
+        the next run waits for them.
         """
         with self._turn:
-            self._job.settle()  # in case an exception came while the last run was being settled
+            self._job.settle()  # in case an exception interrupted the end of the last run
             tasks, self._meanwhile = self._meanwhile + tasks, []
             job = self._job = _Job(tasks)
             try:
@@ -90,41 +94,41 @@ class Workers:
             if error is not None:
                 raise error
 
-    def _helpers(self):
-        """The inboxes of the threads, which are started when they are first asked for."""
+    def _helpers(self) -> "list[_Inbox]":
+        """The inboxes of the threads, which are started on first use."""
         if self._inboxes is None:
             self._inboxes = []
-            # The threads do not know this object, so they end when it is no longer used.
+            # The threads hold no reference to this object, so they end when it is no longer used.
             weakref.finalize(self, _end, self._inboxes)
             for _ in range(0 if self._closed else self.threads - 1):
-                inbox = queue.SimpleQueue()
+                inbox: _Inbox = queue.SimpleQueue()
                 try:
-                    # Not `threading.Thread`, whose accounts a signal in its `start` confuses.
+                    # A signal during `threading.Thread.start` would leave its records inconsistent.
                     _thread.start_new_thread(_serve, (inbox,))
                 except RuntimeError:  # the system has no more threads
                     break
                 self._inboxes.append(inbox)
         return self._inboxes
 
-    def meanwhile(self, function, *arguments):
-        """Call ``function(*arguments)`` beside the tasks of the next `run`.
+    def meanwhile(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Call ``function(*arguments)`` together with the tasks of the next `run`.
 
-        For work that is one piece and that something after that run needs.
+        This is for work that cannot be divided and whose result is needed after that run.
         """
         self._meanwhile.append((function, *arguments))
 
-    def over(self, size, function, *arguments):
+    def over(self, size: int, function: Callable[..., object], *arguments: Any) -> None:
         """Call ``function(*arguments, first, end)`` for parts of ``range(size)``."""
         self.run(spread(size, function, *arguments))
 
-    def together(self, *jobs):
-        """Do some jobs side by side, phase by phase.
+    def together(self, *jobs: Generator[Sequence[Task], None, Any]) -> list[Any]:
+        """Do several jobs in parallel, phase by phase.
 
         Parameters
         ----------
-        jobs : generators
-            Each yields the tasks of a phase and goes on when they are done. The phases of all jobs
-            run together, so that threads wait for each other less often.
+        *jobs : generators
+            Each yields the tasks of a phase and continues when they are done. The phases of all
+            jobs run together, so that threads wait for each other less often.
 
         Returns
         -------
@@ -134,7 +138,7 @@ class Workers:
         results = [None] * len(jobs)
         left = dict(enumerate(jobs))
         while left:
-            tasks = []
+            tasks: list[Task] = []
             for number, job in list(left.items()):
                 try:
                     tasks += next(job)
@@ -144,44 +148,46 @@ class Workers:
             self.run(tasks)
         return results
 
-    def close(self):
+    def close(self) -> None:
         """End the threads; later work runs on the calling thread alone."""
         self._closed = True
         _end(self._inboxes or [])
         self._inboxes = None
 
-    def __enter__(self):
+    def __enter__(self) -> "Workers":
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
 class _Job:
     """Tasks that several threads take one after the other.
 
-    What an exception between any two steps of the interpreter (Ctrl-C, a time-out) can hit is
-    `take`, on the thread that called `Workers.run`; it leaves no account unbalanced.
+    An exception between any two steps of the interpreter (Ctrl-C, a time-out) can only interrupt
+    `take` on the thread that called `Workers.run`, where it leaves all counts consistent.
     """
 
-    def __init__(self, tasks):
+    def __init__(self, tasks: list[Task]) -> None:
         self._tasks = tasks
         self._numbers = itertools.count()
         self._stopped = False
-        # One entry for each helping thread that began, and that ended: its exception, or None.
-        self._begun, self.errors = [], []
-        self._ended = queue.SimpleQueue()
+        # One entry for each helping thread that began, and for each that ended: its exception or
+        # None.
+        self._begun: list[bool] = []
+        self.errors: list[BaseException | None] = []
+        self._ended: queue.SimpleQueue[bool] = queue.SimpleQueue()
 
-    def take(self):
+    def take(self) -> None:
         """Do tasks until none is left."""
         while not self._stopped and (number := next(self._numbers)) < len(self._tasks):
             function, *arguments = self._tasks[number]
             function(*arguments)
 
-    def help(self):
-        """`take` on a thread that nobody looks at."""
+    def help(self) -> None:
+        """`take` on a helping thread; its exception is kept."""
         self._begun.append(True)
-        error = None
+        error: BaseException | None = None
         try:
             self.take()
         except BaseException as caught:
@@ -189,34 +195,37 @@ class _Job:
         self.errors.append(error)
         self._ended.put(True)
 
-    def settle(self):
-        """Wait until no helping thread works on a task; none begins one from now on."""
+    def settle(self) -> None:
+        """Wait until no helping thread works on a task; from now on none starts one."""
         self._stopped = True
         while len(self.errors) < len(self._begun):
             self._ended.get()
 
 
-def _serve(inbox):
+_Inbox: TypeAlias = "queue.SimpleQueue[_Job | None]"
+
+
+def _serve(inbox: _Inbox) -> None:
     while (job := inbox.get()) is not None:
         job.help()
-        job = None  # or its arrays would live until the next job
+        del job  # or its arrays would live until the next job
 
 
-def _end(inboxes):
+def _end(inboxes: list[_Inbox]) -> None:
     for inbox in inboxes:
         inbox.put(None)
 
 
 @contextlib.contextmanager
-def signals_from_kernels():
-    """Raise what a signal's handler raised within a kernel's call, not Numba's complaint about it.
+def signals_from_kernels() -> Iterator[None]:
+    """Raise what a signal handler raised during a kernel call instead of Numba's `SystemError`.
 
-    Of Ctrl-C at that moment Numba makes a SystemError "returned a result with an exception set".
+    Numba turns Ctrl-C at that moment into a SystemError "returned a result with an exception set".
     """
     try:
         yield
     except SystemError as error:
-        first = error
+        first: BaseException = error
         while isinstance(first, SystemError) and first.__cause__ is not None:
             first = first.__cause__
         raise first from None
@@ -224,18 +233,27 @@ def signals_from_kernels():
 
 # -- forks ------------------------------------------------------------------------------------
 
-_RENEWED = weakref.WeakSet()
+
+class Renewable(Protocol):
+    """An object that holds threads or locks."""
+
+    def renew(self) -> None:
+        """Make it usable in a forked child."""
+        ...
 
 
-def renew_after_fork(thing):
-    """Have ``thing.renew()`` called in every child of a fork, where its threads do not run.
+_RENEWED: "weakref.WeakSet[Renewable]" = weakref.WeakSet()
+
+
+def renew_after_fork(thing: Renewable) -> None:
+    """Have ``thing.renew()`` called in every forked child, where its threads do not run.
 
     A lock that another thread held at the fork would never be released there.
     """
     _RENEWED.add(thing)
 
 
-def _renew_all():
+def _renew_all() -> None:
     for thing in list(_RENEWED):
         thing.renew()
 

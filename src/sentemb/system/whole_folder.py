@@ -1,16 +1,18 @@
-"""Folders of several files that are written as a whole or not at all."""
+"""Folders of several files that are written completely or not at all."""
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from sentemb.errors import SentembError
 from sentemb.system.files import flush_folder, is_folder, status, unwritable
 from sentemb.system.locks import locked, temporary_folder
+from sentemb.system.paths import AnyPath
 
 
-def check_free(folder, force):
-    """Refuse a folder that has files already, unless ``force``, and what is not a folder."""
+def check_free(folder: AnyPath, force: bool) -> None:
+    """Refuse a file, and, unless ``force``, a folder that is not empty."""
     if status(folder) is None:
         return
     if not is_folder(folder):
@@ -24,21 +26,21 @@ def check_free(folder, force):
 
 
 @contextlib.contextmanager
-def filling(folder):
-    """Write files into ``folder``, made if it is not there: all of them, or, on an error, none.
+def filling(folder: AnyPath) -> Iterator[Path]:
+    """Write files into ``folder``, created if missing: all of them or, on an error, none.
 
-    Yields an empty temporary folder to write to. On leaving its files take their places, and files
-    of the same names are replaced. After an error, Ctrl-C included, all is as it was before.
+    Yields an empty temporary folder to write to. When the block ends, its files move to ``folder``
+    and replace files with the same names. After an error or Ctrl-C, everything is as before.
     """
-    folder = Path(folder)
-    is_new = status(folder) is None
-    with contextlib.nullcontext() if is_new else locked(folder), _filling(folder, is_new) as new:
+    place = Path(folder)
+    is_new = status(place) is None
+    with contextlib.nullcontext() if is_new else locked(place), _filling(place, is_new) as new:
         yield new
 
 
 @contextlib.contextmanager
-def _filling(folder, is_new):
-    # On the same disk, whatever is mounted where.
+def _filling(folder: Path, is_new: bool) -> Iterator[Path]:
+    # The temporary folder is on the same disk, whatever is mounted where.
     home = folder.parent if is_new else folder
     missing = [path for path in (home, *home.parents) if status(path) is None]
     try:
@@ -58,13 +60,11 @@ def _filling(folder, is_new):
     except SentembError as error:
         raise SentembError(str(error).replace(f"{temporary}/new", str(folder))) from error
     finally:
-        for path in missing:
-            with contextlib.suppress(OSError):
-                os.rmdir(path)
+        _remove_folders(missing[::-1])
 
 
-def _rename(new, folder):
-    """Give ``new`` its name; on an error it keeps its own."""
+def _rename(new: Path, folder: Path) -> None:
+    """Rename ``new`` to ``folder``; on an error it keeps its name."""
     try:
         os.rename(new, folder)
         flush_folder(folder.parent)
@@ -74,16 +74,18 @@ def _rename(new, folder):
         raise
 
 
-def _exchange(new, folder, old):
-    """Move all files of ``new`` to ``folder``, and those that were there to ``old``.
+def _exchange(new: Path, folder: Path, old: Path) -> None:
+    """Move all files of ``new`` to ``folder``, and the files that they replace to ``old``.
 
     On an error they are moved back.
     """
-    moved, made = [], []
     names = [path.relative_to(new) for path in sorted(new.rglob("*")) if not path.is_dir()]
     for name in names:
         if is_folder(folder / name) and not os.path.islink(folder / name):
             raise SentembError(f"{folder / name}: is a folder; name another place to write to")
+    # Each name, and whether the folder had a file of that name; noted before anything is moved.
+    moved: list[tuple[Path, bool]] = []
+    made: list[Path] = []
     try:
         for name in names:
             for path in ((folder / name).parent, (old / name).parent):
@@ -96,20 +98,29 @@ def _exchange(new, folder, old):
         for path in {(folder / name).parent for name in names}:
             flush_folder(path)
     except BaseException:
-        for name, had in reversed(moved):
-            if not had:
-                (folder / name).unlink(missing_ok=True)
-            elif status(old / name, follow=False) is not None:
-                os.replace(old / name, folder / name)
-        for path in reversed(made):
-            with contextlib.suppress(OSError):
-                os.rmdir(path)
+        _move_back(moved, folder, old)
+        _remove_folders(made)
         raise
 
 
-def _make_folders(path, made):
-    """Make ``path`` and what is missing above it, and note in ``made`` what was."""
+def _move_back(moved: list[tuple[Path, bool]], folder: Path, old: Path) -> None:
+    for name, had in reversed(moved):
+        if not had:
+            (folder / name).unlink(missing_ok=True)
+        elif status(old / name, follow=False) is not None:
+            os.replace(old / name, folder / name)
+
+
+def _make_folders(path: Path, made: list[Path]) -> None:
+    """Create ``path`` and its missing parents, and append to ``made`` what was created."""
     missing = [one for one in (path, *path.parents) if status(one) is None]
     for one in reversed(missing):
         made.append(one)
         os.mkdir(one)
+
+
+def _remove_folders(paths: list[Path]) -> None:
+    """Remove the folders that exist and are empty, starting with the last."""
+    for path in reversed(paths):
+        with contextlib.suppress(OSError):
+            os.rmdir(path)

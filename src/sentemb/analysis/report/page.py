@@ -122,7 +122,7 @@ def _of_judged_set(model, path, limit):
     for query, start, stop in zip(judged.queries, judged.offsets, judged.offsets[1:]):
         if start == stop:
             continue
-        titles = [judged.docs[d] for d in judged.doc_index[start:stop]]
+        titles = [judged.titles[d] for d in judged.title_index[start:stop]]
         grades = judged.grade[start:stop].tolist()
         order = [k for k, _ in model.rank(query, titles)]
         best = max(order, key=grades.__getitem__)

@@ -1,15 +1,18 @@
 """The O*NET database as a click log: what people call a job -> the official occupation title.
 
-O*NET, of the U.S. Department of Labor, lists for each occupation the titles that people use for it.
-Those stand for queries, the official titles for clicked titles. The judgments come from the
-classification and not from raters: a title is right if the query is filed under it, and near if
-O*NET names it as a related occupation.
+O*NET, published by the U.S. Department of Labor, lists for each occupation the titles that people
+use for it. These serve as queries and the official titles as clicked titles. The judgments come
+from the classification, not from raters: a title is right if the query is filed under it, and close
+if O*NET names it as a related occupation.
 """
 
 import math
 import random
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,6 +22,7 @@ from sentemb.data.judged_set import JudgedSet, write_judged_set
 from sentemb.data.lines import clean_lines, is_id
 from sentemb.errors import SentembError
 from sentemb.system.files import is_file, path_of, write_text
+from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import check_free, filling
 
 WHERE = "https://www.onetcenter.org/database.html"
@@ -26,14 +30,21 @@ WHERE = "https://www.onetcenter.org/database.html"
 FILED, CLOSELY_RELATED, RELATED = 3, 2, 1
 _CLOSE_TIER = "Primary-Short"
 
-# Names that are filed under more occupations ("Supervisor") say too little to be judged.
+# The set of stems of a name, see `name_key`.
+_Key: TypeAlias = frozenset[str]
+# Spelling -> the codes it is filed under, in order (a dict without values).
+_Group: TypeAlias = dict[str, dict[str, None]]
+# Code -> related code -> grade.
+_Related: TypeAlias = Mapping[str, Mapping[str, int]]
+
+# A name that is filed under more occupations ("Supervisor") is too vague to be judged.
 _MOST_FILED = 5
-# What is judged for a query: all titles it is filed under, up to so many of each kind (closely
-# related, related, similar in words), and random ones up to the total.
+# Judged for a query: all titles it is filed under, up to this many of each kind (closely related,
+# related, similar in words), and random ones up to the total.
 _OF_EACH_KIND = 4
 _CANDIDATES = 24
 
-# More than any release has names.
+# More names than any release has.
 _MOST_QUERIES = 10**9
 
 _IRREGULAR = {
@@ -45,12 +56,20 @@ _IRREGULAR = {
 }
 
 
-def import_onet(source, out, *, dev=1500, test=3000, seed=0, force=False):
+def import_onet(
+    source: AnyPath,
+    out: AnyPath,
+    *,
+    dev: float = 1500,
+    test: float = 3000,
+    seed: int = 0,
+    force: bool = False,
+) -> dict[str, int]:
     """Turn the text files of the O*NET database into a click log with judged dev and test sets.
 
     Writes ``pairs.tsv``, ``dev/``, ``test/`` and a ``README.md`` with source, licence and settings.
-    Names that differ in word order or number only go into the same part, so no dev or test query
-    is in the training log in another guise.
+    Names that differ only in word order or number go into the same part, so no variant of a dev or
+    test query is in the training log.
 
     Parameters
     ----------
@@ -59,12 +78,13 @@ def import_onet(source, out, *, dev=1500, test=3000, seed=0, force=False):
     out : str or path-like
         Folder to write to.
     dev, test : int or float
-        How many queries to judge; below 1, which share of all distinct names.
+        Number of queries to judge, or, below 1, their share of all distinct names.
     seed : int
-        Of the split and of the random candidates. The same files and settings give the same output.
+        Seed for the split and the random candidates. The same files and settings give the same
+        output.
     force : bool
-        Write into a folder that has files already. All files are written, or, after an error or
-        Ctrl-C, none.
+        Write into a folder that has files already. Either all files are written or, after an error
+        or Ctrl-C, none.
 
     Returns
     -------
@@ -78,20 +98,20 @@ def import_onet(source, out, *, dev=1500, test=3000, seed=0, force=False):
         For a file, column or value that is missing, sizes that leave nothing to train on, an output
         folder that is not empty.
     """
-    source, out = path_of(source), path_of(out)
+    files, folder = path_of(source), path_of(out)
     whole("seed", seed, 0, MAX_SEED)
-    check_free(out, force)
-    titles = _official_titles(source)
-    grades_beside = _related_occupations(source, titles)
-    groups = _names_by_key(source, titles)
+    check_free(folder, force)
+    titles = _official_titles(files)
+    related = _related_occupations(files, titles)
+    groups = _names_by_key(files, titles)
 
     judgeable = [key for key, group in groups.items() if len(_filed(group)) <= _MOST_FILED]
     n_dev = _size(dev, "dev", len(groups))
     n_test = _size(test, "test", len(groups))
     if n_dev + n_test > len(judgeable) or n_dev + n_test >= len(groups):
         raise SentembError(
-            f"{n_dev} dev and {n_test} test queries are too many: {source} has {len(groups)} "
-            f"distinct names, {len(judgeable)} of them fit to be judged; choose smaller sizes"
+            f"{n_dev} dev and {n_test} test queries are too many: {files} has {len(groups)} "
+            f"distinct names, of which {len(judgeable)} can be judged; choose smaller sizes"
         )
     chance = random.Random(seed)
     chance.shuffle(judgeable)
@@ -105,7 +125,7 @@ def import_onet(source, out, *, dev=1500, test=3000, seed=0, force=False):
                 for code in codes:
                     builder.add(name, titles[code])
     log = builder.build()
-    choose = _CandidateChooser(titles, grades_beside, chance)
+    choose = _CandidateChooser(titles, related, chance)
     judged = {part: _judged(part, keys, groups, titles, choose) for part, keys in parts.items()}
     counts = {
         "pairs": len(log.clicks),
@@ -114,8 +134,8 @@ def import_onet(source, out, *, dev=1500, test=3000, seed=0, force=False):
         "dev_queries": n_dev,
         "test_queries": n_test,
     }
-    readme = _readme(_release(source), counts, seed)
-    with filling(out) as place:
+    readme = _readme(_release(files), counts, seed)
+    with filling(folder) as place:
         write_click_log(log, place / "pairs.tsv")
         for part, one in judged.items():
             write_judged_set(one, place / part)
@@ -123,27 +143,27 @@ def import_onet(source, out, *, dev=1500, test=3000, seed=0, force=False):
     return counts
 
 
-def name_key(name):
-    """The set of stems of ``name``: equal for names that differ in word order or number only.
+def name_key(name: str) -> frozenset[str]:
+    """The set of stems of ``name``: equal for names that differ only in word order or number.
 
-    The stem drops endings so freely that any regular plural meets its singular ("nurses" and
-    "nurse" give "nur"). That now and then two different words meet as well does no harm: their
-    names just go into the same part.
+    The stem drops endings so freely that a regular plural and its singular have the same stem
+    ("nurses" and "nurse" give "nur"). Two different words sometimes share a stem too; this does no
+    harm, as their names just go into the same part.
     """
     words = re.findall(r"[^\W_]+", re.sub(r"['’]s\b", "", name.casefold()))
     return frozenset(map(_stem, words)) or frozenset([name.casefold()])
 
 
-def _stem(word):
+def _stem(word: str) -> str:
     for plural, singular in _IRREGULAR.items():
         if word.endswith(plural):
             word = word.removesuffix(plural) + singular
-    # Two letters stay, or most abbreviations would be the same.
+    # Keep two letters, or most abbreviations would have the same stem.
     stem = word[:2] + word[2:].rstrip("seiy")
     return stem.removesuffix("v") + "f" if stem.endswith("v") else stem
 
 
-def _rows(source, name, *columns):
+def _rows(source: Path, name: str, *columns: str) -> Iterator[tuple[str, ...]]:
     """Yield the place (``path:line``) and the cells of ``columns`` for each row of a table."""
     path = source / name
     if not is_file(path):
@@ -170,21 +190,23 @@ def _rows(source, name, *columns):
         yield f"{path}:{number}", *(cells[place].strip() for place in places)
 
 
-def _official_titles(source):
+def _official_titles(source: Path) -> dict[str, str]:
     """Occupation code -> official title."""
     titles = {}
     for place, code, title in _rows(source, "Occupation Data.txt", "O*NET-SOC Code", "Title"):
         if not is_id(code) or not title:
-            raise SentembError(f"{place}: no code or no title; get the file again from {WHERE}")
+            raise SentembError(
+                f"{place}: the code or the title is missing; get the file again from {WHERE}"
+            )
         titles[code] = title
     return titles
 
 
-def _related_occupations(source, titles):
+def _related_occupations(source: Path, titles: Iterable[str]) -> _Related:
     """Occupation code -> related occupation code -> grade."""
     name = "Related Occupations.txt"
     columns = ("O*NET-SOC Code", "Related O*NET-SOC Code", "Relatedness Tier")
-    related = defaultdict(dict)
+    related: dict[str, dict[str, int]] = defaultdict(dict)
     for place, code, other, tier in _rows(source, name, *columns):
         _check_known(code, titles, place)
         _check_known(other, titles, place)
@@ -192,12 +214,12 @@ def _related_occupations(source, titles):
     return related
 
 
-def _names_by_key(source, titles):
-    """Key of a name -> its spellings -> the codes they are filed under (a dict without values).
+def _names_by_key(source: Path, titles: Iterable[str]) -> dict[_Key, _Group]:
+    """Key of a name -> its spellings -> the codes they are filed under.
 
-    All in the order of the files, so that the output does not depend on hashes.
+    Everything is in the order of the files, so that the output does not depend on hashes.
     """
-    groups = defaultdict(lambda: defaultdict(dict))
+    groups: dict[_Key, _Group] = defaultdict(lambda: defaultdict(dict))
     for name, *columns in (
         ("Alternate Titles.txt", "Alternate Title", "Short Title"),
         ("Sample of Reported Titles.txt", "Reported Job Title"),
@@ -210,7 +232,7 @@ def _names_by_key(source, titles):
     return groups
 
 
-def _check_known(code, titles, place):
+def _check_known(code: str, titles: Iterable[str], place: str) -> None:
     if code not in titles:
         raise SentembError(
             f"{place}: the occupation {brief(code)} is not in 'Occupation Data.txt'; take all "
@@ -218,12 +240,12 @@ def _check_known(code, titles, place):
         )
 
 
-def _filed(group):
+def _filed(group: _Group) -> list[str]:
     """The codes that any spelling of a name is filed under, in order."""
     return list(dict.fromkeys(code for codes in group.values() for code in codes))
 
 
-def _size(wanted, part, n_names):
+def _size(wanted: float, part: str, n_names: int) -> int:
     if is_number(wanted) and 0 < wanted < 1:
         return max(1, round(wanted * n_names))
     if is_number(wanted) and 1 <= wanted <= _MOST_QUERIES and wanted == int(wanted):
@@ -241,25 +263,26 @@ class _CandidateChooser:
     ----------
     titles : dict
         Code -> official title.
-    grades_beside : dict of dicts
+    related : dict of dicts
         Code -> related code -> grade.
     chance : random.Random
+        Draws the candidates.
     """
 
-    def __init__(self, titles, grades_beside, chance):
+    def __init__(self, titles: dict[str, str], related: _Related, chance: random.Random) -> None:
         self._codes = list(titles)
-        self._grades_beside = grades_beside
+        self._related = related
         self._chance = chance
-        self._with_stem = defaultdict(list)
+        self._with_stem: dict[str, list[str]] = defaultdict(list)
         for code, title in titles.items():
             for stem in sorted(name_key(title)):
                 self._with_stem[stem].append(code)
 
-    def __call__(self, key, filed):
+    def __call__(self, key: _Key, filed: list[str]) -> dict[str, int]:
         """Code -> grade of the candidates for a name with this key, filed under these codes."""
-        grades = {}
+        grades: dict[str, int] = {}
         for code in filed:
-            for other, grade in self._grades_beside[code].items():
+            for other, grade in self._related[code].items():
                 grades[other] = max(grade, grades.get(other, 0))
         grades |= dict.fromkeys(filed, FILED)
 
@@ -267,7 +290,7 @@ class _CandidateChooser:
         for wanted in (CLOSELY_RELATED, RELATED):
             kind = [code for code, grade in grades.items() if grade == wanted]
             chosen += self._chance.sample(kind, min(_OF_EACH_KIND, len(kind)))
-        # Not related, but a ranker that goes by words alone may think so.
+        # Not related, but a ranker that only matches words may take them for related.
         similar = [code for code in self._by_common_words(key) if code not in grades]
         chosen += similar[:_OF_EACH_KIND]
         rest = [code for code in self._codes if code not in grades and code not in set(chosen)]
@@ -275,9 +298,9 @@ class _CandidateChooser:
         chosen += self._chance.sample(rest, min(n_random, len(rest)))
         return {code: grades.get(code, 0) for code in sorted(chosen)}
 
-    def _by_common_words(self, key):
-        """Codes whose titles share stems with the key, the most and rarest first."""
-        weights = Counter()
+    def _by_common_words(self, key: _Key) -> list[str]:
+        """Codes whose titles share stems with the key; many and rare stems come first."""
+        weights: dict[str, float] = defaultdict(float)
         for stem in sorted(key):
             codes = self._with_stem.get(stem, ())
             for code in codes:
@@ -285,36 +308,45 @@ class _CandidateChooser:
         return sorted(weights, key=lambda code: (-weights[code], code))
 
 
-def _judged(part, keys, groups, titles, choose):
+def _judged(
+    part: str,
+    keys: list[_Key],
+    groups: dict[_Key, _Group],
+    titles: dict[str, str],
+    choose: _CandidateChooser,
+) -> JudgedSet:
     """The `JudgedSet` with one query, the first spelling, for each key."""
-    doc_of = {code: index for index, code in enumerate(titles)}
-    queries, lengths, doc_index, grades = [], [], [], []
+    title_of = {code: index for index, code in enumerate(titles)}
+    queries: list[str] = []
+    lengths: list[int] = []
+    title_index: list[int] = []
+    grades: list[int] = []
     for key in keys:
         group = groups[key]
         queries.append(next(iter(group)))
         judgments = choose(key, _filed(group))
         lengths.append(len(judgments))
-        doc_index.extend(doc_of[code] for code in judgments)
+        title_index.extend(title_of[code] for code in judgments)
         grades.extend(judgments.values())
     return JudgedSet(
         query_ids=[f"{part}{number}" for number in range(1, len(keys) + 1)],
         queries=queries,
-        doc_ids=list(titles),
-        docs=list(titles.values()),
+        title_ids=list(titles),
+        titles=list(titles.values()),
         offsets=np.concatenate([[0], np.cumsum(lengths)]),
-        doc_index=np.array(doc_index, dtype=np.int32),
+        title_index=np.array(title_index, dtype=np.int32),
         grade=np.array(grades, dtype=np.int32),
     )
 
 
-def _release(source):
-    """What the release calls itself in the first line of its "Read Me.txt", if it is there."""
+def _release(source: Path) -> str:
+    """The name of the release in the first line of its "Read Me.txt", if that file exists."""
     path = source / "Read Me.txt"
     first = next(clean_lines(path), (1, ""))[1].strip() if is_file(path) else ""
     return first if first.startswith("O*NET") else "O*NET Database"
 
 
-def _readme(release, counts, seed):
+def _readme(release: str, counts: dict[str, int], seed: int) -> str:
     return f"""\
 # Occupations: what people call a job -> the official title
 

@@ -2,7 +2,7 @@
 
 `load_lexicon` reads ``lexicon.toml`` (its head explains the notation) into `Topic` objects. Each
 topic has families of needs: an informational one, a navigational one (brands), a transactional
-one, and for some topics ones whose meaning hangs on word order. A need picks one concept, one
+one, and for some topics families whose meaning depends on word order. A need picks one concept, one
 entity (an ordered pair of them in the word-order families) and one detail of its family; the
 templates turn it into a query or a title.
 """
@@ -11,22 +11,31 @@ import functools
 import itertools
 import re
 import tomllib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from random import Random
+from typing import Any, Generic, TypeAlias, TypeVar
 
 # How much less popular the later entries of a list are: weight 1 / rank ** exponent.
 MEANING_EXPONENT = 0.9
 TOPIC_EXPONENT = 0.5
-# The share of needs that ask for a thing as such (or a brand's home page) and for no detail of it.
+# The share of needs that ask for the thing itself (or a brand's home page) and not for a detail.
 NO_DETAIL_SHARE = 0.6
+
+# The words of a wording.
+Wording: TypeAlias = tuple[str, ...]
+# A table of ``lexicon.toml``.
+_Table: TypeAlias = dict[str, Any]
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """One meaning with its wordings, each a tuple of words, on the query and on the title side."""
+    """One meaning with its wordings in queries and in titles, each a tuple of words."""
 
-    query: tuple
-    title: tuple
+    query: tuple[Wording, ...]
+    title: tuple[Wording, ...]
 
 
 NOTHING = Meaning(query=((),), title=((),))
@@ -34,7 +43,7 @@ NOTHING = Meaning(query=((),), title=((),))
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One place of a template: a literal word, or a slot with the punctuation stuck to it."""
+    """One part of a template: a literal word, or a slot with the punctuation attached to it."""
 
     text: str
     slot: str = ""
@@ -42,22 +51,25 @@ class Part:
     entity_follows: bool = False
 
 
+Template: TypeAlias = tuple[Part, ...]
+
+
 @dataclass(frozen=True, slots=True)
-class Weighted:
+class Weighted(Generic[_T]):
     """A list to draw from by popularity."""
 
-    items: tuple
-    cumulative: tuple
+    items: tuple[_T, ...]
+    cumulative: tuple[float, ...]
 
     @classmethod
-    def zipf(cls, items, exponent=MEANING_EXPONENT):
+    def zipf(cls, items: Sequence[_T], exponent: float = MEANING_EXPONENT) -> "Weighted[_T]":
         return cls.weighted(items, [(rank + 1) ** -exponent for rank in range(len(items))])
 
     @classmethod
-    def weighted(cls, items, weights):
+    def weighted(cls, items: Sequence[_T], weights: Iterable[float]) -> "Weighted[_T]":
         return cls(tuple(items), tuple(itertools.accumulate(weights)))
 
-    def draw(self, random):
+    def draw(self, random: Random) -> _T:
         return random.choices(self.items, cum_weights=self.cumulative)[0]
 
 
@@ -72,6 +84,7 @@ class Family:
     order : bool
         Whether the entity of a need is an ordered pair, so that swapping it is another need.
     concepts, entities, details : tuple of Meaning
+        What a need picks from.
     concept_ranks, entity_ranks, detail_ranks : Weighted
         Indices into them by popularity.
     query_templates, title_templates : tuple of Weighted
@@ -85,14 +98,14 @@ class Family:
     topic: str
     kind: str
     order: bool
-    concepts: tuple
-    entities: tuple
-    details: tuple
-    concept_ranks: Weighted
-    entity_ranks: Weighted
-    detail_ranks: Weighted
-    query_templates: tuple
-    title_templates: tuple
+    concepts: tuple[Meaning, ...]
+    entities: tuple[Meaning, ...]
+    details: tuple[Meaning, ...]
+    concept_ranks: Weighted[int]
+    entity_ranks: Weighted[int]
+    detail_ranks: Weighted[int]
+    query_templates: tuple[Weighted[Template], ...]
+    title_templates: tuple[Weighted[Template], ...]
     drops_preposition: bool = False
     field: Meaning = NOTHING
 
@@ -102,25 +115,25 @@ class Topic:
     """A domain of everyday life and its families of needs, the informational one first."""
 
     name: str
-    families: tuple
+    families: tuple[Family, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """All topics, most popular first, and the word lists that hold for all of them."""
+    """All topics, most popular first, and the word lists that they share."""
 
-    topics: tuple
-    function_words: frozenset
-    prepositions: frozenset
-    small_title_words: frozenset
-    acronyms: frozenset
-    title_tails: tuple
-    words: frozenset
+    topics: tuple[Topic, ...]
+    function_words: frozenset[str]
+    prepositions: frozenset[str]
+    small_title_words: frozenset[str]
+    acronyms: frozenset[str]
+    title_tails: tuple[Wording, ...]
+    words: frozenset[str]
 
 
 @functools.cache
-def load_lexicon():
-    """Read the lexicon that is part of the package; returns a `Lexicon`."""
+def load_lexicon() -> Lexicon:
+    """Read the lexicon that is part of the package."""
     source = resources.files("sentemb.data.simulation").joinpath("lexicon.toml").read_text("utf-8")
     table = tomllib.loads(source)
     topics = tuple(
@@ -145,8 +158,8 @@ def load_lexicon():
     )
 
 
-def _read_topic(name, number, entry, table):
-    """The families of one topic; ``number`` shuffles which brands are the well-known ones."""
+def _read_topic(name: str, number: int, entry: _Table, table: _Table) -> Topic:
+    """One topic; ``number`` shuffles which of its brands are well known."""
     shape = table["shapes"][entry["shape"]]
     field = _meaning(entry["field"])
     information = _detailed_family(name, entry, shape, table["shared"], order=False)
@@ -154,7 +167,7 @@ def _read_topic(name, number, entry, table):
     prefixes = table["navigation"]["prefixes"].split()
     brands = []
     for rank in range(len(prefixes)):
-        # Seven is prime to the number of prefixes, so every topic has its own leading brands.
+        # Seven and the number of prefixes are coprime, so every topic has its own leading brands.
         prefix = prefixes[(7 * number + 13 * rank) % len(prefixes)]
         brands += [_brand(prefix, suffix) for suffix in entry["brands"]]
     navigation = _action_family(
@@ -172,14 +185,16 @@ def _read_topic(name, number, entry, table):
     )
     orders = []
     for order in entry.get("orders", []):
-        # Things that only go with their like (units of length, cities joined by road) are grouped.
+        # Things that only pair within their group: units of length, cities joined by road.
         for entities in order.get("entity_groups") or [order["entities"]]:
             group = {**order, "entities": entities}
             orders.append(_detailed_family(name, group, order, table["shared"], order=True))
     return Topic(name, (information, navigation, transaction, *orders))
 
 
-def _detailed_family(name, entry, shape, shared, order):
+def _detailed_family(
+    name: str, entry: _Table, shape: _Table, shared: _Table, order: bool
+) -> Family:
     """A family whose templates come with and without a ``{detail}``."""
     concepts = _meanings(entry["concepts"], shared)
     entities = _meanings(entry["entities"], shared)
@@ -210,8 +225,15 @@ def _detailed_family(name, entry, shape, shared, order):
     )
 
 
-def _action_family(name, kind, concepts, entities, actions, field):
-    """A family whose details are actions (log in, buy, ...), each with templates of its own."""
+def _action_family(
+    name: str,
+    kind: str,
+    concepts: Sequence[Meaning],
+    entities: Sequence[Meaning],
+    actions: Sequence[_Table],
+    field: Meaning,
+) -> Family:
+    """A family whose details are actions (log in, buy, ...), each with its own templates."""
     return Family(
         topic=name,
         kind=kind,
@@ -235,22 +257,22 @@ def _action_family(name, kind, concepts, entities, actions, field):
     )
 
 
-def _meanings(entries, shared):
-    """The meanings of a list, or of the shared list that is named instead."""
+def _meanings(entries: str | list[str], shared: _Table) -> list[Meaning]:
+    """The meanings of a list, or of the shared list with that name."""
     return [_meaning(text) for text in (shared[entries] if isinstance(entries, str) else entries)]
 
 
-def _meaning(text):
-    """Parse ``"query / query | title / title"``; without ``|`` both sides are worded alike."""
+def _meaning(text: str) -> Meaning:
+    """Parse ``"query / query | title / title"``; without ``|`` both share the same wordings."""
     query, _, title = text.partition("|")
     return Meaning(query=_wordings(query), title=_wordings(title or query))
 
 
-def _wordings(text):
+def _wordings(text: str) -> tuple[Wording, ...]:
     return tuple(tuple(wording.split()) for wording in text.split("/"))
 
 
-def _brand(prefix, suffix):
+def _brand(prefix: str, suffix: str) -> Meaning:
     """A brand's name as people type it and as its own pages write it."""
     name = prefix + suffix
     return Meaning(
@@ -258,8 +280,8 @@ def _brand(prefix, suffix):
     )
 
 
-def _template(text):
-    """Parse one template into `Part` objects."""
+def _template(text: str) -> Template:
+    """Parse one template into its parts."""
     words = text.split()
     parts = []
     for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
@@ -273,11 +295,11 @@ def _template(text):
     return tuple(parts)
 
 
-def _popular_templates(templates):
-    """Templates to draw from, short ones the more often, as people like few words."""
-    templates = list(templates)
-    return Weighted.weighted(templates, [len(template) ** -1.5 for template in templates])
+def _popular_templates(templates: Iterable[Template]) -> Weighted[Template]:
+    """Templates to draw from; short ones are drawn more often, as people use few words."""
+    kept = list(templates)
+    return Weighted.weighted(kept, [len(template) ** -1.5 for template in kept])
 
 
-def _has_slot(template, name):
+def _has_slot(template: Template, name: str) -> bool:
     return any(part.slot == name for part in template)

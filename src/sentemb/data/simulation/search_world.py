@@ -1,28 +1,38 @@
-"""The simulator's world: needs, the queries and titles that word them, and what answers what.
+"""The simulator's world: needs, queries and titles that express them, and the true grades.
 
 A need (`Need`) is a point of the lexicon: a family, a concept, an entity and a detail. `World`
-draws needs by popularity, words them as queries and as titles, and knows the true grade of every
-title for every need, because it knows which need each text came from.
+draws needs by popularity, expresses them as queries and as titles, and knows the true grade of
+every title for every need, because it knows which need each text came from.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from random import Random
+from typing import NamedTuple, TypeAlias, cast
 
-from sentemb.data.simulation.lexicon import TOPIC_EXPONENT, Weighted, load_lexicon
+from sentemb.data.simulation.lexicon import (
+    TOPIC_EXPONENT,
+    Family,
+    Meaning,
+    Template,
+    Weighted,
+    Wording,
+    load_lexicon,
+)
 
 BAD, FAIR, GOOD, EXCELLENT = range(4)
 MAX_QUERY_WORDS = 10
 MIN_TITLE_WORDS, MAX_TITLE_WORDS = 5, 13
 SHORTEST_MISSPELT_WORD = 4
-# Enough to find titles of other topics as soon as there are some.
+# Enough to find titles of other topics once some exist.
 MAX_STRANGER_DRAWS = 20
-# How many titles end in "- tips and guide" or the like without being too short otherwise.
+# The share of titles that end in "- tips and guide" or similar although they are long enough.
 TAIL_SHARE = 0.15
 MAX_WORDS_WITH_TAIL = 11
-# How many titles are in lower case, and in sentence case; the others are in headline case.
+# The shares of titles in lower case and in sentence case; the others are in headline case.
 LOWER_CASE_SHARE, SENTENCE_CASE_SHARE = 0.08, 0.12
-# How often a searcher words a meaning as titles do.
+# How often a searcher uses the wording of a title.
 TITLE_WORDING_SHARE = 0.25
 # Later wordings of a meaning are used less.
 WORDING_WEIGHTS = tuple((rank + 1) ** -0.5 for rank in range(8))
@@ -44,29 +54,35 @@ class Need(NamedTuple):
     topic: int
     family: int
     concept: int
-    entity: int | tuple
+    entity: int | tuple[int, int]
     detail: int
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A query or a title, the need it words and its keywords as they stand in it.
+    """A query or a title, the need that it expresses and its keywords as they are spelt in it.
 
     ``intended`` are the keywords before a misspelling, in lower case.
     """
 
     text: str
     need: Need
-    keywords: tuple
-    intended: tuple
+    keywords: tuple[str, ...]
+    intended: tuple[str, ...]
     misspelt: bool = False
 
 
-def grade(wanted, offered):
+# The words of a text, each with whether it is a keyword.
+_Words: TypeAlias = list[tuple[str, bool]]
+# The wording chosen for each slot of a template, and for each entity of a pair by its index.
+_Wordings: TypeAlias = dict[str | int, Wording]
+
+
+def grade(wanted: Need, offered: Need) -> int:
     """The true grade, `BAD` to `EXCELLENT`, of a page's need for a searcher's need.
 
     Excellent: the same need. Good: the same concept and entity (in the same order) with another
-    detail, or with one too many or too few. Fair: the same topic. Bad: another topic.
+    detail, an added or a missing one. Fair: the same topic. Bad: another topic.
     """
     if wanted.topic != offered.topic:
         return BAD
@@ -76,7 +92,7 @@ def grade(wanted, offered):
 
 
 class World:
-    """Everything that has been asked and published so far; grows as it is drawn from.
+    """Everything that has been asked and published so far; drawing from it adds to it.
 
     Parameters
     ----------
@@ -84,77 +100,83 @@ class World:
         The only source of randomness.
     """
 
-    def __init__(self, random):
+    def __init__(self, random: Random) -> None:
         self.random = random
         self.lexicon = load_lexicon()
-        self.queries = {}
-        self.titles = []
-        self._titles_of_need = {}
-        self._title_texts = set()
-        self._titles_with_word = {}
+        self.queries: dict[str, Text] = {}
+        self.titles: list[Text] = []
+        self._titles_of_need: dict[Need, list[int]] = {}
+        self._title_texts: set[str] = set()
+        self._titles_with_word: dict[str, list[int]] = {}
         self._families = self._families_by_sort()
 
     # ------------------------------------------------------------------------------------ needs
 
-    def _families_by_sort(self):
-        """For each sort of query the (topic, family) indices by popularity of the topic."""
-        sorts = {"informational": [], "navigational": [], "transactional": [], "order": []}
+    def _families_by_sort(self) -> dict[str, Weighted[tuple[int, int]]]:
+        """For each sort of query, the (topic, family) indices by popularity of the topic."""
+        sorts: dict[str, list[tuple[int, int]]] = {
+            "informational": [],
+            "navigational": [],
+            "transactional": [],
+            "order": [],
+        }
         for number, topic in enumerate(self.lexicon.topics):
             for index, family in enumerate(topic.families):
                 sorts["order" if family.order else family.kind].append((number, index))
         weighted = {}
         for sort, places in sorts.items():
-            # The families of a topic share its popularity; topics count by their rank in the sort.
+            # The families of a topic share its popularity, which depends on its rank in the sort.
             sizes = Counter(topic for topic, _ in places)
             ranks = {topic: rank for rank, topic in enumerate(sizes, 1)}
             weights = [ranks[topic] ** -TOPIC_EXPONENT / sizes[topic] for topic, _ in places]
             weighted[sort] = Weighted.weighted(places, weights)
         return weighted
 
-    def family(self, need):
+    def family(self, need: Need) -> Family:
+        """The family that a need belongs to."""
         return self.lexicon.topics[need.topic].families[need.family]
 
-    def draw_need(self, sort):
+    def draw_need(self, sort: str) -> Need:
         """Draw a need of the sort informational, navigational, transactional or order."""
         topic, index = self._families[sort].draw(self.random)
         family = self.lexicon.topics[topic].families[index]
-        entity = family.entity_ranks.draw(self.random)
-        if family.order:
+        entity: int | tuple[int, int] = family.entity_ranks.draw(self.random)
+        if isinstance(entity, int) and family.order:
             entity = (entity, _other(family.entity_ranks, entity, self.random))
         concept = family.concept_ranks.draw(self.random)
         return Need(topic, index, concept, entity, family.detail_ranks.draw(self.random))
 
-    def other_details(self, need, count):
-        """Up to ``count`` needs that differ from ``need`` in the detail only: Good."""
+    def other_details(self, need: Need, count: int) -> list[Need]:
+        """Up to ``count`` needs that differ from ``need`` only in the detail: Good."""
         rest = [one for one in range(len(self.family(need).details)) if one != need.detail]
         chosen = self.random.sample(rest, min(count, len(rest)))
-        # The plain page answers nearly every detailed need and is what engines show first.
+        # The page without detail answers almost every detailed need; engines show it first.
         if need.detail and 0 not in chosen and chosen:
             chosen[0] = 0
         return [need._replace(detail=detail) for detail in chosen]
 
-    def relatives(self, need, count):
-        """``count`` needs of the same topic that ``need`` is easily confused with: Fair.
+    def relatives(self, need: Need, count: int) -> list[Need]:
+        """``count`` needs of the same topic that are easily confused with ``need``: Fair.
 
-        They share its concept or its entity, and so most of its words.
+        They share its concept or its entity, and therefore most of its words.
         """
         family, random = self.family(need), self.random
         related = []
         for number in range(count):
             concept, entity = need.concept, need.entity
             if family.order and number % 2:
-                entity = self._half_other_pair(entity, family)
+                entity = self._half_other_pair(_pair(need), family)
             elif number % 2 and len(family.entities) > 1:
-                entity = _other(family.entity_ranks, entity, random)
+                entity = _other(family.entity_ranks, _single(need), random)
             elif len(family.concepts) > 1:
                 concept = _other(family.concept_ranks, concept, random)
             else:
-                entity = self._half_other_pair(entity, family)
+                entity = self._half_other_pair(_pair(need), family)
             detail = need.detail if random.random() < 0.5 else family.detail_ranks.draw(random)
             related.append(need._replace(concept=concept, entity=entity, detail=detail))
         return related
 
-    def _half_other_pair(self, pair, family):
+    def _half_other_pair(self, pair: tuple[int, int], family: Family) -> tuple[int, int]:
         """A pair that shares one end with ``pair``."""
         other = pair[0]
         while other in pair:
@@ -162,17 +184,18 @@ class World:
         return (pair[0], other) if self.random.random() < 0.5 else (other, pair[1])
 
     @staticmethod
-    def reversed(need):
+    def reversed(need: Need) -> Need:
         """The need with its two entities swapped."""
-        return need._replace(entity=need.entity[::-1])
+        a, b = _pair(need)
+        return need._replace(entity=(b, a))
 
     # ---------------------------------------------------------------------------------- queries
 
-    def draw_query(self, sort, misspelt):
-        """A query (`Text`) of the sort, misspelt or not; the same text is the same object.
+    def draw_query(self, sort: str, misspelt: bool) -> Text | None:
+        """Draw a query of the sort, misspelt or not; the same text is the same object.
 
-        Returns None when the draw leads nowhere: a text that already words another need, that is
-        too long, or that has no word to misspell.
+        Returns None if the draw fails: the text already expresses another need, is too long, or
+        has no word to misspell.
         """
         need = self.draw_need(sort)
         family = self.family(need)
@@ -180,51 +203,48 @@ class World:
         words = self._fill(template, family, self._choose_wordings(need, "query"), need)
         if len(words) > MAX_QUERY_WORDS:
             return None
+        intended = _keywords(words)
         if misspelt:
-            words, intended = self._misspell(words)
-            if words is None:
+            mistyped = self._misspell(words)
+            if mistyped is None:
                 return None
-        else:
-            intended = tuple(word for word, keyword in words if keyword)
-        text = " ".join(word for word, _ in words)
-        keywords = tuple(word for word, keyword in words if keyword)
-        query = Text(text, need, keywords, intended, misspelt)
-        known = self.queries.setdefault(text, query)
+            words = mistyped
+        query = Text(_joined(words), need, _keywords(words), intended, misspelt)
+        known = self.queries.setdefault(query.text, query)
         return known if known == query else None
 
-    def _misspell(self, words):
-        """Mistype one keyword; returns the words and what the keywords were meant to be."""
-        intended = tuple(word for word, keyword in words if keyword)
+    def _misspell(self, words: _Words) -> _Words | None:
+        """The words with one keyword mistyped; None if no keyword can be."""
         places = [
             place
             for place, (word, keyword) in enumerate(words)
             if keyword and len(word) >= SHORTEST_MISSPELT_WORD and word.isalpha()
         ]
         if not places:
-            return None, intended
+            return None
         place = self.random.choice(places)
         wrong = mistype(words[place][0], self.random)
         if wrong in self.lexicon.words or wrong in self.lexicon.function_words:
-            return None, intended
-        return words[:place] + [(wrong, True)] + words[place + 1 :], intended
+            return None
+        return words[:place] + [(wrong, True)] + words[place + 1 :]
 
     # ----------------------------------------------------------------------------------- titles
 
-    def titles_of(self, need, count):
+    def titles_of(self, need: Need, count: int) -> list[int]:
         """Indices into `titles` of ``count`` pages about exactly ``need``, published on demand.
 
-        Fewer when the lexicon has no more ways to word them.
+        Fewer if the lexicon has no more wordings.
         """
         titles = self._titles_of_need.setdefault(need, [])
         if len(titles) < count:
             self._publish(need, count)
         return titles[:count]
 
-    def _publish(self, need, count):
+    def _publish(self, need: Need, count: int) -> None:
         """Write titles until ``need`` has ``count``; in word-order families also for its reverse.
 
         The reverse gets the same titles with the entities swapped, so that every title has a twin
-        of the same words and only their order tells the two apart.
+        with the same words in another order.
         """
         twins = (need, self.reversed(need)) if self.family(need).order else (need,)
         for _ in range(3 * count):
@@ -238,8 +258,8 @@ class World:
                 for one in written:
                     self._add_title(one)
 
-    def _write_titles(self, needs):
-        """One title for each of ``needs``, of the same template, wordings and letter case."""
+    def _write_titles(self, needs: Sequence[Need]) -> list[Text]:
+        """One title for each of ``needs``, with the same template, wordings and letter case."""
         family, random = self.family(needs[0]), self.random
         template = family.title_templates[needs[0].detail].draw(random)
         wordings = self._choose_wordings(needs[0], "title")
@@ -254,20 +274,18 @@ class World:
                 wants_tail and len(words) + len(tail) <= MAX_WORDS_WITH_TAIL
             ):
                 words = words + [(word, False) for word in tail]
-            intended = tuple(word for word, keyword in words if keyword)
-            words = self._capitalise(words, style)
-            keywords = tuple(word for word, keyword in words if keyword)
-            texts.append(Text(" ".join(word for word, _ in words), need, keywords, intended))
+            shown = self._capitalise(words, style)
+            texts.append(Text(_joined(shown), need, _keywords(shown), _keywords(words)))
         return texts
 
-    def _add_title(self, title):
+    def _add_title(self, title: Text) -> None:
         index = len(self.titles)
         self.titles.append(title)
         self._titles_of_need.setdefault(title.need, []).append(index)
         for word in dict.fromkeys(title.intended):
             self._titles_with_word.setdefault(word, []).append(index)
 
-    def _capitalise(self, words, style):
+    def _capitalise(self, words: _Words, style: float) -> _Words:
         """Mostly headline case, some sentence case, some lower case."""
         if style < LOWER_CASE_SHARE:
             return words
@@ -284,19 +302,19 @@ class World:
 
     # -------------------------------------------------------------------------- words of a text
 
-    def _choose_wordings(self, need, side):
-        """For each slot a wording; the two entities of a pair are keyed by their index."""
+    def _choose_wordings(self, need: Need, side: str) -> _Wordings:
+        """A wording for each slot; ``side`` is "query" or "title"."""
         family = self.family(need)
-        meanings = {
+        meanings: dict[str | int, Meaning] = {
             "concept": family.concepts[need.concept],
             "detail": family.details[need.detail],
             "field": family.field,
         }
-        pair = need.entity if family.order else ()
-        if not family.order:
-            meanings["entity"] = family.entities[need.entity]
-        meanings.update((entity, family.entities[entity]) for entity in pair)
-        chosen = {}
+        if family.order:
+            meanings.update((entity, family.entities[entity]) for entity in _pair(need))
+        else:
+            meanings["entity"] = family.entities[_single(need)]
+        chosen: _Wordings = {}
         for slot, meaning in meanings.items():
             options = meaning.title
             if side == "query" and self.random.random() > TITLE_WORDING_SHARE:
@@ -307,11 +325,12 @@ class World:
             )
         return chosen
 
-    def _fill(self, template, family, wordings, need):
-        """The words of a text as a list of (word, whether it is a keyword)."""
+    def _fill(self, template: Template, family: Family, wordings: _Wordings, need: Need) -> _Words:
+        """The words of a text, each with whether it is a keyword."""
         if family.order:
-            wordings = {**wordings, "a": wordings[need.entity[0]], "b": wordings[need.entity[1]]}
-        words = []
+            a, b = _pair(need)
+            wordings = {**wordings, "a": wordings[a], "b": wordings[b]}
+        words: _Words = []
         for part in template:
             if not part.slot:
                 words.append((part.text, part.keyword))
@@ -333,18 +352,21 @@ class World:
 
     # ------------------------------------------------------------------------------- candidates
 
-    def candidates(self, query, exact, near, fair, lexical, strange):
+    def candidates(
+        self, query: Text, exact: int, near: int, fair: int, lexical: int, strange: int
+    ) -> list[tuple[int, int]]:
         """Titles for a query with their true grades.
 
         Parameters
         ----------
         query : Text
+            The query that the titles are for.
         exact, near, fair : int
-            At most how many Excellent, Good and Fair ones. A word-order query has as many
-            reversed titles among the Fair ones as it has Excellent ones.
+            The maximum number of Excellent, Good and Fair titles. For a word-order query, the Fair
+            ones include a reversed twin of each Excellent one.
         lexical, strange : int
-            How many Bad ones: as many of the first as are found share a keyword with the query,
-            the others are any.
+            The number of Bad titles. Up to ``lexical`` of them share a keyword with the query; the
+            others are arbitrary.
 
         Returns
         -------
@@ -361,7 +383,7 @@ class World:
             fair -= len(twins)
         for other in self.relatives(need, max(fair, 0)):
             chosen.update(dict.fromkeys(self._any_title_of(other)))
-        bad = {}
+        bad: dict[int, None] = {}
         for word in random.choices(query.intended, k=lexical):
             self._add_stranger(bad, self._titles_with_word.get(word, ()), need)
         for _ in range(MAX_STRANGER_DRAWS):
@@ -372,23 +394,23 @@ class World:
         graded = [(title, grade(need, self.titles[title].need)) for title in chosen]
         return sorted(graded, key=lambda pair: -pair[1])
 
-    def _add_stranger(self, bad, titles, need):
-        """Add one of ``titles`` to the dict ``bad`` if it is of another topic than ``need``."""
+    def _add_stranger(self, bad: dict[int, None], titles: Sequence[int], need: Need) -> None:
+        """Draw one of ``titles`` and add it to ``bad`` if its topic is not that of ``need``."""
         if titles:
             title = self.random.choice(titles)
             if self.titles[title].need.topic != need.topic:
                 bad[title] = None
 
-    def _any_title_of(self, need):
+    def _any_title_of(self, need: Need) -> list[int]:
         self.titles_of(need, 1)
         titles = self._titles_of_need[need]
         return [self.random.choice(titles)] if titles else []
 
 
-def mistype(word, random):
-    """Misspell a word of letters as fingers do: swap, drop, double or hit a neighbouring key.
+def mistype(word: str, random: Random) -> str:
+    """Mistype a word: swap, drop or double a letter, or hit a neighbouring key.
 
-    The first letter stays, as it mostly does in real logs.
+    The first letter stays, as it usually does in real logs.
     """
     place = random.randrange(1, len(word))
     edit = random.randrange(4)
@@ -402,7 +424,23 @@ def mistype(word, random):
     return word[:place] + key + word[place + 1 :]
 
 
-def _other(ranks, unwanted, random):
+def _joined(words: _Words) -> str:
+    return " ".join(word for word, _ in words)
+
+
+def _keywords(words: _Words) -> tuple[str, ...]:
+    return tuple(word for word, keyword in words if keyword)
+
+
+def _single(need: Need) -> int:
+    return cast(int, need.entity)
+
+
+def _pair(need: Need) -> tuple[int, int]:
+    return cast(tuple[int, int], need.entity)
+
+
+def _other(ranks: Weighted[int], unwanted: int, random: Random) -> int:
     """Draw an index other than ``unwanted``."""
     drawn = unwanted
     while drawn == unwanted:

@@ -8,46 +8,50 @@
     The same log with what was shown and never clicked: ``{"query", "clicked", "skipped"}``.
 ``dev/``, ``test/``
     Judged sets: ``queries.tsv``, ``docs.tsv`` and ``qrels.txt`` (0 Bad, 1 Fair, 2 Good,
-    3 Excellent). Grades are the true relation of query and title, not clicks. No query of either
-    is in the log or in the other, in any word order.
+    3 Excellent). Grades state the true relation of query and title, not clicks. No query of
+    either set is in the log or in the other set, in any word order.
 ``truth.jsonl``
     One line for every distinct text of the files above: ``{"text", "side", "topic", "keywords",
-    "kind", "order", "misspelt"}``. ``keywords`` are the words (as they stand in the text, split at
-    white space) that carry its meaning: the thing, the place, the action, not function words and
-    filler. ``kind`` and ``order`` say what sort of need the text words; for a title that is the
-    need its page answers. ``misspelt`` is true of queries only.
+    "kind", "order", "misspelt"}``. ``keywords`` are the words (as spelt in the text, split at
+    white space) that carry its meaning: the thing, the place, the action, but not function words
+    and filler. ``kind`` and ``order`` describe the need that the text expresses; for a title, the
+    need that its page answers. Only queries can be ``misspelt``.
 ``README.md``
     What each file is, the settings and the measured shares.
 
-The shares asked for are shares of the distinct queries. Word-order queries ("flights from paris to
-london") are informational ones whose judged candidates hold, beside each Excellent title, its twin
-with the two ends swapped, graded Fair: a model without word order scores both alike.
+The requested shares are shares of the distinct queries. Word-order queries ("flights from paris to
+london") are informational queries whose judged candidates include, for each Excellent title, its
+twin with the two ends swapped, graded Fair: a model without word order gives both the same score.
 """
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from sentemb.bounds import MAX_SEED, share, whole
-from sentemb.data.simulation.search_world import World
+from sentemb.data.lines import write_lines
+from sentemb.data.simulation.search_world import Need, Text, World
 from sentemb.errors import SentembError
-from sentemb.system.files import path_of, replacing, write_text
+from sentemb.system.files import path_of, write_text
+from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import check_free, filling
 from sentemb.version import __version__
 
-# Beyond these a simulation would take hours, and more memory than most machines have.
+# Above these limits a simulation takes hours and more memory than most machines have.
 MAX_PAIRS = 10_000_000
 MAX_QUERIES = 100_000
 SHOWN = 10
-# How likely a title at a position is looked at, and one that is looked at is clicked. Bad titles
-# get clicks too, as in every log.
+# The probability that a title at a position is looked at, and the probability, by grade, that a
+# title that is looked at is clicked. Bad titles get clicks too, as in every log.
 EXAMINED = tuple((position + 1) ** -0.6 for position in range(SHOWN))
 CLICKED = (0.015, 0.05, 0.25, 0.65)
-# The engine ranks by the grade plus this much Gaussian noise.
+# The engine ranks by the grade plus Gaussian noise with this standard deviation.
 RANKING_NOISE = 1.0
-# A sort of query counts as used up when this many draws in a row gave none that is new.
+# A sort of query counts as exhausted after this many consecutive draws without a new one.
 MAX_DRAWS = 3_000
 REPORT_EVERY = 1_000
 
@@ -70,57 +74,57 @@ class Simulation:
     test_queries: int
     test_titles: int
     candidates_per_query: float
-    shares: dict
+    shares: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
     """A judged set in the making.
 
-    ``candidates`` has for each query its list of (title index, grade); ``titles`` has the indices
-    of all of them in the order of ``docs.tsv``.
+    ``candidates`` holds for each query its list of (title index, grade); ``titles`` holds the
+    indices of all candidates in the order of ``docs.tsv``.
     """
 
-    queries: list
-    candidates: list
-    titles: list
+    queries: list[Text]
+    candidates: list[list[tuple[int, int]]]
+    titles: list[int]
 
 
 def simulate(
-    out,
+    out: AnyPath,
     *,
-    pairs=100_000,
-    dev_queries=1_000,
-    test_queries=2_000,
-    order_share=0.15,
-    misspelt_share=0.20,
-    navigational_share=0.20,
-    transactional_share=0.10,
-    seed=0,
-    force=False,
-    progress=None,
-):
+    pairs: int = 100_000,
+    dev_queries: int = 1_000,
+    test_queries: int = 2_000,
+    order_share: float = 0.15,
+    misspelt_share: float = 0.20,
+    navigational_share: float = 0.20,
+    transactional_share: float = 0.10,
+    seed: int = 0,
+    force: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> Simulation:
     """Write a simulated click log with judged sets to the folder ``out``.
 
     Parameters
     ----------
     out : path
-        Made if it is not there; must be empty unless ``force``.
+        Created if it does not exist; must be empty unless ``force``.
     pairs : int
         Distinct (query, clicked title) pairs of the training log, at most 10 million.
     dev_queries, test_queries : int
         Distinct queries of the judged sets, about 15 titles each; at most 100,000.
     order_share, navigational_share, transactional_share : float
-        Of the distinct queries; the rest are plain informational ones.
+        Shares of the distinct queries; the rest are plain informational queries.
     misspelt_share : float
-        Of the distinct queries of every sort.
+        Share of the distinct queries of every sort.
     seed : int
         Not negative. The same settings and seed give the same bytes.
     force : bool
-        Overwrite files of an earlier simulation in ``out``. All files are written, or, after an
-        error or Ctrl-C, none.
+        Overwrite files of an earlier simulation in ``out``. Either all files are written or, after
+        an error or Ctrl-C, none.
     progress : callable, optional
-        Called now and then with the number of pairs so far.
+        Called from time to time with the number of pairs so far.
 
     Returns
     -------
@@ -142,17 +146,17 @@ def simulate(
         "seed": seed,
     }
     _check(settings)
-    out = path_of(out)
-    check_free(out, force)
-    with filling(out) as place:
+    folder = path_of(out)
+    check_free(folder, force)
+    with filling(folder) as place:
         engine = _Engine(settings)
         dev, test = engine.draw_judged(dev_queries), engine.draw_judged(test_queries)
         engine.search_until(pairs, progress)
-        # Judged last, so that Bad titles with words of the query come from all that was published.
+        # Judged last, so that Bad titles with words of the query come from all published titles.
         for judged in (dev, test):
             engine.judge(judged)
 
-        summary = _summarise(out, engine, dev, test)
+        summary = _summarise(folder, engine, dev, test)
         _write_log(place, engine)
         for name, judged in (("dev", dev), ("test", test)):
             _write_judged(place / name, name, judged, engine.world.titles)
@@ -161,7 +165,7 @@ def simulate(
     return summary
 
 
-def _check(settings):
+def _check(settings: dict[str, Any]) -> None:
     """Refuse settings that make no sense, naming the option."""
     whole("pairs", settings["pairs"], 1, MAX_PAIRS)
     for name in ("dev_queries", "test_queries"):
@@ -183,19 +187,20 @@ def _check(settings):
 
 
 class _Engine:
-    """Searchers with the shares asked for, a noisy ranker and its log."""
+    """Searchers with the requested shares, a noisy ranker and its log."""
 
-    def __init__(self, settings):
+    def __init__(self, settings: dict[str, Any]) -> None:
         self.settings = settings
         self.random = Random(settings["seed"])
         self.world = World(self.random)
-        self.log = {}  # query text -> {title index: clicks}, zero for shown and not clicked
+        # Query text -> title index -> clicks, zero for a title that was shown and not clicked.
+        self.log: dict[str, dict[int, int]] = {}
         self.pairs = 0
-        self._held_out = set()
-        self._results = {}
+        self._held_out: set[tuple[str, ...]] = set()
+        self._results: dict[Need, list[tuple[int, int]]] = {}
 
-    def draw_sort(self):
-        """What the next new query shall be: (sort, whether misspelt)."""
+    def draw_sort(self) -> tuple[str, bool]:
+        """The sort of the next new query, and whether it is misspelt."""
         left = self.random.random()
         sort = "informational"
         for name in ("order", "navigational", "transactional"):
@@ -206,9 +211,9 @@ class _Engine:
             left -= share
         return sort, self.random.random() < self.settings["misspelt_share"]
 
-    def draw_judged(self, count):
+    def draw_judged(self, count: int) -> _Judged:
         """A judged set of ``count`` queries that are new in any word order."""
-        queries = []
+        queries: list[Text] = []
         for _ in range(count):
             sort, misspelt = self.draw_sort()
             for _ in range(MAX_DRAWS):
@@ -219,14 +224,14 @@ class _Engine:
                     and _bag(query) not in self._held_out
                     and self.world.titles_of(query.need, 1)
                 ):
+                    self._held_out.add(_bag(query))
+                    queries.append(query)
                     break
             else:
                 raise _used_up(sort, f"{len(self._held_out)} judged queries")
-            self._held_out.add(_bag(query))
-            queries.append(query)
         return _Judged(queries, [], [])
 
-    def judge(self, judged):
+    def judge(self, judged: _Judged) -> None:
         """Choose about 15 candidates for each query of a judged set."""
         for query in judged.queries:
             fair = self.random.randint(4, 5)
@@ -235,16 +240,16 @@ class _Engine:
             )
             judged.candidates.append(found)
         judged.titles.extend(sorted({title for found in judged.candidates for title, _ in found}))
-        # Titles are published better ones first. Shuffled, neither the files' order nor that of
-        # the identifiers, which breaks ties in many evaluations, gives the grades away.
+        # Better titles are published first. After shuffling, neither the order of the file nor that
+        # of the ids, which breaks ties in many evaluations, reveals the grades.
         self.random.shuffle(judged.titles)
 
-    def search_until(self, pairs, progress):
-        """Let people search until the log has that many distinct (query, clicked title) pairs.
+    def search_until(self, pairs: int, progress: Callable[[int], object] | None) -> None:
+        """Let people search until the log has ``pairs`` distinct (query, clicked title) pairs.
 
-        A sort is drawn for every *new* query. Draws that repeat an old one on the way are people
-        who search it again: popular queries get more clicks, and the shares hold among the
-        distinct queries.
+        A sort is drawn for every *new* query. Draws that repeat an old query are people who search
+        for it again: popular queries get more clicks, and the shares hold among the distinct
+        queries.
         """
         while self.pairs < pairs:
             sort, misspelt = self.draw_sort()
@@ -261,7 +266,7 @@ class _Engine:
             if progress and len(self.log) % REPORT_EVERY == 0:
                 progress(self.pairs)
 
-    def _search(self, query, pairs):
+    def _search(self, query: Text, pairs: int) -> None:
         """One result page and its clicks, until the log is full."""
         results = self._results.get(query.need)
         if results is None:
@@ -274,7 +279,7 @@ class _Engine:
             [(-(level + random.gauss(0.0, noise)), title, level) for title, level in results]
         )
         clicks = self.log.setdefault(query.text, {})
-        for (_, title, level), examined in zip(ranking, EXAMINED):
+        for (_, title, level), examined in zip(ranking, EXAMINED, strict=False):
             count = clicks.setdefault(title, 0)
             if random.random() < examined * CLICKED[level]:
                 clicks[title] = count + 1
@@ -284,11 +289,12 @@ class _Engine:
                         return
 
 
-def _bag(query):
+def _bag(query: Text) -> tuple[str, ...]:
+    """The words of a query in any order."""
     return tuple(sorted(query.text.lower().split()))
 
 
-def _used_up(sort, reached):
+def _used_up(sort: str, reached: str) -> SentembError:
     return SentembError(
         f"the lexicon has no more {sort} queries after {reached}; "
         f"ask for fewer or lower the share of {sort} queries"
@@ -298,18 +304,13 @@ def _used_up(sort, reached):
 # -------------------------------------------------------------------------------------- the files
 
 
-def _write_lines(path, lines):
-    with replacing(path) as temporary, open(temporary, "w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{line}\n" for line in lines)
-
-
-def _json(value):
+def _json(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _write_log(out, engine):
+def _write_log(out: Path, engine: _Engine) -> None:
     titles = engine.world.titles
-    _write_lines(
+    write_lines(
         out / "pairs.tsv",
         (
             f"{query}\t{titles[title].text}\t{count}"
@@ -318,7 +319,7 @@ def _write_log(out, engine):
             if count
         ),
     )
-    _write_lines(
+    write_lines(
         out / "log.jsonl",
         (
             _json(
@@ -333,30 +334,30 @@ def _write_log(out, engine):
     )
 
 
-def _clicked(engine):
+def _clicked(engine: _Engine) -> list[tuple[str, dict[int, int]]]:
     """The queries of the log that got a click, with the clicks of their titles."""
     return [(query, clicks) for query, clicks in engine.log.items() if any(clicks.values())]
 
 
-def _write_judged(folder, name, judged, titles):
+def _write_judged(folder: Path, name: str, judged: _Judged, titles: list[Text]) -> None:
     numbers = {title: number for number, title in enumerate(judged.titles, 1)}
     queries = [(f"{name}{number}", query) for number, query in enumerate(judged.queries, 1)]
-    _write_lines(folder / "queries.tsv", (f"{key}\t{query.text}" for key, query in queries))
-    _write_lines(
+    write_lines(folder / "queries.tsv", (f"{key}\t{query.text}" for key, query in queries))
+    write_lines(
         folder / "docs.tsv",
         (f"d{number}\t{titles[title].text}" for title, number in numbers.items()),
     )
-    _write_lines(
+    write_lines(
         folder / "qrels.txt",
         (
             f"{key} 0 d{number} {level}"
-            for (key, _), candidates in zip(queries, judged.candidates)
+            for (key, _), candidates in zip(queries, judged.candidates, strict=True)
             for number, level in sorted((numbers[title], level) for title, level in candidates)
         ),
     )
 
 
-def _write_truth(out, engine, judged_sets):
+def _write_truth(out: Path, engine: _Engine, judged_sets: tuple[_Judged, ...]) -> None:
     world = engine.world
     logged = _clicked(engine)
     queries = [query for judged in judged_sets for query in judged.queries]
@@ -365,10 +366,10 @@ def _write_truth(out, engine, judged_sets):
     used.update(title for judged in judged_sets for title in judged.titles)
     lines = [(query, "query") for query in queries]
     lines += [(world.titles[title], "title") for title in sorted(used)]
-    _write_lines(out / "truth.jsonl", (_json(_truth(world, *line)) for line in lines))
+    write_lines(out / "truth.jsonl", (_json(_truth(world, *line)) for line in lines))
 
 
-def _truth(world, text, side):
+def _truth(world: World, text: Text, side: str) -> dict[str, Any]:
     family = world.family(text.need)
     return {
         "text": text.text,
@@ -381,10 +382,10 @@ def _truth(world, text, side):
     }
 
 
-def _summarise(out, engine, dev, test):
+def _summarise(out: Path, engine: _Engine, dev: _Judged, test: _Judged) -> Simulation:
     world = engine.world
     logged = _clicked(engine)
-    sorts = Counter()
+    sorts: Counter[str] = Counter()
     for text, _ in logged:
         query = world.queries[text]
         family = world.family(query.need)
@@ -410,7 +411,7 @@ def _summarise(out, engine, dev, test):
     )
 
 
-def _readme(settings, summary):
+def _readme(settings: dict[str, Any], summary: Simulation) -> str:
     counts = asdict(summary)
     table = "\n".join(f"| {name} | {value} |" for name, value in settings.items())
     shares = "\n".join(
@@ -447,7 +448,7 @@ The rest are plain informational queries. Misspelt ones are of every sort.
   `qrels.txt` (TREC: query id, 0, title id, grade). None of their queries is in the log or in the
   other set, in any word order. Some of their titles are in the log, as they would be on the web.
 - `truth.jsonl`: for every text above its side (query or title), topic, keywords (the words that
-  carry its meaning, as they stand in it), kind (informational, navigational, transactional),
+  carry its meaning, as spelt in it), kind (informational, navigational, transactional),
   whether its meaning hangs on word order, and whether it is misspelt.
 
 ## Grades
@@ -459,6 +460,7 @@ The rest are plain informational queries. Misspelt ones are of every sort.
 | 1 | Fair | the same topic, but another concept or entity, or the reversed order |
 | 0 | Bad | another topic, often with a word of the query in it |
 
-Word-order queries ("flights from paris to london") have beside each Excellent title its twin with
-the two ends swapped, graded Fair: the same words, so only a model that reads their order can tell.
+For word-order queries ("flights from paris to london"), each Excellent title comes with its twin
+with the two ends swapped, graded Fair: both have the same words, so only a model that reads their
+order can tell them apart.
 """

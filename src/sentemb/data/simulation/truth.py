@@ -1,15 +1,19 @@
-"""The truth about simulated texts: ``truth.jsonl``, as docs/formats.md describes it."""
+"""The truth about simulated texts: ``truth.jsonl``, described in docs/formats.md."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from sentemb.bounds import brief
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
 from sentemb.system.files import place_name
+from sentemb.system.paths import AnyPath
 from sentemb.text.words import split_words
 
-SIDES = ("query", "title")
+# Values of the key "side".
+_TEXTS = ("query", "title")
 _EXAMPLE = '{"text": "…", "side": "query", "topic": "…", "keywords": ["…"]}'
 
 
@@ -20,26 +24,27 @@ class Truth:
     Attributes
     ----------
     topic : str
+        Name of the topic.
     keywords : frozenset of str
         The words that carry the meaning, as `split_words` gives them.
     """
 
     topic: str
-    keywords: frozenset
+    keywords: frozenset[str]
 
-    def marks(self, words):
-        """For each of ``words`` (list of str) whether it is a keyword."""
+    def marks(self, words: Iterable[str]) -> list[bool]:
+        """For each of ``words``, whether it is a keyword."""
         return [word in self.keywords for word in words]
 
 
-def read_truth(path):
+def read_truth(path: AnyPath) -> dict[str, dict[str, Truth]]:
     """Read what the simulator knows about its texts.
 
     Parameters
     ----------
     path : str or path-like
-        JSON lines with ``text``, ``side`` ("query" or "title"), ``topic`` and ``keywords``, other
-        keys ignored; packed if the name ends in ``.gz``, ``-`` for standard input.
+        JSON lines with ``text``, ``side`` ("query" or "title"), ``topic`` and ``keywords``; other
+        keys are ignored. Compressed if the name ends in ``.gz``, ``-`` for standard input.
 
     Returns
     -------
@@ -49,19 +54,19 @@ def read_truth(path):
     Raises
     ------
     SentembError
-        With file, line and remedy, for JSON that does not parse, a key that is missing or of
-        another type, another side, a keyword that is no word of the text, a text given twice on
-        its side, NUL characters, invalid UTF-8, no line at all.
+        With file, line and remedy, for JSON that does not parse, a key that is missing or has
+        another type, another side, a keyword that is not a word of the text, a text given twice
+        for a side, NUL characters, invalid UTF-8, an empty file.
     """
     name = place_name(path)
-    truth = {side: {} for side in SIDES}
-    line_of = {}
+    truth: dict[str, dict[str, Truth]] = {side: {} for side in _TEXTS}
+    line_of: dict[tuple[str, str], int] = {}
     for number, line in clean_lines(path):
         place = f"{name}:{number}"
         text, side, found = _parse(line, place)
         if (side, text) in line_of:
             raise SentembError(
-                f"{place}: the {side} stands in line {line_of[side, text]} already; keep one"
+                f"{place}: the {side} is already in line {line_of[side, text]}; keep one"
             )
         line_of[side, text] = number
         truth[side][text] = found
@@ -70,10 +75,35 @@ def read_truth(path):
     return truth
 
 
-def _parse(line, place):
+def _parse(line: str, place: str) -> tuple[str, str, Truth]:
     """(text, side, `Truth`) of one line; ``place`` begins the messages."""
+    record = _json_value(line, place)
+    if not isinstance(record, dict):
+        raise SentembError(f"{place}: not a JSON object; write lines {_EXAMPLE}")
+    for key in ("text", "side", "topic"):
+        if not isinstance(record.get(key), str) or not record[key].strip():
+            raise SentembError(f'{place}: "{key}" is not a text; write lines {_EXAMPLE}')
+    if record["side"] not in _TEXTS:
+        raise SentembError(
+            f'{place}: the side is {brief(record["side"])}; write "query" or "title"'
+        )
+    keywords = record.get("keywords")
+    if not isinstance(keywords, list) or not all(isinstance(word, str) for word in keywords):
+        raise SentembError(f'{place}: "keywords" is not a list of words; write lines {_EXAMPLE}')
+    keywords = [word.lower() for word in keywords]
+    words = split_words(record["text"])
+    for word in keywords:
+        if word not in words:
+            raise SentembError(
+                f"{place}: the keyword {brief(word)} is not a word of the text; "
+                "write it as the text has it"
+            )
+    return record["text"], record["side"], Truth(record["topic"], frozenset(keywords))
+
+
+def _json_value(line: str, place: str) -> Any:
     try:
-        record = json.loads(line)
+        return json.loads(line)
     except json.JSONDecodeError as error:
         raise SentembError(
             f"{place}:{error.pos + 1}: not JSON ({error.msg}); write lines {_EXAMPLE}"
@@ -81,24 +111,3 @@ def _parse(line, place):
     except (ValueError, RecursionError):
         # Numbers of thousands of digits, or thousands of brackets.
         raise SentembError(f"{place}: not JSON that can be read; write lines {_EXAMPLE}") from None
-    if not isinstance(record, dict):
-        raise SentembError(f"{place}: no JSON object; write lines {_EXAMPLE}")
-    for key in ("text", "side", "topic"):
-        if not isinstance(record.get(key), str) or not record[key].strip():
-            raise SentembError(f'{place}: no "{key}" that is a text; write lines {_EXAMPLE}')
-    if record["side"] not in SIDES:
-        raise SentembError(
-            f'{place}: the side is {brief(record["side"])}; write "query" or "title"'
-        )
-    keywords = record.get("keywords")
-    if not isinstance(keywords, list) or not all(isinstance(word, str) for word in keywords):
-        raise SentembError(f'{place}: "keywords" is no list of words; write lines {_EXAMPLE}')
-    keywords = [word.lower() for word in keywords]
-    words = split_words(record["text"])
-    for word in keywords:
-        if word not in words:
-            raise SentembError(
-                f"{place}: the keyword {brief(word)} is not a word of the text; "
-                "write it as it is there"
-            )
-    return record["text"], record["side"], Truth(record["topic"], frozenset(keywords))

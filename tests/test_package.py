@@ -1,0 +1,80 @@
+"""What a built package contains, and what its public face names."""
+
+import ast
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sentemb
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The files that a wheel installs, as paths relative to site-packages."""
+    pytest.importorskip("setuptools")
+    # Built from a copy: setuptools writes next to the sources.
+    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
+    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    for name in ("src", "cli", "tests", "benchmarks"):
+        shutil.copytree(
+            ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+        )
+    build = "from setuptools import setup; setup()"
+    subprocess.run(
+        [sys.executable, "-c", build, "--quiet", "build_py", "--build-lib", str(target)],
+        cwd=source,
+        check=True,
+        capture_output=True,
+    )
+    return {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
+
+
+def _files(folder, inside, *endings):
+    """What ``folder`` holds, under the names that it has ``inside`` the package."""
+    paths = (path for ending in endings for path in folder.rglob(f"*{ending}"))
+    return {f"{inside}/{path.relative_to(folder).as_posix()}" for path in paths}
+
+
+def test_wheel_holds_every_module_and_every_file_that_they_read(built):
+    read = (".py", ".toml", ".css", ".html", ".js", "py.typed")
+    expected = _files(ROOT / "src/sentemb", "sentemb", *read)
+    expected |= _files(ROOT / "cli", "sentemb/cli", ".py")
+    assert built == expected
+
+
+def test_wheel_holds_the_files_that_are_not_modules(built):
+    assert "sentemb/py.typed" in built
+    assert "sentemb/cli/__main__.py" in built
+    assert {f"sentemb/analysis/report/report.{kind}" for kind in ("css", "html", "js")} <= built
+    assert any(name.startswith("sentemb/data/simulation/") and ".toml" in name for name in built)
+
+
+def test_every_public_name_can_be_had():
+    assert dir(sentemb) == sorted(sentemb.__all__)
+    for name in sentemb.__all__:
+        assert getattr(sentemb, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = sentemb.nothing
+
+
+def test_static_tools_see_the_public_names():
+    tree = ast.parse(Path(sentemb.__file__).read_text(encoding="utf-8"))
+    (public,) = (
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and node.targets[0].id == "__all__"
+    )
+    assert public == sentemb.__all__
+    imported = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert set(public) <= imported
