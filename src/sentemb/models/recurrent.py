@@ -50,7 +50,7 @@ class RecurrentEncoder(Encoder):
     recurrent = True
     directions = 1
     # The paper's numbers of the stacked gates, "" for the RNN, which has none.
-    gates = ("",)
+    gates: tuple[str, ...] = ("",)
 
     def __init__(self, cells, bag=0):
         super().__init__(cells)
