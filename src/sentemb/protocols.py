@@ -103,6 +103,7 @@ class InputRows(Protocol):
         P : (n_words, width) float, written
             The bias plus the sum of the rows of the word's features, times their counts.
         bias : (width,) float
+            Added to every word.
         offsets, ids, counts : (n_words + 1,) int64, (n_entries,) int32, (n_entries,) int32
             The features of each word, as places among the rows, and how often it holds them.
         """
