@@ -1,1 +1,1 @@
-"""What the operating system gives: files, locks, threads, processes."""
+"""The operating system: files, locks, threads, processes."""

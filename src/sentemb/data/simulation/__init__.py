@@ -1,1 +1,1 @@
-"""A made-up search engine with known truth."""
+"""A simulated search engine whose texts have known meanings and grades."""
