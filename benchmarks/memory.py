@@ -70,7 +70,7 @@ print(json.dumps({f"encoding at most, its result of {size:.0f} MB included": pea
 CHECKPOINT = """
 import json, resource, signal, os, sys
 import sentemb
-from sentemb.training.trainer import Interrupted
+from sentemb.training.stopping import Interrupted
 log, folder = sys.argv[1:]
 settings = dict(output=folder, threads=1, hard_negatives=0, epochs=1)
 if not os.path.exists(folder):

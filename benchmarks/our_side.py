@@ -12,6 +12,7 @@ from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers, one_after_the_other
 from sentemb.text.batch import batch_of, tokenize
 from sentemb.training.corpus import Corpus
+from sentemb.training.mini_batches import draw_candidates, mini_batch
 from sentemb.training.settings import Settings
 from sentemb.training.two_towers import TwoTowers
 
@@ -63,11 +64,11 @@ class Ours:
         step %= self.steps
         size = self.settings.batch_size
         pairs = self.order[step * size : (step + 1) * size]
-        batch = self.corpus.mini_batch(pairs, self.settings, 0, step)
+        batch = mini_batch(self.corpus, pairs, self.settings, 0, step)
         return batch, self.towers.lay_out(batch)
 
     def train_step(self):
-        # As the trainer does: the following mini-batch is planned beside this one.
+        # As the training loop does: the next mini-batch is planned while this one is trained on.
         batch, layouts = self.planned.pop()
         self.workers.meanwhile(lambda: self.planned.append(self.mini_batch(self.number + 1)))
         loss = self.towers.update(batch, layouts, self.number, self.workers)
@@ -150,8 +151,8 @@ class Ours:
         for step in range(self.steps):
             pairs = self.order[step * size : (step + 1) * size]
             clicked = self.corpus.title_index[pairs]
-            # The same draw that `Corpus.mini_batch` makes for this step.
-            _, drawn = self.corpus._draw(pairs, clicked, settings, 0, step)
+            # The same draw that `mini_batch` makes for this step.
+            _, drawn = draw_candidates(self.corpus, pairs, clicked, settings, 0, step)
             drawn = drawn.reshape(size, settings.n_negatives + 1)
             queries.append(self.corpus.query_index[pairs])
             if settings.negatives == "batch":

@@ -7,7 +7,7 @@ from functools import wraps
 from pathlib import Path
 
 from sentemb.data.click_log import read_click_log
-from sentemb.training import trainer
+from sentemb.training import loop, trainer, two_tower_task
 from sentemb.training.corpus import Corpus
 from sentemb.training.two_towers import TwoTowers
 
@@ -40,10 +40,10 @@ def measure_whole_job(log, epochs, threads):
         (trainer, "read_click_log", "reading"),
         (Corpus, "__init__", "vocabulary"),
         (TwoTowers, "__init__", "initial weights"),
-        (Corpus, "mini_batch", "planning"),
+        (two_tower_task, "mini_batch", "planning"),
         (TwoTowers, "update", "training"),
-        (trainer, "save_model", "saving"),
-        (trainer, "write_checkpoint", "checkpoints"),
+        (loop, "write_model", "saving"),
+        (loop, "write_checkpoint", "checkpoints"),
     ]
     plain = [getattr(owner, attribute) for owner, attribute, _ in places]
     try:

@@ -98,7 +98,7 @@ def command(
     from sentemb.comparison.runner import Comparison
     from sentemb.comparison.table import table_of
     from sentemb.errors import SentembError
-    from sentemb.training.trainer import Interrupted
+    from sentemb.training.stopping import Interrupted
 
     if models == [_LIST]:
         _show_rows(rows_of())

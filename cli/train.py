@@ -125,7 +125,8 @@ def command(pairs, output, checkpoint_seconds, **options):
     sentemb train pairs.tsv --dev dev/ -o model/
     """
     from sentemb.storage.history import best_epoch
-    from sentemb.training.trainer import Interrupted, train
+    from sentemb.training.stopping import Interrupted
+    from sentemb.training.trainer import train
 
     began = time.monotonic()
     show = _ProgressLine()

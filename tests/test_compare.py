@@ -23,7 +23,7 @@ from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.metrics import ndcg
 from sentemb.evaluation.significance import compare_all
 from sentemb.evaluation.trec import read_run
-from sentemb.training.trainer import Interrupted
+from sentemb.training.stopping import Interrupted
 
 TINY = {"model": "bag", "cells": 4, "epochs": 1, "batch_size": 64}
 

@@ -36,7 +36,7 @@ from sentemb.kernels.words import (
 )
 from sentemb.models.encoder import Workspace
 from sentemb.models.truncation import Truncation
-from sentemb.objectives.softmax import Candidates, embedding_loss
+from sentemb.objectives.softmax import BatchCandidates, ListedCandidates, embedding_loss
 from sentemb.system.parallel import Workers
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -445,13 +445,12 @@ def candidates_of(pairs, n_titles, listed):
         lists = [[c, *some] for c, some in zip(clicked, others)]
     else:
         lists = [sorted(set(range(n_titles)) - {c, *some}) for c, some in zip(clicked, others)]
-    return Candidates(
-        queries=np.array(queries, np.int32),
-        clicked=np.array(clicked, np.int32),
-        offsets=np.cumsum([0] + [len(some) for some in lists], dtype=np.int64),
-        titles=np.array([title for some in lists for title in some], np.int32),
-        listed=listed,
-    )
+    queries, clicked = np.array(queries, np.int32), np.array(clicked, np.int32)
+    offsets = np.cumsum([0] + [len(some) for some in lists], dtype=np.int64)
+    titles = np.array([title for some in lists for title in some], np.int32)
+    if listed:
+        return ListedCandidates(queries, offsets, titles)
+    return BatchCandidates(queries, clicked, offsets, excluded=titles)
 
 
 @pytest.mark.parametrize("listed", [True, False])

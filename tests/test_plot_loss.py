@@ -172,7 +172,7 @@ def test_mistakes():
 
 def test_the_metrics_are_those_that_training_writes():
     from sentemb.cli.plot_loss import command
-    from sentemb.training.trainer import _DEV_CUTOFFS
+    from sentemb.training.dev import DEV_CUTOFFS
 
     (metric,) = (option for option in command.params if option.name == "metric")
-    assert list(metric.type.choices) == [f"ndcg@{k}" for k in _DEV_CUTOFFS]
+    assert list(metric.type.choices) == [f"ndcg@{k}" for k in DEV_CUTOFFS]

@@ -16,7 +16,7 @@ from helpers import (
 
 from sentemb import loss_and_gradient
 from sentemb.models.encoder import Workspace
-from sentemb.objectives.softmax import Candidates, embedding_loss
+from sentemb.objectives.softmax import BatchCandidates, embedding_loss
 from sentemb.system.parallel import Workers
 
 torch = pytest.importorskip("torch", reason="PyTorch is the reference; pip install sentemb[bench]")
@@ -183,12 +183,11 @@ def test_every_title_of_the_batch_against_every_query():
         for r in range(n_pairs)
     ]
     weights = rng.uniform(0.1, 2, n_pairs)
-    candidates = Candidates(
+    candidates = BatchCandidates(
         queries=queries,
         clicked=clicked,
         offsets=np.cumsum([0] + [some.size for some in left_out], dtype=np.int64),
-        titles=np.concatenate(left_out).astype(np.int32),
-        listed=False,
+        excluded=np.concatenate(left_out).astype(np.int32),
     )
     with Workers(2) as workers:
         losses, Vq, Vd = embedding_loss(Yq, Yd, candidates, GAMMA, weights, workers, Workspace())

@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 import weakref
 from dataclasses import replace
@@ -25,11 +24,13 @@ from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.storage.model_files import load_model
 from sentemb.storage.tensor_files import open_tensors
 from sentemb.system.parallel import Workers
-from sentemb.training import hard_negatives, trainer
+from sentemb.training import dev as dev_set
+from sentemb.training import hard_negatives, loop, trainer
 from sentemb.training.checkpoints import take_up_checkpoint
 from sentemb.training.corpus import Corpus
+from sentemb.training.mini_batches import mini_batch
 from sentemb.training.settings import HARD_AMONG, HARD_NEGATIVES, PRESETS, Settings
-from sentemb.training.trainer import Interrupted
+from sentemb.training.stopping import Interrupted
 from sentemb.training.two_towers import TwoTowers
 
 TINY = {"cells": 6, "epochs": 3, "batch_size": 16, "threads": 1}
@@ -137,7 +138,7 @@ def test_negatives_from_the_log_are_those_that_were_skipped():
     settings = Settings(negatives="log", n_negatives=1, cells=2)
     corpus = Corpus(log, settings)
     pairs = np.flatnonzero(np.diff(log.skipped_offsets) > 0)[:10]
-    batch = corpus.mini_batch(pairs, settings, epoch=0, step=0).candidates
+    batch = mini_batch(corpus, pairs, settings, epoch=0, step=0).candidates
     assert np.all(np.diff(batch.offsets) == 2)
 
 
@@ -165,7 +166,7 @@ def test_hard_negatives_are_what_the_model_itself_ranks_highest(shared_towers):
     best = np.argsort(-cosines, axis=1)[:, :HARD_AMONG]
     assert len(log.titles) > HARD_AMONG + 10, "or there is nothing to choose"
     with Workers(2) as workers:
-        found = hard_negatives.look_up(corpus, towers, workers, threading.Event())
+        found = hard_negatives.look_up(corpus, towers, workers, lambda: False)
         np.testing.assert_allclose(
             np.sort(np.take_along_axis(cosines, found, axis=1)),
             np.sort(np.take_along_axis(cosines, best, axis=1)),
@@ -178,7 +179,9 @@ def test_hard_negatives_are_what_the_model_itself_ranks_highest(shared_towers):
         lists = {int(t) for t in found[log.query_index[pairs]].ravel() if t >= 0}
         met = set()
         for step in range(100):
-            texts = corpus.mini_batch(pairs, settings, epoch=2, step=step, hard_titles=found).titles
+            texts = mini_batch(
+                corpus, pairs, settings, epoch=2, step=step, hard_titles=found
+            ).titles
             Y = towers.embed("document", texts, workers)
             if shared_towers:
                 Y = Y[np.unique(log.query_index[pairs]).size :]
@@ -197,7 +200,7 @@ def test_hard_negatives_are_the_same_in_small_portions(monkeypatch):
     with Workers(1) as workers:
         for portion in (10_000, 7, 1):
             monkeypatch.setattr(hard_negatives, "_PORTION", portion)
-            found.append(hard_negatives.look_up(corpus, towers, workers, threading.Event()))
+            found.append(hard_negatives.look_up(corpus, towers, workers, lambda: False))
     assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
 
 
@@ -209,8 +212,8 @@ def test_a_mini_batch_does_not_depend_on_those_before():
     corpus = Corpus(log, settings)
     # The title "two" is clicked for "q" as well, but is not in the second mini-batch.
     for pairs, left_out in (([0, 2], [1]), ([0, 3], []), ([0, 2], [1])):
-        batch = corpus.mini_batch(np.array(pairs), settings, epoch=0, step=0)
-        assert batch.candidates.titles.tolist() == left_out
+        batch = mini_batch(corpus, np.array(pairs), settings, epoch=0, step=0)
+        assert batch.candidates.excluded.tolist() == left_out
 
 
 def test_hard_negatives_join_a_mini_batch_but_places_without_a_title_do_not():
@@ -219,7 +222,7 @@ def test_hard_negatives_join_a_mini_batch_but_places_without_a_title_do_not():
     for title, joined in ((0, 1), (1, 1), (-1, 0)):
         pairs = np.flatnonzero(log.title_index != title)[-1:]
         hard = np.full((len(log.queries), HARD_AMONG), title, np.int32)
-        batch = corpus.mini_batch(pairs, settings, epoch=2, step=0, hard_titles=hard)
+        batch = mini_batch(corpus, pairs, settings, epoch=2, step=0, hard_titles=hard)
         assert batch.titles.n_texts == 1 + joined
 
 
@@ -288,7 +291,7 @@ def test_resting_rows_are_brought_up_to_date_before_dev_and_at_the_end(with_dev,
             order = corpus.order(settings.seed, epoch)
             for step in range(steps):
                 pairs = order[step * settings.batch_size :][: settings.batch_size]
-                batch = corpus.mini_batch(pairs, settings, epoch, step)
+                batch = mini_batch(corpus, pairs, settings, epoch, step)
                 towers.update(batch, towers.lay_out(batch), epoch * steps + step, workers)
             behind = copy_of(towers.weights())
             towers.flush((epoch + 1) * steps, workers)
@@ -315,7 +318,7 @@ def measure_as(monkeypatch, figures):
             measured.append(copy_of(ranker.weights))
             return SimpleNamespace(mean=[figures[len(measured) - 1]] * 3)
 
-    monkeypatch.setattr(trainer, "evaluate_model", evaluate)
+    monkeypatch.setattr(dev_set, "evaluate_model", evaluate)
     return measured
 
 
@@ -499,7 +502,7 @@ def test_resuming_after_ctrl_c_gives_the_same_bits(tmp_path, n_batches):
     notes = []
     train(log, output=tmp_path / "m", **shared, resume=True, on_note=notes.append)
     assert weights_file(tmp_path / "m") == expected
-    assert any("going on at epoch" in note for note in notes)
+    assert any("continuing at epoch" in note for note in notes)
     assert sorted(p.name for p in (tmp_path / "m").iterdir()) == sorted(
         p.name for p in (tmp_path / "whole").iterdir()
     )
@@ -779,7 +782,7 @@ def test_a_training_that_was_stopped_is_not_thrown_away(tmp_path):
 def test_a_kill_while_the_checkpoints_are_removed_loses_nothing(tmp_path, monkeypatch):
     notes = []
 
-    monkeypatch.setattr(trainer, "remove_checkpoints", lambda output: None)
+    monkeypatch.setattr(loop, "remove_checkpoints", lambda output: None)
     train(made_up_log(), output=tmp_path / "m", **{**TINY, "checkpoint_seconds": 0})
     monkeypatch.undo()
     before = weights_file(tmp_path / "m")
@@ -793,7 +796,7 @@ def test_a_kill_while_the_checkpoints_are_removed_loses_nothing(tmp_path, monkey
         model = train(
             made_up_log(), output=tmp_path / "m", **TINY, resume=True, on_note=notes.append
         )
-        assert notes and all("finished already" in note for note in notes)
+        assert notes and all("already finished" in note for note in notes)
         assert weights_file(tmp_path / "m") == before and len(model.history) == TINY["epochs"]
         assert not folder.exists()
 
@@ -823,7 +826,8 @@ WRONG_CHECKPOINTS = {
     "loss": lambda metadata, arrays: metadata.update(loss_sum=float("nan")),
     "seconds": lambda metadata, arrays: metadata.update(seconds=None),
     "history": lambda metadata, arrays: metadata.update(history=[{}]),
-    "best": lambda metadata, arrays: metadata.update(best={"epoch": 1}),
+    "too short a history": lambda metadata, arrays: metadata["history"].pop(),
+    "an epoch twice": lambda metadata, arrays: metadata["history"][1].update(epoch=1),
     "nan": set_in("query.weights.table", 3, np.nan),
     "huge": set_in("query.weights.table", 3, 1e30),
     "a negative square": set_in("query.second_moment.recurrent", 3, -1),

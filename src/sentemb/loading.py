@@ -4,7 +4,7 @@ import os
 
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import load_model
-from sentemb.storage.saved_model import TOWERS
+from sentemb.storage.saved_model import TOWERS, SavedModel
 
 # Kind of a stored model -> the class that it is used through.
 FACES = {TOWERS: SentenceEncoder}
@@ -29,5 +29,9 @@ def load(path: str | os.PathLike[str], threads: int | None = None) -> SentenceEn
     SentembError
         If the folder is not a model, is damaged, or was written by a newer version.
     """
-    saved = load_model(path)
+    return face_of(load_model(path), threads)
+
+
+def face_of(saved: SavedModel, threads: int | None = None) -> SentenceEncoder:
+    """The model as the class that its kind is used through."""
     return FACES[saved.kind].of(saved, threads)

@@ -4,7 +4,7 @@ The protocols are structural: a class with the right members fulfils one without
 """
 
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,14 @@ from numpy.typing import NDArray
 # Named arrays: the weights of a tower, or a gradient of the same shapes.
 Arrays: TypeAlias = dict[str, np.ndarray]
 # A function and its arguments, to be called on some thread.
-Task: TypeAlias = tuple[Any, ...]
+KernelTask: TypeAlias = tuple[Any, ...]
 # The words that hold each input row's feature: offsets, words, counts.
 WordsOfFeatures: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
+
+# What a log source returns for texts, what a task plans for an update, and what it trains.
+TextsT_co = TypeVar("TextsT_co", covariant=True)
+BatchT = TypeVar("BatchT")
+ModelT_co = TypeVar("ModelT_co", covariant=True)
 
 
 @runtime_checkable
@@ -95,7 +100,7 @@ class InputRows(Protocol):
         offsets: NDArray[np.int64],
         ids: NDArray[np.int32],
         counts: NDArray[np.int32],
-    ) -> list[Task]:
+    ) -> list[KernelTask]:
         """Tasks that project words.
 
         Parameters
@@ -153,7 +158,7 @@ class Optimiser(Protocol):
         words_of_features: WordsOfFeatures,
         update: int,
         rate: float,
-    ) -> Generator[list[Task], None, float]:
+    ) -> Generator[list[KernelTask], None, float]:
         """One update of the weights, as a job for `Workers.together`.
 
         Parameters
@@ -183,4 +188,131 @@ class Optimiser(Protocol):
 
     def state(self) -> Arrays:
         """All arrays that a checkpoint must keep, by name."""
+        ...
+
+
+# -- training ---------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class LogSource(Protocol[TextsT_co]):
+    """The pairs of a click log in a form that training can take mini-batches from."""
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of pairs of a query and a clicked title."""
+        ...
+
+    def fingerprint(self) -> str:
+        """A hash of everything that training takes from the log."""
+        ...
+
+    def order(self, seed: int, epoch: int) -> NDArray[np.int64]:
+        """The order in which ``epoch`` goes through the pairs, (n_pairs,)."""
+        ...
+
+    def texts(self, side: str, numbers: NDArray[np.int32]) -> TextsT_co:
+        """Some texts of ``side``, in this order.
+
+        Parameters
+        ----------
+        side : {"query", "document"}
+            Queries or titles.
+        numbers : (k,) int32
+            Which queries or titles, all different.
+        """
+        ...
+
+
+class StoredState(Protocol):
+    """The arrays of a checkpoint. None is read before it is asked for."""
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is an array ``name``."""
+        ...
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Read an array."""
+        ...
+
+    def expect(self, name: str, shape: Sequence[int], dtype: Any) -> None:
+        """Raise `damaged` unless array ``name`` exists with this shape and dtype."""
+        ...
+
+    def check(self) -> None:
+        """Read every array; raise `damaged` unless all are finite and match the checksum."""
+        ...
+
+    def damaged(self, why: str) -> Exception:
+        """The error to raise for a file that cannot be used."""
+        ...
+
+
+@runtime_checkable
+class Task(Protocol[BatchT, ModelT_co]):
+    """What the training loop knows of what it trains.
+
+    Epochs, steps (the mini-batches of an epoch) and updates (the mini-batches of the whole
+    training) are numbered from 0.
+    """
+
+    @property
+    def steps(self) -> int:
+        """Mini-batches per epoch."""
+        ...
+
+    def pairs_before(self, step: int) -> int:
+        """Pairs in the mini-batches of an epoch before ``step``."""
+        ...
+
+    def before_epoch(self, epoch: int, stopped: Callable[[], bool]) -> None:
+        """Prepare for ``epoch``.
+
+        Called before every epoch that starts with its first mini-batch: again after a resume at
+        step 0, and not after a resume at a later step.
+
+        Parameters
+        ----------
+        epoch : int
+            From 0.
+        stopped : function
+            Whether the user has asked to stop. A long preparation may then return unfinished.
+        """
+        ...
+
+    def plan(self, epoch: int, step: int) -> BatchT:
+        """One mini-batch.
+
+        Runs while the mini-batch before it is trained on, so it must not use the weights.
+        """
+        ...
+
+    def update(self, batch: BatchT, update: int) -> float:
+        """Train on one mini-batch; return its mean loss before the step.
+
+        Raises
+        ------
+        Diverged
+            If the loss is not a number or the weights have become huge.
+        """
+        ...
+
+    def flush(self, update: int) -> None:
+        """Bring every weight to its value before ``update``."""
+        ...
+
+    def model(self) -> ModelT_co:
+        """The model with the live weights. Call `flush` before using it."""
+        ...
+
+    def state(self) -> Arrays:
+        """Everything that a checkpoint must keep, by name. Nothing is flushed."""
+        ...
+
+    def check_state(self, stored: StoredState, epoch: int, step: int) -> None:
+        """Raise ``stored.damaged`` unless `state` can have returned this before ``step``."""
+        ...
+
+    def restore(self, stored: StoredState) -> None:
+        """Continue from what `state` returned, once `check_state` has accepted it."""
         ...

@@ -28,7 +28,7 @@ from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.files import make_folder
 from sentemb.system.locks import locked
 from sentemb.system.paths import AnyPath
-from sentemb.training.trainer import Interrupted
+from sentemb.training.stopping import Interrupted
 
 CUTOFFS = (1, 3, 10)
 # Titles that are encoded to measure the speed of an encoder.

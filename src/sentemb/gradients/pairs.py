@@ -1,28 +1,32 @@
-"""The loss of given pairs and its gradient at every parameter, for checks."""
+"""The loss of given pairs and its gradient by every parameter, for checks."""
+
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
 from sentemb.gradients.traces import gradient_of_form
-from sentemb.models.encoder import Workspace
+from sentemb.models.encoder import ForwardPass, Workspace
 from sentemb.models.towers import HasTowers, Towers, join_gradients, split_embeddings
 from sentemb.models.truncation import Truncation
-from sentemb.objectives.softmax import Candidates, embedding_loss
+from sentemb.objectives.softmax import ListedCandidates, embedding_loss
+from sentemb.protocols import Arrays
 from sentemb.system.parallel import Workers
 
 
 def loss_and_gradient(
     model: HasTowers,
-    queries,
-    titles,
-    negatives,
-    gamma=10.0,
-    form="scan",
-    truncate=None,
-    truncation="window",
-    threads=1,
-):
-    """The loss of some pairs and its gradient by every parameter, for anyone's own checks.
+    queries: Sequence[str],
+    titles: Sequence[str],
+    negatives: Sequence[Sequence[str]],
+    gamma: float = 10.0,
+    form: str = "scan",
+    truncate: int | None = None,
+    truncation: str = "window",
+    threads: int | None = 1,
+) -> tuple[float, dict[str, Arrays]]:
+    """The loss of some pairs and its gradient by every parameter, for checks of your own.
 
     Parameters
     ----------
@@ -33,22 +37,23 @@ def loss_and_gradient(
     negatives : list of list of str
         The unclicked titles of each pair, at least one.
     gamma : float
-        The smoothing factor of the softmax.
+        Softmax scale.
     form : {"scan", "trace", "printed"}
         See `sentemb.gradients.traces.FORMS`.
     truncate : int, optional
-        Steps through which errors travel back (the paper's T); by default all.
+        Steps that errors travel back (the paper's T). None is all.
     truncation : {"window", "cec"}
-        What happens beyond them, see `Truncation`.
+        What happens beyond those steps, see `Truncation`.
     threads : int
 
     Returns
     -------
     loss : float
-        L of equation (4), the sum over the pairs, -log softmax(gamma cos) of each.
+        L of equation (4): the sum of -log softmax(gamma cos) over the pairs.
     gradient : dict of dict of ndarray
-        ``gradient["query"]["Wrec1"]`` and so on, named and shaped as `SentenceEncoder.parameters`.
-        With shared towers both sides name the same arrays, the whole derivative.
+        ``gradient["query"]["Wrec1"]`` and so on, with the names and shapes of
+        `SentenceEncoder.parameters`. With shared towers both sides have the same arrays, which hold
+        the whole derivative.
 
     Raises
     ------
@@ -62,12 +67,20 @@ def loss_and_gradient(
 
 
 class PairProblem:
-    """Some pairs with their negatives, and the loss of a model on them.
+    """Some pairs with their negatives, and the loss of two towers on them.
 
-    Parameters as for `loss_and_gradient`. The model's parameters may change between calls.
+    The parameters are those of `loss_and_gradient`. The weights may change between calls.
     """
 
-    def __init__(self, towers: Towers, queries, titles, negatives, gamma, workers):
+    def __init__(
+        self,
+        towers: Towers,
+        queries: Sequence[str],
+        titles: Sequence[str],
+        negatives: Sequence[Sequence[str]],
+        gamma: float,
+        workers: Workers,
+    ) -> None:
         _check_pairs(queries, titles, negatives)
         self.towers = towers
         self.gamma = gamma
@@ -79,15 +92,15 @@ class PairProblem:
             texts = {"query": texts["query"] + texts["document"]}
         self._batches = {side: towers.vocabulary.batch(some) for side, some in texts.items()}
 
-    def loss(self):
-        """The sum over the pairs, a float."""
+    def loss(self) -> float:
+        """The sum of the losses of the pairs."""
         losses, _, _ = self._embedding_loss(self._forward())
         return float(losses.sum())
 
-    def maxima(self):
-        """Where max pooling found its maxima in the last pass: bytes, none without pooling.
+    def maxima(self) -> bytes:
+        """Where max pooling found its maxima in the last pass; empty without pooling.
 
-        The loss has a kink wherever they change.
+        The loss has a kink wherever these places change.
         """
         places = [
             state["places"]
@@ -97,13 +110,15 @@ class PairProblem:
         ]
         return b"".join(array.tobytes() for array in places)
 
-    def gradient(self, form="scan", truncation=None):
-        """By every parameter: ``{"query": {"W1": ...}, "document": ...}``."""
+    def gradient(
+        self, form: str = "scan", truncation: Truncation | None = None
+    ) -> dict[str, Arrays]:
+        """The gradient by every parameter: ``{"query": {"W1": ...}, "document": ...}``."""
         towers = self.towers
         done = self._forward()
         _, Vq, Vd = self._embedding_loss(done)
         V = join_gradients(Vq, Vd, towers.shared)
-        named = {}
+        named: dict[str, Arrays] = {}
         for side, batch in self._batches.items():
             weights = towers.weights[side]
             gradient = gradient_of_form(
@@ -113,9 +128,9 @@ class PairProblem:
             whole = np.zeros_like(weights["table"])
             whole[batch.input_rows] = gradient["table"]
             named[side] = towers.encoder.blocks({**gradient, "table": whole})
-        return {"document": named["query"], **named}
+        return {"document": named["query"], **named}  # shared towers have only "query"
 
-    def _forward(self):
+    def _forward(self) -> dict[str, ForwardPass]:
         towers = self.towers
         self._done = {
             side: towers.encoder.forward(towers.weights[side], batch, self._workers)
@@ -123,7 +138,9 @@ class PairProblem:
         }
         return self._done
 
-    def _embedding_loss(self, done):
+    def _embedding_loss(
+        self, done: Mapping[str, ForwardPass]
+    ) -> tuple[NDArray[np.float64], np.ndarray, np.ndarray]:
         embeddings = {side: forward.embeddings for side, forward in done.items()}
         Yq, Yd = split_embeddings(embeddings, self._n_queries)
         weights = np.ones(self._candidates.queries.size)
@@ -132,10 +149,12 @@ class PairProblem:
         )
 
 
-def _check_pairs(queries, titles, negatives):
+def _check_pairs(
+    queries: Sequence[str], titles: Sequence[str], negatives: Sequence[Sequence[str]]
+) -> None:
     if not len(queries) == len(titles) == len(negatives):
         raise SentembError(
-            f"queries, titles and negatives must be equally many, not {len(queries)}, "
+            f"queries, titles and negatives must have the same length, not {len(queries)}, "
             f"{len(titles)} and {len(negatives)}"
         )
     if not queries:
@@ -148,20 +167,21 @@ def _check_pairs(queries, titles, negatives):
             raise SentembError("a text without words has no embedding; leave it out")
 
 
-def _number_texts(queries, titles, negatives):
-    """Give every distinct text a number: (Candidates, {"query": texts, "document": texts})."""
-    query_numbers, title_numbers = {}, {}
+def _number_texts(
+    queries: Sequence[str], titles: Sequence[str], negatives: Sequence[Sequence[str]]
+) -> tuple[ListedCandidates, dict[str, list[str]]]:
+    """Number the distinct texts: (ListedCandidates, {"query": texts, "document": texts})."""
+    query_numbers: dict[str, int] = {}
+    title_numbers: dict[str, int] = {}
     lists = [
         [title_numbers.setdefault(title, len(title_numbers)) for title in [clicked, *others]]
         for clicked, others in zip(titles, negatives)
     ]
-    candidates = Candidates(
+    candidates = ListedCandidates(
         queries=np.array(
             [query_numbers.setdefault(query, len(query_numbers)) for query in queries], np.int32
         ),
-        clicked=np.array([numbers[0] for numbers in lists], np.int32),
         offsets=np.cumsum([0] + [len(numbers) for numbers in lists], dtype=np.int64),
         titles=np.array([number for numbers in lists for number in numbers], np.int32),
-        listed=True,
     )
     return candidates, {"query": list(query_numbers), "document": list(title_numbers)}

@@ -22,7 +22,7 @@ from sentemb.models.input_rows import point_of
 from sentemb.models.layout import Layout
 from sentemb.models.packing import Packing
 from sentemb.models.truncation import Truncation
-from sentemb.protocols import Arrays, GradientPoint, Task
+from sentemb.protocols import Arrays, GradientPoint, KernelTask
 from sentemb.system.parallel import CHUNKS, Workers, one_after_the_other, spans
 from sentemb.text.batch import TextBatch
 
@@ -30,7 +30,7 @@ MAX_CELLS = 1000
 
 _T = TypeVar("_T")
 # A job for `Workers.together`: yields the tasks of each phase, returns its result.
-Job: TypeAlias = Generator[list[Task], None, _T]
+Job: TypeAlias = Generator[list[KernelTask], None, _T]
 
 
 class Workspace:

@@ -25,7 +25,7 @@ from sentemb.kernels.words import invert_lists, sum_rows
 from sentemb.models.encoder import Encoder, ForwardPass, Job, Workspace, whole_number
 from sentemb.models.layout import Layout
 from sentemb.models.truncation import Truncation
-from sentemb.protocols import Arrays, GradientPoint, Task
+from sentemb.protocols import Arrays, GradientPoint, KernelTask
 from sentemb.system.parallel import CHUNKS, Workers, one_after_the_other, spans
 from sentemb.text.batch import TextBatch
 
@@ -52,7 +52,7 @@ class FeedForward(Encoder):
         word_index: NDArray[np.int32],
         offsets: NDArray[np.int64],
         workspace: Workspace,
-    ) -> tuple[dict[str, np.ndarray], list[Task]]:
+    ) -> tuple[dict[str, np.ndarray], list[KernelTask]]:
         """What the layers will write, the embeddings as ``Y``, and the tasks that write it."""
         raise NotImplementedError
 
@@ -98,7 +98,7 @@ class Bag(FeedForward):
         word_index: NDArray[np.int32],
         offsets: NDArray[np.int64],
         workspace: Workspace,
-    ) -> tuple[dict[str, np.ndarray], list[Task]]:
+    ) -> tuple[dict[str, np.ndarray], list[KernelTask]]:
         Y = workspace.empty("Y", (offsets.size - 1, self.cells), P.dtype)
         arguments = (Y, P, 0, np.zeros(self.cells, P.dtype), word_index, offsets)
         return {"Y": Y}, [(sum_words, *arguments, low, high) for _, low, high in spans(len(Y))]
@@ -173,7 +173,7 @@ class DSSM(FeedForward):
         word_index: NDArray[np.int32],
         offsets: NDArray[np.int64],
         workspace: Workspace,
-    ) -> tuple[dict[str, np.ndarray], list[Task]]:
+    ) -> tuple[dict[str, np.ndarray], list[KernelTask]]:
         n_texts = offsets.size - 1
         state = {
             "H": workspace.empty("H", (n_texts, self.hidden), P.dtype),
@@ -252,7 +252,7 @@ class DSSM(FeedForward):
         low: int,
         high: int,
         workspace: Workspace,
-    ) -> list[Task]:
+    ) -> list[KernelTask]:
         """Tasks that carry the errors at the pooled vectors back to the tokens, where needed."""
         return []
 
@@ -333,7 +333,7 @@ class CLSM(DSSM):
         low: int,
         high: int,
         workspace: Workspace,
-    ) -> list[Task]:
+    ) -> list[KernelTask]:
         D = workspace.empty("D_tokens", (batch.word_index.size, self.hidden), dH.dtype)
         return [(spread_to_maxima, D, dH, state["places"], batch.offsets, low, high)]
 

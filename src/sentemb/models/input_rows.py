@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.kernels.words import project_words
-from sentemb.protocols import Arrays, GradientPoint, Task
+from sentemb.protocols import Arrays, GradientPoint, KernelTask
 from sentemb.system.parallel import spread
 
 
@@ -36,7 +36,7 @@ class StoredRows(NamedTuple):
         offsets: NDArray[np.int64],
         ids: NDArray[np.int32],
         counts: NDArray[np.int32],
-    ) -> list[Task]:
+    ) -> list[KernelTask]:
         """Tasks that project words."""
         table, no_lead = self.table, np.zeros(self.rows.size, self.dtype)
         lists = (offsets, ids, counts)

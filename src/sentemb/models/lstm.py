@@ -20,7 +20,7 @@ from sentemb.models.encoder import ForwardPass, Workspace
 from sentemb.models.packing import Packing
 from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.truncation import Truncation
-from sentemb.protocols import Arrays, Task
+from sentemb.protocols import Arrays, KernelTask
 from sentemb.system.parallel import CHUNKS
 
 PEEPHOLES = ("none", "diagonal", "full")
@@ -141,7 +141,7 @@ class LSTM(RecurrentEncoder):
         D: np.ndarray,
         packing: Packing,
         chunk: int,
-    ) -> list[Task]:
+    ) -> list[KernelTask]:
         sums = super()._prepare_sums(parts, state, D, packing, chunk)
         if self.peepholes != "none":
             kernel = {

@@ -32,7 +32,7 @@ from sentemb.models.encoder import Encoder, ForwardPass, Job, Workspace, whole_n
 from sentemb.models.layout import Layout
 from sentemb.models.packing import Packing
 from sentemb.models.truncation import Truncation
-from sentemb.protocols import Arrays, GradientPoint, Task
+from sentemb.protocols import Arrays, GradientPoint, KernelTask
 from sentemb.system.parallel import CHUNKS, Workers, one_after_the_other, spans
 
 
@@ -143,7 +143,7 @@ class RecurrentEncoder(Encoder):
         P = yield from self._project_tasks(point, batch, workspace)
         embeddings = np.zeros((batch.n_texts, self.dim), P.dtype)
         done = ForwardPass(layout, embeddings)
-        tasks: list[Task] = []
+        tasks: list[KernelTask] = []
         for direction in range(self.directions):
             state, kernel, arguments = self._prepare(weights, direction, packing, P, workspace)
             done.states.append(state)
@@ -162,7 +162,7 @@ class RecurrentEncoder(Encoder):
         P: np.ndarray,
         word_index: NDArray[np.int32],
         offsets: NDArray[np.int64],
-    ) -> list[Task]:
+    ) -> list[KernelTask]:
         """Tasks that set X (n_texts, bag) to the sums of the words' Wbag l."""
         if not self.bag:
             return []
@@ -278,7 +278,7 @@ class RecurrentEncoder(Encoder):
         V: np.ndarray,
         truncation: Truncation,
         workspace: Workspace,
-    ) -> list[tuple[np.ndarray, list[Task]]]:
+    ) -> list[tuple[np.ndarray, list[KernelTask]]]:
         """For each direction the errors D to be written, and the tasks that write them."""
         V = np.ascontiguousarray(V)
         scans = []
@@ -330,7 +330,7 @@ class RecurrentEncoder(Encoder):
         D: np.ndarray,
         packing: Packing,
         chunk: int,
-    ) -> list[Task]:
+    ) -> list[KernelTask]:
         """Tasks that set a chunk's part of every gradient that is a sum over tokens.
 
         They run right after the chunk's scan, while its errors are in the processor's cache.

@@ -58,6 +58,15 @@ class Towers:
         blocks = {side: self.encoder.blocks(weights) for side, weights in self.each.items()}
         return {"document": blocks["query"], **blocks}
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all weights."""
+        return sum(array.nbytes for tower in self.each.values() for array in tower.values())
+
+    def copy(self) -> Self:
+        """The same towers with weights of their own."""
+        return self.astype(self.dtype)
+
     def astype(self, dtype: str | type | np.dtype) -> Self:
         """A copy in float32 or float64."""
         try:

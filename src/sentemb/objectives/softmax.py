@@ -1,8 +1,10 @@
-"""Equations (3) to (5): -log softmax over cosines, and its gradient at the embeddings."""
+"""Equations (3) to (5): -log softmax over cosines, and its gradient by the embeddings."""
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sentemb.kernels.cosine_softmax import (
     add_matmul_columns,
@@ -13,49 +15,79 @@ from sentemb.kernels.cosine_softmax import (
     normalise_rows,
     normalise_rows_backward,
 )
+from sentemb.models.encoder import Workspace
+from sentemb.system.parallel import Workers
 
 
 @dataclass(frozen=True)
-class Candidates:
-    """Which titles compete for which query; all numbers are places in the mini-batch.
+class ListedCandidates:
+    """Each pair has its own list of competing titles.
+
+    All numbers are places in the mini-batch.
+
+    Attributes
+    ----------
+    queries : (n_pairs,) int32
+        The query of each pair.
+    offsets, titles : (n_pairs + 1,) int64, (n,) int32
+        The candidates of each pair, its clicked title first.
+    """
+
+    queries: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    titles: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class BatchCandidates:
+    """Every title of the mini-batch competes for every query, apart from some exclusions.
+
+    All numbers are places in the mini-batch.
 
     Attributes
     ----------
     queries, clicked : (n_pairs,) int32
-        The pairs.
-    offsets, titles : (n_pairs + 1,) int64, (n,) int32
-        If ``listed``: the candidates of each pair, its clicked title first. Otherwise every title
-        of the batch is a candidate, and these are the exceptions: other titles clicked for the
-        same query.
-    listed : bool
+        The query and the clicked title of each pair.
+    offsets, excluded : (n_pairs + 1,) int64, (n,) int32
+        For each pair the titles that do not compete: the others clicked for its query.
     """
 
-    queries: np.ndarray
-    clicked: np.ndarray
-    offsets: np.ndarray
-    titles: np.ndarray
-    listed: bool
+    queries: NDArray[np.int32]
+    clicked: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    excluded: NDArray[np.int32]
 
 
-def embedding_loss(Yq, Yd, candidates, gamma, weights, workers, workspace):
-    """Loss per pair and its gradient at the embeddings.
+Candidates: TypeAlias = ListedCandidates | BatchCandidates
+
+
+def embedding_loss(
+    Yq: np.ndarray,
+    Yd: np.ndarray,
+    candidates: Candidates,
+    gamma: float,
+    weights: NDArray[np.floating],
+    workers: Workers,
+    workspace: Workspace,
+) -> tuple[NDArray[np.float64], np.ndarray, np.ndarray]:
+    """Loss per pair and its gradient with respect to the embeddings.
 
     Parameters
     ----------
     Yq, Yd : (n_queries, dim), (n_titles, dim) float
         Embeddings.
-    candidates : Candidates
+    candidates : ListedCandidates or BatchCandidates
     gamma : float
-        The smoothing factor of the softmax.
+        Softmax scale.
     weights : (n_pairs,) float
-        What each pair counts.
+        Weight of each pair.
     workers : Workers
     workspace : Workspace
 
     Returns
     -------
     losses : (n_pairs,) float64
-        Times the weight.
+        Multiplied by the weight.
     Vq, Vd : as Yq, Yd
         dL/dY, valid until the workspace is used again.
     """
@@ -63,49 +95,81 @@ def embedding_loss(Yq, Yd, candidates, gamma, weights, workers, workspace):
     Ud, Vd, d_norms = _normalised("d", Yd, workspace)
     losses = np.empty(candidates.queries.size)
     weights = weights.astype(Yq.dtype)
-    if candidates.listed:
-        longest = int(np.diff(candidates.offsets).max(initial=0))
-        listed_softmax(
-            Vq,
-            Vd,
-            losses,
-            Uq,
-            Ud,
-            candidates.queries,
-            candidates.offsets,
-            candidates.titles,
-            gamma,
-            weights,
-            np.empty(longest, Yq.dtype),
-        )
+    if isinstance(candidates, ListedCandidates):
+        _listed_loss(losses, Vq, Vd, Uq, Ud, candidates, gamma, weights)
     else:
-        n_pairs, n_titles = candidates.queries.size, len(Ud)
-        S = workspace.empty("S", (n_pairs, n_titles), Yq.dtype)
-        U_pairs = Uq[candidates.queries]
-        V_pairs = workspace.zeros("V_pairs", U_pairs.shape, Yq.dtype)
-        workers.over(
-            n_pairs,
-            dense_softmax,
-            S,
-            losses,
-            U_pairs,
-            np.ascontiguousarray(Ud.T),
-            candidates.clicked,
-            candidates.offsets,
-            candidates.titles,
-            gamma,
-            weights,
-        )
-        workers.over(n_pairs, add_matmul_rows, V_pairs, S, Ud)
-        workers.over(n_titles, add_matmul_columns, Vd, S, U_pairs)
-        add_rows(Vq, candidates.queries, V_pairs)
+        _batch_loss(losses, Vq, Vd, Uq, Ud, candidates, gamma, weights, workers, workspace)
     normalise_rows_backward(Vq, Uq, q_norms)
     normalise_rows_backward(Vd, Ud, d_norms)
     return losses, Vq, Vd
 
 
-def _normalised(side, Y, workspace):
-    """(U, zeros like U, norms) of embeddings Y."""
+def _listed_loss(
+    losses: np.ndarray,
+    Vq: np.ndarray,
+    Vd: np.ndarray,
+    Uq: np.ndarray,
+    Ud: np.ndarray,
+    candidates: ListedCandidates,
+    gamma: float,
+    weights: np.ndarray,
+) -> None:
+    """Write ``losses`` and add dL/dU to ``Vq`` and ``Vd``."""
+    longest = int(np.diff(candidates.offsets).max(initial=0))
+    listed_softmax(
+        Vq,
+        Vd,
+        losses,
+        Uq,
+        Ud,
+        candidates.queries,
+        candidates.offsets,
+        candidates.titles,
+        gamma,
+        weights,
+        np.empty(longest, Uq.dtype),
+    )
+
+
+def _batch_loss(
+    losses: np.ndarray,
+    Vq: np.ndarray,
+    Vd: np.ndarray,
+    Uq: np.ndarray,
+    Ud: np.ndarray,
+    candidates: BatchCandidates,
+    gamma: float,
+    weights: np.ndarray,
+    workers: Workers,
+    workspace: Workspace,
+) -> None:
+    """As `_listed_loss`, over the matrix of the cosines of all pairs with all titles."""
+    n_pairs, n_titles = candidates.queries.size, len(Ud)
+    S = workspace.empty("S", (n_pairs, n_titles), Uq.dtype)
+    U_pairs = Uq[candidates.queries]
+    V_pairs = workspace.zeros("V_pairs", U_pairs.shape, Uq.dtype)
+    workers.over(
+        n_pairs,
+        dense_softmax,
+        S,
+        losses,
+        U_pairs,
+        np.ascontiguousarray(Ud.T),
+        candidates.clicked,
+        candidates.offsets,
+        candidates.excluded,
+        gamma,
+        weights,
+    )
+    workers.over(n_pairs, add_matmul_rows, V_pairs, S, Ud)
+    workers.over(n_titles, add_matmul_columns, Vd, S, U_pairs)
+    add_rows(Vq, candidates.queries, V_pairs)
+
+
+def _normalised(
+    side: str, Y: np.ndarray, workspace: Workspace
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(U, zeros shaped like U, norms) of embeddings Y."""
     U = workspace.empty(f"U_{side}", Y.shape, Y.dtype)
     norms = workspace.empty(f"norms_{side}", (len(Y),), Y.dtype)
     normalise_rows(U, norms, Y)

@@ -1,15 +1,20 @@
-"""What happened in a training, one dict per epoch; see docs/formats.md."""
+"""The history of a training, one dict per epoch; see docs/formats.md."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sentemb.bounds import is_finite
 from sentemb.errors import SentembError
 from sentemb.storage.tensor_files import parse_json
 
 HISTORY = "history.jsonl"
+# The figure that decides which epoch is the best.
+DEV_FIGURE = "ndcg@1"
 # What differs from run to run, whatever the seed.
 _TIMES = ("pairs_per_second", "seconds")
 
 
-def history_line(text: str) -> dict:
+def history_line(text: str) -> dict[str, Any]:
     """The epoch that a line of ``history.jsonl`` describes.
 
     Raises
@@ -19,18 +24,20 @@ def history_line(text: str) -> dict:
         the figures of the dev set.
     """
     try:
-        line = parse_json(text)
+        line: dict[str, Any] = parse_json(text)
     except ValueError:
         raise SentembError("not JSON") from None
     check_line(line)
     return line
 
 
-def check_line(line) -> None:
+def check_line(line: Any) -> None:
     """Raise a `SentembError` without a place unless ``line`` describes an epoch."""
     if not isinstance(line, dict):
         raise SentembError("not a JSON object")
-    epoch, loss, dev = line.get("epoch"), line.get("loss"), line.get("dev") or {}
+    epoch: Any = line.get("epoch")
+    loss: Any = line.get("loss")
+    dev: Any = line.get("dev") or {}
     if type(epoch) is not int or not 1 <= epoch < 2**53:
         raise SentembError(f"the epoch is {_quoted(epoch)}, not a whole number from 1")
     if not is_finite(loss) or loss < 0:
@@ -41,16 +48,19 @@ def check_line(line) -> None:
         raise SentembError(f"seconds is {_quoted(line['seconds'])}, not a number")
 
 
-def without_times(history: list[dict]) -> list[dict]:
+def without_times(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """``history`` without what depends on the machine: equal trainings have equal ones."""
     return [{key: line[key] for key in line if key not in _TIMES} for line in history]
 
 
-def best_epoch(history: list[dict], figure: str = "ndcg@1") -> dict | None:
-    """The line of the epoch with the highest ``figure`` on the dev set, the first of equal ones."""
-    measured = [line for line in history if figure in (line.get("dev") or {})]
-    return max(measured, key=lambda line: line["dev"][figure], default=None)
+def best_epoch(history: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """The line of the best epoch on the dev set: the first with the highest `DEV_FIGURE`.
+
+    None if the dev set was never measured.
+    """
+    measured = [line for line in history if DEV_FIGURE in (line.get("dev") or {})]
+    return max(measured, key=lambda line: line["dev"][DEV_FIGURE], default=None)
 
 
-def _quoted(value):
+def _quoted(value: object) -> str:
     return repr(value)[:40]

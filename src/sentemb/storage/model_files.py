@@ -1,7 +1,7 @@
-"""Model directories: replaced in one step, read with every byte checked, nothing executed.
+"""Model folders: replaced in one step; reading checks every byte and executes nothing.
 
-``model.safetensors`` is the model: weights, vocabulary and configuration in one file, so that a
-reader sees the old model or the new one, and a process that is killed leaves one of them. The
+``model.safetensors`` is the model. It holds weights, vocabulary and configuration in one file, so
+that a reader sees either the old or the new model, and a killed process leaves one of them. The
 other files are copies for people and other programs, and the history of the training.
 docs/formats.md describes them all.
 """
@@ -10,16 +10,20 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from sentemb.errors import SentembError
 from sentemb.models import ENCODERS, make_encoder
+from sentemb.models.encoder import Encoder
 from sentemb.models.towers import SIDES, Towers, distinct_sides
 from sentemb.storage.history import HISTORY, best_epoch, check_line, history_line, without_times
 from sentemb.storage.saved_model import TOWERS, SavedModel
 from sentemb.storage.tensor_files import (
+    TensorFile,
     check_regular,
     damaged,
     open_tensors,
@@ -36,6 +40,7 @@ from sentemb.system.files import (
     write_text,
 )
 from sentemb.system.locks import is_temporary, locked
+from sentemb.system.paths import AnyPath
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.version import __version__
 
@@ -50,23 +55,25 @@ CONFIG, TENSORS, VOCABULARY, WORDS, CARD = (
 )
 CHECKPOINTS = "checkpoints"
 STEP = re.compile(r"step-(\d{9,18})\.safetensors")  # in that folder
-# Files of text in a model folder that are larger than this are not ours.
+# A larger text file in a model folder is not ours.
 _MAX_TEXT_BYTES = 64 << 20
+# Configuration, encoder, vocabulary and history.
+_Parts: TypeAlias = tuple[dict[str, Any], Encoder, Vocabulary, list[dict[str, Any]]]
 
 
 # -- looking ----------------------------------------------------------------------------------
 
 
-def is_model(path) -> bool:
+def is_model(path: AnyPath) -> bool:
     """Whether folder ``path`` holds a model, whole or damaged."""
     return any(status(Path(path) / name) is not None for name in (CONFIG, TENSORS))
 
 
-def check_place(path) -> None:
+def check_place(path: AnyPath) -> None:
     """Raise a `SentembError` unless a model may be written to ``path``.
 
-    It may be written to a new or empty folder, over a model of ours, and into the folder of a
-    training. What else is in a folder is somebody's work.
+    A model may be written to a new or empty folder, over another sentemb model, and into the folder
+    of a training. Any other files in a folder are somebody's work.
     """
     folder = path_of(path)
     if not os.fspath(path):
@@ -82,15 +89,15 @@ def check_place(path) -> None:
         )
 
 
-def _is_training(folder, names):
-    """Whether a training began here; other programs have folders of checkpoints too."""
+def _is_training(folder: Path, names: set[str]) -> bool:
+    """Whether a sentemb training began here: other programs write checkpoints too."""
     inside = folder / CHECKPOINTS
     return names == {CHECKPOINTS} or (
         is_folder(inside) and any(map(STEP.fullmatch, names_in(inside)))
     )
 
 
-def _is_ours(folder):
+def _is_ours(folder: Path) -> bool:
     """Whether at least one of the two main files was written by sentemb."""
     try:
         with open_tensors(folder / TENSORS):
@@ -107,14 +114,14 @@ def _is_ours(folder):
 # -- writing ----------------------------------------------------------------------------------
 
 
-def save_model(saved: SavedModel, path, force: bool = False) -> None:
-    """Write a model to the folder ``path``: all of it or, on a full disk, nothing.
+def save_model(saved: SavedModel, path: AnyPath, force: bool = False) -> None:
+    """Write a model to the folder ``path``: either all of it or, on a full disk, nothing.
 
     Raises
     ------
     SentembError
-        If a model is there and ``force`` is not set, something else is there, another process is
-        writing there, or the place cannot be written.
+        If ``path`` holds a model and ``force`` is not set, if it holds something else, if another
+        process is writing there, or if it cannot be written.
     """
     check_place(path)
     with locked(make_folder(path)):
@@ -125,8 +132,8 @@ def save_model(saved: SavedModel, path, force: bool = False) -> None:
         write_model(saved, path)
 
 
-def write_model(saved: SavedModel, path) -> None:
-    """As `save_model`, for a caller that has checked the place and locked the folder."""
+def write_model(saved: SavedModel, path: AnyPath) -> None:
+    """`save_model` for a caller that has checked the place and locked the folder."""
     path, model = Path(path), saved.model
     vocabulary = {
         "vocabulary": _lines(model.vocabulary.trigrams),
@@ -163,8 +170,14 @@ def write_model(saved: SavedModel, path) -> None:
 # -- reading ----------------------------------------------------------------------------------
 
 
-def load_model(path) -> SavedModel:
-    """The model in folder ``path``; a `SentembError` if it is not whole."""
+def load_model(path: AnyPath) -> SavedModel:
+    """The model in folder ``path``.
+
+    Raises
+    ------
+    SentembError
+        If there is no model, it is damaged, or a newer version wrote it.
+    """
     path = path_of(path)
     if not is_folder(path) or not is_model(path):
         raise SentembError(
@@ -194,12 +207,11 @@ def load_model(path) -> SavedModel:
     return SavedModel(towers, config["training"], history)
 
 
-def _parts(path, file):
-    """Configuration, encoder, vocabulary and history."""
+def _parts(path: Path, file: TensorFile) -> _Parts:
     config = _checked_config(file.path, file.metadata.get("config"), first=3)
     encoder = _encoder_of(file.path, config)
     vocabulary = Vocabulary(_lines_of(file, "vocabulary"), _lines_of(file, "words"))
-    history = file.metadata.get("history")
+    history: Any = file.metadata.get("history")
     try:
         for line in history:
             check_line(line)
@@ -208,8 +220,8 @@ def _parts(path, file):
     return config, encoder, vocabulary, _with_times(history, path / HISTORY)
 
 
-def _with_times(history, path):
-    """The copy of ``history`` in file ``path``, which has times as well, if it is one."""
+def _with_times(history: list[dict[str, Any]], path: Path) -> list[dict[str, Any]]:
+    """The copy of ``history`` in file ``path``, which also has times; ``history`` if it differs."""
     try:
         copied = _history(path)
     except SentembError:
@@ -217,8 +229,8 @@ def _with_times(history, path):
     return copied if without_times(copied) == history else history
 
 
-def _checked_config(place, config, first=1):
-    """``config`` if it is one that this version understands, of format ``first`` or later."""
+def _checked_config(place: object, config: Any, first: int = 1) -> dict[str, Any]:
+    """``config`` if this version can read it and its format is ``first`` or later."""
     if not isinstance(config, dict) or type(config.get("format")) is not int:
         raise SentembError(f"{place}: this is not the configuration of a sentemb model")
     if config["format"] > FORMAT:
@@ -227,7 +239,7 @@ def _checked_config(place, config, first=1):
             f"{FORMAT}); upgrade sentemb"
         )
     if config["format"] < first:
-        raise damaged(place, f"a configuration of format {config['format']} is not written there")
+        raise damaged(place, f"a configuration of format {config['format']} does not belong there")
     if config.get("kind", TOWERS) != TOWERS:
         raise SentembError(f"{place}: a model of kind {config['kind']!r}; upgrade sentemb")
     needed = {"model": str, "cells": int, "shared_towers": bool, "training": dict}
@@ -237,7 +249,7 @@ def _checked_config(place, config, first=1):
     return config
 
 
-def _encoder_of(place, config):
+def _encoder_of(place: object, config: dict[str, Any]) -> Encoder:
     name = config["model"]
     try:
         defaults = make_encoder(name, cells=1).settings()
@@ -250,9 +262,11 @@ def _encoder_of(place, config):
         raise damaged(place, str(error)) from error
 
 
-def _check_shapes(file, encoder, n_features, sides):
-    """The dtype of the weights, once every array is known to be one that the encoder has."""
-    # An array of no size stands for the weights: what counts are the shapes of its views.
+def _check_shapes(
+    file: TensorFile, encoder: Encoder, n_features: int, sides: Sequence[str]
+) -> np.dtype:
+    """The dtype of the weights, after a check that the arrays are those of the encoder."""
+    # Stand-ins that take no memory: only the shapes of their views are used.
     hollow = {
         name: np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), shape, [0] * len(shape))
         for name, shape in encoder.shapes(n_features).items()
@@ -273,21 +287,21 @@ def _check_shapes(file, encoder, n_features, sides):
     return dtype
 
 
-def _lines_of(file, name):
+def _lines_of(file: TensorFile, name: str) -> list[str]:
     """The lines of a text that is stored as an array of bytes."""
     if file.dtype(name) != np.uint8:
         raise damaged(file.path, f"{name} is missing or not a text")
     return _split_lines(file.path, file[name].tobytes())
 
 
-def _split_lines(place, raw):
+def _split_lines(place: object, raw: bytes) -> list[str]:
     try:
         return raw.decode("utf-8").split("\n")[:-1]
     except UnicodeDecodeError:
         raise damaged(place, "it is not valid UTF-8") from None
 
 
-def _history(path):
+def _history(path: Path) -> list[dict[str, Any]]:
     if status(path) is None:
         return []
     lines = []
@@ -302,8 +316,8 @@ def _history(path):
     return lines
 
 
-def _read(path):
-    """The contents of a small regular file: never of a device, which may have no end."""
+def _read(path: Path) -> bytes:
+    """The contents of a small regular file. A device may have no end and is refused."""
     check_regular(path)
     with reading(path) as file:
         contents = file.read(_MAX_TEXT_BYTES + 1)
@@ -315,7 +329,7 @@ def _read(path):
 # -- formats 1 and 2 --------------------------------------------------------------------------
 
 
-def _old_parts(path, file):
+def _old_parts(path: Path, file: TensorFile) -> _Parts:
     """`_parts` with the configuration and both vocabularies in files of their own."""
     raw = _read(path / CONFIG)
     try:
@@ -337,21 +351,21 @@ def _old_parts(path, file):
     return config, encoder, Vocabulary(*lines), _history(path / HISTORY)
 
 
-def _old_lines(path, sha256):
+def _old_lines(path: Path, sha256: str) -> list[str]:
     raw = _read(path)
     if _sha256(raw) != sha256:
         raise damaged(path, "it is not the file that the model was saved with")
     return _split_lines(path, raw)
 
 
-def _sha256(data):
+def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
 # -- the card ---------------------------------------------------------------------------------
 
 
-def _lines(items):
+def _lines(items: Iterable[str]) -> str:
     return "".join(f"{item}\n" for item in items)
 
 

@@ -1,46 +1,56 @@
-"""Named arrays in one safetensors file that carries a checksum of its own contents.
+"""Named arrays in one safetensors file with a checksum of its contents.
 
-Nothing is executed on reading, and nothing is taken into memory before the file's header says how
-much it is: arrays are read one by one.
+Reading executes nothing, and arrays are read one by one, after the file's header has said how large
+they are.
 """
 
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from sentemb.errors import SentembError
 from sentemb.system.files import is_file, reading, replacing, status, unreadable
+from sentemb.system.paths import AnyPath
 
-# One entry only: safetensors writes several in random order, and equal contents should be equal
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+
+# One entry only: safetensors writes several in random order, and equal contents should make equal
 # files.
 _METADATA = "sentemb"
 _MAX_HEADER_BYTES = 16 << 20
-# No array that training leaves has a larger value; sums of such values are finite.
+# Training leaves no larger values; sums of values up to this are finite.
 _LARGEST = 1e12
 # In the order in which they are in a file.
 _TYPES = {"I64": "int64", "F64": "float64", "F32": "float32", "I32": "int32", "U8": "uint8"}
 
 
-class TensorFile(Mapping):
-    """The arrays of an open file by name, each read when it is asked for.
+class TensorFile(Mapping[str, np.ndarray]):
+    """The arrays of an open file by name. Each is read when it is asked for.
 
     Attributes
     ----------
     path : path
     metadata : dict
-        What `write_tensors` was given.
+        The metadata that `write_tensors` was given.
     """
 
-    def __init__(self, path, file):
+    metadata: dict[str, Any]
+
+    def __init__(self, path: AnyPath, file: Any) -> None:
         self.path = path
         self._file = file
         own = parse_json((file.metadata() or {}).get(_METADATA, "{}"))
-        self.metadata = own.get("contents") if isinstance(own, dict) else None
-        if not isinstance(self.metadata, dict):
+        contents = own.get("contents") if isinstance(own, dict) else None
+        if not isinstance(contents, dict):
             raise damaged(path, "it is not a file that sentemb wrote")
+        self.metadata = contents
         self._sha256 = own.get("sha256")
         slices = {name: file.get_slice(name) for name in sorted(file.keys())}
         self._shapes = {name: tuple(part.get_shape()) for name, part in slices.items()}
@@ -49,28 +59,33 @@ class TensorFile(Mapping):
         if strange is not None:
             raise damaged(path, f"{strange} is of a type that sentemb does not write")
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._shapes)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self._shapes)
 
-    def __contains__(self, name):
+    def __contains__(self, name: object) -> bool:
         return name in self._shapes
 
-    def __getitem__(self, name) -> np.ndarray:
+    def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._shapes:
             raise KeyError(name)
-        return self._file.get_tensor(name)
+        array: np.ndarray = self._file.get_tensor(name)
+        return array
 
-    def dtype(self, name) -> np.dtype | None:
+    def dtype(self, name: str) -> np.dtype | None:
         """The type of array ``name``; None if there is no such array."""
         return np.dtype(self._types[name]) if name in self._types else None
 
-    def expect(self, name, shape, dtype) -> None:
+    def expect(self, name: str, shape: Sequence[int], dtype: DTypeLike) -> None:
         """Raise a `Damaged` unless array ``name`` exists with this shape and dtype."""
         if self._shapes.get(name) != tuple(shape) or self._types[name] != np.dtype(dtype).name:
             raise damaged(self.path, f"{name} is missing or of another shape")
+
+    def damaged(self, why: str) -> "Damaged":
+        """The error to raise if this file cannot be used."""
+        return damaged(self.path, why)
 
     def checked(self) -> Iterator[tuple[str, np.ndarray]]:
         """Yield every name and array, each read once.
@@ -78,8 +93,8 @@ class TensorFile(Mapping):
         Raises
         ------
         Damaged
-            If a value is not finite; in the end, if any byte is not as it was written. So nothing
-            may be made of the arrays before the end.
+            If a value is not finite or is huge; after the last array, if any byte differs from what
+            was written. Do not use the arrays before that.
         """
         digest = _digest(self.metadata)
         for name in self:
@@ -98,10 +113,15 @@ class TensorFile(Mapping):
 
 
 @contextlib.contextmanager
-def open_tensors(path) -> Iterator[TensorFile]:
-    """Open what `write_tensors` wrote; a `Damaged` if it is something else or not whole.
+def open_tensors(path: AnyPath) -> Iterator[TensorFile]:
+    """Open a file that `write_tensors` wrote.
 
-    Its arrays are not checked yet: see `TensorFile.expect` and `TensorFile.checked`.
+    The arrays are not checked yet: see `TensorFile.expect` and `TensorFile.checked`.
+
+    Raises
+    ------
+    Damaged
+        If it is another file, or not a whole one.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -122,14 +142,23 @@ def open_tensors(path) -> Iterator[TensorFile]:
         yield opened
 
 
-def write_tensors(path, tensors, metadata) -> None:
-    """Write arrays (dict of contiguous ndarrays) and metadata (dict, as JSON has it) to ``path``.
+def write_tensors(path: AnyPath, tensors: Mapping[str, np.ndarray], metadata: Any) -> None:
+    """Write arrays and metadata to ``path``.
 
     The file is replaced in one step, see `replacing`.
+
+    Parameters
+    ----------
+    path : path
+        The file to write.
+    tensors : mapping of str to contiguous ndarray
+        The arrays by name.
+    metadata : dict
+        Anything that JSON can hold.
     """
     digest = _digest(metadata)
     for name in sorted(tensors):
-        if not _is_moderate(tensors[name]):  # nobody could read it
+        if not _is_moderate(tensors[name]):  # reading would refuse it
             raise SentembError(
                 f"{path}: cannot be written: {name} has a value that is not a finite number or "
                 "huge; nothing was changed there"
@@ -140,16 +169,17 @@ def write_tensors(path, tensors, metadata) -> None:
         _save_file(tensors, temporary, own)
 
 
-def _save_file(tensors, path, own):
-    """Write the file that `safetensors.numpy.save_file` writes, byte for byte.
+def _save_file(tensors: Mapping[str, np.ndarray], path: AnyPath, own: str) -> None:
+    """Write the same bytes as `safetensors.numpy.save_file`.
 
-    That function writes to a file of a name of its own, which only the user may read and which
-    stays if the process is killed.
+    That function first writes to a temporary file with a name of its own, which only the user can
+    read and which remains if the process is killed.
     """
     codes = {kind: code for code, kind in _TYPES.items()}
     order = list(codes)
     names = sorted(tensors, key=lambda name: (order.index(tensors[name].dtype.name), name))
-    header, end = {"__metadata__": {_METADATA: own}}, 0
+    header: dict[str, dict[str, Any]] = {"__metadata__": {_METADATA: own}}
+    end = 0
     for name in names:
         array = tensors[name]
         first, end = end, end + array.nbytes
@@ -168,25 +198,25 @@ def _save_file(tensors, path, own):
 
 
 class Damaged(SentembError):
-    """A file is not, or no longer, what sentemb wrote."""
+    """A file is not what sentemb wrote, or it has changed since."""
 
 
-def check_regular(path) -> None:
-    """Raise a `Damaged` unless ``path`` is a regular file; a pipe or a device may have no end."""
+def check_regular(path: AnyPath) -> None:
+    """Raise a `Damaged` unless ``path`` is a regular file: a pipe or a device may have no end."""
     if not is_file(path):
         missing = status(path) is None
         raise damaged(path, "it is missing" if missing else "it is not a regular file")
 
 
-def damaged(path, why: str) -> Damaged:
+def damaged(path: object, why: str) -> Damaged:
     """The error for a file of a model that cannot be used."""
     return Damaged(
         f"{path}: the model is damaged: {why}; restore the file from a copy or train again"
     )
 
 
-def parse_json(text: str | bytes):
-    """`json.loads` whose every failure is a ValueError, half a character among them."""
+def parse_json(text: str | bytes) -> Any:
+    """`json.loads` with a ValueError for every failure, lone surrogates included."""
     try:
         value = json.loads(text)
         json.dumps(value, ensure_ascii=False).encode("utf-8")
@@ -195,19 +225,19 @@ def parse_json(text: str | bytes):
     return value
 
 
-def _digest(metadata):
+def _digest(metadata: Any) -> "_Hash":
     return hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
 
 
-def _add(digest, name, array):
-    """Add name, type, shape and bytes of an array."""
+def _add(digest: "_Hash", name: str, array: np.ndarray) -> None:
+    """Add the name, type, shape and bytes of an array."""
     digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
     digest.update(_bytes_of(array))
 
 
-def _is_moderate(array):
-    return not array.size or -_LARGEST <= array.min() <= array.max() <= _LARGEST
+def _is_moderate(array: np.ndarray) -> bool:
+    return not array.size or bool(-_LARGEST <= array.min() <= array.max() <= _LARGEST)
 
 
-def _bytes_of(array):
-    return memoryview(np.ascontiguousarray(array)).cast("B") if array.size else b""
+def _bytes_of(array: np.ndarray) -> memoryview | bytes:
+    return np.ascontiguousarray(array).data.cast("B") if array.size else b""

@@ -1,1 +1,1 @@
-"""Objective, negatives, optimiser, trainer, checkpoints."""
+"""Training: settings, the loop, tasks, mini-batches, optimisers, checkpoints."""

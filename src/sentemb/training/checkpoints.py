@@ -1,57 +1,70 @@
-"""Checkpoints: everything that the rest of a training depends on, in one file each.
+"""Checkpoints: everything that the rest of a training depends on, one file per checkpoint.
 
-A file is written under another name and renamed, so it is whole or not there, and it knows its own
-checksum. The two newest are kept.
+A file is written under another name and then renamed, so it is either whole or not there, and it
+holds its own checksum. The two newest files are kept.
 """
 
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from sentemb.errors import SentembError
+from sentemb.protocols import Arrays
 from sentemb.storage.model_files import CHECKPOINTS, STEP
 from sentemb.storage.tensor_files import Damaged, TensorFile, open_tensors, write_tensors
 from sentemb.system.files import is_folder, names_in, status, unwritable
 from sentemb.system.locks import remove_abandoned
+from sentemb.system.paths import AnyPath
 
 _KEEP = 2
 
 
-def folder_of(output) -> Path:
-    """Where the checkpoints of the model ``output`` are."""
+def folder_of(output: AnyPath) -> Path:
+    """The folder of checkpoints in the model folder ``output``."""
     return Path(output) / CHECKPOINTS
 
 
-def write_checkpoint(output, update: int, arrays: dict, progress: dict) -> None:
-    """Write the state before ``update`` and drop all but the two newest checkpoints.
+def write_checkpoint(
+    output: AnyPath, update: int, arrays: Arrays, progress: dict[str, Any]
+) -> None:
+    """Write a checkpoint and remove all but the two newest.
 
     Parameters
     ----------
-    output : path-like
-        The model directory.
+    output : path
+        The model folder.
     update : int
+        The number of the next update, from 0.
     arrays : dict of arrays
     progress : dict
-        Whatever JSON can hold.
+        Anything that JSON can hold.
     """
     write_tensors(folder_of(output) / f"step-{update:09d}.safetensors", arrays, progress)
     for old in _checkpoints(output)[_KEEP:]:
-        with contextlib.suppress(OSError):  # one too many does no harm
+        with contextlib.suppress(OSError):  # an extra file does no harm
             old.unlink()
 
 
-def take_up_checkpoint(output, take_up: Callable[[TensorFile], None], note) -> bool:
-    """Call ``take_up`` with the newest checkpoint that is whole; whether there was one.
+def take_up_checkpoint(
+    output: AnyPath, take_up: Callable[[TensorFile], None], note: Callable[[str], None]
+) -> bool:
+    """Call ``take_up`` with the newest checkpoint that is whole.
 
     Parameters
     ----------
-    output : path-like
-        The model directory.
+    output : path
+        The model folder.
     take_up : function of a `TensorFile`
-        Raises a `Damaged` before it has changed anything if the file cannot be used; the next
-        one is tried then.
+        If the file cannot be used it raises a `Damaged`, before it changes anything. Then the
+        next file is tried.
     note : function of a str
-        Told of every file that is passed over.
+        Called for every file that is passed over.
+
+    Returns
+    -------
+    bool
+        Whether there was a usable checkpoint.
     """
     for path in _checkpoints(output):
         try:
@@ -63,13 +76,13 @@ def take_up_checkpoint(output, take_up: Callable[[TensorFile], None], note) -> b
     return False
 
 
-def has_checkpoints(output) -> bool:
-    """Whether there is a checkpoint in the model directory ``output``."""
+def has_checkpoints(output: AnyPath) -> bool:
+    """Whether there is a checkpoint in the model folder ``output``."""
     return bool(_checkpoints(output))
 
 
-def remove_checkpoints(output) -> None:
-    """Remove all checkpoints and what killed processes left of them."""
+def remove_checkpoints(output: AnyPath) -> None:
+    """Remove all checkpoints, and what killed processes left of others."""
     folder = folder_of(output)
     if not is_folder(folder):
         return
@@ -83,7 +96,7 @@ def remove_checkpoints(output) -> None:
         raise unwritable(folder, error) from error
 
 
-def _checkpoints(output):
+def _checkpoints(output: AnyPath) -> list[Path]:
     """Paths, newest first."""
     folder = folder_of(output)
     if status(folder) is None:

@@ -1,67 +1,56 @@
-"""A click log as integers, and its mini-batches."""
+"""A click log as integers, in memory."""
 
 import hashlib
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import fields
 
 import numpy as np
+from numpy.typing import NDArray
 
+from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
-from sentemb.kernels.negatives import draw_negatives, titles_to_leave_out
+from sentemb.kernels.negatives import titles_to_leave_out
 from sentemb.kernels.words import take_texts, take_words
-from sentemb.objectives.softmax import Candidates
 from sentemb.text.batch import TextBatch, batch_of, tokenize
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.training.settings import ALL
+from sentemb.training.settings import Settings
 
-# Texts of a portion; their projected words are in memory at once.
+# Texts per portion; the projected words of one portion are in memory at once.
 _PORTION = 16_384
 
 
-@dataclass(frozen=True)
-class MiniBatch:
-    """What one update needs.
-
-    Attributes
-    ----------
-    queries, titles : TextBatch
-        With shared towers one and the same, queries first.
-    candidates : Candidates
-    weights : (n_pairs,) float64
-        What each pair counts; they sum to 1.
-    """
-
-    queries: TextBatch
-    titles: TextBatch
-    candidates: Candidates
-    weights: np.ndarray
-
-
 class Corpus:
-    """The pairs of a click log, ready for training.
+    """The pairs of a click log, ready for training; a `sentemb.protocols.LogSource`.
 
     Parameters
     ----------
     log : ClickLog
     settings : Settings
-        Of them ``word_features``, and ``shared_towers``: whether a mini-batch holds queries and
-        titles as one lot of texts, queries first.
+        Uses ``word_features`` and ``shared_towers``. With shared towers queries and titles have
+        one list of words.
 
     Attributes
     ----------
     vocabulary : Vocabulary
         All trigrams of the log, and its frequent words.
+    n_pairs, n_queries, n_titles : int
+    query_index, title_index : (n_pairs,) int32
+        The query and the clicked title of each pair.
     weights : (n_pairs,) float64
-        1 + ln(clicks): a title clicked a thousand times for a query counts as eight others, not as
-        a thousand.
+        1 + ln(clicks), so that 1,000 clicks of a title for a query count 8 times as much as one.
     query_offsets, query_titles : (n_queries + 1,) int64, (n_pairs,) int32
         The clicked titles of every query.
+    clicked_keys : (n_pairs,) int64
+        query * n_titles + title of every pair, ascending.
+    skipped_offsets, skipped : (n_pairs + 1,) int64, (n,) int32
+        The titles that the log lists as shown and skipped, for each pair.
     """
 
-    def __init__(self, log, settings):
+    def __init__(self, log: ClickLog, settings: Settings) -> None:
         if settings.shared_towers:
             tokens = {"query": tokenize([*log.queries, *log.titles])}
         else:
-            tokens = {"query": tokenize(log.queries), "title": tokenize(log.titles)}
+            tokens = {"query": tokenize(log.queries), "document": tokenize(log.titles)}
         self.vocabulary = Vocabulary.collect(*tokens.values(), word_features=settings.word_features)
         self.query_index, self.title_index = log.query_index, log.title_index
         self.n_pairs = log.query_index.size
@@ -77,15 +66,15 @@ class Corpus:
         self._title_scratch = np.full(self.n_titles, -1, np.int32)
 
         pair_keys = self.query_index.astype(np.int64) * self.n_titles + self.title_index
-        self._clicked_keys = np.sort(pair_keys)
+        self.clicked_keys = np.sort(pair_keys)
         by_query = np.argsort(self.query_index, kind="stable")
         self.query_offsets = np.zeros(len(log.queries) + 1, np.int64)
         np.cumsum(np.bincount(self.query_index), out=self.query_offsets[1:])
         self.query_titles = self.title_index[by_query]
         self._check_negatives()
 
-    def fingerprint(self):
-        """A hash of all that training takes from the log."""
+    def fingerprint(self) -> str:
+        """A hash of everything that training takes from the log."""
         known = [*self.vocabulary.trigrams, *self.vocabulary.words]
         digest = hashlib.sha256("\n".join(known).encode("utf-8"))
         arrays = [self.query_index, self.title_index, self.weights]
@@ -96,121 +85,84 @@ class Corpus:
             digest.update(array.tobytes())
         return digest.hexdigest()
 
-    def seen(self, side):
-        """The features that the tower of ``side`` ("query" or "document") meets."""
-        return self._texts["query" if self._shared or side == "query" else "title"].input_rows
+    def seen(self, side: str) -> NDArray[np.int32]:
+        """The features that the tower of ``side`` ("query" or "document") reads."""
+        return self._texts[self._list_of(side)].input_rows
 
-    def n_batches(self, batch_size):
-        """Mini-batches of one epoch."""
+    def n_batches(self, batch_size: int) -> int:
+        """Mini-batches per epoch."""
         return -(-self.n_pairs // batch_size)
 
-    def order(self, seed, epoch):
-        """The pairs in the order of ``epoch``."""
+    def order(self, seed: int, epoch: int) -> NDArray[np.int64]:
+        """The order in which ``epoch`` goes through the pairs, (n_pairs,)."""
         return np.random.default_rng([seed, epoch]).permutation(self.n_pairs)
 
-    def portions(self, side):
-        """All texts of ``side`` ("query" or "document") in order, as `TextBatch`es of some."""
-        queries = side == "query"
-        first = self.n_queries if self._shared and not queries else 0
-        end = first + (self.n_queries if queries else self.n_titles)
-        for low in range(first, end, _PORTION):
-            some = np.arange(low, min(low + _PORTION, end), dtype=np.int32)
-            yield self._side("query" if self._shared or queries else "title", some)
+    def texts(self, side: str, numbers: NDArray[np.int32]) -> TextBatch:
+        """Some queries (``side`` "query") or titles ("document"), in this order.
 
-    def mini_batch(self, pairs, settings, epoch, step, hard_titles=None):
-        """The mini-batch of some ``pairs``; seed, epoch and step decide its negatives.
+        Parameters
+        ----------
+        side : {"query", "document"}
+        numbers : (k,) int32
+            Which queries or titles, all different.
+        """
+        return self._take(self._list_of(side), numbers + np.int32(self._first(side)))
+
+    def texts_of_both(
+        self, queries: NDArray[np.int32], titles: NDArray[np.int32]
+    ) -> tuple[TextBatch, TextBatch]:
+        """Some queries and some titles; with shared towers one batch of both, twice."""
+        if not self._shared:
+            return self.texts("query", queries), self.texts("document", titles)
+        both = self._take("query", np.concatenate([queries, titles + np.int32(self.n_queries)]))
+        return both, both
+
+    def portions(self, side: str) -> Iterator[TextBatch]:
+        """All texts of ``side`` in order, in batches of limited size."""
+        n_texts = self.n_queries if side == "query" else self.n_titles
+        for low in range(0, n_texts, _PORTION):
+            yield self.texts(side, np.arange(low, min(low + _PORTION, n_texts), dtype=np.int32))
+
+    def other_clicks(
+        self, pairs: NDArray[np.integer], titles: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The other titles that were clicked for the query of each pair.
 
         Parameters
         ----------
         pairs : (k,) int
-        settings : Settings
-        epoch, step : int
-        hard_titles : (n_queries, m) int32, optional
-            Of each pair's query so many as the settings say join the titles; -1 stands for none.
+        titles : (n_titles,) int32
+            The titles of a mini-batch; only these count.
 
         Returns
         -------
-        MiniBatch
+        offsets, places : (k + 1,) int64, (n,) int32
+            For each pair, places in ``titles``.
         """
-        queries, query_of_pair = np.unique(self.query_index[pairs], return_inverse=True)
-        clicked = self.title_index[pairs]
-        weights = self.weights[pairs]
-        listed = settings.n_negatives != ALL
-        if listed:
-            offsets, titles = self._draw(pairs, clicked, settings, epoch, step)
-            titles, places = np.unique(titles, return_inverse=True)
-            local_clicked = np.searchsorted(titles, clicked)
-            candidates = places
-        else:
-            titles = clicked
-            if hard_titles is not None:
-                drawn = self._draw_hard(pairs, hard_titles, settings, epoch, step)
-                titles = np.concatenate([clicked, drawn])
-            titles = np.unique(titles)
-            local_clicked = np.searchsorted(titles, clicked)
-            self._title_scratch[titles] = np.arange(titles.size)
-            offsets, candidates = titles_to_leave_out(
-                self.query_index[pairs],
-                clicked,
-                self.query_offsets,
-                self.query_titles,
-                self._title_scratch,
-            )
-            self._title_scratch[titles] = -1
-        return MiniBatch(
-            *self._sides(queries.astype(np.int32), titles.astype(np.int32)),
-            Candidates(
-                queries=query_of_pair.astype(np.int32),
-                clicked=local_clicked.astype(np.int32),
-                offsets=offsets,
-                titles=candidates.astype(np.int32),
-                listed=listed,
-            ),
-            weights / weights.sum(),
-        )
-
-    def _draw_hard(self, pairs, hard_titles, settings, epoch, step):
-        rng = np.random.default_rng([settings.seed, epoch, step])
-        size = pairs.size, settings.hard_negatives
-        places = rng.integers(hard_titles.shape[1], size=size)
-        drawn = np.take_along_axis(hard_titles[self.query_index[pairs]], places, axis=1)
-        return drawn[drawn >= 0]
-
-    def _draw(self, pairs, clicked, settings, epoch, step):
-        pool = clicked
-        if settings.negatives == "corpus":
-            pool = np.arange(self.n_titles, dtype=np.int32)
-        if settings.negatives == "log":
-            spans = [np.arange(*self.skipped_offsets[[p, p + 1]]) for p in pairs]
-            skipped_offsets = np.cumsum([0] + [span.size for span in spans], dtype=np.int64)
-            skipped = self.skipped[np.concatenate(spans)]
-        else:
-            skipped_offsets = np.zeros(pairs.size + 1, np.int64)
-            skipped = np.zeros(0, np.int32)
-        seed = np.random.SeedSequence([settings.seed, epoch, step]).generate_state(1, np.uint64)[0]
-        return draw_negatives(
+        self._title_scratch[titles] = np.arange(titles.size)
+        offsets, places = titles_to_leave_out(
             self.query_index[pairs],
-            clicked,
-            pool,
-            skipped_offsets,
-            skipped,
-            settings.n_negatives,
-            self.n_titles,
-            self._clicked_keys,
-            seed,
+            self.title_index[pairs],
+            self.query_offsets,
+            self.query_titles,
+            self._title_scratch,
         )
+        self._title_scratch[titles] = -1
+        return offsets, places
 
-    def _sides(self, queries, titles):
-        if self._shared:
-            both = np.concatenate([queries, titles + np.int32(self.n_queries)])
-            side = self._side("query", both)
-            return side, side
-        return self._side("query", queries), self._side("title", titles)
+    def _list_of(self, side: str) -> str:
+        """The list that holds the texts of ``side``."""
+        return "query" if self._shared else side
 
-    def _side(self, side, texts):
-        corpus = self._texts[side]
+    def _first(self, side: str) -> int:
+        """Where the texts of ``side`` begin in their list."""
+        return self.n_queries if self._shared and side == "document" else 0
+
+    def _take(self, name: str, texts: NDArray[np.int32]) -> TextBatch:
+        """Some texts of a list, with their words and features renumbered."""
+        corpus = self._texts[name]
         word_index, offsets, words = take_texts(
-            texts, corpus.word_index, corpus.offsets, self._scratch[side]
+            texts, corpus.word_index, corpus.offsets, self._scratch[name]
         )
         *lists, rows = take_words(
             words,
@@ -221,8 +173,8 @@ class Corpus:
         )
         return TextBatch(word_index, offsets, *lists, corpus.input_rows[rows])
 
-    def _check_negatives(self):
-        """There must be some pair with a title that can stand against its own."""
+    def _check_negatives(self) -> None:
+        """Raise a `SentembError` unless some pair has a title that can be its negative."""
         clicked_titles = np.diff(self.query_offsets)
         if np.all(clicked_titles[self.query_index] >= self.n_titles):
             raise SentembError(

@@ -1,49 +1,57 @@
-"""Both towers and their optimisers: what one mini-batch does to them."""
+"""Both towers and their optimisers: one update with a mini-batch."""
 
 import math
+from collections.abc import Callable, Generator
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from sentemb.errors import SentembError
 from sentemb.models.encoder import Workspace
+from sentemb.models.layout import Layout
 from sentemb.models.towers import distinct_sides, join_gradients, split_embeddings
 from sentemb.objectives.softmax import embedding_loss
+from sentemb.protocols import Arrays, KernelTask, Optimiser, StoredState
+from sentemb.system.parallel import Workers
+from sentemb.text.batch import TextBatch
+from sentemb.training.corpus import Corpus
+from sentemb.training.mini_batches import MiniBatch
 from sentemb.training.optimisers.adam import Adam
 from sentemb.training.optimisers.nesterov import MomentumSchedule, Nesterov
 from sentemb.training.optimisers.renormalisation import SPARSE
+from sentemb.training.settings import Settings
+from sentemb.training.stopping import Diverged
 
-# A recurrent weight or bias this large saturates every gate: the training has run away.
+Layouts: TypeAlias = dict[str, Layout]
+
+# A recurrent weight or bias this large saturates every gate: the training has diverged.
 _WILD_WEIGHT = 1e4
 
 
-class Diverged(SentembError):
-    """The loss is no number, or the weights are beyond all measure."""
-
-
 class TwoTowers:
-    """The model in training.
+    """The towers while they are trained.
 
     Parameters
     ----------
     corpus : Corpus
+        Its vocabulary, and the features that each tower reads.
     settings : Settings
     updates : int
-        Mini-batches of the whole training, which the schedules of momentum and rate need to know.
+        Updates of the whole training, for the schedules of momentum and learning rate.
 
     Attributes
     ----------
-    encoder : RecurrentEncoder
+    encoder : Encoder
     sides : tuple of str
-        "query" and "document"; of shared towers only "query".
+        "query" and "document"; for shared towers only "query".
     """
 
-    def __init__(self, corpus, settings, updates):
+    def __init__(self, corpus: Corpus, settings: Settings, updates: int) -> None:
         self.settings = settings
         self.encoder = settings.encoder()
         self.sides = distinct_sides(settings.shared_towers)
         self._truncation = settings.truncation_settings()
         self._updates = updates
-        self._towers = {}
+        self._towers: dict[str, Optimiser] = {}
         for number, side in enumerate(self.sides):
             weights = self.encoder.initialise(
                 len(corpus.vocabulary),
@@ -53,27 +61,27 @@ class TwoTowers:
             self._towers[side] = self._optimiser(weights)
         self._workspaces = {side: Workspace() for side in (*self.sides, "loss")}
 
-    def _optimiser(self, weights):
+    def _optimiser(self, weights: Arrays) -> Optimiser:
         settings = self.settings
         if settings.optimiser == "adam":
             return Adam(weights, settings.max_norm)
         schedule = MomentumSchedule.paper(self._updates, settings.edge_momentum, settings.momentum)
         return Nesterov(weights, schedule, settings.max_norm)
 
-    def _rate(self, number):
+    def _rate(self, number: int) -> float:
         """The learning rate of update ``number``."""
-        rate = self.settings.learning_rate
+        rate: float = self.settings.learning_rate
         if self.settings.decay == "linear":
             rate *= 1 - number / self._updates
         return rate
 
-    def lay_out(self, batch):
-        """The layouts of a `MiniBatch`'s texts by side: all of `update` that needs no weights."""
+    def lay_out(self, batch: MiniBatch) -> Layouts:
+        """The layouts of a mini-batch's texts by side: all of `update` that needs no weights."""
         texts = {"query": batch.queries, "document": batch.titles}
         return {side: self.encoder.lay_out(texts[side]) for side in self.sides}
 
-    def update(self, batch, layouts, number, workers):
-        """One mini-batch: forward, loss, backward, step.
+    def update(self, batch: MiniBatch, layouts: Layouts, number: int, workers: Workers) -> float:
+        """Train on one mini-batch: forward pass, loss, backward pass, step.
 
         Parameters
         ----------
@@ -81,13 +89,18 @@ class TwoTowers:
         layouts : dict of Layout
             From `lay_out`.
         number : int
-            Of this update, from 0.
+            The number of this update, from 0.
         workers : Workers
 
         Returns
         -------
         float
-            The mean loss of the batch, before the step.
+            The mean loss of the mini-batch, before the step.
+
+        Raises
+        ------
+        Diverged
+            If the loss is not a number or a weight has become huge.
         """
         settings = self.settings
         points = {
@@ -116,7 +129,7 @@ class TwoTowers:
             raise Diverged("the loss is not a number")
         V = join_gradients(Vq, Vd, settings.shared_towers)
 
-        def learn(side):
+        def learn(side: str) -> Generator[list[KernelTask], None, None]:
             point, words = points[side], layouts[side].words_of_features
             gradient = yield from self.encoder.backward_tasks(
                 point.weights, passes[side], V[side], self._truncation, self._workspaces[side]
@@ -129,40 +142,42 @@ class TwoTowers:
         for tower in self._towers.values():
             for name, array in tower.weights.items():
                 if name != SPARSE and not np.abs(array).max() < _WILD_WEIGHT:
-                    raise Diverged("the weights have grown beyond all measure")
+                    raise Diverged("the weights have become huge")
         return loss
 
-    def _together(self, workers, job):
-        """What ``job(side)`` returns for each side, both sides running phase by phase."""
+    def _together(
+        self, workers: Workers, job: Callable[[str], Generator[list[KernelTask], None, Any]]
+    ) -> dict[str, Any]:
+        """The results of ``job(side)`` by side; both sides run phase by phase."""
         return dict(zip(self.sides, workers.together(*map(job, self.sides))))
 
-    def embed(self, side, texts, workers):
-        """Embeddings of a `TextBatch` by the tower of ``side``, (n_texts, dim); `flush` before."""
+    def embed(self, side: str, texts: TextBatch, workers: Workers) -> np.ndarray:
+        """Embeddings by the tower of ``side``, (n_texts, dim). Call `flush` first."""
         weights = self._towers[side if side in self.sides else "query"].weights
         P = self.encoder.project(weights, texts, workers)
         return self.encoder.embed(weights, P, texts.word_index, texts.offsets, workers)
 
-    def flush(self, number, workers):
-        """Bring all weights to where they stand before update ``number``."""
+    def flush(self, number: int, workers: Workers) -> None:
+        """Bring all weights to their values before update ``number``."""
         for tower in self._towers.values():
             tower.flush(number, workers)
 
-    def weights(self):
-        """The stacked weights of each side, the live arrays; `flush` before using them."""
+    def weights(self) -> dict[str, Arrays]:
+        """The live stacked weights of each side. Call `flush` before using them."""
         return {side: tower.weights for side, tower in self._towers.items()}
 
-    def state(self):
-        """All that a checkpoint must keep, as named arrays."""
+    def state(self) -> Arrays:
+        """Everything that a checkpoint must keep, by name."""
         return {
             f"{side}.{name}": array
             for side, tower in self._towers.items()
             for name, array in tower.state().items()
         }
 
-    def may_be_state(self, arrays, updates):
-        """Whether ``arrays``, named as in `state`, can be what `state` gave before ``updates``.
+    def may_be_state(self, arrays: StoredState, updates: int) -> bool:
+        """Whether ``arrays``, named as in `state`, can be the state after ``updates``.
 
-        Their shapes and types are known to be right, their values to be finite.
+        The caller has checked names, shapes, types, and that all values are finite.
         """
         lowest = {"synced": 0, "second_moment": 0}
         highest = {"synced": updates}

@@ -23,6 +23,7 @@ from sentemb.data.judged_set import read_judged_set
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
 from sentemb.models.towers import SIDES
+from sentemb.storage.history import best_epoch
 from sentemb.system.files import is_folder, place_name
 from sentemb.text.words import split_words
 from sentemb.version import __version__
@@ -224,9 +225,8 @@ def _model(model, name, history):
         ["Vocabulary", str(model.vocabulary)],
         ["Parameters", f"{sum(block.size for tower in blocks for block in tower):,}"],
     ]
-    measured = [line for line in history if "ndcg@1" in line["dev"]]
-    if measured:
-        best = max(measured, key=lambda line: line["dev"]["ndcg@1"])
+    best = best_epoch(history)
+    if best is not None:
         figures = ", ".join(f"{key.upper()}\u00a0{value:.3f}" for key, value in best["dev"].items())
         facts.append(["Best on dev", f"{figures}, after epoch {best['epoch']}"])
     return {

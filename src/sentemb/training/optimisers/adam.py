@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sentemb.kernels.adam import adam_rows
 from sentemb.kernels.words import RowGradient
 from sentemb.models.input_rows import point_of
-from sentemb.protocols import Arrays, GradientPoint, Runner, Task, WordsOfFeatures
+from sentemb.protocols import Arrays, GradientPoint, KernelTask, Runner, WordsOfFeatures
 from sentemb.system.parallel import spread
 from sentemb.training.optimisers.renormalisation import SPARSE, renormalisation
 
@@ -50,7 +50,7 @@ class Adam:
         words_of_features: WordsOfFeatures,
         update: int,
         rate: float,
-    ) -> Generator[list[Task], None, float]:
+    ) -> Generator[list[KernelTask], None, float]:
         """One update, as a job for `Workers.together`."""
         row_gradient = RowGradient(gradient["words"], *words_of_features)
         norm, scale = yield from renormalisation(gradient, row_gradient, self.max_norm)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sentemb.kernels.nesterov import MomentumRows, flush_rows, row_coefficients, update_rows
 from sentemb.kernels.words import RowGradient, project_words
-from sentemb.protocols import Arrays, GradientPoint, Runner, Task, WordsOfFeatures
+from sentemb.protocols import Arrays, GradientPoint, KernelTask, Runner, WordsOfFeatures
 from sentemb.system.parallel import spread
 from sentemb.training.optimisers.renormalisation import SPARSE, renormalisation
 
@@ -76,7 +76,7 @@ class LeadingRows(NamedTuple):
         offsets: NDArray[np.int64],
         ids: NDArray[np.int32],
         counts: NDArray[np.int32],
-    ) -> list[Task]:
+    ) -> list[KernelTask]:
         """Tasks that project words from the look-ahead point."""
         rows = self.table, self.velocity, self.lead, self.rows
         return spread(len(P), project_words, P, *rows, bias, offsets, ids, counts)
@@ -134,7 +134,7 @@ class Nesterov:
         words_of_features: WordsOfFeatures,
         update: int,
         rate: float,
-    ) -> Generator[list[Task], None, float]:
+    ) -> Generator[list[KernelTask], None, float]:
         """One update, as a job for `Workers.together`."""
         row_gradient = RowGradient(gradient["words"], *words_of_features)
         norm, factor = yield from renormalisation(gradient, row_gradient, self.max_norm)

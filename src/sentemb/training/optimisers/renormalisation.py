@@ -8,7 +8,7 @@ from collections.abc import Generator
 import numpy as np
 
 from sentemb.kernels.words import RowGradient, gather_squares
-from sentemb.protocols import Arrays, Task
+from sentemb.protocols import Arrays, KernelTask
 from sentemb.system.parallel import spread
 
 # The input weights: only the rows that a mini-batch touches have a gradient.
@@ -17,7 +17,7 @@ SPARSE = "table"
 
 def renormalisation(
     gradient: Arrays, rows: RowGradient, max_norm: float
-) -> Generator[list[Task], None, tuple[float, float]]:
+) -> Generator[list[KernelTask], None, tuple[float, float]]:
     """The factor that makes a tower's gradient no longer than ``max_norm``, as a job.
 
     Parameters

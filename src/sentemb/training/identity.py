@@ -1,0 +1,67 @@
+"""What must be the same for a training to be resumed: settings, click log, dev set."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sentemb.errors import SentembError
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Everything that decides the result of a training.
+
+    Attributes
+    ----------
+    settings : dict
+        `Settings.as_dict`.
+    log : str
+        Fingerprint of the click log.
+    dev : str or None
+        Fingerprint of the dev set.
+    """
+
+    settings: dict[str, Any]
+    log: str
+    dev: str | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As a checkpoint keeps it."""
+        return asdict(self)
+
+    def record(self, n_pairs: int, finished: bool) -> dict[str, Any]:
+        """As a model keeps it: how it was trained, and whether the training is finished."""
+        return {
+            **self.settings,
+            "pairs": n_pairs,
+            "log": self.log,
+            "dev": self.dev,
+            "finished": finished,
+        }
+
+    def in_record(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """What a model's `record` says, in the form of `as_dict`."""
+        known = {key: record.get(key) for key in self.settings}
+        # Version 0.1.0 did not record the dev set.
+        return {"settings": known, **{key: record[key] for key in ("log", "dev") if key in record}}
+
+    def check(self, other: Mapping[str, Any], output: object) -> None:
+        """Raise a `SentembError` if ``other``, as of `as_dict`, is another training."""
+        mine, known = self.settings, other["settings"]
+        key = next((key for key in mine if known.get(key) != mine[key]), None)
+        if key is not None:
+            raise SentembError(
+                f"{output}: was trained with {key} = {known.get(key)}, not {mine[key]}; "
+                "resume with the same settings, or start again with --force"
+            )
+        if other.get("log") != self.log:
+            raise SentembError(
+                f"{output}: was trained on another click log; give that one, or start again "
+                "with --force"
+            )
+        # Version 0.1.0 did not write which dev set it was.
+        if "dev" in other and other["dev"] != self.dev:
+            raise SentembError(
+                f"{output}: was trained with another dev set, or without one; give the same, "
+                "or start again with --force"
+            )

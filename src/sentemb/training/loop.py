@@ -1,0 +1,263 @@
+"""The training loop: epochs of mini-batches of a `Task`, the dev set, checkpoints, stopping.
+
+Epochs, steps (the mini-batches of an epoch) and updates (the mini-batches of the whole training)
+are numbered from 0. What people read counts epochs from 1: messages, `Progress`, the history.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sentemb.data.judged_set import JudgedSet
+from sentemb.errors import SentembError
+from sentemb.loading import face_of
+from sentemb.protocols import Task
+from sentemb.storage.history import best_epoch
+from sentemb.storage.model_files import is_model, load_model, write_model
+from sentemb.storage.saved_model import SavedModel
+from sentemb.storage.tensor_files import TensorFile
+from sentemb.system.parallel import Workers
+from sentemb.training.checkpoints import (
+    remove_checkpoints,
+    take_up_checkpoint,
+    write_checkpoint,
+)
+from sentemb.training.dev import measure
+from sentemb.training.identity import Identity
+from sentemb.training.output import make_room
+from sentemb.training.position import Position
+from sentemb.training.progress import Clock, Progress
+from sentemb.training.stopping import Diverged, Interrupted, StopRequest
+
+
+class TrainingLoop:
+    """One training, from the beginning or from a checkpoint.
+
+    Parameters
+    ----------
+    task : Task
+        Its model is a `SavedModel`.
+    identity : Identity
+    dev : JudgedSet or None
+    output : Path or None
+        The model folder; the caller has locked it.
+    checkpoint_seconds : float
+    workers : Workers
+    note : function of a str
+    """
+
+    def __init__(
+        self,
+        task: Task[Any, SavedModel],
+        identity: Identity,
+        dev: JudgedSet | None,
+        output: Path | None,
+        checkpoint_seconds: float,
+        workers: Workers,
+        note: Callable[[str], None],
+    ) -> None:
+        self.task = task
+        self.identity = identity
+        self.epochs: int = identity.settings["epochs"]
+        self.patience: int | None = identity.settings["patience"]
+        self.dev = dev
+        self.output = output
+        self.checkpoint_seconds = checkpoint_seconds
+        self.workers = workers
+        self.note = note
+        self.at = Position()
+        self._best: SavedModel | None = None  # of the best epoch so far
+        self._best_is_saved = True
+
+    @property
+    def updates(self) -> int:
+        """Updates done since the beginning."""
+        return self.at.epoch * self.task.steps + self.at.step
+
+    # -- the loop -----------------------------------------------------------------------------
+
+    def run(self, on_progress: Callable[[Progress], None], stop: StopRequest) -> SavedModel:
+        """Train to the end; the result is the model of the best epoch on dev, or the last one.
+
+        Raises
+        ------
+        Interrupted
+            After ``stop`` was set, once the checkpoint is written.
+        SentembError
+            If the training diverges, or the model cannot be written.
+        """
+        self._on_progress, self._stop = on_progress, stop
+        self._clock, self._last_checkpoint = Clock(self.updates), time.monotonic()
+        while self.at.epoch < self.epochs and not self._out_of_patience():
+            self._clock.start_epoch(self.at.seconds)
+            self._train_epoch()
+            self._end_epoch()
+        return self._finish()
+
+    def _train_epoch(self) -> None:
+        task, at = self.task, self.at
+        if at.step == 0:
+            task.before_epoch(at.epoch, self._stop.is_set)
+            self._stop_if_asked()
+        planned: list[Any] = []  # at most one mini-batch, planned while the last one is trained on
+        self._plan(at.step, planned)
+        while at.step < task.steps:
+            batch = planned.pop()
+            self.workers.meanwhile(self._plan, at.step + 1, planned)
+            try:
+                at.loss_sum += task.update(batch, self.updates)
+            except Diverged as diverged:
+                raise self._diverged(diverged) from None
+            at.step += 1
+            self._on_progress(self._progress())
+            self._stop_if_asked()
+            if time.monotonic() - self._last_checkpoint >= self.checkpoint_seconds:
+                self._write_checkpoint()
+                self._last_checkpoint = time.monotonic()
+
+    def _plan(self, step: int, planned: list[Any]) -> None:
+        """Append the mini-batch of ``step``, if the epoch has one, to ``planned``."""
+        if step < self.task.steps:
+            planned.append(self.task.plan(self.at.epoch, step))
+
+    def _end_epoch(self) -> None:
+        """Measure the model, keep it if it is the best, and write the epoch's line of history."""
+        at, steps = self.at, self.task.steps
+        self.task.flush(self.updates)
+        seconds = self._clock.epoch_seconds()
+        dev = None
+        if self.dev is not None:
+            live = self._saved(self.task.model())
+            dev = measure(face_of(live, self.workers.threads), self.dev)
+        before = at.history[-1].get("seconds", 0.0) if at.history else 0.0
+        line = {
+            "epoch": at.epoch + 1,
+            "step": self.updates,
+            "loss": round(at.loss_sum / steps, 6),
+            "dev": dev,
+            "pairs_per_second": round(self.task.pairs_before(steps) / max(seconds, 1e-9), 1),
+            "seconds": round(before + seconds, 3),
+        }
+        at.history.append(line)
+        if best_epoch(at.history) is line:
+            live = self.task.model()
+            self._best = replace(live, model=live.model.copy())
+            self._best_is_saved = False
+        self._on_progress(replace(self._progress(), epoch_ended=True, dev=dev))
+        at.start_next_epoch()
+
+    def _out_of_patience(self) -> bool:
+        best = best_epoch(self.at.history)
+        if self.patience is None or best is None:
+            return False
+        return self.at.epoch - best["epoch"] >= self.patience
+
+    def _progress(self) -> Progress:
+        at, steps, clock = self.at, self.task.steps, self._clock
+        pairs = self.task.pairs_before(at.step)
+        return Progress(
+            epoch=at.epoch + 1,
+            epochs=self.epochs,
+            step=at.step,
+            steps=steps,
+            loss=at.loss_sum / at.step,
+            pairs_per_second=pairs / max(clock.epoch_seconds(), 1e-9),
+            seconds_left=clock.seconds_for(self.epochs * steps - self.updates, self.updates),
+        )
+
+    # -- the result ---------------------------------------------------------------------------
+
+    def _saved(self, model: SavedModel, finished: bool = False) -> SavedModel:
+        """``model`` with the record and the history of this training."""
+        record = self.identity.record(self.task.pairs_before(self.task.steps), finished)
+        return replace(model, training=record, history=self.at.history)
+
+    def _finish(self) -> SavedModel:
+        """The best or the last model, in the output folder too."""
+        saved = self._saved(self._best or self.task.model(), finished=True)
+        if self.output is not None:
+            try:
+                write_model(saved, self.output)
+            except SentembError as error:
+                why = f"{error}; make room there and continue with --resume"
+                raise SentembError(why) from error
+            remove_checkpoints(self.output)
+        return saved
+
+    def _save_best(self, output: Path) -> None:
+        """Write the best model so far, unless ``output`` has it."""
+        if self._best is not None and not self._best_is_saved:
+            write_model(self._saved(self._best), output)
+            self._best_is_saved = True
+
+    def _diverged(self, what: Diverged) -> SentembError:
+        """The error for a training that cannot continue; what is in ``output`` stays there."""
+        where = f"epoch {self.at.epoch + 1}, step {self.at.step + 1}"
+        kept = ""
+        if self.output is not None:
+            self._save_best(self.output)
+            if is_model(self.output):
+                kept = f"; the model in {self.output} is from before that"
+            else:
+                remove_checkpoints(self.output)
+        return SentembError(f"{what} at {where}; lower the learning rate{kept}")
+
+    # -- stopping and resuming ----------------------------------------------------------------
+
+    def prepare(self, resume: bool) -> None:
+        """Restore the newest checkpoint, or see that the output folder has room for the model."""
+        output = self.output
+        if output is None:
+            return
+        if resume and take_up_checkpoint(
+            output, lambda file: self._restore(file, output), self.note
+        ):
+            where = f"epoch {self.at.epoch + 1}, step {self.at.step} of {self.task.steps}"
+            self.note(f"continuing at {where}")
+            return
+        if resume:
+            self.note("no checkpoint yet; starting from the beginning")
+        make_room(output, self.task.model().model.nbytes)
+
+    def _restore(self, file: TensorFile, output: Path) -> None:
+        """Continue from a checkpoint; nothing is changed if it is damaged."""
+        identity: Any = file.metadata.get("identity")
+        try:
+            at = Position.of(file.metadata, identity)
+        except SentembError as error:
+            raise file.damaged(str(error)) from error
+        self.identity.check(identity, output)
+        if at.step > self.task.steps:
+            raise file.damaged("an epoch does not have that many steps")
+        self.task.check_state(file, at.epoch, at.step)
+        best = None
+        if best_epoch(at.history) is not None:
+            best = load_model(output)
+        self.task.restore(file)
+        self.at, self._best = at, best
+
+    def _stop_if_asked(self) -> None:
+        if not self._stop.is_set():
+            return
+        self._write_checkpoint()
+        where = f"stopped at epoch {self.at.epoch + 1}, step {self.at.step} of {self.task.steps}"
+        how = "nothing was kept, as there is no output"
+        if self.output is not None:
+            how = "continue with the same command and --resume"
+        raise Interrupted(f"{where}; {how}", self._stop.signal)
+
+    def _write_checkpoint(self) -> None:
+        if self.output is None:
+            return
+        progress = {
+            "identity": self.identity.as_dict(),
+            **self.at.as_dict(self._clock.epoch_seconds()),
+        }
+        try:
+            self._save_best(self.output)
+            write_checkpoint(self.output, self.updates, self.task.state(), progress)
+        except SentembError as error:
+            # The training itself is unharmed; there may be room again at the next checkpoint.
+            self.note(f"no checkpoint could be written: {error}")

@@ -1,0 +1,71 @@
+"""The model folder that a training writes: may it, is it finished, is there room?"""
+
+import shutil
+from pathlib import Path
+
+from sentemb.errors import SentembError
+from sentemb.storage.model_files import check_place, is_model, load_model
+from sentemb.system.files import make_folder
+from sentemb.system.paths import AnyPath
+from sentemb.training.checkpoints import folder_of, has_checkpoints, remove_checkpoints
+from sentemb.training.identity import Identity
+
+
+def check_output(output: AnyPath, resume: bool, force: bool) -> None:
+    """Raise a `SentembError` if a training may not write to the folder ``output``."""
+    if resume and force:
+        raise SentembError("resume continues what is there and force replaces it; choose one")
+    check_place(output)
+    if resume or force:
+        return
+    if is_model(output):
+        raise SentembError(
+            f"{output}: a model is there already; use --resume to continue its training, --force "
+            "to replace it, or choose another place"
+        )
+    if has_checkpoints(output):
+        raise SentembError(
+            f"{output}: a training that was stopped is there; use --resume to continue it, "
+            "--force to start again, or choose another place"
+        )
+
+
+def is_finished(output: Path, identity: Identity) -> bool:
+    """Whether ``output`` holds the finished model of training ``identity``.
+
+    Raises
+    ------
+    SentembError
+        If it holds the model of another training, or a damaged one, and no checkpoints.
+    """
+    if not is_model(output):
+        return False
+    started = has_checkpoints(output)
+    try:
+        record = load_model(output).training
+    except SentembError:
+        if started:  # the end of the training writes the model again
+            return False
+        raise
+    # Version 0.1.0 did not write whether a training is finished.
+    finished = bool(record.get("finished", not started))
+    if started:
+        # The checkpoints may belong to a later training that is to replace the model.
+        return finished and {"dev": None, **identity.in_record(record)} == identity.as_dict()
+    identity.check(identity.in_record(record), output)
+    return finished
+
+
+def make_room(output: Path, n_bytes: int) -> None:
+    """Remove old checkpoints and raise a `SentembError` if there is no room for ``n_bytes``."""
+    remove_checkpoints(output)
+    make_folder(folder_of(output))
+    free = shutil.disk_usage(output).free
+    if free < n_bytes:
+        folder_of(output).rmdir()
+        if not any(output.iterdir()):
+            output.rmdir()
+        raise SentembError(
+            f"{output}: the model needs {n_bytes / 1e6:.1f} MB and {free / 1e6:.1f} MB are "
+            "free there; make room or choose another place"
+        )

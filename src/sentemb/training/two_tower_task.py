@@ -1,0 +1,114 @@
+"""The task of training two towers on a click log."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.models.towers import Towers
+from sentemb.protocols import Arrays, StoredState
+from sentemb.storage.saved_model import SavedModel
+from sentemb.system.parallel import Workers
+from sentemb.training import hard_negatives
+from sentemb.training.corpus import Corpus
+from sentemb.training.mini_batches import MiniBatch, mini_batch
+from sentemb.training.settings import HARD_AMONG, Settings
+from sentemb.training.two_towers import Layouts, TwoTowers
+
+_HARD_TITLES = "hard_titles"  # in checkpoints
+
+
+class TwoTowerTask:
+    """Two towers, the log that they learn from, and their hard negatives.
+
+    A `sentemb.protocols.Task`, which describes the methods.
+
+    Parameters
+    ----------
+    corpus : Corpus
+    settings : Settings
+    workers : Workers
+    note : function of a str
+        Called when hard negatives are looked up.
+
+    Attributes
+    ----------
+    towers : TwoTowers
+    hard_titles : (n_queries, HARD_AMONG) int32 or None
+        The hard negatives of every query; None before the first look-up.
+    """
+
+    def __init__(
+        self, corpus: Corpus, settings: Settings, workers: Workers, note: Callable[[str], None]
+    ) -> None:
+        self.corpus = corpus
+        self.settings = settings
+        self.steps = corpus.n_batches(settings.batch_size)
+        self.towers = TwoTowers(corpus, settings, settings.epochs * self.steps)
+        self.hard_titles: NDArray[np.int32] | None = None
+        self._workers = workers
+        self._note = note
+        self._order: tuple[int, NDArray[np.int64]] = -1, np.empty(0, np.int64)
+
+    def pairs_before(self, step: int) -> int:
+        return min(step * self.settings.batch_size, self.corpus.n_pairs)
+
+    def before_epoch(self, epoch: int, stopped: Callable[[], bool]) -> None:
+        """Look up hard negatives if they are due."""
+        if self.settings.hard_negatives and hard_negatives.are_due(epoch):
+            self._note(f"epoch {epoch + 1}: looking up hard negatives")
+            self.hard_titles = hard_negatives.look_up(
+                self.corpus, self.towers, self._workers, stopped
+            )
+
+    def plan(self, epoch: int, step: int) -> tuple[MiniBatch, Layouts]:
+        pairs = self._order_of(epoch)[self.pairs_before(step) : self.pairs_before(step + 1)]
+        batch = mini_batch(self.corpus, pairs, self.settings, epoch, step, self.hard_titles)
+        return batch, self.towers.lay_out(batch)
+
+    def _order_of(self, epoch: int) -> NDArray[np.int64]:
+        if self._order[0] != epoch:
+            self._order = epoch, self.corpus.order(self.settings.seed, epoch)
+        return self._order[1]
+
+    def update(self, batch: tuple[MiniBatch, Layouts], update: int) -> float:
+        return self.towers.update(*batch, update, self._workers)
+
+    def flush(self, update: int) -> None:
+        self.towers.flush(update, self._workers)
+
+    def model(self) -> SavedModel:
+        """The two towers, without a record of their training."""
+        weights = self.towers.weights()
+        return SavedModel(Towers.of(self.towers.encoder, self.corpus.vocabulary, weights))
+
+    def state(self) -> Arrays:
+        arrays = self.towers.state()
+        if self.hard_titles is not None:
+            arrays[_HARD_TITLES] = self.hard_titles
+        return arrays
+
+    def check_state(self, stored: StoredState, epoch: int, step: int) -> None:
+        for name, array in self.towers.state().items():
+            stored.expect(name, array.shape, array.dtype)
+        stored.check()
+        self._check_hard_titles(stored, epoch, step)
+        if not self.towers.may_be_state(stored, epoch * self.steps + step):
+            raise stored.damaged("it is from a later update than it says")
+
+    def _check_hard_titles(self, stored: StoredState, epoch: int, step: int) -> None:
+        if _HARD_TITLES not in stored:
+            if self.settings.hard_negatives and hard_negatives.are_in_use(epoch, step):
+                raise stored.damaged(f"{_HARD_TITLES} is missing")
+            return
+        stored.expect(_HARD_TITLES, (self.corpus.n_queries, HARD_AMONG), np.int32)
+        titles = stored[_HARD_TITLES]
+        if titles.min() < -1 or titles.max() >= self.corpus.n_titles:
+            raise stored.damaged(f"{_HARD_TITLES} has a title that the log does not have")
+
+    def restore(self, stored: StoredState) -> None:
+        for name, array in self.towers.state().items():
+            array[...] = stored[name]
+        self.hard_titles = None
+        if _HARD_TITLES in stored:
+            self.hard_titles = stored[_HARD_TITLES]
