@@ -17,13 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from pages import DATA, ROOT, write_section
-
-from sentemb import train
-from sentemb.analysis.figures.drawing import save_figure
-from sentemb.analysis.figures.loss_figure import loss_figure
-from sentemb.analysis.histories import read_history
-from sentemb.analysis.keywords import extract_keywords, step_changes
-from sentemb.analysis.scores import (
+from scores import (
     area_under_curve,
     attenuation,
     average_precision,
@@ -34,6 +28,12 @@ from sentemb.analysis.scores import (
     purity,
     shuffled_within,
 )
+
+from sentemb import train
+from sentemb.analysis.figures.drawing import save_figure
+from sentemb.analysis.figures.loss_figure import loss_figure
+from sentemb.analysis.histories import read_history
+from sentemb.analysis.keywords import extract_keywords, step_changes
 from sentemb.analysis.topics import QueryCells, cells_by_topics, query_cells
 from sentemb.data.click_log import read_click_log
 from sentemb.data.judged_set import read_judged_set

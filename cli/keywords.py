@@ -42,8 +42,8 @@ def command(model, texts, beside, side, threshold, markdown, as_json):
     sentemb keywords model/ "hotels in shanghai"
     sentemb keywords model/ "hotels in shanghai" --beside rnn/ --markdown
     """
-    from sentemb.analysis.figures.drawing import short_names
     from sentemb.analysis.keywords import extract_keywords
+    from sentemb.analysis.labels import short_names
     from sentemb.data.lines import write_lines
     from sentemb.sentence_encoder import SentenceEncoder
 

@@ -9,7 +9,7 @@ from sentemb.cli.program import note
 @click.command("plot-gates")
 @click.argument("model", type=click.Path())
 @click.argument("query", type=Text(), metavar="TEXT")
-@click.option("--title", type=Text(), help="Draw this title beside the query.")
+@click.option("--title", type=Text(), help="Draw this title next to the query.")
 @click.option(
     "--view",
     type=click.Choice(["gates", "cells"]),
@@ -18,13 +18,20 @@ from sentemb.cli.program import note
     help="All gates of all cells, or the output of the ten cells most active in the final vector.",
 )
 @click.option(
+    "--gates",
+    metavar="LIST",
+    help="Draw only these gates: some of i, f, o, c, y, separated by commas. [default: all]",
+)
+@click.option(
     "--scale",
     type=click.Choice(["shared", "own"]),
     default="shared",
     show_default=True,
     help="One colour scale for the figure, or one for each panel.",
 )
-@click.option("--against", type=click.Path(), metavar="MODEL2", help="Draw this model beside it.")
+@click.option(
+    "--against", type=click.Path(), metavar="MODEL2", help="Draw this model next to the first."
+)
 @click.option(
     "-o",
     "--output",
@@ -35,34 +42,42 @@ from sentemb.cli.program import note
     help="The figure: .png, .svg or .pdf.",
 )
 @click.option(
-    "--data", type=click.Path(), metavar="FILE", help="Write the numbers drawn there too: .npz."
+    "--data", type=click.Path(), metavar="FILE", help="Also write the drawn numbers, as .npz."
 )
-def command(model, query, title, view, scale, against, output, data):
+def command(model, query, title, view, gates, scale, against, output, data):
     """Draw the gates of a model, word by word.
 
-    Input gate, forget gate where there is one, output gate, cell state and output as heat maps:
-    cells down, the words of TEXT across. With --title the title's stand beside the query's; what
-    is beyond the end of the shorter text is zero, and hatched. With --against a second model reads
-    the same, for instance an RNN beside an LSTM. The colours are safe for colour-blind eyes; white
-    is zero.
+    The input gate i, the forget gate f if the model has one, the output gate o, the cell state c
+    and the output y are drawn as heat maps: cells down, the words of TEXT across. --title adds the
+    title to the right of the query; the part beyond the end of the shorter text is zero and
+    hatched. --against adds a second model that reads the same texts, for example an RNN next to an
+    LSTM. Colour-blind readers can tell the colours apart; white is zero.
 
     \b
     sentemb plot-gates model "hotels in shanghai" --title "Shanghai Hotels" -o gates.png
+    sentemb plot-gates model "hotels in shanghai" --gates i --scale own -o input_gate.png
     sentemb plot-gates lstm "hotels in shanghai" --against rnn --view cells -o cells.pdf
     """
     from sentemb.analysis.figures.cell_figure import cells_figure
-    from sentemb.analysis.figures.drawing import figure_format, save_figure, short_names
+    from sentemb.analysis.figures.drawing import figure_format, save_figure
     from sentemb.analysis.figures.gate_figure import gates_figure
     from sentemb.analysis.gates import (
         check_numbers_path,
+        chosen_gates,
         numbers_of_cells,
         numbers_of_gates,
         read_texts,
         save_numbers,
     )
+    from sentemb.analysis.labels import short_names
     from sentemb.sentence_encoder import SentenceEncoder
 
-    # To say at once that an ending is wrong.
+    chosen = None
+    if gates is not None:
+        if view == "cells":
+            raise click.UsageError("--gates is for --view gates; the other view draws y")
+        chosen = [gate.strip() for gate in gates.split(",")]
+    # Report a wrong ending before any work.
     figure_format(output)
     if data is not None:
         check_numbers_path(data)
@@ -72,8 +87,14 @@ def command(model, query, title, view, scale, against, output, data):
         for path, name in zip(paths, short_names(paths))
     ]
     if view == "gates":
-        figure, numbers = gates_figure(readings, scale), numbers_of_gates(readings)
-        drawn = [f"{', '.join(one.gates)} of {one.cells} cells" for one in readings]
+        shown = chosen_gates(readings, chosen)
+        figure = gates_figure(readings, scale, shown)
+        numbers = numbers_of_gates(readings, shown)
+        drawn = [
+            f"{', '.join(gate for gate in shown if gate in one.gates) or 'nothing'} of "
+            f"{one.cells} cells"
+            for one in readings
+        ]
     else:
         figure, numbers = cells_figure(readings, scale), numbers_of_cells(readings)
         drawn = [f"y of the most active of {one.cells} cells" for one in readings]

@@ -13,10 +13,11 @@ from matplotlib.text import Text
 from sentemb import SentembError
 from sentemb.analysis.figures import fonts
 from sentemb.analysis.figures.cell_figure import cells_figure
-from sentemb.analysis.figures.drawing import save_figure, short_names
+from sentemb.analysis.figures.drawing import save_figure
 from sentemb.analysis.figures.gate_figure import gates_figure
 from sentemb.analysis.figures.heat_map import POSITIVE, SIGNED
 from sentemb.analysis.gates import read_texts
+from sentemb.analysis.labels import short_names
 from sentemb.cli import main
 
 QUERY, TITLE = "hotels in shanghai", "Shanghai hotels and resorts near the river"
@@ -226,7 +227,7 @@ def test_letters_come_from_whatever_font_has_them(model, tmp_path, monkeypatch):
     whole = fonts._letters_of
     monkeypatch.setattr(fonts, "_letters_of", lambda path: set(whole(path)) - {ord("ⓑ")})
     figure = gates_figure([read_texts(model, "Ⓐ Ⓑ 5")])
-    with pytest.warns(UserWarning, match="no font here has ⓑ; boxes stand for"):
+    with pytest.warns(UserWarning, match="no font here has ⓑ; these letters are drawn as boxes"):
         save_figure(figure, tmp_path / "gates.svg")
     assert "ⓐ" in {text.get_text() for text in figure.findobj(Text)}
 

@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from sentemb import SentembError
-from sentemb.analysis.keywords import NOT_COMPARED, extract_keywords, most_active, step_changes
+from sentemb.analysis.gates import most_active
+from sentemb.analysis.keywords import NOT_COMPARED, extract_keywords, step_changes
 from sentemb.cli import main
 from sentemb.sentence_encoder import GateTrace
 
@@ -147,11 +148,11 @@ class TestCommand:
         assert ends == {head.index("right") + len("right")}
 
     def test_two_models_side_by_side(self, make_model, model_dir, tmp_path):
-        make_model("bilstm").save_pretrained(tmp_path / "two-way")
+        make_model("bilstm").save_pretrained(tmp_path / "bidirectional")
         names, head, *lines = run(
-            model_dir, "hotels in shanghai", "--beside", tmp_path / "two-way"
+            model_dir, "hotels in shanghai", "--beside", tmp_path / "bidirectional"
         ).stdout.splitlines()[1:]
-        assert names.split() == ["tiny", "two-way"]
+        assert names.split() == ["tiny", "bidirectional"]
         assert " ".join(head.split()) == "left to right keyword left to right right to left keyword"
         assert lines[0].split()[:4] == ["hotels", "-", "-", "-"]
 
