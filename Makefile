@@ -83,6 +83,10 @@ bench: ## Measure speed beside PyTorch and write docs/benchmarks.md (20 minutes)
 analysis: venv ## Measure keywords, attenuation and topics and write docs/analysis.md
 	$(BIN)/python benchmarks/analysis.py
 
+.PHONY: paper
+paper: venv ## Measure every figure and table of the paper and write docs/paper.md (10 minutes)
+	$(BIN)/python benchmarks/paper.py
+
 .PHONY: notebooks
 notebooks: ## Run the notebooks anew
 	$(MAKE) venv EXTRAS=dev,notebooks

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sentemb.analysis.tables import shaded_table
 from sentemb.errors import SentembError
+from sentemb.models.encoder import ForwardPass
 from sentemb.models.encoder import ForwardPass
 from sentemb.models.towers import SIDES
 from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system.html_tables import html_table, shade
 from sentemb.system.parallel import Workers
 from sentemb.text.words import split_words
 
@@ -42,7 +43,11 @@ class WordEffects:
 
     def _repr_html_(self) -> str:
         rows = {"left out": self.left_out, "gradient × input": self.gradient}
-        return shaded_table("effect on the score", self.words, rows)
+        return html_table(
+            [(name, *(f"{x:+.3f}" for x in row)) for name, row in rows.items()],
+            ["effect on the score", *self.words],
+            [[shade(x) for x in row / (np.abs(row).max() or 1.0)] for row in rows.values()],
+        )
 
 
 def word_effects(model: SentenceEncoder, query: str, title: str) -> dict[str, WordEffects]:

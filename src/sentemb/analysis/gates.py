@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sentemb.analysis.labels import fitting
-from sentemb.analysis.tables import shaded_table
 from sentemb.errors import SentembError
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.files import replacing
+from sentemb.system.html_tables import html_table, shade
 
 # In the order of the computation; `GateTrace` has None for what a model lacks. The paper numbers
 # the gates 1 output, 2 forget, 3 input and 4 candidate.
@@ -57,6 +57,15 @@ class TextReading:
     gates: dict[str, np.ndarray]
     final: np.ndarray
 
+    def _repr_html_(self) -> str:
+        """The mean size of each gate's values at every word."""
+        sizes = {gate: np.abs(values).mean(axis=0) for gate, values in self.gates.items()}
+        return html_table(
+            [(f"{GATES[gate]} {gate}", *(f"{x:.3f}" for x in row)) for gate, row in sizes.items()],
+            [f"{self.name}, mean size", *self.words],
+            [[shade(x) for x in row / (row.max() or 1.0)] for row in sizes.values()],
+        )
+
     def active_cells(self, count: int = MOST_ACTIVE) -> np.ndarray:
         """The ``count`` cells (int array) with the largest absolute final output."""
         return most_active(self.final, count)
@@ -66,7 +75,7 @@ class TextReading:
 class Reading:
     """What a model did on a query, and on a title if one is given.
 
-    In a notebook it shows the mean of each gate over all cells, word by word;
+    In a notebook it shows the mean size of each gate over all cells, word by word;
     `sentemb.analysis.figures.gate_figure.gates_figure` draws every cell.
 
     Attributes
@@ -94,14 +103,7 @@ class Reading:
         return list(self.texts[0].gates)
 
     def _repr_html_(self) -> str:
-        parts = [
-            shaded_table(
-                text.name,
-                text.words,
-                {f"{GATES[gate]} {gate}": v.mean(axis=0) for gate, v in text.gates.items()},
-            )
-            for text in self.texts
-        ]
+        parts = [text._repr_html_() for text in self.texts]
         if self.cosine is not None:
             parts.append(f"<p>cosine {self.cosine:.4f}</p>")
         return "".join(parts)

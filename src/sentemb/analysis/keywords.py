@@ -23,9 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from sentemb.analysis.gates import MOST_ACTIVE, most_active
-from sentemb.analysis.tables import plain_table
 from sentemb.errors import SentembError
 from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system.html_tables import html_table
 
 # The paper's: more than 40 % of the 10 most active cells.
 KEYWORD_SHARE = 0.4
@@ -114,7 +114,7 @@ class Keywords:
                 self.words, self.counts.T.tolist(), self.verdicts, strict=True
             )
         ]
-        return plain_table(["word", *DIRECTIONS[: len(self.counts)], "keyword"], rows)
+        return html_table(rows, ["word", *DIRECTIONS[: len(self.counts)], "keyword"])
 
 
 def step_changes(model: SentenceEncoder, text: str, side: str = "query") -> StepChanges:
