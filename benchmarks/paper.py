@@ -9,6 +9,7 @@ not measured again; models are kept in build/paper/. From nothing it takes about
 import argparse
 import json
 import sys
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -234,6 +235,16 @@ def _head() -> str:
         f"sentemb train log/pairs.tsv --dev log/dev --preset paper{_options(name)} -o {name}"
         for name in SETTINGS
     )
+    words = textwrap.fill(
+        f"In the examples, {_listed(parts.FUNCTION_WORDS)} count as function words and all others as "
+        f"content words. The second title, *{parts.BATH_TITLE}*, goes as far as the paper's captions "
+        "print it. A dash marks the first word that a direction reads: it has no earlier output to "
+        "compare with. In the pictures cells go down and words across; where a command draws a query "
+        "and a title, the picture may show the title alone. The rows are the input gate i (gate 3 in "
+        "the paper), the output gate o (gate 1), the cell state c and the output y. This LSTM has no "
+        "forget gate f (gate 2).",
+        100,
+    )
     return f"""# The paper on one page
 
 For every figure, table and appendix of Palangi et al. (arXiv 1502.06922, version 3) that can be
@@ -251,11 +262,7 @@ rules in `benchmarks/paper_parts.py`; they are about one training of each model 
 about single examples where the paper shows single examples. [analysis.md](analysis.md) measures the
 same claims on 2,000 queries whose keywords and topics are known.
 
-In the examples, {_quoted_list(parts.FUNCTION_WORDS)} count as function words and all others as
-content words. *{parts.BATH_TITLE}* is the second title as far as the paper's captions print it. A
-dash marks the first word that a direction reads: it has no earlier output to compare with. The
-gates are i input (3 in the paper's numbering), o output (1) and f forget (2), which this LSTM does
-not have; c is the cell state and y the output. In every picture cells go down and words across."""
+{words}"""
 
 
 def _options(name: str) -> str:
@@ -266,7 +273,7 @@ def _options(name: str) -> str:
     return "".join(f" --{key} {value}" for key, value in options.items())
 
 
-def _quoted_list(words: frozenset[str]) -> str:
+def _listed(words: frozenset[str]) -> str:
     first, last = sorted(words)[:-1], sorted(words)[-1]
     return f"{', '.join(f'*{word}*' for word in first)} and *{last}*"
 
