@@ -236,13 +236,13 @@ def _head() -> str:
         for name in SETTINGS
     )
     words = textwrap.fill(
-        f"In the examples, {_listed(parts.FUNCTION_WORDS)} count as function words and all others as "
-        f"content words. The second title, *{parts.BATH_TITLE}*, goes as far as the paper's captions "
-        "print it. A dash marks the first word that a direction reads: it has no earlier output to "
-        "compare with. In the pictures cells go down and words across; where a command draws a query "
-        "and a title, the picture may show the title alone. The rows are the input gate i (gate 3 in "
-        "the paper), the output gate o (gate 1), the cell state c and the output y. This LSTM has no "
-        "forget gate f (gate 2).",
+        f"In the examples, {_listed(parts.FUNCTION_WORDS)} count as function words and all others "
+        f"as content words. The second title, *{parts.BATH_TITLE}*, goes as far as the paper's "
+        "captions print it. A dash marks the first word that a direction reads: it has no earlier "
+        "output to compare with. In the pictures cells go down and words across; where a command "
+        "draws a query and a title, the picture may show the title alone. The rows are the input "
+        "gate i (gate 3 in the paper), the output gate o (gate 1), the cell state c and the output "
+        "y. This LSTM has no forget gate f (gate 2).",
         100,
     )
     return f"""# The paper on one page

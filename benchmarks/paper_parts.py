@@ -89,7 +89,8 @@ def _attenuated_title(lab: Laboratory, text: TextReading) -> dict:
         "rows": [["mean of i", *_three(gate)], ["left out", *_signed(effects)]],
         "verdict": verdict,
         "why": f"Of the three words, {below} have a mean gate below {gate[~low].mean():.3f}, the "
-        f"mean of the six others, but only by {1 - ratio:.0%} on average. Leaving out each of the three changes the score by "
+        f"mean of the six others, but only by {1 - ratio:.0%} on average. Leaving out each of the "
+        "three changes the score by "
         f"{_listed(_signed(effects[low]))}; leaving out each of the others by "
         f"{_signed(effects[~low])[effects[~low].argmin()]} to "
         f"{_signed(effects[~low])[effects[~low].argmax()]}.",

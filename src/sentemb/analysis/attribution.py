@@ -12,7 +12,6 @@ import numpy as np
 
 from sentemb.errors import SentembError
 from sentemb.models.encoder import ForwardPass
-from sentemb.models.encoder import ForwardPass
 from sentemb.models.towers import SIDES
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.html_tables import html_table, shade
