@@ -75,6 +75,13 @@ class TestByHand:
         # Left to right against the second word, alone for the third; right to left for the first.
         assert found.verdicts == [True, False, True]
 
+    def test_a_notebook_shows_counts_and_verdicts(self):
+        shown = extract_keywords(stub(self.ONE_WAY), "")._repr_html_()
+        assert "<th>left to right</th>" in shown and "<th>right to left</th>" not in shown
+        assert "<tr><th>w0</th><td>-</td><td>-</td></tr>" in shown
+        assert "<tr><th>w1</th><td>0</td><td></td></tr>" in shown
+        assert "<tr><th>w2</th><td>1</td><td>yes</td></tr>" in shown
+
     def test_only_the_ten_most_active_cells_count_and_more_than_four_make_a_keyword(self):
         final = np.array([*range(20, 10, -1), 1, 1, 1, 1], float)
         for active, keyword in ((4, False), (5, True)):
