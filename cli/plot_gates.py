@@ -61,14 +61,13 @@ def command(model, query, title, view, gates, scale, against, output, data):
     from sentemb.analysis.figures.cell_figure import cells_figure
     from sentemb.analysis.figures.drawing import figure_format, save_figure
     from sentemb.analysis.figures.gate_figure import gates_figure
-    from sentemb.analysis.gates import (
+    from sentemb.analysis.gate_numbers import (
         check_numbers_path,
-        chosen_gates,
         numbers_of_cells,
         numbers_of_gates,
-        read_texts,
         save_numbers,
     )
+    from sentemb.analysis.gates import chosen_gates, read_texts
     from sentemb.analysis.labels import short_names
     from sentemb.sentence_encoder import SentenceEncoder
 

@@ -7,11 +7,13 @@ encoder's own backward pass.
 """
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from sentemb.errors import SentembError
 from sentemb.models.encoder import ForwardPass
+from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.towers import SIDES
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.html_tables import html_table, shade
@@ -129,7 +131,8 @@ def _gradient_times_input(
     V : (n_texts, dim) float
         The derivative of the score by the embeddings.
     """
-    encoder, weights, batch = model.encoder, model.weights[side], done.batch
+    encoder = cast(RecurrentEncoder, model.encoder)
+    weights, batch = model.weights[side], done.batch
     projected = encoder.project(weights, batch, workers)
     projected -= encoder.word_bias(weights, projected.dtype)
     tokens = slice(batch.offsets[0], batch.offsets[1])

@@ -3,16 +3,15 @@
 After Figures 4, 5, 6 and 8 to 12 of Palangi et al. (arXiv 1502.06922).
 """
 
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
-from sentemb.analysis.labels import fitting
 from sentemb.errors import SentembError
+from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.sentence_encoder import SentenceEncoder
-from sentemb.system.files import replacing
 from sentemb.system.html_tables import html_table, shade
 
 # In the order of the computation; `GateTrace` has None for what a model lacks. The paper numbers
@@ -28,7 +27,6 @@ GATES = {
 SIGMOIDS = ("i", "f", "o")
 # The paper follows the ten cells with the largest final outputs.
 MOST_ACTIVE = 10
-_LONGEST_WORD = 100
 
 
 def most_active(final: np.ndarray, count: int) -> np.ndarray:
@@ -122,11 +120,12 @@ def read_texts(
     texts = [_read(model, query, "query", "query")]
     if title is not None:
         texts.append(_read(model, title, "title", "document"))
+    encoder = cast(RecurrentEncoder, model.encoder)
     return Reading(
         model=name,
         texts=texts,
-        cells=model.encoder.n_outputs,
-        halves=model.encoder.directions,
+        cells=encoder.n_outputs,
+        halves=encoder.directions,
         cosine=None if title is None else model.score(query, title),
     )
 
@@ -138,7 +137,7 @@ def _read(model: SentenceEncoder, text: str, name: str, side: str) -> TextReadin
         name=name,
         words=trace.words,
         gates={gate: values.T for gate, values in gates.items() if values is not None},
-        final=model.encode(text, side=side)[: model.encoder.n_outputs],
+        final=model.encode(text, side=side)[: trace.y.shape[1]],
     )
 
 
@@ -166,52 +165,3 @@ def chosen_gates(readings: Sequence[Reading], names: Iterable[str] | None = None
         if name not in there:
             raise SentembError(f"the model has no {GATES[name]} {name}; it has {', '.join(there)}")
     return [gate for gate in there if gate in names]
-
-
-def numbers_of_gates(
-    readings: Sequence[Reading], gates: Iterable[str] | None = None
-) -> dict[str, np.ndarray]:
-    """The arrays of a gate figure by name, as docs/formats.md lists them."""
-    chosen = chosen_gates(readings, gates)
-    return _numbers(
-        readings, lambda text: {gate: v for gate, v in text.gates.items() if gate in chosen}
-    )
-
-
-def numbers_of_cells(readings: Sequence[Reading]) -> dict[str, np.ndarray]:
-    """The arrays of a figure of the most active cells by name, as docs/formats.md lists them."""
-
-    def numbers(text: TextReading) -> dict[str, np.ndarray]:
-        active = text.active_cells()
-        return {"cells": active, "y": text.gates["y"][active]}
-
-    return _numbers(readings, numbers)
-
-
-def _numbers(
-    readings: Sequence[Reading], of_text: Callable[[TextReading], dict[str, np.ndarray]]
-) -> dict[str, np.ndarray]:
-    arrays = {}
-    for prefix, reading in zip(("", "against."), readings, strict=False):
-        for text in reading.texts:
-            # NumPy gives every word of an array the room of the longest.
-            words = [fitting(word, _LONGEST_WORD) for word in text.words]
-            arrays[f"{prefix}{text.name}.words"] = np.array(words)
-            for name, values in of_text(text).items():
-                arrays[f"{prefix}{text.name}.{name}"] = values
-        if reading.cosine is not None:
-            arrays[f"{prefix}cosine"] = np.array(reading.cosine)
-    return arrays
-
-
-def check_numbers_path(path: str | os.PathLike) -> None:
-    """Raise a `SentembError` unless ``path`` has the ending of NumPy's archives."""
-    if not str(path).endswith(".npz"):
-        raise SentembError(f"{path}: the numbers are a NumPy archive; let the name end in .npz")
-
-
-def save_numbers(arrays: dict[str, np.ndarray], path: str | os.PathLike) -> None:
-    """Write a dict of arrays as a NumPy archive (.npz), replacing an earlier one."""
-    check_numbers_path(path)
-    with replacing(path) as temporary, open(temporary, "wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)  # type: ignore[arg-type]

@@ -19,11 +19,13 @@ would have nothing to compare its second word with.
 """
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from sentemb.analysis.gates import MOST_ACTIVE, most_active
 from sentemb.errors import SentembError
+from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.html_tables import html_table
 
@@ -136,7 +138,7 @@ def step_changes(model: SentenceEncoder, text: str, side: str = "query") -> Step
         For a text without words.
     """
     trace = model.trace(text, side=side)
-    directions = model.encoder.directions
+    directions = cast(RecurrentEncoder, model.encoder).directions
     outputs = trace.y.reshape(len(trace.words), directions, -1).swapaxes(0, 1)
     final = np.empty((directions, outputs.shape[2]), outputs.dtype)
     changes = np.empty_like(outputs)

@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from sentemb.analysis.topics import collect_words, query_cells
 from sentemb.data.judged_set import read_judged_set
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
+from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.towers import SIDES
 from sentemb.sentence_encoder import GateTrace, SentenceEncoder
 from sentemb.storage.history import best_epoch
@@ -190,7 +191,7 @@ def collect(
         "keyword_share": KEYWORD_SHARE,
         "model": _model(model, name, history),
         "history": history,
-        "halves": model.encoder.directions,
+        "halves": cast(RecurrentEncoder, model.encoder).directions,
         "gates": [_gate(gate, every_trace) for gate in gates],
         "pairs": [
             _pair(model, pair, some, gates) for pair, some in zip(pairs, traces, strict=True)
@@ -235,13 +236,14 @@ def _content_hash(text: str) -> str:
 def _model(
     model: SentenceEncoder, name: str, history: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    settings = model.encoder.settings()
+    encoder = cast(RecurrentEncoder, model.encoder)
+    settings = encoder.settings()
     kinds = {"lstm": "LSTM", "rnn": "RNN", "bilstm": "Bidirectional LSTM"}
     towers = "one tower for both sides" if model.shared_towers else "a query and a title tower"
-    blocks = [model.encoder.blocks(weights).values() for weights in model.towers.each.values()]
+    blocks = [encoder.blocks(weights).values() for weights in model.towers.each.values()]
     cells = str(settings.pop("cells"))
     facts = [
-        ["Cells", cells if model.encoder.directions == 1 else f"{cells} in each direction"],
+        ["Cells", cells if encoder.directions == 1 else f"{cells} in each direction"],
         *([key.replace("_", " ").capitalize(), _plain(value)] for key, value in settings.items()),
         ["Embedding", f"{model.dim} numbers"],
         ["Vocabulary", str(model.vocabulary)],
@@ -253,7 +255,7 @@ def _model(
         facts.append(["Best on dev", f"{figures}, after epoch {best['epoch']}"])
     return {
         "name": name,
-        "summary": f"{kinds.get(model.encoder.name, model.encoder.name)}, {towers}",
+        "summary": f"{kinds.get(encoder.name, encoder.name)}, {towers}",
         "facts": facts,
         "training": [
             [key.replace("_", " "), _plain(value)] for key, value in model.training.items()
@@ -358,7 +360,10 @@ def _topics(model: SentenceEncoder, queries: Iterable[str]) -> list[list[list[An
     collected = collect_words(query_cells(model, query) for query in queries)
     return [
         [[found.word, found.times, round(found.share, 3)] for found in words[:_TOPIC_WORDS]]
-        for words in (collected.get(cell, []) for cell in range(model.encoder.n_outputs))
+        for words in (
+            collected.get(cell, [])
+            for cell in range(cast(RecurrentEncoder, model.encoder).n_outputs)
+        )
     ]
 
 
