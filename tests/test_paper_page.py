@@ -3,7 +3,6 @@
 import re
 import shlex
 
-import click
 import pytest
 from paper import PAGE, PARTS, page_of, results_of
 from paper_parts import FAILS, HOLDS, IN_PART, PICTURES, RESULTS
@@ -65,7 +64,8 @@ def commands():
 @pytest.mark.parametrize("line", commands())
 def test_commands_are_understood(line):
     name, *arguments = shlex.split(line)[1:]
-    with click.Context(main) as context:
+    # As `main` would: a plain Context would leave its help option in the command.
+    with main.make_context("sentemb", [name, *arguments]) as context:
         command = main.get_command(context, name)
         assert command.make_context(name, arguments, parent=context)
 
