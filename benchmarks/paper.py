@@ -1,9 +1,10 @@
 """The paper on one page: measure every figure, table and appendix, and write docs/paper.md.
 
-    python benchmarks/paper.py [--threads 1] [--again PART ...] [--text-only]
+    PYTHONHASHSEED=0 python benchmarks/paper.py [--threads 1] [--again PART ...] [--text-only]
 
 Each part's numbers are kept in docs/results/paper/ as JSON, and a part whose numbers are there is
-not measured again; models are kept in build/paper/. From nothing it takes about ten minutes.
+not measured again; models are kept in build/paper/. From nothing it takes about ten minutes. The
+hash seed matters to Doc2Vec alone: gensim starts its inference from the hash of a text.
 """
 
 import argparse

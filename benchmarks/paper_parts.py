@@ -292,8 +292,9 @@ def _lstm_and_rnn(lab: Laboratory, text: str, side: str) -> dict:
         "head": ["cells out of 10", *found.words],
         "rows": rows,
         "verdict": HOLDS if lstm > max(rnn, 0) else IN_PART if lstm > 0 else FAILS,
-        "why": f"At content words {_signed([lstm])[0]} more cells than at function words declare "
-        f"the word in the LSTM, {_signed([rnn])[0]} in the RNN (means, first word left out).",
+        "why": "The mean number of declaring cells at content words minus that at function words "
+        f"is {_signed([lstm])[0]} for the LSTM and {_signed([rnn])[0]} for the RNN (first word "
+        "left out).",
     }
 
 
