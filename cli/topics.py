@@ -88,8 +88,11 @@ def command(model, queries, cell, top, per_query, threshold, truth, heat_map, as
             note(f"{heat_map}: {drawn} of {encoder.dim} cells, {len(names)} topics")
     if cell is not None:
         collected = {number: words for number, words in collected.items() if number == cell}
-        found = [of_query if cell in of_query.extracted else None for of_query in found]
-    shown = [(id, text, of_query) for id, text, of_query in zip(ids, texts, found) if of_query]
+    shown = [
+        (id, text, of_query)
+        for id, text, of_query in zip(ids, texts, found)
+        if cell is None or cell in of_query.extracted
+    ]
     if as_json:
         described = _as_dict(collected, leading, shown if per_query else None)
         write_lines("-", [json.dumps(described, indent=1)])

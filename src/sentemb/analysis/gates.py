@@ -10,6 +10,7 @@ from typing import cast
 import numpy as np
 
 from sentemb.errors import SentembError
+from sentemb.kernels.top_k import highest
 from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.html_tables import html_table, shade
@@ -31,7 +32,7 @@ MOST_ACTIVE = 10
 
 def most_active(final: np.ndarray, count: int) -> np.ndarray:
     """The ``count`` cells of ``final`` (n,) with the largest absolute values, largest first."""
-    return np.argsort(-np.abs(final), kind="stable")[:count]
+    return highest(np.abs(final), count)
 
 
 @dataclass(frozen=True, eq=False)

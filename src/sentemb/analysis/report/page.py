@@ -255,7 +255,7 @@ def _model(
         facts.append(["Best on dev", f"{figures}, after epoch {best['epoch']}"])
     return {
         "name": name,
-        "summary": f"{kinds.get(encoder.name, encoder.name)}, {towers}",
+        "summary": f"{kinds.get(str(encoder.name), encoder.name)}, {towers}",
         "facts": facts,
         "training": [
             [key.replace("_", " "), _plain(value)] for key, value in model.training.items()
