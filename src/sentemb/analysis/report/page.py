@@ -234,7 +234,7 @@ def _content_hash(text: str) -> str:
 
 
 def _model(
-    model: SentenceEncoder, name: str, history: Sequence[Mapping[str, Any]]
+    model: SentenceEncoder, name: str, history: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
     encoder = cast(RecurrentEncoder, model.encoder)
     settings = encoder.settings()
