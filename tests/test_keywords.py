@@ -149,7 +149,7 @@ class TestCommand:
     def test_two_models_side_by_side(self, make_model, model_dir, tmp_path):
         make_model("bilstm").save_pretrained(tmp_path / "two-way")
         names, head, *lines = run(
-            model_dir, "hotels in shanghai", "--beside", tmp_path / "two-way"
+            model_dir, "hotels in shanghai", "--compare-with", tmp_path / "two-way"
         ).stdout.splitlines()[1:]
         assert names.split() == ["tiny", "two-way"]
         assert " ".join(head.split()) == "left to right keyword left to right right to left keyword"

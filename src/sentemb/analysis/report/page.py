@@ -19,6 +19,7 @@ from sentemb.analysis.attribution import word_effects
 from sentemb.analysis.gates import GATES
 from sentemb.analysis.keywords import KEYWORD_SHARE, NOT_COMPARED, extract_keywords
 from sentemb.analysis.topics import collect_words, query_cells
+from sentemb.bounds import is_finite
 from sentemb.data.judged_set import read_judged_set
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
@@ -252,20 +253,15 @@ def _history(lines):
         {
             "epoch": line["epoch"],
             "loss": line["loss"],
-            "dev": {name: value for name, value in _dev(line).items() if _is_number(value)},
+            "dev": {name: value for name, value in _dev(line).items() if is_finite(value)},
         }
         for line in lines
-        if _is_number(line.get("epoch")) and _is_number(line.get("loss"))
+        if is_finite(line.get("epoch")) and is_finite(line.get("loss"))
     ]
 
 
 def _dev(line):
     return line["dev"] if isinstance(line.get("dev"), dict) else {}
-
-
-def _is_number(value):
-    # A bool is an int to Python; json reads NaN and Infinity.
-    return type(value) in (int, float) and math.isfinite(value)
 
 
 def _gate(gate, traces):

@@ -2,11 +2,12 @@
 
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 
 _MARKDOWN_SIGNS = re.compile(r"([\\`*_\[\]<>|~#])")
 
 
-def aligned(rows, left=1):
+def aligned(rows: Iterable[Sequence[str]], left: int = 1) -> Iterator[str]:
     """Lines of ``rows`` (lists of str): the first ``left`` columns flush left, the others right.
 
     Letters of East Asia are two columns wide on a terminal, combining marks none.
@@ -21,7 +22,7 @@ def aligned(rows, left=1):
         yield "  ".join(cells).rstrip()
 
 
-def markdown_table(rows, left=1):
+def markdown_table(rows: Iterable[Sequence[str]], left: int = 1) -> Iterator[str]:
     """Lines of a Markdown table, the first of ``rows`` its head, aligned as by `aligned`."""
     head, *body = rows
     yield _markdown_row(head)
@@ -29,21 +30,21 @@ def markdown_table(rows, left=1):
     yield from map(_markdown_row, body)
 
 
-def markdown_text(text):
+def markdown_text(text: str) -> str:
     """``text`` so that Markdown shows it as it is."""
     return _MARKDOWN_SIGNS.sub(r"\\\1", visible(text))
 
 
-def _markdown_row(cells):
+def _markdown_row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def visible(text):
+def visible(text: str) -> str:
     """``text`` without control characters, which could move the cursor."""
     return "".join(letter for letter in text if letter.isprintable())
 
 
-def _width(text):
+def _width(text: str) -> int:
     """Columns that ``text`` takes on a terminal."""
     return sum(
         0
