@@ -4,7 +4,8 @@ A former name of an option works for one version more, with a note on standard e
 where the option is declared and never shown in the help.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import click
@@ -33,7 +34,7 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, list(self._with_current_names(args)))
 
-    def _with_current_names(self, args: list[str]) -> Any:
+    def _with_current_names(self, args: list[str]) -> Iterator[str]:
         """Yield ``args`` with today's names of options; the values of options stay as they are."""
         today, takes_value = {}, set()
         for option in self.params:
@@ -48,13 +49,12 @@ class Command(click.Command):
                 break
             name, equals, value = word.partition("=")
             if name in today:
-                note(
-                    f"note: {name} is now {today[name]}; the former name works in this version only"
-                )
-                word = f"{today[name]}{equals}{value}"
+                new = today[name]
+                note(f"note: {name} is now {new}; the former name works in this version only")
+                word = f"{new}{equals}{value}"
             yield word
             if name in takes_value and not equals:
-                yield from (following for following in [next(left, None)] if following is not None)
+                yield from islice(left, 1)
         yield from left
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
