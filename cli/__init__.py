@@ -53,7 +53,9 @@ class LazyGroup(click.Group):
         """Run the command line; ``standalone_mode`` ends the program with its exit code."""
 
         def run() -> Any:
-            return super(LazyGroup, self).main(*arguments, standalone_mode=False, **settings)
+            return super(LazyGroup, self).main(  # type: ignore[call-overload]
+                *arguments, standalone_mode=False, **settings
+            )
 
         if not standalone_mode:
             return run()

@@ -73,7 +73,7 @@ def command(
     if as_json:
         lines = [json.dumps(_as_dict(result, judgments.query_ids, per_query), indent=1)]
     else:
-        lines = _table(result, judgments.query_ids if per_query else [])
+        lines = list(_table(result, judgments.query_ids if per_query else []))
     write_lines("-", lines)
 
 

@@ -110,19 +110,19 @@ def _print(report: Any) -> None:
     shape = ", ".join(f"{key} {value}" for key, value in report.settings.items())
     click.echo(f"{report.model}, form {report.form}: {shape}")
     printed = report.form == "printed"
-    last = ("cosine", "norm ratio") if printed else ("other form",)
-    rows = [("block", "shape", "checked", "relative", "absolute", "at", "analytic", "numeric")]
-    rows[0] += (*last, "verdict")
+    last = ["cosine", "norm ratio"] if printed else ["other form"]
+    head = ["block", "shape", "checked", "relative", "absolute", "at", "analytic", "numeric"]
+    rows = [[*head, *last, "verdict"]]
     for block in report.blocks:
         if not printed:
             difference = block.form_difference
-            comparison = ("-" if difference is None else f"{difference:.1e}",)
+            comparison = ["-" if difference is None else f"{difference:.1e}"]
         elif block.cosine is None:
-            comparison = ("-", "-")
+            comparison = ["-", "-"]
         else:
-            comparison = (f"{block.cosine:.4f}", f"{block.norm_ratio:.3g}")
+            comparison = [f"{block.cosine:.4f}", f"{block.norm_ratio:.3g}"]
         rows.append(
-            (
+            [
                 block.block,
                 "x".join(map(str, block.shape)),
                 str(block.checked),
@@ -133,7 +133,7 @@ def _print(report: Any) -> None:
                 f"{block.numeric:+.6e}",
                 *comparison,
                 "pass" if block.passed else "FAIL",
-            )
+            ]
         )
     for line in aligned(rows):
         click.echo(line)

@@ -36,7 +36,8 @@ class Command(click.Command):
 
     def _with_current_names(self, args: list[str]) -> Iterator[str]:
         """Yield ``args`` with today's names of options; the values of options stay as they are."""
-        today, takes_value = {}, set()
+        today: dict[str, str] = {}
+        takes_value: set[str] = set()
         for option in self.params:
             if isinstance(option, click.Option):
                 names = [*option.opts, *getattr(option, "former", ())]

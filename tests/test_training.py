@@ -406,7 +406,7 @@ def test_training_leaves_no_threads_behind():
         ({"negatives": "corpus", "n_negatives": "all"}, "n_negatives"),
         ({"n_negatives": 0}, "n_negatives"),
         ({"hard_negatives": -1}, "hard_negatives"),
-        ({"hard_negatives": 31}, "at most 30"),
+        ({"hard_negatives": 31}, "integer from 0 to 30"),
         ({"hard_negatives": 3, "n_negatives": 4}, "hard negatives"),
         ({"hard_negatives": 3, "epochs": 2}, "epoch 3"),
         ({"truncate": 0}, "truncate"),
