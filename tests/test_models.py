@@ -21,6 +21,7 @@ from sentemb.models.encoder import Workspace
 from sentemb.models.input_rows import point_of
 from sentemb.models.layout import Layout
 from sentemb.models.recurrent import RecurrentEncoder
+from sentemb.models.registry import BAG_DIM, CELLS, ENCODERS, EncoderEntry
 from sentemb.models.truncation import Truncation
 from sentemb.system.parallel import Workers
 
@@ -139,10 +140,12 @@ class GRULike(RecurrentEncoder):
     name = "gru-like"
 
 
-def test_forms_by_traces_are_refused_where_there_are_none():
+def test_forms_by_traces_are_refused_where_there_are_none(monkeypatch):
+    entry = EncoderEntry("gru-like", "test_models:GRULike", (CELLS, BAG_DIM), recurrent=True)
+    monkeypatch.setitem(ENCODERS, "gru-like", entry)
     for encoder, reason in (
         (make_encoder("dssm", cells=3), "follows the paper through time, and a dssm has none"),
-        (GRULike(3), "the paper has no traces for a gru-like"),
+        (GRULike(cells=3), "the paper has no traces for a gru-like"),
     ):
         assert not has_traces(encoder)
         check_form(encoder, "scan")
