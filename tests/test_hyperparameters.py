@@ -18,6 +18,7 @@ from helpers import made_up_model
 import sentemb
 from sentemb import SentembError, SentenceEncoder
 from sentemb.cli import COMMANDS, main
+from sentemb.comparison.store import Store
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.hyperparameters import GROUPS, Hyperparameter, current_names, formerly
 from sentemb.models import make_encoder
@@ -311,6 +312,22 @@ def test_a_model_of_an_earlier_version_is_read_without_a_note(tmp_path):
         warnings.simplefilter("error")
         model = SentenceEncoder.from_pretrained(folder)
     assert model.encoder.bag_dim == 2
+
+
+def test_results_of_a_comparison_with_former_names_are_read(tmp_path):
+    settings = Settings(bag_dim=96).as_dict()
+    figures = {"dev": None, "test": None, "run": None, "parameters": 1, "seconds": None}
+    line = {"row": "lstm-96-bag", "seed": 0, **figures, "sentences_per_second": None}
+    before = {**line, "settings": _as_before(settings)}
+    (tmp_path / "results.jsonl").write_text(json.dumps(before) + "\n")
+    lines, faults = Store(tmp_path, {"lstm-96-bag"}).results()
+    assert not faults
+    assert lines == [{**line, "settings": settings}]
+    both = {**line, "settings": {**settings, "bag": 1}}
+    (tmp_path / "results.jsonl").write_text(json.dumps(both) + "\n")
+    lines, (fault,) = Store(tmp_path, {"lstm-96-bag"}).results()
+    assert not lines
+    assert "former name" in str(fault)
 
 
 def test_a_checkpoint_with_former_names_is_resumed(tmp_path, monkeypatch):
