@@ -12,7 +12,7 @@ import click
 
 from sentemb.cli.program import note
 from sentemb.hyperparameters import GROUPS, Hyperparameter
-from sentemb.training.settings import describe
+from sentemb.models.registry import describe
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 

@@ -6,7 +6,7 @@ loss.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -121,7 +121,7 @@ class GradientReport:
     repeatable: bool = True
     passed: bool = False
 
-    def as_dict(self):
+    def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
@@ -203,7 +203,7 @@ def _check_size(encoder: Any, n_words: int) -> None:
         sizes = [one.name for one in encoder_parameters() if one.kind is int and not one.choices]
         raise SentembError(
             f"{n_words:,} words of {two - one:,} numbers each are too many for a check; there are "
-            f"lengths, negatives, {' and '.join(sizes)}: lower one of them"
+            f"lengths, negatives, {', '.join(sizes)}: lower one of them"
         )
 
 
@@ -281,7 +281,7 @@ def _check(
             repeatable &= np.array_equal(gradient[side][name], again[side][name])
             block = f"{'shared' if towers.shared else side}.{name}"
             own = gradients.of(side, name)
-            compared = _compared(problem, block, parameter, own.checked, own.true, tolerances, rng)
+            compared = _compared(problem, block, parameter, own, tolerances, rng)
             blocks.append(_verdict(compared, own, form, settings, towers.encoder, tolerances))
     directional = max(
         _directional_error(problem, parameters, gradient, sides, rng) for _ in range(_DIRECTIONS)
@@ -323,10 +323,17 @@ class _Compared:
         return self.absolute / np.maximum(np.abs(self.ours) + np.abs(self.numeric), floor)
 
 
-def _compared(problem, block, parameter, analytic, true, tolerances, rng) -> _Compared:
+def _compared(
+    problem: PairProblem,
+    block: str,
+    parameter: np.ndarray,
+    gradients: _Gradients,
+    tolerances: Tolerances,
+    rng: np.random.Generator,
+) -> _Compared:
     slopes = {
         index: _difference(problem, parameter, index)
-        for index in _choose(true, tolerances.entries, rng)
+        for index in _choose(gradients.true, tolerances.entries, rng)
     }
     chosen = [index for index, slope in slopes.items() if slope is not None]
     if not chosen:
@@ -338,7 +345,7 @@ def _compared(problem, block, parameter, analytic, true, tolerances, rng) -> _Co
         block=block,
         chosen=chosen,
         kinks=len(slopes) - len(chosen),
-        ours=np.array([analytic[index] for index in chosen]),
+        ours=np.array([gradients.checked[index] for index in chosen]),
         numeric=np.array([slopes[index] for index in chosen]),
     )
 
@@ -387,7 +394,7 @@ def _verdict(
     )
 
 
-def _choose(gradient, entries, rng):
+def _choose(gradient: np.ndarray, entries: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
     """Indices to compare: the largest entries, and as many random ones."""
     size = gradient.size
     by_size = np.argsort(-np.abs(gradient), axis=None, kind="stable")[: (entries + 1) // 2]
@@ -396,7 +403,9 @@ def _choose(gradient, entries, rng):
     return [np.unravel_index(k, gradient.shape) for k in chosen]
 
 
-def _difference(problem, parameter, index):
+def _difference(
+    problem: PairProblem, parameter: np.ndarray, index: tuple[int, ...]
+) -> float | None:
     """dL by one entry: fourth-order central differences, at the step where they settle."""
     value = parameter[index]
 
@@ -409,7 +418,7 @@ def _difference(problem, parameter, index):
         parameter[index] = value
 
 
-def _settled(problem, move):
+def _settled(problem: PairProblem, move: Callable[[float], None]) -> float | None:
     """The slope of the loss at 0 of ``move``, from the step that differs least from the next one.
 
     The choice looks at the differences alone, never at the gradient that they are to judge. Steps
@@ -433,7 +442,13 @@ def _settled(problem, move):
     return None if np.isnan(changes).all() else slopes[1:][np.nanargmin(changes)]
 
 
-def _directional_error(problem, parameters, gradient, sides, rng):
+def _directional_error(
+    problem: PairProblem,
+    parameters: dict[str, Any],
+    gradient: dict[str, Any],
+    sides: Sequence[str],
+    rng: np.random.Generator,
+) -> float:
     """Relative error of the slope in a random direction of all parameters at once.
 
     0 if every step goes over a kink: then the direction tells nothing.
@@ -463,7 +478,7 @@ def _directional_error(problem, parameters, gradient, sides, rng):
     return abs(slope - numeric) / max(abs(slope) + abs(numeric), np.finfo(float).tiny)
 
 
-def _at_fault(block, settings):
+def _at_fault(block: str, settings: dict[str, Any]) -> str:
     """The paper's equations that make a printed block differ from the gradient."""
     gate, peepholes = block[-1], settings.get("peepholes", "none") != "none"
     reasons = []

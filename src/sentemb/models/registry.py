@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sentemb.errors import SentembError
-from sentemb.hyperparameters import MODEL, Hyperparameter
+from sentemb.hyperparameters import MODEL, MOST, OPTIMISER, Hyperparameter
 
 MAX_CELLS = 1000
 
@@ -72,6 +72,27 @@ SHARED_TOWERS = Hyperparameter(
     default=False,
     help="Use one tower for queries and titles instead of two.",
     group=MODEL,
+)
+# Of the backward pass of a recurrent encoder.
+TRUNCATE = Hyperparameter(
+    name="truncate",
+    kind=int,
+    default=None,
+    default_text="the whole text",
+    help="Propagate errors back through at most this many words.",
+    group=OPTIMISER,
+    least=1,
+    most=MOST,
+    optional=True,
+)
+TRUNCATION = Hyperparameter(
+    name="truncation",
+    kind=str,
+    default="window",
+    help="Beyond --truncate words, stop all errors (window) or let them continue along the cell "
+    "(cec).",
+    group=OPTIMISER,
+    choices=("window", "cec"),
 )
 
 
@@ -177,6 +198,14 @@ def encoder_parameters() -> tuple[Hyperparameter, ...]:
 def encoders_with(parameter: Hyperparameter) -> list[str]:
     """Names of the encoders that have ``parameter``."""
     return [name for name, entry in ENCODERS.items() if parameter in entry.parameters]
+
+
+def describe(one: Hyperparameter) -> str:
+    """The help text of a declaration, with the models that it applies to."""
+    encoders = encoders_with(one) if one in encoder_parameters() else []
+    if not encoders or len(encoders) == len(ENCODERS):
+        return one.help
+    return f"{one.help} Only for {', '.join(encoders)}."
 
 
 def entry_of(model: str) -> EncoderEntry:

@@ -18,12 +18,16 @@ from sentemb.models import make_encoder
 from sentemb.models.registry import (
     MODEL_NAME,
     SHARED_TOWERS,
+    TRUNCATE,
+    TRUNCATION,
+    describe,
     encoder_parameters,
-    encoders_with,
     entry_of,
     own_settings,
 )
-from sentemb.models.truncation import MODES, Truncation
+
+if TYPE_CHECKING:
+    from sentemb.models.truncation import Truncation
 
 # The defaults that depend on the optimiser.
 OPTIMISERS: dict[str, dict[str, Any]] = {
@@ -179,26 +183,8 @@ HYPERPARAMETERS = (
         above=0,
         below=1e30,
     ),
-    Hyperparameter(
-        name="truncate",
-        kind=int,
-        default=None,
-        default_text="the whole text",
-        help="Propagate errors back through at most this many words.",
-        group=OPTIMISER,
-        least=1,
-        most=MOST,
-        optional=True,
-    ),
-    Hyperparameter(
-        name="truncation",
-        kind=str,
-        default="window",
-        help="Beyond --truncate words, stop all errors (window) or let them continue along the "
-        "cell (cec).",
-        group=OPTIMISER,
-        choices=MODES,
-    ),
+    TRUNCATE,
+    TRUNCATION,
     Hyperparameter(
         name="seed", kind=int, default=0, help="Random seed.", group=RUN, least=0, most=MOST
     ),
@@ -255,14 +241,6 @@ def _documented(one: Hyperparameter) -> str:
     kind = f"{{{', '.join(map(repr, one.choices))}}}" if one.choices else one.kind.__name__
     default = one.default_text or repr(one.default)
     return f"    {one.name} : {kind}, default {default}\n        {describe(one)}\n"
-
-
-def describe(one: Hyperparameter) -> str:
-    """The help text of a declaration, with the models that it applies to."""
-    encoders = encoders_with(one) if one in encoder_parameters() else []
-    if not encoders or len(encoders) == len(MODEL_NAME.choices):
-        return one.help
-    return f"{one.help} Only for {', '.join(encoders)}."
 
 
 @_with_declared_fields
@@ -322,8 +300,10 @@ class Settings:
         """A new encoder for one tower."""
         return make_encoder(self.model, **own_settings(self.model, self._of_encoders()))
 
-    def truncation_settings(self) -> Truncation:
+    def truncation_settings(self) -> "Truncation":
         """The `Truncation` of the backward pass."""
+        from sentemb.models.truncation import Truncation  # loads NumPy, which --help can do without
+
         return Truncation.of(self.truncate, self.truncation)
 
     def as_dict(self) -> dict[str, Any]:
