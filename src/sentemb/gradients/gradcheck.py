@@ -27,6 +27,7 @@ from sentemb.gradients.options import (
     Problem,
     Tolerances,
     check_defaults,
+    checked_lengths,
 )
 from sentemb.gradients.pairs import PairProblem
 from sentemb.gradients.traces import check_form, has_traces
@@ -184,7 +185,7 @@ def gradcheck(
     """
     encoder = make_encoder(model, **check_defaults(model, encoder_settings))
     check_form(encoder, FORM.checked(form))
-    problem = Problem(shared_towers, lengths, negatives, gamma, scale, seed)
+    problem = Problem(shared_towers, checked_lengths(lengths), negatives, gamma, scale, seed)
     tolerances = Tolerances(entries, tolerance, form_tolerance)
     _check_size(encoder, sum(problem.lengths) * (2 + problem.negatives))
     rng = np.random.default_rng(problem.seed)
@@ -217,7 +218,7 @@ def _made_up_problem(
     # Words that hold a trigram more than once, so that counts matter.
     words += ["aaaaa", "babababa"] * len(lengths)
 
-    def text(length):
+    def text(length: int) -> str:
         chosen = list(rng.choice(words, length))
         if length > 2:
             chosen[-1] = chosen[0]
@@ -409,7 +410,7 @@ def _difference(
     """dL by one entry: fourth-order central differences, at the step where they settle."""
     value = parameter[index]
 
-    def move(offset):
+    def move(offset: float) -> None:
         parameter[index] = value + offset
 
     try:
@@ -427,7 +428,7 @@ def _settled(problem: PairProblem, move: Callable[[float], None]) -> float | Non
     move(0)
     smooth = problem.maxima()
 
-    def loss_at(offset):
+    def loss_at(offset: float) -> float:
         move(offset)
         loss = problem.loss()
         return loss if problem.maxima() == smooth else np.nan
@@ -463,7 +464,7 @@ def _directional_error(
             square += float(np.sum(direction[key] ** 2))
     length = np.sqrt(square)
 
-    def move(offset):
+    def move(offset: float) -> None:
         for (side, name), start in before.items():
             parameters[side][name][...] = start + offset / length * direction[side, name]
 

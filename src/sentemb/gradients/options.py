@@ -3,7 +3,6 @@
 Nothing here needs Numba, so that ``sentemb gradcheck --help`` stays quick.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,7 +100,8 @@ class Problem:
     ----------
     shared_towers : bool
     lengths : tuple of int
-        Words of the queries; the titles have the same lengths in another order.
+        Words of the queries, see `checked_lengths`; the titles have the same lengths in another
+        order.
     negatives : int
         Per query.
     gamma, scale : float
@@ -114,7 +114,7 @@ class Problem:
     """
 
     shared_towers: bool = SHARED_TOWERS.default
-    lengths: Iterable[int] = LENGTHS
+    lengths: tuple[int, ...] = LENGTHS
     negatives: int = NEGATIVES.default
     gamma: float = GAMMA.default
     scale: float = SCALE.default
@@ -122,7 +122,6 @@ class Problem:
 
     def __post_init__(self) -> None:
         _check(self, SHARED_TOWERS, NEGATIVES, GAMMA, SCALE, SEED)
-        object.__setattr__(self, "lengths", _checked_lengths(self.lengths))
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,8 @@ def _check(bundle: Any, *parameters: Hyperparameter) -> None:
         object.__setattr__(bundle, one.name, one.checked(getattr(bundle, one.name)))
 
 
-def _checked_lengths(lengths: Any) -> tuple[int, ...]:
+def checked_lengths(lengths: Any) -> tuple[int, ...]:
+    """``lengths`` as a tuple; a `SentembError` unless they are 1 to 50 integers from 1 to 200."""
     try:
         chosen = tuple(lengths)
     except TypeError:
