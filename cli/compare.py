@@ -121,7 +121,7 @@ def _checked_reference(reference: str | None, names: Sequence[str]) -> str | Non
 
     if reference is None and REFERENCE in names:
         return REFERENCE
-    if reference not in (None, *names):
+    if reference is not None and reference not in names:
         raise SentembError(
             f"the reference {plain(reference)} is not among the rows; choose from {some_of(names)}"
         )

@@ -1,7 +1,8 @@
 """``sentemb encode``: texts in, an array of vectors out."""
 
 import time
-from typing import Any, BinaryIO
+from io import BufferedIOBase
+from typing import Any
 
 import click
 
@@ -55,7 +56,7 @@ def command(model: str, texts: str, output: str, side: str, normalise: bool) -> 
     note(f"{len(lines)} texts, {encoder.dim} dimensions, {seconds:.1f} seconds")
 
 
-def _write_npy(file: BinaryIO, vectors: Any) -> None:
+def _write_npy(file: BufferedIOBase, vectors: Any) -> None:
     """Write an array as `numpy.save` does, which cannot write to a pipe."""
     from numpy.lib import format as npy
 

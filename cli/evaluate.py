@@ -79,7 +79,7 @@ def command(
 
 def _as_dict(result: Any, query_ids: Sequence[str], per_query: bool) -> dict[str, Any]:
     names = [f"ndcg@{cutoff}" for cutoff in result.cutoffs]
-    found = dict(zip(names, result.mean.tolist()))
+    found = dict(zip(names, result.mean.tolist(), strict=True))
     found |= {
         "gain": result.gain,
         "ties": _TIES,
@@ -92,8 +92,11 @@ def _as_dict(result: Any, query_ids: Sequence[str], per_query: bool) -> dict[str
     }
     if per_query:
         found["per_query"] = {
-            id: {name: None if math.isnan(value) else value for name, value in zip(names, values)}
-            for id, values in zip(query_ids, result.values.tolist())
+            id: {
+                name: None if math.isnan(value) else value
+                for name, value in zip(names, values, strict=True)
+            }
+            for id, values in zip(query_ids, result.values.tolist(), strict=True)
         }
     return found
 
@@ -104,10 +107,15 @@ def _table(result: Any, query_ids: Sequence[str]) -> Iterator[str]:
     width = max(len(id) for id in ("mean", *query_ids))
     names = [f"NDCG@{cutoff}" for cutoff in result.cutoffs]
     yield " ".join([" " * width, *(f"{name:>8}" for name in names)])
-    for id, values in zip((*query_ids, "mean"), (*result.values[: len(query_ids)], result.mean)):
+    for id, values in zip(
+        (*query_ids, "mean"), (*result.values[: len(query_ids)], result.mean), strict=True
+    ):
         numbers = ("-" if math.isnan(value) else f"{value:.4f}" for value in values)
         yield " ".join(
-            [id.ljust(width), *(f"{n:>{max(8, len(m))}}" for n, m in zip(numbers, names))]
+            [
+                id.ljust(width),
+                *(f"{n:>{max(8, len(m))}}" for n, m in zip(numbers, names, strict=True)),
+            ]
         )
     yield ""
     yield f"gain       {result.gain}, {_GAINS[result.gain]}; discount log2(rank + 1)"

@@ -64,22 +64,27 @@ def command(
     findings = [
         [extract_keywords(encoder, text, side, threshold) for encoder in encoders] for text in texts
     ]
-    for folder, encoder in zip(folders, encoders):
+    for folder, encoder in zip(folders, encoders, strict=True):
         _note_unknown_words(folder, encoder, [of_text[0].words for of_text in findings])
     if as_json:
         described = [
             {
                 "text": text,
-                "models": [_as_dict(*some) for some in zip(folders, encoders, found)],
+                "models": [_as_dict(*some) for some in zip(folders, encoders, found, strict=True)],
             }
-            for text, found in zip(texts, findings)
+            for text, found in zip(texts, findings, strict=True)
         ]
         write_lines("-", [json.dumps({"side": side, "texts": described}, indent=1)])
         return
     show = _markdown if markdown else _table
     names = [""] if compare_with is None else short_names(folders)
     write_lines(
-        "-", (line for text, found in zip(texts, findings) for line in show(text, found, names))
+        "-",
+        (
+            line
+            for text, found in zip(texts, findings, strict=True)
+            for line in show(text, found, names)
+        ),
     )
 
 
@@ -99,14 +104,16 @@ def _as_dict(folder: str, encoder: Any, found: Any) -> dict[str, Any]:
 
     names = [direction.replace(" ", "_") for direction in DIRECTIONS[: len(found.counts)]]
     words = []
-    for word, counts, verdict in zip(found.words, found.counts.T.tolist(), found.verdicts):
+    for word, counts, verdict in zip(
+        found.words, found.counts.T.tolist(), found.verdicts, strict=True
+    ):
         counts = [None if count == NOT_COMPARED else count for count in counts]
-        words.append({"word": word, **dict(zip(names, counts)), "keyword": verdict})
+        words.append({"word": word, **dict(zip(names, counts, strict=True)), "keyword": verdict})
     return {
         "model": folder,
         "encoder": encoder.encoder.name,
         "cells": found.cells,
-        "threshold": dict(zip(names, found.thresholds.tolist())),
+        "threshold": dict(zip(names, found.thresholds.tolist(), strict=True)),
         "words": words,
     }
 
@@ -117,11 +124,11 @@ def _rows(found: Any, mark: Callable[[int], str]) -> Iterator[list[str]]:
 
     verdicts = {True: "yes", False: "", None: "-"}
     for counts, declared, verdict in zip(
-        found.counts.T.tolist(), found.declared.T.tolist(), found.verdicts
+        found.counts.T.tolist(), found.declared.T.tolist(), found.verdicts, strict=True
     ):
         cells = [
             "-" if count == NOT_COMPARED else mark(count) if above else str(count)
-            for count, above in zip(counts, declared)
+            for count, above in zip(counts, declared, strict=True)
         ]
         yield [*cells, verdicts[verdict]]
 
@@ -136,12 +143,12 @@ def _table(text: str, found: Sequence[Any], names: Sequence[str]) -> Iterator[st
     from sentemb.tables import aligned, visible
 
     rows = [[""], [""]]
-    for name, one in zip(names, found):
+    for name, one in zip(names, found, strict=True):
         head = _heads(one)
         rows[0] += [name, *[""] * (len(head) - 1)]
         rows[1] += head
     columns = [_rows(one, str) for one in found]
-    for word, *cells in zip(found[0].words, *columns):
+    for word, *cells in zip(found[0].words, *columns, strict=True):
         rows.append([word, *(cell for part in cells for cell in part)])
     yield visible(text)
     yield from aligned(rows if any(names) else rows[1:])
@@ -152,11 +159,11 @@ def _markdown(text: str, found: Sequence[Any], names: Sequence[str]) -> Iterator
     from sentemb.tables import markdown_table, markdown_text
 
     rows = [["word"]]
-    for name, one in zip(names, found):
+    for name, one in zip(names, found, strict=True):
         prefix = f"{markdown_text(name)}, " if name else ""
         rows[0] += [f"{prefix}{head}" for head in _heads(one)]
     columns = [_rows(one, "**{}**".format) for one in found]
-    for word, *cells in zip(found[0].words, *columns):
+    for word, *cells in zip(found[0].words, *columns, strict=True):
         rows.append([markdown_text(word), *(cell for part in cells for cell in part)])
     yield markdown_text(text)
     yield ""

@@ -77,7 +77,7 @@ def command(
     paths = [model] if compare_with is None else [model, compare_with]
     readings = [
         read_texts(SentenceEncoder.from_pretrained(path), query, title, name)
-        for path, name in zip(paths, short_names(paths))
+        for path, name in zip(paths, short_names(paths), strict=True)
     ]
     if view == "gates":
         figure, numbers = gates_figure(readings, scale), numbers_of_gates(readings)

@@ -44,7 +44,7 @@ def command(runs: tuple[str, ...], metric: str, labels: tuple[str, ...], output:
     if labels and len(labels) != len(runs):
         raise click.UsageError(f"{len(runs)} runs, but {len(labels)} labels; give one for each run")
     histories = [read_history(run) for run in runs]
-    for run, history in zip(runs, histories):
+    for run, history in zip(runs, histories, strict=True):
         if 0 in history.losses:
             note(f"{run}: a cost of 0 cannot be drawn on a logarithmic scale")
     with warnings_to_stderr():

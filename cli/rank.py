@@ -62,8 +62,8 @@ def command(
         title_vectors = encoder.encode_document(titles, normalize_embeddings=True)
     run = _best(query_ids, query_vectors, title_ids, title_vectors, top_k)
     if table:
-        title_of = dict(zip(title_ids, titles))
-        write_lines(output, _table(zip(queries, run.values()), title_of))
+        title_of = dict(zip(title_ids, titles, strict=True))
+        write_lines(output, _table(zip(queries, run.values(), strict=True), title_of))
     else:
         write_run(run, output)
 
@@ -71,14 +71,16 @@ def command(
 def _best(
     query_ids: Sequence[str], queries: Any, title_ids: Sequence[str], titles: Any, top_k: int
 ) -> dict[str, dict[str, float]]:
-    """The run of the ``top_k`` best titles of each query, best first, all for 0.
+    """The run of the ``top_k`` best titles of each query, best first.
 
     Parameters
     ----------
     query_ids, title_ids : list of str
+        Ids of the rows of ``queries`` and ``titles``.
     queries, titles : (k, dim), (l, dim) float
-        Normalised.
+        Normalised embeddings.
     top_k : int
+        Titles per query; 0 for all.
     """
     import numpy as np
 
@@ -92,12 +94,12 @@ def _best(
     run = {}
     for start in range(0, len(queries), block):
         for query_id, scores in zip(
-            query_ids[start : start + block], queries[start : start + block] @ titles.T
+            query_ids[start : start + block], queries[start : start + block] @ titles.T, strict=True
         ):
             best = highest(scores, k)
             run[query_id] = {
                 title_ids[title]: score
-                for title, score in zip(falling[best].tolist(), scores[best].tolist())
+                for title, score in zip(falling[best].tolist(), scores[best].tolist(), strict=True)
             }
     return run
 

@@ -31,8 +31,12 @@ def command(model: str, query: str, titles: tuple[str, ...], as_json: bool) -> N
     with warnings_to_stderr():
         scores = encoder.score(query, titles).tolist()
     if as_json:
-        scored = [{"title": title, "score": score} for title, score in zip(titles, scores)]
+        scored = [
+            {"title": title, "score": score} for title, score in zip(titles, scores, strict=True)
+        ]
         lines = [json.dumps({"query": query, "titles": scored}, indent=1)]
     else:
-        lines = [f"{score:.6f}\t{visible(title)}" for score, title in zip(scores, titles)]
+        lines = [
+            f"{score:.6f}\t{visible(title)}" for score, title in zip(scores, titles, strict=True)
+        ]
     write_lines("-", lines)

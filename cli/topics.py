@@ -100,16 +100,17 @@ def command(
     if cell is not None:
         collected = {number: words for number, words in collected.items() if number == cell}
         found = [of_query if cell in of_query.extracted else None for of_query in found]
-    shown = [(id, text, of_query) for id, text, of_query in zip(ids, texts, found) if of_query]
+    shown = [
+        (id, text, of_query)
+        for id, text, of_query in zip(ids, texts, found, strict=True)
+        if of_query
+    ]
     if as_json:
         described = _as_dict(collected, leading, shown if per_query else None)
         write_lines("-", [json.dumps(described, indent=1)])
         return
     lines = _query_lines(shown) if per_query else []
-    if cell is None:
-        lines += _overview(collected, leading, top_k)
-    else:
-        lines += _cell_lines(cell, collected.get(cell, []), leading)
+    lines += _cells_lines(cell, collected, leading, top_k)
     write_lines("-", lines)
     silent = sum(not any(of_query.extracted.values()) for _, _, of_query in shown)
     if silent:
@@ -142,7 +143,7 @@ def _topics(path: str, ids: Sequence[str], texts: Sequence[str]) -> list[str]:
     from sentemb.data.simulation.truth import read_truth
 
     truth = read_truth(path)["query"]
-    for id, text in zip(ids, texts):
+    for id, text in zip(ids, texts, strict=True):
         if text not in truth:
             raise SentembError(
                 f"{path}: knows nothing of the query {id} ({text!r}); give the truth.jsonl of the "
@@ -194,6 +195,15 @@ def _query_lines(queries: Sequence[Any]) -> list[str]:
         ]
         lines += [f"{id}  {visible(text)}", *aligned(rows, left=2), ""]
     return lines
+
+
+def _cells_lines(
+    cell: int | None, collected: Mapping[int, Any], leading: Leading, top_k: int
+) -> list[str]:
+    """All cells with their first words, or one cell with all its words."""
+    if cell is None:
+        return _overview(collected, leading, top_k)
+    return _cell_lines(cell, collected.get(cell, []), leading)
 
 
 def _overview(collected: Mapping[int, Any], leading: Leading, top_k: int) -> list[str]:

@@ -319,7 +319,7 @@ def test_wrong_input(data, tmp_path, model_dir):
     out = ("-o", tmp_path / "out")
     assert "no such folder" in refused(tmp_path / "nowhere", *out)
     known = refused(data, *out, "--models", "lstm-96,lstm97")
-    assert known.startswith("'lstm97' is not a row; choose from random, unigram, bm25")
+    assert known.startswith("there is no row 'lstm97'; choose from random, unigram, bm25")
     away = refused(data, *out, "--models", "random,length", "--reference", "lstm-96")
     assert away == "the reference lstm-96 is not among the rows; choose from random, length\n"
     assert "there is no model here" in refused(data, *out, "--compare-with", data)

@@ -13,10 +13,10 @@ def aligned(rows: Iterable[Sequence[str]], left: int = 1) -> Iterator[str]:
     Letters of East Asia are two columns wide on a terminal, combining marks none.
     """
     rows = [[visible(cell) for cell in row] for row in rows]
-    widths = [max(map(_width, column)) for column in zip(*rows)]
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = []
-        for place, (cell, width) in enumerate(zip(row, widths)):
+        for place, (cell, width) in enumerate(zip(row, widths, strict=True)):
             padding = " " * (width - _width(cell))
             cells.append(cell + padding if place < left else padding + cell)
         yield "  ".join(cells).rstrip()
