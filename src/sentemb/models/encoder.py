@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -96,6 +96,10 @@ class Encoder:
     name: str
     # Whether it reads word by word, so that it has steps and gates.
     recurrent = False
+
+    if TYPE_CHECKING:  # the hyper-parameters, which come from the declarations
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init__(self, **settings: Any) -> None:
         for parameter in entry_of(self.name).parameters:
