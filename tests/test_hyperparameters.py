@@ -32,7 +32,7 @@ from sentemb.models.registry import (
     register,
 )
 from sentemb.storage.tensor_files import open_tensors
-from sentemb.training import trainer
+from sentemb.training import loop
 from sentemb.training.settings import HYPERPARAMETERS, PRESETS, Settings
 
 TINY = {"cells": 3, "epochs": 2, "batch_size": 4, "hard_negatives": 0, "threads": 1}
@@ -338,7 +338,7 @@ def test_a_checkpoint_with_former_names_is_resumed(tmp_path, monkeypatch):
         if progress.epoch == 2:
             raise KeyboardInterrupt
 
-    write = trainer.write_checkpoint
+    write = loop.write_checkpoint
 
     def write_as_before(output, update, arrays, progress):
         identity = progress["identity"]
@@ -346,7 +346,7 @@ def test_a_checkpoint_with_former_names_is_resumed(tmp_path, monkeypatch):
         write(output, update, arrays, {**progress, "identity": identity})
 
     with monkeypatch.context() as patch:
-        patch.setattr(trainer, "write_checkpoint", write_as_before)
+        patch.setattr(loop, "write_checkpoint", write_as_before)
         with pytest.raises(KeyboardInterrupt):
             sentemb.train(
                 log,

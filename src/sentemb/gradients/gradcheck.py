@@ -270,7 +270,7 @@ def _check(
     gradient = problem.gradient(form)
     again = problem.gradient(form)
     true = gradient if form == "scan" else problem.gradient("scan")
-    other = true
+    other: Any = true
     if form == "scan":
         other = problem.gradient("trace") if has_traces(towers.encoder) else None
     gradients = _Gradients(gradient, true, other)
