@@ -17,11 +17,11 @@ import numpy as np
 from pages import BENCHMARKS, DATA, ROOT, SETS, write_section
 from table4 import ORDER_FREE, REFERENCE, opened, sentemb
 
-from sentemb.cli.tables import markdown_table
 from sentemb.comparison.data import read_data
 from sentemb.comparison.rows import rows_of
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
 from sentemb.evaluation.significance import compare_all
+from sentemb.tables import markdown_table
 from sentemb.text.words import split_words
 
 RIVALS = ORDER_FREE[:2]

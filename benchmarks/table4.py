@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 from pages import BENCHMARKS, DATA, ROOT, SETS, machine, write_section
 
-from sentemb.cli.tables import markdown_table
 from sentemb.comparison.data import read_data
 from sentemb.comparison.rows import ROWS, ModelRow, apart, rows_of
 from sentemb.comparison.runner import Comparison
@@ -27,6 +26,7 @@ from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
 from sentemb.evaluation.metrics import ndcg
 from sentemb.evaluation.significance import compare_all
+from sentemb.tables import markdown_table
 
 SIMULATED, PAIRS = "simulated", 60_000
 UNSEEN = "dbpedia_entity_v2"
@@ -58,7 +58,7 @@ def section(title, data, folder, options, rows=None, models=(), reference=REFERE
     if rows is not None:
         arguments += ["--models", ",".join(rows)]
     for model in models:
-        arguments += ["--with-model", model]
+        arguments += ["--compare-with", model]
     sentemb("compare", data, *arguments)
     measured = rows_of(rows) + [ModelRow.of(model) for model in models]
     comparison = opened(data, folder, measured)

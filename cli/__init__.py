@@ -1,8 +1,9 @@
-"""The command ``sentemb``: one file per command, imported only when it is asked for."""
+"""The command ``sentemb``: one file per command, imported only when the command is used."""
 
 try:
     import importlib
     import sys
+    from typing import Any
 
     import click
 
@@ -12,7 +13,7 @@ except KeyboardInterrupt:  # Ctrl-C while Python is still loading
     raise SystemExit(130) from None
 
 # Command name -> its one-line help. Kept here so that `sentemb --help` imports no command;
-# a test holds these lines equal to the commands' own.
+# a test compares these lines with the commands' own.
 COMMANDS = {
     "simulate": "Write a simulated click log with judged dev and test sets.",
     "data": "Turn public data into click logs and judged sets.",
@@ -23,7 +24,7 @@ COMMANDS = {
     "rank": "Rank titles for queries.",
     "evaluate": "Measure NDCG of a model or a run on a judged set.",
     "compare": "Compare models and baselines on a click log.",
-    "keywords": "Show which words of a text a model takes for keywords.",
+    "keywords": "Show which words of a text a model treats as keywords.",
     "topics": "Show which words the cells of a model collect.",
     "plot-gates": "Draw the gates of a model, word by word.",
     "plot-loss": "Draw the training cost of runs, epoch by epoch.",
@@ -34,24 +35,27 @@ COMMANDS = {
 class LazyGroup(click.Group):
     """A click group that imports a command's module when the command is used."""
 
-    def list_commands(self, ctx):
+    def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx, name):
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
         module = importlib.import_module(f"sentemb.cli.{name.replace('-', '_')}")
-        return module.command
+        command: click.Command = module.command
+        return command
 
-    def format_commands(self, ctx, formatter):
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
-    def main(self, *arguments, standalone_mode=True, **settings):
+    def main(self, *arguments: Any, standalone_mode: bool = True, **settings: Any) -> Any:
         """Run the command line; ``standalone_mode`` ends the program with its exit code."""
 
-        def run():
-            return super(LazyGroup, self).main(*arguments, standalone_mode=False, **settings)
+        def run() -> Any:
+            return super(LazyGroup, self).main(  # type: ignore[call-overload]
+                *arguments, standalone_mode=False, **settings
+            )
 
         if not standalone_mode:
             return run()
@@ -60,5 +64,5 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="sentemb")
-def main():
-    """Train sentence embeddings on a click log, check their gradients, see inside them."""
+def main() -> None:
+    """Train sentence embeddings on a click log, check their gradients, look inside them."""

@@ -4,155 +4,165 @@ import json
 import math
 import signal
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 import click
 
+from sentemb.cli.options import command as new_command
+from sentemb.cli.options import compare_with as compare_with_option
+from sentemb.cli.options import json_option, markdown_option, option, threads_option
 from sentemb.cli.program import note
 
 REFERENCE = "lstm-96"
 _LIST = "list"
 
 
-def _minutes(ctx, parameter, value):
+def _minutes(ctx: Any, parameter: Any, value: float | None) -> float | None:
     # click lets NaN through, as it is not below 0.
     if value is not None and math.isnan(value):
         raise click.BadParameter("give a number of minutes")
     return value
 
 
-def _names(ctx, parameter, value):
+def _names(ctx: Any, parameter: Any, value: str | None) -> list[str] | None:
     return None if value is None else [name.strip() for name in value.split(",")]
 
 
-@click.command("compare")
+@new_command("compare")
 @click.argument("data_dir", type=click.Path())
-@click.option("-o", "--output", type=click.Path(), help="Folder where all results are kept.")
-@click.option(
+@option("-o", "--output", type=click.Path(), help="Directory in which all results are kept.")
+@option(
     "--models",
     callback=_names,
     metavar="ROWS",
-    help=f"Rows, with commas between; {_LIST} shows them all. [default: all that can run]",
+    help=f"Rows of the table, separated by commas; {_LIST} prints all. [default: all that can run]",
 )
-@click.option(
-    "--with-model",
+@compare_with_option(
+    "Add a trained model as a row with the name of its directory; may be repeated.",
     multiple=True,
-    type=click.Path(),
-    metavar="MODEL_DIR",
-    help="A trained model as a row of its own, named as its folder; may be given more than once.",
+    former=["--with-model"],
 )
-@click.option(
+@option(
     "--seeds",
     type=click.IntRange(1, 100),
     default=3,
     show_default=True,
-    help="Trainings of each row that depends on chance.",
+    help="Runs with different random seeds of each row that depends on one.",
 )
-@click.option(
+@option(
     "--reference",
     metavar="ROW",
-    help=f"What all others are compared with. [default: {REFERENCE}, if it is among the rows]",
+    help=f"Row that the others are tested against. [default: {REFERENCE}, if it is in the table]",
 )
-@click.option(
+@option(
     "--budget",
     type=click.FloatRange(0),
     callback=_minutes,
     metavar="MINUTES",
-    help="Begin no training after that; the same command goes on later.",
+    help="Start no new run after this many minutes; repeat the command to continue.",
 )
-@click.option("--threads", type=int, help="NDCG is the same for any number. [default: all]")
-@click.option("--keep-models", is_flag=True, help="Keep the trained models in the folder as well.")
-@click.option(
-    "--force", is_flag=True, help="Throw away results on other data or with other settings."
+@threads_option()
+@option("--keep-models", is_flag=True, help="Also keep the trained models.")
+@option(
+    "--force", is_flag=True, help="Discard results that are on other data or of other settings."
 )
-@click.option("--markdown", is_flag=True, help="Print a Markdown table.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+@markdown_option("the table")
+@json_option(instead_of="a table")
 def command(
-    data_dir,
-    output,
-    models,
-    with_model,
-    seeds,
-    reference,
-    budget,
-    threads,
-    keep_models,
-    force,
-    markdown,
-    as_json,
-):
+    data_dir: str,
+    models: list[str] | None,
+    compare_with: tuple[str, ...],
+    reference: str | None,
+    budget: float | None,
+    markdown: bool,
+    as_json: bool,
+    **settings: Any,
+) -> None:
     """Compare models and baselines on a click log.
 
-    DATA_DIR has pairs.tsv (or pairs.tsv.gz) and the judged sets dev/ and test/. Each row is trained
-    with the settings of a small grid; those best on dev are measured on test, with several seeds.
-    Results are kept: the same command goes on where it was stopped. Without a log only rows that
-    need no training run, such as the models given by --with-model.
+    DATA_DIR holds pairs.tsv (or pairs.tsv.gz) and the judged sets dev/ and test/. Each row is
+    trained with every setting of a small grid; the setting that is best on dev is measured on test,
+    with several seeds. All results are kept: the same command continues where it was stopped.
+    Without a log only rows that need no training can run, such as the models of --compare-with.
 
     \b
     sentemb compare data/ -o comparison/ --models bm25-stem,dssm,lstm-96,bilstm-96
     sentemb compare data/ --models list
     """
-    from sentemb.bounds import plain
     from sentemb.comparison.data import read_data
-    from sentemb.comparison.rows import ModelRow, rows_of, some_of
+    from sentemb.comparison.rows import ModelRow, rows_of
     from sentemb.comparison.runner import Comparison
-    from sentemb.comparison.table import table_of
-    from sentemb.errors import SentembError
-    from sentemb.training.stopping import Interrupted
 
     if models == [_LIST]:
         _show_rows(rows_of())
         return
-    if output is None:
-        raise click.UsageError("give the folder for the results: -o OUT")
+    if settings["output"] is None:
+        raise click.UsageError("give the directory of the results: -o OUT")
     if as_json and markdown:
-        raise click.UsageError("--json and --markdown are two tables; choose one")
+        raise click.UsageError("give --json or --markdown, not both")
     rows = rows_of(models)
     data = read_data(data_dir)
-    rows += map(ModelRow.of, with_model)
+    rows += map(ModelRow.of, compare_with)
     names = [row.name for row in rows]
+    reference = _checked_reference(reference, names)
+    if data.log is None:
+        note(f"{data_dir}: no pairs.tsv; only rows without training can run")
+    comparison = Comparison(data, settings.pop("output"), rows, note=note, **settings)
+    _run(comparison, budget)
+    _show(comparison, names, reference, markdown, as_json)
+
+
+def _checked_reference(reference: str | None, names: Sequence[str]) -> str | None:
+    from sentemb.bounds import plain
+    from sentemb.comparison.rows import some_of
+    from sentemb.errors import SentembError
+
     if reference is None and REFERENCE in names:
-        reference = REFERENCE
-    if reference not in (None, *names):
+        return REFERENCE
+    if reference is not None and reference not in names:
         raise SentembError(
             f"the reference {plain(reference)} is not among the rows; choose from {some_of(names)}"
         )
-    if data.log is None:
-        note(f"{data_dir}: no pairs.tsv; only rows without training can run")
-    comparison = Comparison(
-        data,
-        output,
-        rows,
-        seeds=seeds,
-        threads=threads,
-        keep_models=keep_models,
-        force=force,
-        note=note,
-    )
+    return reference
+
+
+def _run(comparison: Any, minutes: float | None) -> None:
+    from sentemb.training.stopping import Interrupted
+
     try:
-        comparison.run(None if budget is None else 60 * budget)
+        comparison.run(None if minutes is None else 60 * minutes)
     except (Interrupted, KeyboardInterrupt) as stopped:
-        note("stopped; the same command continues with the run that was under way")
+        note("stopped; the same command continues with the run that was interrupted")
         sys.exit(128 + getattr(stopped, "signal", signal.SIGINT))
+
+
+def _show(
+    comparison: Any, names: Sequence[str], reference: str | None, markdown: bool, as_json: bool
+) -> None:
+    from sentemb.comparison.table import table_of
+    from sentemb.errors import SentembError
+
     lines = table_of(comparison, names, reference)
     if as_json:
-        made = {
+        found = {
             "reference": reference,
             "queries": comparison.n_queries,
             "rows": [asdict(line) for line in lines],
             "missing": comparison.reasons,
         }
-        click.echo(json.dumps(made, indent=1))
+        click.echo(json.dumps(found, indent=1))
     else:
         _show_table(lines, reference, comparison, markdown)
     if comparison.failed and not lines:
         raise SentembError(f"no row could be measured; {comparison.failed[0]} failed, see above")
 
 
-def _show_rows(rows):
-    from sentemb.cli.tables import aligned
+def _show_rows(rows: Sequence[Any]) -> None:
     from sentemb.comparison.rows import apart
     from sentemb.errors import SentembError
+    from sentemb.tables import aligned
 
     cells = [["row", "kind", "settings", "tried on dev"]]
     for row in rows:
@@ -166,11 +176,13 @@ def _show_rows(rows):
     click.echo("\n".join(aligned(cells, left=4)))
 
 
-def _show_table(lines, reference, comparison, markdown):
-    from sentemb.cli.tables import aligned, markdown_table, markdown_text
+def _show_table(
+    lines: Sequence[Any], reference: str | None, comparison: Any, markdown: bool
+) -> None:
     from sentemb.comparison.table import cells_of, legend
+    from sentemb.tables import aligned, markdown_table, markdown_text
 
-    # A terminal may know no more than ASCII.
+    # A terminal may be limited to ASCII.
     plus_minus = "±" if markdown else "+-"
     cells = cells_of(lines, reference, plus_minus)
     said = legend(lines, reference, comparison.n_queries, plus_minus)

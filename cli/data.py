@@ -2,24 +2,39 @@
 
 import click
 
+from sentemb.cli.options import Command, option
+
 
 @click.group()
-def command():
+def command() -> None:
     """Turn public data into click logs and judged sets."""
 
 
-@command.command()
+@command.command(cls=Command)
 @click.argument("source", metavar="SRC")
 @click.argument("out", metavar="OUT")
-@click.option("--dev", default=1500.0, help="Dev queries: a number, or a share below 1.  [1500]")
-@click.option("--test", default=3000.0, help="Test queries: a number, or a share below 1.  [3000]")
-@click.option("--seed", default=0, show_default=True, help="Of split and random candidates.")
-@click.option("--force", is_flag=True, help="Write into a folder that has files already.")
-def onet(source, out, dev, test, seed, force):
-    """Import the O*NET database: what people call a job -> the official title.
+@option(
+    "--dev",
+    default=1500.0,
+    help="Number of dev queries, or their share if below 1. [default: 1500]",
+)
+@option(
+    "--test",
+    default=3000.0,
+    help="Number of test queries, or their share if below 1. [default: 3000]",
+)
+@option(
+    "--seed",
+    default=0,
+    show_default=True,
+    help="Random seed of the split and of the random candidates.",
+)
+@option("--force", is_flag=True, help="Write into a directory that has files already.")
+def onet(source: str, out: str, dev: float, test: float, seed: int, force: bool) -> None:
+    """Import the O*NET database: from what people call a job to its official title.
 
-    SRC is the unpacked folder of text files from https://www.onetcenter.org/database.html, OUT the
-    folder that gets pairs.tsv, dev/, test/ and README.md.
+    SRC is the unpacked directory of text files from https://www.onetcenter.org/database.html. OUT
+    is the directory to write pairs.tsv, dev/, test/ and README.md to.
     """
     from sentemb.data.importers.onet import import_onet
 

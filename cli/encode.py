@@ -1,39 +1,42 @@
 """``sentemb encode``: texts in, an array of vectors out."""
 
 import time
+from io import BufferedIOBase
+from typing import Any
 
 import click
 
 from sentemb.cli.common import warnings_to_stderr
+from sentemb.cli.options import command as new_command
+from sentemb.cli.options import option, side_option
 from sentemb.cli.program import note
 from sentemb.errors import SentembError
 
 
-@click.command("encode")
+@new_command("encode")
 @click.argument("model", type=click.Path())
 @click.argument("texts", type=click.Path(), default="-")
-@click.option(
+@option(
     "-o",
     "--output",
     metavar="OUT.npy",
     type=click.Path(),
     required=True,
-    help="Where the vectors go; - is standard output.",
+    help="File of the vectors; - is standard output.",
 )
-@click.option(
-    "--side",
-    type=click.Choice(["query", "document"]),
-    default="query",
-    show_default=True,
-    help="The tower that reads the texts: of queries or of titles.",
+@side_option()
+@option(
+    "--normalise",
+    is_flag=True,
+    help="Divide each vector by its length.",
+    former=["--normalize"],
 )
-@click.option("--normalize", is_flag=True, help="Divide each vector by its length.")
-def command(model, texts, output, side, normalize):
+def command(model: str, texts: str, output: str, side: str, normalise: bool) -> None:
     """Turn texts into vectors.
 
-    TEXTS is a file with one text a line, packed if it ends in .gz; - or nothing is standard input.
-    The vectors are a float32 array of NumPy's .npy format, (lines, dim). A text without words
-    becomes a zero vector.
+    TEXTS is a file with one text per line, unpacked if it ends in .gz; without it, or if it is -,
+    standard input is read. The vectors are written as a float32 array of shape (lines, dim) in
+    NumPy's .npy format. A text without words becomes a zero vector.
     """
     from sentemb.data.lines import clean_lines
     from sentemb.sentence_encoder import SentenceEncoder
@@ -43,18 +46,18 @@ def command(model, texts, output, side, normalize):
     lines = [line for _, line in clean_lines(texts)]
     if not lines:
         raise SentembError(f"{place_name(texts)}: the input is empty; give one text per line")
-    # Opened first: that a place cannot be written should be known before the work is done.
+    # Opened first, so that a file that cannot be written is reported before the work is done.
     with writing(output) as file:
         start = time.perf_counter()
         with warnings_to_stderr():
-            vectors = encoder.encode(lines, side=side, normalize_embeddings=normalize)
+            vectors = encoder.encode(lines, side=side, normalize_embeddings=normalise)
         seconds = time.perf_counter() - start
         _write_npy(file, vectors)
     note(f"{len(lines)} texts, {encoder.dim} dimensions, {seconds:.1f} seconds")
 
 
-def _write_npy(file, vectors):
-    """As `numpy.save`, which cannot write an array to a pipe."""
+def _write_npy(file: BufferedIOBase, vectors: Any) -> None:
+    """Write an array as `numpy.save` does, which cannot write to a pipe."""
     from numpy.lib import format as npy
 
     npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(vectors))

@@ -2,47 +2,55 @@
 
 import json
 import math
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import click
 
-from sentemb.cli.tables import visible
+from sentemb.cli.options import Integers, json_option, option, per_query_option
+from sentemb.cli.options import command as new_command
+from sentemb.tables import visible
 
 _GAINS = {"exponential": "2^grade - 1", "linear": "grade"}
 _TIES = "score descending, then title id descending, as trec_eval"
 
 
-def _cutoffs(ctx, parameter, value):
-    try:
-        return tuple(int(part) for part in value.split(","))
-    except ValueError:
-        raise click.BadParameter("give integers separated by commas, such as 1,3,10") from None
-
-
-@click.command("evaluate")
+@new_command("evaluate")
 @click.argument("model_or_run", type=click.Path())
 @click.argument("judged", type=click.Path())
-@click.option(
+@option(
     "--cutoffs",
+    type=Integers(),
     default="1,3,10",
     show_default=True,
-    callback=_cutoffs,
-    help="Ranks down to which NDCG looks.",
+    help="Ranks k of NDCG@k.",
 )
-@click.option(
+@option(
     "--gain",
     type=click.Choice(list(_GAINS)),
     default="exponential",
     show_default=True,
-    help="What a grade is worth: 2^grade - 1, or the grade itself as trec_eval has it.",
+    help="Gain of a grade: 2^grade - 1 (exponential), or the grade itself as in trec_eval "
+    "(linear).",
 )
-@click.option("-q", "--per-query", is_flag=True, help="A line for each query as well.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
-def command(model_or_run, judged, cutoffs, gain, per_query, as_json):
+@per_query_option("Print one line per query as well.")
+@json_option(instead_of="a table")
+def command(
+    model_or_run: Any,
+    judged: str,
+    cutoffs: tuple[int, ...],
+    gain: str,
+    per_query: bool,
+    as_json: bool,
+) -> None:
     """Measure NDCG of a model or a run on a judged set.
 
-    A folder is a model: it ranks the judged titles of each query. A file, or - for standard input,
-    is a TREC run, of this or any other program. JUDGED is a folder with queries.tsv, docs.tsv and
-    qrels.txt.
+    MODEL_OR_RUN is the directory of a model, which ranks the judged titles of each query, or a TREC
+    run from this or any other program: a file, or - for standard input. JUDGED is a directory with
+    queries.tsv, docs.tsv and qrels.txt.
+
+    \b
+    sentemb evaluate model/ test/
     """
     from sentemb.data.judged_set import read_judged_set
     from sentemb.data.lines import write_lines
@@ -65,13 +73,13 @@ def command(model_or_run, judged, cutoffs, gain, per_query, as_json):
     if as_json:
         lines = [json.dumps(_as_dict(result, judgments.query_ids, per_query), indent=1)]
     else:
-        lines = _table(result, judgments.query_ids if per_query else [])
+        lines = list(_table(result, judgments.query_ids if per_query else []))
     write_lines("-", lines)
 
 
-def _as_dict(result, query_ids, per_query):
+def _as_dict(result: Any, query_ids: Sequence[str], per_query: bool) -> dict[str, Any]:
     names = [f"ndcg@{cutoff}" for cutoff in result.cutoffs]
-    found = dict(zip(names, result.mean.tolist()))
+    found = dict(zip(names, result.mean.tolist(), strict=True))
     found |= {
         "gain": result.gain,
         "ties": _TIES,
@@ -84,22 +92,30 @@ def _as_dict(result, query_ids, per_query):
     }
     if per_query:
         found["per_query"] = {
-            id: {name: None if math.isnan(value) else value for name, value in zip(names, values)}
-            for id, values in zip(query_ids, result.values.tolist())
+            id: {
+                name: None if math.isnan(value) else value
+                for name, value in zip(names, values, strict=True)
+            }
+            for id, values in zip(query_ids, result.values.tolist(), strict=True)
         }
     return found
 
 
-def _table(result, query_ids):
-    """The lines that are printed: queries, their mean, and what the numbers mean."""
+def _table(result: Any, query_ids: Sequence[str]) -> Iterator[str]:
+    """The lines of the table: queries, their mean, and what the numbers mean."""
     query_ids = list(map(visible, query_ids))
     width = max(len(id) for id in ("mean", *query_ids))
     names = [f"NDCG@{cutoff}" for cutoff in result.cutoffs]
     yield " ".join([" " * width, *(f"{name:>8}" for name in names)])
-    for id, values in zip((*query_ids, "mean"), (*result.values[: len(query_ids)], result.mean)):
+    for id, values in zip(
+        (*query_ids, "mean"), (*result.values[: len(query_ids)], result.mean), strict=True
+    ):
         numbers = ("-" if math.isnan(value) else f"{value:.4f}" for value in values)
         yield " ".join(
-            [id.ljust(width), *(f"{n:>{max(8, len(m))}}" for n, m in zip(numbers, names))]
+            [
+                id.ljust(width),
+                *(f"{n:>{max(8, len(m))}}" for n, m in zip(numbers, names, strict=True)),
+            ]
         )
     yield ""
     yield f"gain       {result.gain}, {_GAINS[result.gain]}; discount log2(rank + 1)"

@@ -1,114 +1,80 @@
-"""sentemb gradcheck"""
+"""``sentemb gradcheck``: every gradient against finite differences."""
 
 import json
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import click
 
+from sentemb.cli.options import Integers, given, json_option, option, option_of
+from sentemb.cli.options import command as new_command
 from sentemb.errors import SentembError
-from sentemb.models import ENCODERS
-
-VARIANTS = [
-    ("rnn", {}),
-    ("rnn", {"bag": 4}),
-    *(
-        ("lstm", {"forget_gate": forget_gate, "peepholes": peepholes})
-        for forget_gate in (False, True)
-        for peepholes in ("none", "diagonal", "full")
-    ),
-    ("lstm", {"bag": 4}),
-    ("bilstm", {}),
-    ("bilstm", {"forget_gate": True, "peepholes": "full", "bag": 4}),
-    ("bag", {}),
-    ("dssm", {}),
-    *(("clsm", {"window": window}) for window in (1, 3, 5)),
-]
-
-
-def _lengths(ctx, parameter, value):
-    try:
-        return tuple(int(part) for part in value.split(","))
-    except ValueError:
-        raise click.BadParameter("give integers separated by commas, such as 1,2,5") from None
-
-
-@click.command("gradcheck")
-@click.option(
-    "--model",
-    type=click.Choice([*ENCODERS, "all"]),
-    default="lstm",
-    show_default=True,
-    help="all checks every variant of every model.",
+from sentemb.gradients.options import (
+    ENTRIES,
+    FORM,
+    GAMMA,
+    LENGTHS,
+    NEGATIVES,
+    SCALE,
+    SEED,
+    TOLERANCE,
 )
-@click.option("--cells", type=int, default=6, show_default=True, help="Cells, 1 to 1000.")
-@click.option("--forget-gate", is_flag=True, help="With forget gate.")
-@click.option(
-    "--peepholes",
-    type=click.Choice(["none", "diagonal", "full"]),
-    default="none",
-    show_default=True,
-    help="Connections from the cell to its gates.",
+from sentemb.hyperparameters import PROBLEM
+from sentemb.models.registry import (
+    ENCODERS,
+    MODEL_NAME,
+    SHARED_TOWERS,
+    encoder_parameters,
 )
-@click.option(
-    "--bag",
-    type=int,
-    default=0,
-    show_default=True,
-    help="Numbers of a linear bag of words beside the last output of lstm, bilstm and rnn.",
-)
-@click.option("--hidden", type=int, help="Hidden layer of dssm and clsm. [default: 5]")
-@click.option("--window", type=int, help="Words under clsm's convolution: 1, 3 or 5. [default: 3]")
-@click.option("--shared-towers", is_flag=True, help="One tower for queries and titles.")
-@click.option(
+
+_ALL = "all"
+
+
+def _encoder_settings(function: Any) -> Any:
+    """``function`` with an option for every hyper-parameter of the encoders."""
+    for declared in reversed(encoder_parameters()):
+        function = option_of(declared, default=declared.check_default)(function)
+    return function
+
+
+@new_command("gradcheck")
+@option_of(MODEL_NAME, choices=[_ALL], help=f"{_ALL} checks every variant of every model.")
+@_encoder_settings
+@option_of(SHARED_TOWERS)
+@option(
     "--lengths",
-    default="1,2,3,5,8",
+    type=Integers(),
+    default=",".join(map(str, LENGTHS)),
     show_default=True,
-    callback=_lengths,
     help="Words of the texts.",
+    group=PROBLEM,
 )
-@click.option(
-    "--form",
-    type=click.Choice(["scan", "trace", "printed"]),
-    default="scan",
-    show_default=True,
-    help="The production kernel; the paper's traces with exact signals; the paper to the letter.",
-)
-@click.option("--negatives", type=int, default=3, show_default=True, help="Titles unclicked.")
-@click.option("--gamma", type=float, default=10.0, show_default=True, help="Of the softmax.")
-@click.option(
-    "--scale", type=float, default=0.5, show_default=True, help="Size of the made-up parameters."
-)
-@click.option(
-    "--entries", type=int, default=24, show_default=True, help="Entries compared in each block."
-)
-@click.option(
-    "--tolerance", type=float, default=1e-6, show_default=True, help="Relative error that passes."
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="Of everything made up.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON list instead of tables.")
-def command(model, forget_gate, peepholes, bag, window, hidden, as_json, **settings):
+@option_of(NEGATIVES)
+@option_of(GAMMA)
+@option_of(SCALE)
+@option_of(SEED)
+@option_of(FORM)
+@option_of(ENTRIES)
+@option_of(TOLERANCE)
+@json_option(instead_of="tables")
+def command(model: str | None, as_json: bool, **options: Any) -> None:
     """Check every gradient against finite differences.
 
-    For each parameter block: entries compared, largest relative and absolute error, where, and both
-    values there; then the whole gradient in random directions. In float64, on made-up words, texts
-    and parameters. The exit code is 1 if any block fails.
+    For each block of parameters, prints the number of entries compared, the largest relative and
+    absolute error, where the largest relative error is, and both values there; then the error of
+    the whole gradient in random directions. Works in float64 on random words, texts and parameters.
+    The exit code is 1 if any block fails.
 
-    With --form printed the paper's own recursions are checked; they pass for the RNN, and for the
-    LSTM only on texts of one word.
+    With --form printed, the recursions printed in the paper are checked. They pass for the RNN, and
+    for the LSTM only on texts of one word.
+
+    \b
+    sentemb gradcheck --model lstm --forget-gate --peepholes full
+    sentemb gradcheck --model all
     """
-    from sentemb.gradients.gradcheck import gradcheck
-
-    if model == "all":
-        if forget_gate or peepholes != "none" or bag or window is not None:
-            raise SentembError("--model all tries all variants itself; leave theirs out")
-        variants = VARIANTS
-    else:
-        own = {"forget_gate": forget_gate, "peepholes": peepholes, "bag": bag, "window": window}
-        variants = [(model, own)]
     reports = []
-    for name, variant in variants:
-        own_hidden = hidden if "hidden" in ENCODERS[name] or model != "all" else None
-        report = gradcheck(name, **variant, hidden=own_hidden, **settings)
+    for report in _reports(model or MODEL_NAME.default, given(options)):
         reports.append(report)
         if not as_json:
             _print(report)
@@ -120,23 +86,43 @@ def command(model, forget_gate, peepholes, bag, window, hidden, as_json, **setti
     sys.exit(0 if all(report.passed for report in reports) else 1)
 
 
-def _print(report):
+def _reports(model: str, settings: dict[str, Any]) -> Iterator[Any]:
+    """The report of one model, or those of every variant of every model."""
+    from sentemb.gradients.gradcheck import gradcheck
+
+    if model != _ALL:
+        yield gradcheck(model, **settings)
+        return
+    varied = {name for entry in ENCODERS.values() for some in entry.variants for name in some}
+    if varied & settings.keys():
+        raise SentembError(f"--model {_ALL} tries all variants itself; leave their settings out")
+    of_encoders = {declared.name for declared in encoder_parameters()}
+    for name, entry in ENCODERS.items():
+        others = of_encoders - set(entry.names)
+        own = {key: value for key, value in settings.items() if key not in others}
+        for variant in entry.variants:
+            yield gradcheck(name, **variant, **own)
+
+
+def _print(report: Any) -> None:
+    from sentemb.tables import aligned
+
     shape = ", ".join(f"{key} {value}" for key, value in report.settings.items())
     click.echo(f"{report.model}, form {report.form}: {shape}")
     printed = report.form == "printed"
-    last = ("cosine", "norm ratio") if printed else ("other form",)
-    rows = [("block", "shape", "checked", "relative", "absolute", "at", "analytic", "numeric")]
-    rows[0] += (*last, "verdict")
+    last = ["cosine", "norm ratio"] if printed else ["other form"]
+    head = ["block", "shape", "checked", "relative", "absolute", "at", "analytic", "numeric"]
+    rows = [[*head, *last, "verdict"]]
     for block in report.blocks:
         if not printed:
             difference = block.form_difference
-            comparison = ("-" if difference is None else f"{difference:.1e}",)
+            comparison = ["-" if difference is None else f"{difference:.1e}"]
         elif block.cosine is None:
-            comparison = ("-", "-")
+            comparison = ["-", "-"]
         else:
-            comparison = (f"{block.cosine:.4f}", f"{block.norm_ratio:.3g}")
+            comparison = [f"{block.cosine:.4f}", f"{block.norm_ratio:.3g}"]
         rows.append(
-            (
+            [
                 block.block,
                 "x".join(map(str, block.shape)),
                 str(block.checked),
@@ -147,13 +133,13 @@ def _print(report):
                 f"{block.numeric:+.6e}",
                 *comparison,
                 "pass" if block.passed else "FAIL",
-            )
+            ]
         )
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    for row in rows:
-        cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:]))]
-        click.echo("  ".join(cells))
-    faults = {block.equations: [] for block in report.blocks if block.equations}
+    for line in aligned(rows):
+        click.echo(line)
+    faults: dict[str, list[str]] = {
+        block.equations: [] for block in report.blocks if block.equations
+    }
     for block in report.blocks:
         if block.equations:
             faults[block.equations].append(block.block)
@@ -161,7 +147,7 @@ def _print(report):
         click.echo(f"at fault in {', '.join(blocks)}: {equations}")
     kinks = sum(block.kinks for block in report.blocks)
     if kinks:
-        click.echo(f"{kinks} entries left out: a kink of max pooling is too near")
+        click.echo(f"{kinks} entries left out: they are too near to a kink of max pooling")
     click.echo(
         f"whole gradient in random directions: relative error {report.directional:.1e}; "
         f"backward twice: {'same bits' if report.repeatable else 'DIFFERENT BITS'}"

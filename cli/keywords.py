@@ -1,46 +1,56 @@
 """``sentemb keywords``: the words of a text that a model's cells declare."""
 
 import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import click
 
-from sentemb.cli.common import Text
+from sentemb.cli.options import (
+    Text,
+    compare_with,
+    json_option,
+    markdown_option,
+    option,
+    side_option,
+)
+from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 
 
-@click.command("keywords")
+@new_command("keywords")
 @click.argument("model", type=click.Path())
 @click.argument("texts", type=Text(), metavar="TEXT...", nargs=-1, required=True)
-@click.option(
-    "--beside", metavar="MODEL2", type=click.Path(), help="Show this model beside the first."
-)
-@click.option(
-    "--side",
-    type=click.Choice(["query", "document"]),
-    default="query",
-    show_default=True,
-    help="The tower that reads the texts: of queries or of titles.",
-)
-@click.option(
+@compare_with("Show this model in additional columns.", former=["--beside"])
+@side_option()
+@option(
     "--threshold",
     type=float,
-    help="The least change of a cell that counts. [default: the mean change of all cells in the "
-    "text, of each direction its own]",
+    help="Smallest change of a cell that counts. [default: the mean change of all cells in the "
+    "text, for each direction]",
 )
-@click.option("--markdown", is_flag=True, help="Print Markdown tables.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
-def command(model, texts, beside, side, threshold, markdown, as_json):
-    """Show which words of a text a model takes for keywords.
+@markdown_option("the tables")
+@json_option(instead_of="tables")
+def command(
+    model: str,
+    texts: tuple[str, ...],
+    compare_with: str | None,
+    side: str,
+    threshold: float | None,
+    markdown: bool,
+    as_json: bool,
+) -> None:
+    """Show which words of a text a model treats as keywords.
 
-    For each word, how many of the 10 cells that are most active at the end change there by more
-    than the threshold, reading from left to right and, if the model is two-way, from right to left.
-    A keyword is what more than 40 % of them declare in each direction. "-" stands at the first word
-    that a direction reads: before it there is nothing to compare with. A word that no direction
-    compares is left open, "-" again.
+    For each word, counts how many of the 10 cells that are most active at the end of the text
+    change by more than the threshold when the model reads it. A bidirectional model has a count for
+    each direction. A word is a keyword if more than 40 % of these cells change in every direction.
+    The first word that a direction reads has nothing to compare with and shows "-", and so does the
+    verdict on a word without any count.
 
     \b
     sentemb keywords model/ "hotels in shanghai"
-    sentemb keywords model/ "hotels in shanghai" --beside rnn/ --markdown
+    sentemb keywords model/ "hotels in shanghai" --compare-with rnn/ --markdown
     """
     from sentemb.analysis.keywords import extract_keywords
     from sentemb.analysis.labels import short_names
@@ -49,32 +59,37 @@ def command(model, texts, beside, side, threshold, markdown, as_json):
 
     if markdown and as_json:
         raise click.UsageError("give --markdown or --json, not both")
-    folders = [model] if beside is None else [model, beside]
+    folders = [model] if compare_with is None else [model, compare_with]
     encoders = [SentenceEncoder.from_pretrained(folder) for folder in folders]
     findings = [
         [extract_keywords(encoder, text, side, threshold) for encoder in encoders] for text in texts
     ]
-    for folder, encoder in zip(folders, encoders):
+    for folder, encoder in zip(folders, encoders, strict=True):
         _note_unknown_words(folder, encoder, [of_text[0].words for of_text in findings])
     if as_json:
         described = [
             {
                 "text": text,
-                "models": [_as_dict(*some) for some in zip(folders, encoders, found)],
+                "models": [_as_dict(*some) for some in zip(folders, encoders, found, strict=True)],
             }
-            for text, found in zip(texts, findings)
+            for text, found in zip(texts, findings, strict=True)
         ]
         write_lines("-", [json.dumps({"side": side, "texts": described}, indent=1)])
         return
     show = _markdown if markdown else _table
-    names = [""] if beside is None else short_names(folders)
+    names = [""] if compare_with is None else short_names(folders)
     write_lines(
-        "-", (line for text, found in zip(texts, findings) for line in show(text, found, names))
+        "-",
+        (
+            line
+            for text, found in zip(texts, findings, strict=True)
+            for line in show(text, found, names)
+        ),
     )
 
 
-def _note_unknown_words(folder, encoder, texts):
-    """Say on stderr which words are nothing to the model, so that nobody reads much into them."""
+def _note_unknown_words(folder: str, encoder: Any, texts: Sequence[Sequence[str]]) -> None:
+    """Say on standard error which words the model knows nothing of: their counts mean little."""
     words = dict.fromkeys(word for words in texts for word in words)
     unknown = [word for word in words if not encoder.vocabulary.features(word)]
     if unknown:
@@ -84,69 +99,71 @@ def _note_unknown_words(folder, encoder, texts):
         )
 
 
-def _as_dict(folder, encoder, found):
+def _as_dict(folder: str, encoder: Any, found: Any) -> dict[str, Any]:
     from sentemb.analysis.keywords import DIRECTIONS, NOT_COMPARED
 
     names = [direction.replace(" ", "_") for direction in DIRECTIONS[: len(found.counts)]]
     words = []
-    for word, counts, verdict in zip(found.words, found.counts.T.tolist(), found.verdicts):
+    for word, counts, verdict in zip(
+        found.words, found.counts.T.tolist(), found.verdicts, strict=True
+    ):
         counts = [None if count == NOT_COMPARED else count for count in counts]
-        words.append({"word": word, **dict(zip(names, counts)), "keyword": verdict})
+        words.append({"word": word, **dict(zip(names, counts, strict=True)), "keyword": verdict})
     return {
         "model": folder,
         "encoder": encoder.encoder.name,
         "cells": found.cells,
-        "threshold": dict(zip(names, found.thresholds.tolist())),
+        "threshold": dict(zip(names, found.thresholds.tolist(), strict=True)),
         "words": words,
     }
 
 
-def _rows(found, mark):
+def _rows(found: Any, mark: Callable[[int], str]) -> Iterator[list[str]]:
     """The columns of one model, row by row; ``mark`` writes the counts above 40 %."""
     from sentemb.analysis.keywords import NOT_COMPARED
 
     verdicts = {True: "yes", False: "", None: "-"}
     for counts, declared, verdict in zip(
-        found.counts.T.tolist(), found.declared.T.tolist(), found.verdicts
+        found.counts.T.tolist(), found.declared.T.tolist(), found.verdicts, strict=True
     ):
         cells = [
             "-" if count == NOT_COMPARED else mark(count) if above else str(count)
-            for count, above in zip(counts, declared)
+            for count, above in zip(counts, declared, strict=True)
         ]
         yield [*cells, verdicts[verdict]]
 
 
-def _heads(found):
+def _heads(found: Any) -> list[str]:
     from sentemb.analysis.keywords import DIRECTIONS
 
     return [*DIRECTIONS[: len(found.counts)], "keyword"]
 
 
-def _table(text, found, names):
-    from sentemb.cli.tables import aligned, visible
+def _table(text: str, found: Sequence[Any], names: Sequence[str]) -> Iterator[str]:
+    from sentemb.tables import aligned, visible
 
     rows = [[""], [""]]
-    for name, one in zip(names, found):
+    for name, one in zip(names, found, strict=True):
         head = _heads(one)
         rows[0] += [name, *[""] * (len(head) - 1)]
         rows[1] += head
     columns = [_rows(one, str) for one in found]
-    for word, *cells in zip(found[0].words, *columns):
+    for word, *cells in zip(found[0].words, *columns, strict=True):
         rows.append([word, *(cell for part in cells for cell in part)])
     yield visible(text)
     yield from aligned(rows if any(names) else rows[1:])
     yield ""
 
 
-def _markdown(text, found, names):
-    from sentemb.cli.tables import markdown_table, markdown_text
+def _markdown(text: str, found: Sequence[Any], names: Sequence[str]) -> Iterator[str]:
+    from sentemb.tables import markdown_table, markdown_text
 
     rows = [["word"]]
-    for name, one in zip(names, found):
+    for name, one in zip(names, found, strict=True):
         prefix = f"{markdown_text(name)}, " if name else ""
         rows[0] += [f"{prefix}{head}" for head in _heads(one)]
     columns = [_rows(one, "**{}**".format) for one in found]
-    for word, *cells in zip(found[0].words, *columns):
+    for word, *cells in zip(found[0].words, *columns, strict=True):
         rows.append([markdown_text(word), *(cell for part in cells for cell in part)])
     yield markdown_text(text)
     yield ""

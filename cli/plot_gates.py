@@ -2,61 +2,68 @@
 
 import click
 
-from sentemb.cli.common import Text, warnings_to_stderr
+from sentemb.cli.common import warnings_to_stderr
+from sentemb.cli.options import Text, compare_with, figure_option, option
+from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 
 
-@click.command("plot-gates")
+@new_command("plot-gates")
 @click.argument("model", type=click.Path())
-@click.argument("query", type=Text(), metavar="TEXT")
-@click.option("--title", type=Text(), help="Draw this title next to the query.")
-@click.option(
+@click.argument("query", type=Text())
+@option("--title", type=Text(), help="Draw this title next to the query.")
+@option(
     "--view",
     type=click.Choice(["gates", "cells"]),
     default="gates",
     show_default=True,
-    help="All gates of all cells, or the output of the ten cells most active in the final vector.",
+    help="Draw all gates of all cells, or the outputs of the ten cells that are most active in the "
+    "final vector.",
 )
-@click.option(
+@option(
     "--gates",
     metavar="LIST",
     help="Draw only these gates: some of i, f, o, c, y, separated by commas. [default: all]",
 )
-@click.option(
+@option(
     "--scale",
     type=click.Choice(["shared", "own"]),
     default="shared",
     show_default=True,
-    help="One colour scale for the figure, or one for each panel.",
+    help="One colour scale for the whole figure, or one per panel.",
 )
-@click.option(
-    "--against", type=click.Path(), metavar="MODEL2", help="Draw this model next to the first."
-)
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
+@compare_with("Draw this model next to the first.", former=["--against"])
+@figure_option("gates.png")
+@option(
+    "--output-numbers",
     type=click.Path(),
-    default="gates.png",
-    show_default=True,
-    help="The figure: .png, .svg or .pdf.",
+    metavar="FILE",
+    help="Also write the numbers that are drawn, as .npz.",
+    former=["--data"],
 )
-@click.option(
-    "--data", type=click.Path(), metavar="FILE", help="Also write the drawn numbers, as .npz."
-)
-def command(model, query, title, view, gates, scale, against, output, data):
+def command(
+    model: str,
+    query: str,
+    title: str | None,
+    view: str,
+    gates: str | None,
+    scale: str,
+    compare_with: str | None,
+    output: str,
+    output_numbers: str | None,
+) -> None:
     """Draw the gates of a model, word by word.
 
-    The input gate i, the forget gate f if the model has one, the output gate o, the cell state c
-    and the output y are drawn as heat maps: cells down, the words of TEXT across. --title adds the
-    title to the right of the query; the part beyond the end of the shorter text is zero and
-    hatched. --against adds a second model that reads the same texts, for example an RNN next to an
-    LSTM. Colour-blind readers can tell the colours apart; white is zero.
+    Draws the input gate i, the forget gate f if there is one, the output gate o, the cell state c
+    and the output y as heat maps: one row per cell, one column per word. With --title those of the
+    title are drawn next to those of the query; columns beyond the end of the shorter text are zero
+    and hatched. With --compare-with a second model reads the same texts, for instance an RNN next
+    to an LSTM. The colours suit colour-blind readers; white is zero.
 
     \b
     sentemb plot-gates model "hotels in shanghai" --title "Shanghai Hotels" -o gates.png
     sentemb plot-gates model "hotels in shanghai" --gates i --scale own -o input_gate.png
-    sentemb plot-gates lstm "hotels in shanghai" --against rnn --view cells -o cells.pdf
+    sentemb plot-gates lstm "hotels in shanghai" --compare-with rnn --view cells -o cells.pdf
     """
     from sentemb.analysis.figures.cell_figure import cells_figure
     from sentemb.analysis.figures.drawing import figure_format, save_figure
@@ -76,14 +83,14 @@ def command(model, query, title, view, gates, scale, against, output, data):
         if view == "cells":
             raise click.UsageError("--gates is for --view gates; the other view draws y")
         chosen = [gate.strip() for gate in gates.split(",")]
-    # Report a wrong ending before any work.
+    # A wrong ending is reported before any work.
     figure_format(output)
-    if data is not None:
-        check_numbers_path(data)
-    paths = [model] if against is None else [model, against]
+    if output_numbers is not None:
+        check_numbers_path(output_numbers)
+    paths = [model] if compare_with is None else [model, compare_with]
     readings = [
         read_texts(SentenceEncoder.from_pretrained(path), query, title, name)
-        for path, name in zip(paths, short_names(paths))
+        for path, name in zip(paths, short_names(paths), strict=True)
     ]
     if view == "gates":
         shown = chosen_gates(readings, chosen)
@@ -99,6 +106,6 @@ def command(model, query, title, view, gates, scale, against, output, data):
         drawn = [f"y of the most active of {one.cells} cells" for one in readings]
     with warnings_to_stderr():
         save_figure(figure, output)
-    if data is not None:
-        save_numbers(numbers, data)
+    if output_numbers is not None:
+        save_numbers(numbers, output_numbers)
     note(f"{output}: {', against '.join(drawn)}")

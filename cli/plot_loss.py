@@ -1,42 +1,37 @@
-"""``sentemb plot-loss``: training cost by epoch, run beside run."""
+"""``sentemb plot-loss``: the training loss of runs by epoch."""
 
 import click
 
-from sentemb.cli.common import Text, warnings_to_stderr
+from sentemb.cli.common import warnings_to_stderr
+from sentemb.cli.options import Text, figure_option, option
+from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 
 
-@click.command("plot-loss")
+@new_command("plot-loss")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path())
-@click.option(
+@option(
     "--metric",
     type=click.Choice(["ndcg@1", "ndcg@3", "ndcg@10"]),
     default="ndcg@1",
     show_default=True,
-    help="What to draw of the dev set.",
+    help="Figure on the dev set to draw.",
 )
-@click.option(
+@option(
     "--label",
     "labels",
     multiple=True,
     type=Text(),
-    help="Name of a run in the legend, once for each in their order.  [default: its folder]",
+    help="Name of a run in the legend; give it once per run, in their order. [default: the run's "
+    "directory]",
 )
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=click.Path(),
-    default="loss.png",
-    show_default=True,
-    help="The figure: .png, .svg or .pdf.",
-)
-def command(runs, metric, labels, output):
+@figure_option("loss.png")
+def command(runs: tuple[str, ...], metric: str, labels: tuple[str, ...], output: str) -> None:
     """Draw the training cost of runs, epoch by epoch.
 
-    Each RUN is a model folder or its history.jsonl. The cost has a logarithmic scale; below it
-    stands NDCG on the dev set, if a run was trained with one. Costs of runs can be compared if
-    they have the same negatives and the same gamma.
+    Each RUN is a model directory or its history.jsonl. The cost has a logarithmic scale; NDCG on
+    the dev set is drawn below it for runs that were trained with one. The costs of two runs can be
+    compared only if both have the same negatives and the same gamma.
 
     \b
     sentemb plot-loss lstm rnn -o loss.png
@@ -45,13 +40,13 @@ def command(runs, metric, labels, output):
     from sentemb.analysis.figures.loss_figure import loss_figure
     from sentemb.analysis.histories import read_history, run_names
 
-    figure_format(output)  # to say at once that the ending is wrong
+    figure_format(output)  # a wrong ending is reported before any work
     if labels and len(labels) != len(runs):
         raise click.UsageError(f"{len(runs)} runs, but {len(labels)} labels; give one for each run")
     histories = [read_history(run) for run in runs]
-    for run, history in zip(runs, histories):
+    for run, history in zip(runs, histories, strict=True):
         if 0 in history.losses:
-            note(f"{run}: a logarithmic scale has no place for a cost of 0")
+            note(f"{run}: a cost of 0 cannot be drawn on a logarithmic scale")
     with warnings_to_stderr():
         save_figure(loss_figure(histories, labels or run_names(runs), metric), output)
     measured = sum(bool(history.measured(metric)[0]) for history in histories)

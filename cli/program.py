@@ -10,7 +10,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import click
 
@@ -50,8 +51,8 @@ def exit_code_of(run: Callable[[], object]) -> int:
         sys.stdout = io.TextIOWrapper(io.BufferedWriter(_Closed()))
     try:
         with _termination(), signals_from_kernels():
-            code = run() or 0
-            code = code if isinstance(code, int) else 0
+            ended = run() or 0
+            code = ended if isinstance(ended, int) else 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except KeyboardInterrupt:
@@ -82,19 +83,19 @@ def exit_code_of(run: Callable[[], object]) -> int:
 class _Closed(io.RawIOBase):
     """Standard output that was closed at the start: printing to it is an error."""
 
-    def writable(self):
+    def writable(self) -> bool:
         return True
 
-    def write(self, data):
+    def write(self, data: Any) -> int:
         raise OSError(errno.EBADF, "it is closed")
 
 
-def _failed(message):
+def _failed(message: str) -> int:
     note(f"Error: {SentembError(message)}")
     return 1
 
 
-def _flushed(stream, name=None):
+def _flushed(stream: Any, name: str | None = None) -> int:
     """Write out what ``stream`` holds; the exit code if that fails, said if it has a name."""
     try:
         if stream is not None:
@@ -108,7 +109,7 @@ def _flushed(stream, name=None):
     return 0
 
 
-def _discard(stream):
+def _discard(stream: Any) -> None:
     """Lead what ``stream`` still holds to nowhere, or Python would try once more at its end."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -116,7 +117,7 @@ def _discard(stream):
         os.close(nowhere)
 
 
-def _occupy_standard_streams():
+def _occupy_standard_streams() -> None:
     """Open /dev/null for what was closed at the start.
 
     Otherwise the next file that is opened would get the number of standard output or error, and
@@ -130,14 +131,14 @@ def _occupy_standard_streams():
 
 
 @contextlib.contextmanager
-def _termination():
+def _termination() -> Iterator[None]:
     """Let a termination signal end the program as an exception does: with all cleaning up."""
     ignored = signal.getsignal(signal.SIGTERM) in (signal.SIG_IGN, None)
     if ignored or threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def end(number, frame):
+    def end(number: int, frame: Any) -> None:
         raise SystemExit(TERMINATED)
 
     before = signal.signal(signal.SIGTERM, end)

@@ -1,40 +1,50 @@
 """``sentemb rank``: the best titles for each query."""
 
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
 import click
 
-from sentemb.cli.common import Text, warnings_to_stderr
-from sentemb.errors import SentembError
+from sentemb.cli.common import read_texts, warnings_to_stderr
+from sentemb.cli.options import Text, option
+from sentemb.cli.options import command as new_command
 
 # Scores that are in memory at a time: 64 MB of them, whatever the number of titles and queries.
 _BLOCK_SCORES = 16_000_000
 
 
-@click.command("rank")
+@new_command("rank")
 @click.argument("model", type=click.Path())
 @click.argument("files", type=click.Path(), metavar="[QUERIES] TITLES", nargs=-1)
-@click.option("--query", type=Text(), help="Rank for this query; QUERIES is left out then.")
-@click.option(
+@option("--query", type=Text(), help="Rank for this query instead of those in a file.")
+@option(
     "--top-k",
     type=click.IntRange(min=0),
     default=10,
     show_default=True,
-    help="Titles for each query; 0 is all of them.",
+    help="Titles per query; 0 prints all.",
 )
-@click.option("--table", is_flag=True, help="Print texts to be read instead of a TREC run.")
-@click.option(
+@option("--table", is_flag=True, help="Print a table with the texts instead of a TREC run.")
+@option(
     "-o",
     "--output",
     metavar="FILE",
     type=click.Path(),
     default="-",
-    help="Where the ranking goes instead of standard output.",
+    help="File of the ranking; - is standard output. [default: -]",
 )
-def command(model, files, query, top_k, table, output):
+def command(
+    model: str, files: tuple[str, ...], query: str | None, top_k: int, table: bool, output: str
+) -> None:
     """Rank titles for queries.
 
-    QUERIES and TITLES are files with lines id<TAB>text, packed if they end in .gz; one of them may
-    be -, standard input. The result is a TREC run, by falling score, then falling id of the title.
-    With --query the run calls the query "query".
+    QUERIES and TITLES are files with lines id<TAB>text, unpacked if they end in .gz; one of them
+    may be - for standard input. The result is a TREC run, sorted by descending score, ties by
+    descending title id. With --query the query has the id "query".
+
+    \b
+    sentemb rank model/ queries.tsv titles.tsv -o model.run
+    sentemb rank model/ --query "hotels in shanghai" titles.tsv --table
     """
     from sentemb.data.lines import write_lines
     from sentemb.evaluation.trec import write_run
@@ -52,31 +62,25 @@ def command(model, files, query, top_k, table, output):
         title_vectors = encoder.encode_document(titles, normalize_embeddings=True)
     run = _best(query_ids, query_vectors, title_ids, title_vectors, top_k)
     if table:
-        title_of = dict(zip(title_ids, titles))
-        write_lines(output, _table(zip(queries, run.values()), title_of))
+        title_of = dict(zip(title_ids, titles, strict=True))
+        write_lines(output, _table(zip(queries, run.values(), strict=True), title_of))
     else:
         write_run(run, output)
 
 
-def read_texts(path):
-    from sentemb.data.judged_set import read_texts as read_texts
-    from sentemb.system.files import place_name
-
-    ids, texts = read_texts(path)
-    if not ids:
-        raise SentembError(f"{place_name(path)}: the input is empty; write lines id<TAB>text")
-    return ids, texts
-
-
-def _best(query_ids, queries, title_ids, titles, top_k):
-    """The run of the ``top_k`` best titles of each query, best first, all for 0.
+def _best(
+    query_ids: Sequence[str], queries: Any, title_ids: Sequence[str], titles: Any, top_k: int
+) -> dict[str, dict[str, float]]:
+    """The run of the ``top_k`` best titles of each query, best first.
 
     Parameters
     ----------
     query_ids, title_ids : list of str
+        Ids of the rows of ``queries`` and ``titles``.
     queries, titles : (k, dim), (l, dim) float
-        Normalised.
+        Normalised embeddings.
     top_k : int
+        Titles per query; 0 for all.
     """
     import numpy as np
 
@@ -90,19 +94,21 @@ def _best(query_ids, queries, title_ids, titles, top_k):
     run = {}
     for start in range(0, len(queries), block):
         for query_id, scores in zip(
-            query_ids[start : start + block], queries[start : start + block] @ titles.T
+            query_ids[start : start + block], queries[start : start + block] @ titles.T, strict=True
         ):
             best = highest(scores, k)
             run[query_id] = {
                 title_ids[title]: score
-                for title, score in zip(falling[best].tolist(), scores[best].tolist())
+                for title, score in zip(falling[best].tolist(), scores[best].tolist(), strict=True)
             }
     return run
 
 
-def _table(rankings, title_of):
-    """Lines for people: a query, under it rank, score and title."""
-    from sentemb.cli.tables import visible
+def _table(
+    rankings: Iterable[tuple[str, dict[str, float]]], title_of: dict[str, str]
+) -> Iterator[str]:
+    """Lines to read: a query, below it rank, score and title."""
+    from sentemb.tables import visible
 
     for query, scores in rankings:
         yield visible(query)

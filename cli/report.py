@@ -2,31 +2,36 @@
 
 import click
 
+from sentemb.cli.options import command as new_command
+from sentemb.cli.options import option
 from sentemb.cli.program import note
 
 
-@click.command("report")
+@new_command("report")
 @click.argument("model", type=click.Path())
 @click.argument("queries", type=click.Path())
 @click.argument("output", type=click.Path(), metavar="OUT.html")
-@click.option(
+@option(
     "--limit",
     type=click.IntRange(min=1),
     default=20,
     show_default=True,
-    help="Pairs on the page, the first of QUERIES.",
+    help="Number of pairs on the page, taken from the start of QUERIES.",
 )
-def command(model, queries, output, limit):
+def command(model: str, queries: str, output: str, limit: int) -> None:
     """Write a page that shows a model at work.
 
-    One HTML file that needs no network: the model and its learning curve; for pairs of a query and
-    a title their score, what each word does to it, keywords and gates; and the words that each cell
-    collects over the first 5000 queries.
+    The page is one HTML file that needs no network. It shows the model and its learning curve; for
+    each pair of a query and a title the score, the effect of each word on it, keywords and gates;
+    and the words that each cell collects over the first 5000 queries.
 
-    QUERIES is a file with a line query<TAB>title for each pair, such as a click log, or a query
-    alone on its line, which is shown without a score; or the folder of a judged set, of which each
-    query is shown with the title that the model puts first and, if that is not among the most
-    relevant ones, the best of these.
+    QUERIES is a file with one pair per line, query<TAB>title, such as a click log; a query alone on
+    a line is shown without a score. It may also be the directory of a judged set: each query is
+    then shown with the title that the model ranks first and, if that is not among the most
+    relevant titles, with the best of these.
+
+    \b
+    sentemb report model/ test/ model.html
     """
     from pathlib import Path
 

@@ -4,30 +4,39 @@ import json
 
 import click
 
-from sentemb.cli.common import Text, warnings_to_stderr
+from sentemb.cli.common import warnings_to_stderr
+from sentemb.cli.options import Text, json_option
+from sentemb.cli.options import command as new_command
 
 
-@click.command("score")
+@new_command("score")
 @click.argument("model", type=click.Path())
 @click.argument("query", type=Text())
 @click.argument("titles", type=Text(), metavar="TITLE...", nargs=-1, required=True)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
-def command(model, query, titles, as_json):
+@json_option(instead_of="lines")
+def command(model: str, query: str, titles: tuple[str, ...], as_json: bool) -> None:
     """Score one query against titles.
 
-    Prints a line for each title, in the order given: the cosine from -1 to 1, a tab, the title.
-    Without words on either side the score is 0.
+    Prints one line per title, in the given order: the cosine (from -1 to 1), a tab and the title.
+    The score is 0 if the query or the title has no words.
+
+    \b
+    sentemb score model/ "hotels in shanghai" "Shanghai Hotels" "Bath Tub Repair"
     """
-    from sentemb.cli.tables import visible
     from sentemb.data.lines import write_lines
     from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.tables import visible
 
     encoder = SentenceEncoder.from_pretrained(model)
     with warnings_to_stderr():
         scores = encoder.score(query, titles).tolist()
     if as_json:
-        scored = [{"title": title, "score": score} for title, score in zip(titles, scores)]
+        scored = [
+            {"title": title, "score": score} for title, score in zip(titles, scores, strict=True)
+        ]
         lines = [json.dumps({"query": query, "titles": scored}, indent=1)]
     else:
-        lines = [f"{score:.6f}\t{visible(title)}" for score, title in zip(scores, titles)]
+        lines = [
+            f"{score:.6f}\t{visible(title)}" for score, title in zip(scores, titles, strict=True)
+        ]
     write_lines("-", lines)

@@ -1,84 +1,80 @@
-"""``sentemb simulate``: write a click log of our own making."""
+"""``sentemb simulate``: write a simulated click log."""
 
-import time
+from typing import Any
 
 import click
 
-from sentemb.cli.program import draw, is_terminal, note, say
+from sentemb.cli.common import ProgressLine
+from sentemb.cli.options import command as new_command
+from sentemb.cli.options import option
+from sentemb.cli.program import say
 
 SECONDS_BEFORE_PROGRESS = 1.5
 
 
-@click.command("simulate", short_help="Write a simulated click log with judged dev and test sets.")
+@new_command("simulate")
 @click.argument("out", type=click.Path())
-@click.option("--pairs", default=100_000, show_default=True, help="Query-title pairs of the log.")
-@click.option("--dev-queries", default=1_000, show_default=True, help="Judged queries in OUT/dev.")
-@click.option(
-    "--test-queries", default=2_000, show_default=True, help="Judged queries in OUT/test."
-)
-@click.option(
+@option("--pairs", default=100_000, show_default=True, help="Query-title pairs in the log.")
+@option("--dev-queries", default=1_000, show_default=True, help="Judged queries in OUT/dev.")
+@option("--test-queries", default=2_000, show_default=True, help="Judged queries in OUT/test.")
+@option(
     "--order-share",
     default=0.15,
     show_default=True,
-    help="Share of queries whose meaning hangs on word order.",
+    help="Share of queries whose meaning depends on word order.",
 )
-@click.option(
-    "--misspelt-share", default=0.20, show_default=True, help="Share of misspelt queries."
+@option("--misspelt-share", default=0.20, show_default=True, help="Share of misspelt queries.")
+@option(
+    "--navigational-share",
+    default=0.20,
+    show_default=True,
+    help="Share of queries that look for a website.",
 )
-@click.option(
-    "--navigational-share", default=0.20, show_default=True, help="Share of queries for a site."
-)
-@click.option(
+@option(
     "--transactional-share",
     default=0.10,
     show_default=True,
-    help="Share of queries to buy, book or download.",
+    help="Share of queries to buy, book or download something.",
 )
-@click.option("--seed", default=0, show_default=True, help="The same seed gives the same files.")
-@click.option("--force", is_flag=True, help="Overwrite an earlier simulation in OUT.")
-def command(out, **settings):
+@option(
+    "--seed",
+    default=0,
+    show_default=True,
+    help="Random seed; the same seed gives the same files.",
+)
+@option("--force", is_flag=True, help="Overwrite an earlier simulation in OUT.")
+def command(out: str, **settings: Any) -> None:
     """Write a simulated click log with judged dev and test sets.
 
-    OUT becomes a folder with pairs.tsv (the log), log.jsonl (the log with skipped titles), dev/
-    and test/ (judged sets), truth.jsonl (keywords and topic of every text) and a README.md that
-    says more about each.
+    Writes these files to the directory OUT: pairs.tsv (the log), log.jsonl (the log with skipped
+    titles), dev/ and test/ (judged sets), truth.jsonl (keywords and topic of every text), and a
+    README.md that describes them.
+
+    \b
+    sentemb simulate log/ --pairs 60000
     """
     from sentemb.data.simulation.simulator import simulate
 
-    progress = _Progress(settings["pairs"])
+    line = ProgressLine(SECONDS_BEFORE_PROGRESS)
+    said: list[str] = []
+
+    def progress(done: int) -> None:
+        if line.is_due and line.on_terminal:
+            line.draw(f"{done} of {settings['pairs']} pairs")
+        elif line.is_due and not said:
+            said.append(f"simulating {settings['pairs']} pairs ...")
+            line.note(said[0])
+
     try:
         made = simulate(out, **settings, progress=progress)
     finally:
-        progress.close()
+        line.close()
     shares = ", ".join(f"{share:.1%} {name}" for name, share in made.shares.items())
     say(f"{made.out}: {made.pairs} pairs, {made.queries} queries, {made.titles} titles")
     say(f"queries: {shares}")
     say(
         f"dev: {made.dev_queries} queries, {made.dev_titles} titles; "
         f"test: {made.test_queries} queries, {made.test_titles} titles; "
-        f"{made.candidates_per_query:.1f} titles a query"
+        f"{made.candidates_per_query:.1f} titles per query"
     )
     say(f"next: sentemb train {made.out}/pairs.tsv --dev {made.out}/dev -o MODEL")
-
-
-class _Progress:
-    """One line on stderr that counts up, once the work has taken a moment."""
-
-    def __init__(self, total):
-        self.total = total
-        self.start = time.monotonic()
-        self.shown = False
-
-    def __call__(self, done):
-        if time.monotonic() - self.start < SECONDS_BEFORE_PROGRESS:
-            return
-        if is_terminal():
-            draw(f"\r{done} of {self.total} pairs")
-        elif not self.shown:
-            note(f"simulating {self.total} pairs ...")
-        self.shown = True
-
-    def close(self):
-        """End the counting line, so that what follows starts on a line of its own."""
-        if self.shown and is_terminal():
-            note("")

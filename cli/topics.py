@@ -1,64 +1,85 @@
 """``sentemb topics``: the words that each cell of a model collects."""
 
 import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
-from sentemb.cli.common import warnings_to_stderr
+from sentemb.cli.common import read_texts, warnings_to_stderr
+from sentemb.cli.options import command as new_command
+from sentemb.cli.options import json_option, option, per_query_option
 from sentemb.cli.program import note
 from sentemb.errors import SentembError
 
+# Number of a cell -> the topic that it takes most words from, and their share.
+Leading = dict[int, tuple[str, float]]
 
-@click.command("topics")
+
+@new_command("topics")
 @click.argument("model", type=click.Path())
 @click.argument("queries", type=click.Path())
-@click.option("--cell", type=click.IntRange(min=0), help="Only this cell, with all its words.")
-@click.option(
-    "--top",
+@option("--cell", type=click.IntRange(min=0), help="Show only this cell, with all its words.")
+@option(
+    "--top-k",
     type=click.IntRange(min=1),
     default=8,
     show_default=True,
-    help="Words shown of each cell.",
+    help="Words to show per cell.",
+    former=["--top"],
 )
-@click.option("-q", "--per-query", is_flag=True, help="What was extracted from each query as well.")
-@click.option(
+@per_query_option("Print the words extracted from each query as well.")
+@option(
     "--threshold",
     type=float,
-    help="The least change of a cell that counts. [default: the mean change of all cells in the "
+    help="Smallest change of a cell that counts. [default: the mean change of all cells in the "
     "query]",
 )
-@click.option(
+@option(
     "--truth",
     metavar="FILE",
     type=click.Path(),
-    help="The truth.jsonl of a simulated log: names the topic that a cell takes most words from.",
+    help="The truth.jsonl of a simulated log: adds the topic that each cell takes most words from.",
 )
-@click.option(
+@option(
     "--heat-map",
     metavar="FILE",
     type=click.Path(),
-    help="Draw cells and topics as .png, .svg or .pdf; needs --truth.",
+    help="Draw all cells against all topics as .png, .svg or .pdf; needs --truth.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
-def command(model, queries, cell, top, per_query, threshold, truth, heat_map, as_json):
+@json_option(instead_of="lines")
+def command(
+    model: str,
+    queries: str,
+    cell: int | None,
+    top_k: int,
+    per_query: bool,
+    threshold: float | None,
+    truth: str | None,
+    heat_map: str | None,
+    as_json: bool,
+) -> None:
     """Show which words the cells of a model collect.
 
-    QUERIES is a file with lines id<TAB>text, packed if it ends in .gz; - is standard input. From
+    QUERIES is a file with lines id<TAB>text, unpacked if it ends in .gz; - is standard input. From
     each query the 5 cells that are most active at its end extract the words at which they change by
-    more than the threshold. For every cell its words, with how often it extracted each and, from 0
-    to 1, its share of all the times that any cell did; ranked by the product of both. Cells count
-    from 0; of a two-way model the second half reads from right to left.
+    more than the threshold. For each cell the words that it extracted are listed, each with a count
+    and a share (the count divided by how often all cells together extracted the word), ranked by
+    count times share. Cells are numbered from 0; in a bidirectional model the second half reads
+    from right to left.
+
+    \b
+    sentemb topics model/ dev/queries.tsv
     """
-    from sentemb.analysis.figures.drawing import figure_format, save_figure
+    from sentemb.analysis.figures.drawing import figure_format
     from sentemb.analysis.topics import cells_by_topics, collect_words, query_cells
-    from sentemb.cli.rank import read_texts
     from sentemb.data.lines import write_lines
     from sentemb.sentence_encoder import SentenceEncoder
 
     if heat_map is not None:
         if truth is None:
             raise click.UsageError("--heat-map needs the topics: give --truth as well")
-        figure_format(heat_map)  # to say at once that the ending is wrong
+        figure_format(heat_map)  # a wrong ending is reported before any work
     encoder = SentenceEncoder.from_pretrained(model)
     if cell is not None and cell >= encoder.dim:
         raise SentembError(f"{model}: has no cell {cell}; give one from 0 to {encoder.dim - 1}")
@@ -70,27 +91,17 @@ def command(model, queries, cell, top, per_query, threshold, truth, heat_map, as
         raise SentembError(
             f"{queries}: the cells extract no words; lower the threshold or give longer queries"
         )
-    leading = {}
+    leading: Leading = {}
     if topics is not None:
         names, counts = cells_by_topics(found, topics, encoder.dim)
-        leading = {
-            number: (names[row.argmax()], row.max() / row.sum())
-            for number, row in enumerate(counts)
-            if row.any()
-        }
+        leading = _leading(names, counts)
         if heat_map is not None:
-            from sentemb.analysis.figures.topic_figure import topics_figure
-
-            figure = topics_figure(names, counts)
-            with warnings_to_stderr():
-                save_figure(figure, heat_map)
-            drawn = len(figure.axes[0].get_yticks())
-            note(f"{heat_map}: {drawn} of {encoder.dim} cells, {len(names)} topics")
+            _draw(heat_map, names, counts)
     if cell is not None:
         collected = {number: words for number, words in collected.items() if number == cell}
     shown = [
         (id, text, of_query)
-        for id, text, of_query in zip(ids, texts, found)
+        for id, text, of_query in zip(ids, texts, found, strict=True)
         if cell is None or cell in of_query.extracted
     ]
     if as_json:
@@ -98,22 +109,40 @@ def command(model, queries, cell, top, per_query, threshold, truth, heat_map, as
         write_lines("-", [json.dumps(described, indent=1)])
         return
     lines = _query_lines(shown) if per_query else []
-    if cell is None:
-        lines += _overview(collected, leading, top)
-    else:
-        lines += _cell_lines(cell, collected.get(cell, []), leading)
+    lines += _cells_lines(cell, collected, leading, top_k)
     write_lines("-", lines)
     silent = sum(not any(of_query.extracted.values()) for _, _, of_query in shown)
     if silent:
-        note(f"note: from {silent} of {len(shown)} queries no word is extracted")
+        note(f"note: no word is extracted from {silent} of {len(shown)} queries")
 
 
-def _topics(path, ids, texts):
-    """The topic of every query, or which query the truth does not know."""
+def _leading(names: Sequence[str], counts: Any) -> Leading:
+    """From the number of words that each cell (row) takes from each topic (column)."""
+    return {
+        number: (names[row.argmax()], float(row.max() / row.sum()))
+        for number, row in enumerate(counts)
+        if row.any()
+    }
+
+
+def _draw(path: str, names: Sequence[str], counts: Any) -> None:
+    """Draw all cells against all topics."""
+    from sentemb.analysis.figures.drawing import save_figure
+    from sentemb.analysis.figures.topic_figure import topics_figure
+
+    figure = topics_figure(names, counts)
+    with warnings_to_stderr():
+        save_figure(figure, path)
+    drawn = len(figure.axes[0].get_yticks())
+    note(f"{path}: {drawn} of {len(counts)} cells, {len(names)} topics")
+
+
+def _topics(path: str, ids: Sequence[str], texts: Sequence[str]) -> list[str]:
+    """The topic of every query; a `SentembError` if the truth lacks one."""
     from sentemb.data.simulation.truth import read_truth
 
     truth = read_truth(path)["query"]
-    for id, text in zip(ids, texts):
+    for id, text in zip(ids, texts, strict=True):
         if text not in truth:
             raise SentembError(
                 f"{path}: knows nothing of the query {id} ({text!r}); give the truth.jsonl of the "
@@ -122,13 +151,15 @@ def _topics(path, ids, texts):
     return [truth[text].topic for text in texts]
 
 
-def _as_dict(collected, leading, queries):
+def _as_dict(
+    collected: Mapping[int, Any], leading: Leading, queries: Sequence[Any] | None
+) -> dict[str, Any]:
     cells = []
     for number, words in collected.items():
-        described = {"cell": number}
+        described: dict[str, Any] = {"cell": number}
         if number in leading:
             topic, share = leading[number]
-            described |= {"topic": topic, "topic_share": float(share)}
+            described |= {"topic": topic, "topic_share": share}
         described["words"] = [
             {"word": found.word, "times": found.times, "share": found.share} for found in words
         ]
@@ -151,11 +182,11 @@ def _as_dict(collected, leading, queries):
     }
 
 
-def _query_lines(queries):
+def _query_lines(queries: Sequence[Any]) -> list[str]:
     """Table III: under each query the words of its cells, the most active cell first."""
-    from sentemb.cli.tables import aligned, visible
+    from sentemb.tables import aligned, visible
 
-    lines = []
+    lines: list[str] = []
     for id, text, query in queries:
         rows = [
             [f"  cell {number}", " ".join(query.words[place] for place in places) or "-"]
@@ -165,23 +196,32 @@ def _query_lines(queries):
     return lines
 
 
-def _overview(collected, leading, top):
-    """A line for each cell: its leading topic where topics are known, its first words."""
-    from sentemb.cli.tables import aligned
+def _cells_lines(
+    cell: int | None, collected: Mapping[int, Any], leading: Leading, top_k: int
+) -> list[str]:
+    """All cells with their first words, or one cell with all its words."""
+    if cell is None:
+        return _overview(collected, leading, top_k)
+    return _cell_lines(cell, collected.get(cell, []), leading)
+
+
+def _overview(collected: Mapping[int, Any], leading: Leading, top_k: int) -> list[str]:
+    """One line per cell: its leading topic where topics are known, its first words."""
+    from sentemb.tables import aligned
 
     rows = [["cell", "words", "topic", "word (times, share)"]]
     for number, words in collected.items():
         topic = "{} {:.2f}".format(*leading[number]) if number in leading else ""
-        first = [f"{found.word} ({found.times}, {found.share:.2f})" for found in words[:top]]
+        first = [f"{found.word} ({found.times}, {found.share:.2f})" for found in words[:top_k]]
         rows.append([str(number), str(len(words)), topic, "  ".join(first)])
     if not leading:
         rows = [[*row[:2], row[3]] for row in rows]
-    return aligned([[row[0].rjust(4), row[1].rjust(5), *row[2:]] for row in rows], left=4)
+    return list(aligned([[row[0].rjust(4), row[1].rjust(5), *row[2:]] for row in rows], left=4))
 
 
-def _cell_lines(cell, words, leading):
+def _cell_lines(cell: int, words: Sequence[Any], leading: Leading) -> list[str]:
     """All words of one cell."""
-    from sentemb.cli.tables import aligned
+    from sentemb.tables import aligned
 
     topic = "" if cell not in leading else ", most words from {}: {:.2f}".format(*leading[cell])
     rows = [["word", "times", "share"]]

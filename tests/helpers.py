@@ -25,8 +25,8 @@ VARIANTS = [
     *(("lstm", settings) for settings in LSTM_SETTINGS),
     ("bilstm", {}),
     ("bilstm", {"forget_gate": True, "peepholes": "full"}),
-    ("lstm", {"bag": 3}),
-    ("bilstm", {"forget_gate": True, "peepholes": "full", "bag": 3}),
+    ("lstm", {"bag_dim": 3}),
+    ("bilstm", {"forget_gate": True, "peepholes": "full", "bag_dim": 3}),
 ]
 
 
@@ -43,7 +43,7 @@ def variant_name(variant):
     if (name, settings) in FEED_FORWARD:
         return f"{name}-{settings.get('window', '')}".rstrip("-")
     forget = "-forget" if settings.get("forget_gate") else ""
-    bag = "-bag" if settings.get("bag") else ""
+    bag = "-bag" if settings.get("bag_dim") else ""
     return f"{name}{forget}-{settings.get('peepholes', 'none')}{bag}"
 
 

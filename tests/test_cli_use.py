@@ -65,7 +65,7 @@ class TestEncode:
         assert summary.startswith("3 texts, 8 dimensions, ")
 
     def test_standard_input_to_standard_output(self, model, model_dir):
-        result = run("encode", model_dir, "-o", "-", "--normalize", input="bath tub\n")
+        result = run("encode", model_dir, "-o", "-", "--normalise", input="bath tub\n")
         vectors = np.load(io.BytesIO(result.stdout_bytes))
         expected = model.encode_query(["bath tub"], normalize_embeddings=True)
         np.testing.assert_array_equal(vectors, expected)

@@ -286,7 +286,7 @@ def test_models_are_rows_and_need_no_log(data, tmp_path, model_dir, model):
     (data / "pairs.tsv").unlink()
     shutil.rmtree(data / "dev")
     result = compare(
-        data, "-o", tmp_path / "out", "--models", "quick,length", "--with-model", model_dir
+        data, "-o", tmp_path / "out", "--models", "quick,length", "--compare-with", model_dir
     )
     assert "no pairs.tsv; only rows without training can run" in result.stderr
     assert "missing: quick: there is no pairs.tsv to learn from" in result.stdout
@@ -300,16 +300,16 @@ def test_models_are_rows_and_need_no_log(data, tmp_path, model_dir, model):
 def test_another_model_of_the_same_name_is_not_taken_for_it(data, tmp_path, model_dir, make_model):
     out, path = tmp_path / "out", tmp_path / "mine"
     shutil.copytree(model_dir, path)
-    compare(data, "-o", out, "--models", "random", "--seeds", 1, "--with-model", path)
+    compare(data, "-o", out, "--models", "random", "--seeds", 1, "--compare-with", path)
     shutil.rmtree(path)
     make_model(cells=4).save_pretrained(path)
-    again = (data, "-o", out, "--models", "random", "--seeds", 1, "--with-model", path)
+    again = (data, "-o", out, "--models", "random", "--seeds", 1, "--compare-with", path)
     assert "mine was measured with other settings (sha256 = " in refused(*again)
     compare(*again, "--force")
     assert [line["row"] for line in results(out)] == ["random", "mine"]
     other = tmp_path / "other" / "random"
     shutil.copytree(path, other)
-    assert "two rows are called random" in refused(*again, "--with-model", other)
+    assert "two rows are called random" in refused(*again, "--compare-with", other)
 
 
 # -- refusals --------------------------------------------------------------------------------------
@@ -322,7 +322,7 @@ def test_wrong_input(data, tmp_path, model_dir):
     assert known.startswith("there is no row 'lstm97'; choose from random, unigram, bm25")
     away = refused(data, *out, "--models", "random,length", "--reference", "lstm-96")
     assert away == "the reference lstm-96 is not among the rows; choose from random, length\n"
-    assert "there is no model here" in refused(data, *out, "--with-model", data)
+    assert "there is no model here" in refused(data, *out, "--compare-with", data)
     compare(data, code=2)
     compare(data, *out, "--json", "--markdown", code=2)
     compare(data, *out, "--seeds", 0, code=2)

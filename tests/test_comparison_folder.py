@@ -295,7 +295,7 @@ def test_a_line_given_twice_is_named(data, out):
 
 
 def test_lines_of_models_that_are_not_asked_for_are_kept(data, out, model_dir):
-    again(data, out, "--with-model", model_dir)
+    again(data, out, "--compare-with", model_dir)
     lines = lines_of(out)
     assert [line["row"] for line in lines] == ["random", "length", "tiny"]
     again(data, out, "--force")

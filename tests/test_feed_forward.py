@@ -130,11 +130,11 @@ def test_what_needs_steps_says_so(tmp_path):
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"model": "bag", "hidden": 5}, "a bag has no hidden"),
-        ({"model": "dssm", "window": 3}, "a dssm has no window"),
-        ({"model": "clsm", "window": 2}, "window must be one of 1, 3, 5"),
-        ({"model": "clsm", "hidden": 0}, "hidden must be a whole number"),
-        ({"model": "lstm", "hidden": 5}, "a lstm has no hidden"),
+        ({"model": "bag", "hidden": 5}, "the model bag has no hidden"),
+        ({"model": "dssm", "window": 3}, "the model dssm has no window"),
+        ({"model": "clsm", "window": 2}, "window is 2; give one of 1, 3, 5"),
+        ({"model": "clsm", "hidden": 0}, "hidden is 0; give an integer from 1 to 1,000"),
+        ({"model": "lstm", "hidden": 5}, "the model lstm has no hidden"),
         ({"model": "dssm", "truncate": 3}, "truncate"),
     ],
 )

@@ -27,7 +27,7 @@ VARIANTS = {
     "lstm": ("lstm", {}, ["i", "o", "c", "y"]),
     "forget gate": ("lstm", {"forget_gate": True}, ["i", "f", "o", "c", "y"]),
     "bilstm": ("bilstm", {}, ["i", "o", "c", "y"]),
-    "beside a bag": ("bilstm", {"bag": 3}, ["i", "o", "c", "y"]),
+    "beside a bag": ("bilstm", {"bag_dim": 3}, ["i", "o", "c", "y"]),
 }
 STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 
@@ -336,7 +336,9 @@ class TestCommand:
         return result
 
     def test_numbers_of_gates(self):
-        result = self.run("--title", TITLE, "--against", "rnn", "--data", "gates.npz")
+        result = self.run(
+            "--title", TITLE, "--compare-with", "rnn", "--output-numbers", "gates.npz"
+        )
         assert result.stderr == "gates.png: i, o, c, y of 12 cells, against y of 8 cells\n"
         numbers = np.load("gates.npz")
         shapes = {"i": 12, "o": 12, "c": 12, "y": 12}
@@ -362,7 +364,7 @@ class TestCommand:
         assert result.stderr == "gates.png: i of 12 cells, against nothing of 8 cells\n"
 
     def test_numbers_of_cells(self):
-        result = self.run("--view", "cells", "-o", "cells.svg", "--data", "cells.npz")
+        result = self.run("--view", "cells", "-o", "cells.svg", "--output-numbers", "cells.npz")
         assert result.stderr == "cells.svg: y of the most active of 12 cells\n"
         numbers = np.load("cells.npz")
         assert {name: numbers[name].shape for name in numbers} == {
@@ -372,9 +374,12 @@ class TestCommand:
         }
 
     def test_mistakes(self):
-        assert "end in .npz" in self.run("--data", "gates.csv", code=1).stderr
-        assert "there is no model here" in self.run("--against", "nowhere", code=1).stderr
-        assert "cannot be written" in self.run("--data", "rnn/config.json/x.npz", code=1).stderr
+        assert "end in .npz" in self.run("--output-numbers", "gates.csv", code=1).stderr
+        assert "there is no model here" in self.run("--compare-with", "nowhere", code=1).stderr
+        assert (
+            "cannot be written"
+            in self.run("--output-numbers", "rnn/config.json/x.npz", code=1).stderr
+        )
         self.run("--scale", "none", code=2)
         assert "no forget gate f" in self.run("--gates", "f", code=1).stderr
         assert "for --view gates" in self.run("--gates", "i", "--view", "cells", code=2).stderr

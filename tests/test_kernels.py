@@ -310,8 +310,8 @@ def naive_gradient(model, texts, V, backward):
             part = backward(p, L[:: -1 if direction else 1], v[direction * n :][:n].astype(float))
             for name, block in part.items():
                 total[prefix + name] = total.get(prefix + name, 0) + block
-    if model.encoder.bag:
-        V_bag = V[:, -model.encoder.bag :].astype(float)
+    if model.encoder.bag_dim:
+        V_bag = V[:, -model.encoder.bag_dim :].astype(float)
         total["Wbag"] = sum(
             naive.bag_gradient(naive.trigram_vectors(text, model.vocabulary.trigrams), v)
             for text, v in zip(texts, V_bag)

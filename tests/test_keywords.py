@@ -157,7 +157,7 @@ class TestCommand:
     def test_two_models_side_by_side(self, make_model, model_dir, tmp_path):
         make_model("bilstm").save_pretrained(tmp_path / "bidirectional")
         names, head, *lines = run(
-            model_dir, "hotels in shanghai", "--beside", tmp_path / "bidirectional"
+            model_dir, "hotels in shanghai", "--compare-with", tmp_path / "bidirectional"
         ).stdout.splitlines()[1:]
         assert names.split() == ["tiny", "bidirectional"]
         assert " ".join(head.split()) == "left to right keyword left to right right to left keyword"

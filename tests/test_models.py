@@ -21,6 +21,7 @@ from sentemb.models.encoder import Workspace
 from sentemb.models.input_rows import point_of
 from sentemb.models.layout import Layout
 from sentemb.models.recurrent import RecurrentEncoder
+from sentemb.models.registry import BAG_DIM, CELLS, ENCODERS, EncoderEntry
 from sentemb.models.truncation import Truncation
 from sentemb.system.parallel import Workers
 
@@ -60,7 +61,7 @@ def test_blocks_have_the_names_and_shapes_of_the_paper():
         assert shapes_of(make_encoder("lstm", cells=n, **settings), d) == lstm
         both = {f"{way}.{name}": lstm[name] for way in ("forward", "backward") for name in lstm}
         assert shapes_of(make_encoder("bilstm", cells=n, **settings), d) == both
-        beside = make_encoder("bilstm", cells=n, bag=5, **settings)
+        beside = make_encoder("bilstm", cells=n, bag_dim=5, **settings)
         assert shapes_of(beside, d) == both | {"Wbag": (5, d)} and beside.dim == 2 * n + 5
 
 
@@ -90,9 +91,12 @@ def test_blocks_are_views_that_cover_all_weights_once(variant):
         ({"name": "lstm", "cells": 2.5}, "cells"),
         ({"name": "lstm", "cells": 3, "peepholes": "half"}, "peepholes"),
         ({"name": "rnn", "cells": 3, "forget_gate": True}, "rnn"),
-        ({"name": "lstm", "cells": 3, "bag": -1}, "bag must be a whole number from 0 to 1000"),
-        ({"name": "lstm", "cells": 3, "bag": 2.0}, "bag"),
-        ({"name": "dssm", "cells": 3, "bag": 2}, "a dssm has no bag"),
+        (
+            {"name": "lstm", "cells": 3, "bag_dim": -1},
+            "bag_dim is -1; give an integer from 0",
+        ),
+        ({"name": "lstm", "cells": 3, "bag_dim": 2.0}, "bag_dim"),
+        ({"name": "dssm", "cells": 3, "bag_dim": 2}, "the model dssm has no bag_dim"),
     ],
 )
 def test_what_is_no_encoder_is_refused(arguments, word):
@@ -136,10 +140,12 @@ class GRULike(RecurrentEncoder):
     name = "gru-like"
 
 
-def test_forms_by_traces_are_refused_where_there_are_none():
+def test_forms_by_traces_are_refused_where_there_are_none(monkeypatch):
+    entry = EncoderEntry("gru-like", "test_models:GRULike", (CELLS, BAG_DIM), recurrent=True)
+    monkeypatch.setitem(ENCODERS, "gru-like", entry)
     for encoder, reason in (
         (make_encoder("dssm", cells=3), "follows the paper through time, and a dssm has none"),
-        (GRULike(3), "the paper has no traces for a gru-like"),
+        (GRULike(cells=3), "the paper has no traces for a gru-like"),
     ):
         assert not has_traces(encoder)
         check_form(encoder, "scan")

@@ -123,7 +123,7 @@ def test_command_writes_a_figure():
     write_run("rnn", [4.0, 0])
     said = run("lstm", "rnn/history.jsonl")
     assert said == (
-        "rnn/history.jsonl: a logarithmic scale has no place for a cost of 0\n"
+        "rnn/history.jsonl: a cost of 0 cannot be drawn on a logarithmic scale\n"
         "loss.png: training cost of 2, ndcg@1 of 1 runs\n"
     )
     assert Path("loss.png").read_bytes().startswith(b"\x89PNG")

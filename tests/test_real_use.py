@@ -99,7 +99,7 @@ def test_answers_of_threads_and_processes():
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
 @pytest.mark.parametrize("shared", [False, True], ids=["two-towers", "shared"])
 def test_copies_are_equal_and_apart(copied, shared):
-    model = made_up_model(("lstm", {"bag": 3}), TEXTS, dtype=np.float32, shared=shared)
+    model = made_up_model(("lstm", {"bag_dim": 3}), TEXTS, dtype=np.float32, shared=shared)
     model.training, model.history = {"pairs": 3}, [{"epoch": 1}]
     expected = answers(model)
     other = copied(model)

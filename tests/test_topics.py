@@ -159,7 +159,7 @@ class TestCommand:
         assert all(len(block.split("\n")) == 6 for block in blocks[:3])
         # A query of one word gives nothing to compare.
         assert all(line.endswith(" -") for line in blocks[2].split("\n")[1:])
-        assert "from 1 of 3 queries no word is extracted" in result.stderr
+        assert "no word is extracted from 1 of 3 queries" in result.stderr
 
     def test_json(self, model, model_dir, files):
         report = json.loads(run(model_dir, "queries.tsv", "-q", "--json").stdout)

@@ -70,7 +70,7 @@ def stop_after(n_batches):
         {"model": "bilstm", "shared_towers": True},
         {"forget_gate": True, "peepholes": "full", "negatives": "corpus", "truncate": 2},
         {"forget_gate": True, "peepholes": "diagonal", "n_negatives": 2, "shared_towers": True},
-        {"bag": 4, "hard_negatives": 2},
+        {"bag_dim": 4, "hard_negatives": 2},
         {"hard_negatives": 1, "shared_towers": True},
     ],
     ids=str,
@@ -251,7 +251,7 @@ def test_the_large_preset_learns(tmp_path):
     model = train(made_up_log(), preset="large", threads=2, batch_size=16)
     used = model.training
     assert {key: used[key] for key in large} == large
-    assert model.encode_query(["abcd"]).shape == (1, 2 * large["cells"] + large["bag"])
+    assert model.encode_query(["abcd"]).shape == (1, 2 * large["cells"] + large["bag_dim"])
     losses = [line["loss"] for line in model.history]
     assert losses[-1] < 0.5 * losses[0]
 
@@ -406,7 +406,7 @@ def test_training_leaves_no_threads_behind():
         ({"negatives": "corpus", "n_negatives": "all"}, "n_negatives"),
         ({"n_negatives": 0}, "n_negatives"),
         ({"hard_negatives": -1}, "hard_negatives"),
-        ({"hard_negatives": 31}, "at most 30"),
+        ({"hard_negatives": 31}, "integer from 0 to 30"),
         ({"hard_negatives": 3, "n_negatives": 4}, "hard negatives"),
         ({"hard_negatives": 3, "epochs": 2}, "epoch 3"),
         ({"truncate": 0}, "truncate"),

@@ -24,7 +24,7 @@ RUNS = {
     "bilstm, all titles of the batch": {"model": "bilstm", **OF_THE_PAPER},
     "bilstm, 4 drawn titles": {"model": "bilstm", "n_negatives": 4, **OF_THE_PAPER},
     "lstm, Adam and word features": {"model": "lstm", **EASY},
-    "lstm beside a bag, Adam and word features": {"model": "lstm", "bag": 8, **EASY},
+    "lstm beside a bag, Adam and word features": {"model": "lstm", "bag_dim": 8, **EASY},
     "lstm with hard negatives": {"model": "lstm", "hard_negatives": 1},
     "bag, Adam and word features": {"model": "bag", **EASY},
     "dssm, Adam and word features": {"model": "dssm", "hidden": 24, **EASY},

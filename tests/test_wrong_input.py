@@ -23,6 +23,7 @@ from sentemb.data.simulation.simulator import simulate
 from sentemb.evaluation.metrics import ndcg
 from sentemb.evaluation.significance import compare_all
 from sentemb.evaluation.trec import read_run
+from sentemb.models.registry import encoder_parameters
 
 HUGE = "1" + "0" * 400
 NUMBERS = ("nan", "inf", "-inf", "-1", "1e400", HUGE, "0x10", "", "one", "1_0", "９")
@@ -106,7 +107,7 @@ def _begin(settings):
     "option",
     [
         "--cells",
-        "--bag",
+        "--bag-dim",
         "--hidden",
         "--window",
         "--lengths",
@@ -218,7 +219,7 @@ def test_simulations_that_would_never_end(tmp_path, settings, monkeypatch):
         {"lengths": (200,) * 50, "negatives": 100, "cells": 1000},
         {"lengths": (200,) * 50, "negatives": 100, "model": "bag", "cells": 1000},
         {"lengths": (200,) * 50, "negatives": 100, "model": "dssm", "cells": 1, "hidden": 1000},
-        {"lengths": (200,) * 50, "negatives": 100, "cells": 1, "bag": 1000},
+        {"lengths": (200,) * 50, "negatives": 100, "cells": 1, "bag_dim": 1000},
     ],
     ids=str,
 )
@@ -238,6 +239,14 @@ def test_the_largest_check_of_the_documentation_is_allowed(monkeypatch):
 # -- types of the Python face ----------------------------------------------------------------------
 
 WRONG = [None, "3", "x", [], {}, 1.5, True, float("nan"), float("inf"), -1, 10**400, object(), 1j]
+SETTINGS_OF_GRADCHECK = [
+    *(
+        name
+        for name, parameter in inspect.signature(sentemb.gradcheck).parameters.items()
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+    ),
+    *(declared.name for declared in encoder_parameters()),
+]
 # What is right of them, for each setting of gradcheck.
 RIGHT = {
     "forget_gate": [True],
@@ -249,7 +258,7 @@ RIGHT = {
 }
 
 
-@pytest.mark.parametrize("name", inspect.signature(sentemb.gradcheck).parameters)
+@pytest.mark.parametrize("name", SETTINGS_OF_GRADCHECK)
 def test_types_of_gradcheck(name, monkeypatch):
     monkeypatch.setattr(sentemb.gradients.gradcheck, "_made_up_problem", _begin_check)
     right = RIGHT.get(name, [])
@@ -560,12 +569,12 @@ def test_other_wrong_input_of_compare(simulated, tmp_path, model_dir):
         (simulated, "-o", out, "--reference", LONG),
         (simulated, "-o", out, "--reference", "\x1b[31m"),
         (simulated, "-o", out, "--models", "random", "--reference", ""),
-        (simulated, "-o", out, "--with-model", tmp_path / "nothing"),
-        (simulated, "-o", out, "--with-model", tmp_path / "file"),
-        (simulated, "-o", out, "--with-model", ""),
-        (simulated, "-o", out, "--with-model", "/"),
-        (simulated, "-o", out, "--models", "random", "--with-model", model_dir)
-        + ("--with-model", model_dir),
+        (simulated, "-o", out, "--compare-with", tmp_path / "nothing"),
+        (simulated, "-o", out, "--compare-with", tmp_path / "file"),
+        (simulated, "-o", out, "--compare-with", ""),
+        (simulated, "-o", out, "--compare-with", "/"),
+        (simulated, "-o", out, "--models", "random", "--compare-with", model_dir)
+        + ("--compare-with", model_dir),
         (simulated / "pairs.tsv", "-o", out),
         (tmp_path / "nothing", "-o", out),
         ("", "-o", out),

@@ -88,8 +88,8 @@ def warm_up(main):
         *(("score", model, "hotels", "rome") for model in ("bilstm", "rnn", "bag", "dssm", "clsm")),
         ("topics", "lstm", "docs.tsv", "--json", "--heat-map", "map.svg", "--truth", "truth.jsonl"),
         ("topics", "lstm", "queries.tsv", "--heat-map", "h.png", "--truth", "truth.jsonl"),
-        ("plot-gates", "lstm", "hotels", "--view", "cells", "--against", "rnn", "-o", "c.png"),
-        ("plot-gates", "bilstm", "hotels in", "-o", "g.pdf", "--data", "g.npz"),
+        ("plot-gates", "lstm", "hotels", "--view", "cells", "--compare-with", "rnn", "-o", "c.png"),
+        ("plot-gates", "bilstm", "hotels in", "-o", "g.pdf", "--output-numbers", "g.npz"),
         ("plot-loss", "lstm", "-o", "l.png"),
         ("rank", "lstm", "queries.tsv", "docs.tsv", "-o", "run.gz"),
         ("evaluate", "lstm", "judged", "--json"),
@@ -99,7 +99,7 @@ def warm_up(main):
         ("train", "log.tsv", "-o", "hard", *QUICK[:2], "--epochs", "3", "--batch-size", "8"),
         ("train", "log.jsonl", "-o", "skipped", *QUICK, "--negatives", "log"),
         (*COMPARE, "-o", "new2", "--models", "bm25,bm25-stem,plsa,doc2vec"),
-        (*COMPARE, "-o", "new3", "--with-model", "rnn", "--json"),
+        (*COMPARE, "-o", "new3", "--compare-with", "rnn", "--json"),
         (*COMPARE, "-o", "new4", "--markdown"),
         ("score", "nowhere", "a", "b"),
         ("rank",),
@@ -224,7 +224,7 @@ NUMBERS = {
     "data onet": {"--seed": ((), ("-1", HUGE))},
     "train": {
         "--cells": (("-1", "0", "1001", HUGE), ()),
-        "--bag": (("-1", "1001", HUGE), ()),
+        "--bag-dim": (("-1", "1001", HUGE), ()),
         "--hidden": (("-1", "5", HUGE), ()),
         "--window": (("-1", "2", HUGE), ()),
         "--word-features": (("-1",), (HUGE,)),
@@ -239,7 +239,7 @@ NUMBERS = {
     },
     "gradcheck": {
         "--cells": (("-1", "0", "1001", HUGE), ()),
-        "--bag": (("-1", HUGE), ()),
+        "--bag-dim": (("-1", HUGE), ()),
         "--hidden": (("-1", HUGE), ()),
         "--window": (("-1", "2", HUGE), ()),
         "--negatives": (("-1", str(10**9), HUGE), ()),
@@ -248,7 +248,7 @@ NUMBERS = {
     },
     "rank": {"--top-k": (("-1",), (HUGE,))},
     "report": {"--limit": (("-1", "0"), (HUGE,))},
-    "topics": {"--cell": (("-1", "8", HUGE), ()), "--top": (("-1", "0"), (HUGE,))},
+    "topics": {"--cell": (("-1", "8", HUGE), ()), "--top-k": (("-1", "0"), (HUGE,))},
     "compare": {"--seeds": (("-1", "0", HUGE), ()), "--threads": (("-1", "0", HUGE), ())},
 }
 FRACTIONS = {
@@ -303,7 +303,7 @@ def _number(name, option, value, either):
         argv = (*argv[:at], *argv[at + 2 :])
     if name == "train" and option == "--hard-negatives":
         argv = ("train", "log.tsv", "--cells", "3", "--epochs", "3", "-o", "new")
-    if name == "gradcheck" and option in ("--bag", "--cells"):
+    if name == "gradcheck" and option in ("--bag-dim", "--cells"):
         argv = ("gradcheck", "--entries", "2")
     if option == "--window":
         argv = (*argv, "--model", "clsm")
@@ -346,7 +346,7 @@ def settings():
     )
     yield Case(
         "settings: compare, a model twice",
-        (*COMPARE, "-o", "new", "--with-model", "lstm", "--with-model", "lstm"),
+        (*COMPARE, "-o", "new", "--compare-with", "lstm", "--compare-with", "lstm"),
         1,
         makes=MAKES,
     )
@@ -355,7 +355,10 @@ def settings():
         "settings: a figure of no kind", ("plot-loss", "lstm", "-o", "new.gif"), 1, (".png",)
     )
     yield Case(
-        "settings: data of no kind", (*WHOLE["plot-gates"], "--data", "new.csv"), 1, (".npz",)
+        "settings: data of no kind",
+        (*WHOLE["plot-gates"], "--output-numbers", "new.csv"),
+        1,
+        (".npz",),
     )
     yield Case(
         "settings: gates of a model without", ("plot-gates", "bag", "rome", "-o", "new.svg"), 1
@@ -375,14 +378,17 @@ INPUTS = {
     "evaluate MODEL": ("either", ("evaluate", "X", "judged")),
     "evaluate JUDGED": ("folder", ("evaluate", "run.txt", "X")),
     "keywords MODEL": ("folder", ("keywords", "X", "hotels in rome")),
-    "keywords --beside": ("folder", ("keywords", "lstm", "hotels in rome", "--beside", "X")),
+    "keywords --compare-with": (
+        "folder",
+        ("keywords", "lstm", "hotels in rome", "--compare-with", "X"),
+    ),
     "topics MODEL": ("folder", ("topics", "X", "queries.tsv")),
     "topics QUERIES": ("file", ("topics", "lstm", "X")),
     "topics --truth": ("file", ("topics", "lstm", "queries.tsv", "--truth", "X")),
     "plot-gates MODEL": ("folder", ("plot-gates", "X", "hotels", "-o", "new.svg")),
-    "plot-gates --against": (
+    "plot-gates --compare-with": (
         "folder",
-        ("plot-gates", "lstm", "hotels", "--against", "X", "-o", "new.svg"),
+        ("plot-gates", "lstm", "hotels", "--compare-with", "X", "-o", "new.svg"),
     ),
     "plot-loss RUN": ("either", ("plot-loss", "X", "-o", "new.svg")),
     "report MODEL": ("folder", ("report", "X", "queries.tsv", "new.html")),
@@ -390,7 +396,7 @@ INPUTS = {
     "train PAIRS": ("file", ("train", "X", *QUICK, "-o", "new")),
     "train --dev": ("folder", (*TRAIN, "-o", "new", "--dev", "X")),
     "compare DATA": ("folder", ("compare", "X", "--models", "random", "-o", "new")),
-    "compare --with-model": ("folder", (*COMPARE, "-o", "new", "--with-model", "X")),
+    "compare --compare-with": ("folder", (*COMPARE, "-o", "new", "--compare-with", "X")),
     "data onet SRC": ("folder", ("data", "onet", "X", "new", *ONET)),
 }
 NO_PLACES = {
@@ -441,7 +447,7 @@ def inputs():
             code = REFUSED if value == "" else 1
             plain = isinstance(value, str) and 2 < len(value) < 99 and value.isprintable()
             # That one is called by where it leads to.
-            says = (value,) if plain and label != "compare --with-model" else ()
+            says = (value,) if plain and label != "compare --compare-with" else ()
             yield Case(f"inputs: {label}, {what}", _in(argv, value), code, says)
     yield Case(
         "inputs: a log through a FIFO",
@@ -575,9 +581,9 @@ OUTPUT_FILES = {
     "encode -o": (".npy", ("encode", "lstm", "texts.txt", "-o", "X")),
     "rank -o": (".txt", ("rank", "lstm", "queries.tsv", "docs.tsv", "-o", "X")),
     "plot-gates -o": (".svg", ("plot-gates", "lstm", "hotels in rome", "-o", "X")),
-    "plot-gates --data": (
+    "plot-gates --output-numbers": (
         ".npz",
-        ("plot-gates", "lstm", "hotels in rome", "-o", "new.svg", "--data", "X"),
+        ("plot-gates", "lstm", "hotels in rome", "-o", "new.svg", "--output-numbers", "X"),
     ),
     "plot-loss -o": (".svg", ("plot-loss", "lstm", "-o", "X")),
     "topics --heat-map": (
@@ -615,7 +621,7 @@ def outputs():
     for label, (suffix, argv) in OUTPUT_FILES.items():
         out, other = f"out{suffix}", f"other{suffix}"
         # A figure may be written where only its numbers fail.
-        also = ("new.svg",) if label == "plot-gates --data" else ()
+        also = ("new.svg",) if label == "plot-gates --output-numbers" else ()
 
         def private(box, out=out):
             (box / out).write_text("old")
@@ -721,7 +727,7 @@ def devices():
         return lambda box: os.mknod(box / name, 0o666 | stat.S_IFCHR, os.makedev(1, minor))
 
     for label, (suffix, argv) in OUTPUT_FILES.items():
-        also = ("new.svg",) if label == "plot-gates --data" else ()
+        also = ("new.svg",) if label == "plot-gates --output-numbers" else ()
         for what, minor, code, says in (
             ("null", 3, 0, ()),
             ("full", 7, 1, (f"full{suffix}", "no space")),
@@ -775,7 +781,7 @@ def output_permissions():
         (box / "nothing").chmod(0)
 
     for label, (suffix, argv) in OUTPUT_FILES.items():
-        also = ("new.svg",) if label == "plot-gates --data" else ()
+        also = ("new.svg",) if label == "plot-gates --output-numbers" else ()
         for what, setup in (("read-only", read_only), ("closed", hidden)):
             yield Case(
                 f"permissions: {label}, a {what} folder", _in(argv, f"nothing/out{suffix}"), 1,
@@ -1017,7 +1023,7 @@ def damaged_models():
             "report": ("report", "rnn", "queries.tsv", "new.html"),
             "topics": ("topics", "rnn", "queries.tsv"),
             "train": (*TRAIN, "-o", "rnn", "--resume"),
-            "compare": (*COMPARE, "-o", "new", "--with-model", "rnn"),
+            "compare": (*COMPARE, "-o", "new", "--compare-with", "rnn"),
         }[command]
         for what in ("missing", "cut short", "a folder", "a FIFO"):
             yield Case(
@@ -1296,7 +1302,7 @@ def what_is_printed():
 
     for label, argv in {
         "keywords": ("keywords", "X", "hotels xyzzy"),
-        "compare": (*COMPARE, "-o", "new", "--with-model", "X"),
+        "compare": (*COMPARE, "-o", "new", "--compare-with", "X"),
         "report": ("report", "X", "queries.tsv", "new.html"),
         "plot-loss": ("plot-loss", "X", "-o", "new.svg"),
     }.items():
@@ -1392,8 +1398,8 @@ def long_messages():
         return f"an .npz of {size / 1e6:.0f} MB" if size > 2e6 else None
 
     yield Case(
-        "long: plot-gates --data, a word of 60,000 letters",
-        ("plot-gates", "lstm", f"{words} rome", "-o", "new.svg", "--data", "new.npz"),
+        "long: plot-gates --output-numbers, a word of 60,000 letters",
+        ("plot-gates", "lstm", f"{words} rome", "-o", "new.svg", "--output-numbers", "new.npz"),
         ANY, makes=MAKES, check=small,
     )  # fmt: skip
 

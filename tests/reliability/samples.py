@@ -9,7 +9,7 @@ import numpy as np
 
 ENCODERS = {
     "lstm": ("lstm", {"forget_gate": True, "peepholes": "diagonal"}),
-    "bilstm": ("bilstm", {"bag": 2}),
+    "bilstm": ("bilstm", {"bag_dim": 2}),
     "rnn": ("rnn", {}),
     "bag": ("bag", {}),
     "dssm": ("dssm", {"hidden": 3}),

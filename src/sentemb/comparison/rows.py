@@ -190,7 +190,7 @@ ROWS: dict[str, Row] = {
         _encoder("rnn-288", model="rnn", cells=288),
         *(_encoder(f"lstm-{cells}", cells=cells) for cells in (32, 64, 96)),
         *(_encoder(f"lstm-96-n{n}", n_negatives=n) for n in (2, 4, 6, 8)),
-        _encoder("lstm-96-bag", bag=96),
+        _encoder("lstm-96-bag", bag_dim=96),
         *(_encoder(f"bilstm-{cells}", model="bilstm", cells=cells) for cells in (96, 192)),
         *(EncoderRow(f"{model}-hard", {"model": model}) for model in ("bag", "dssm")),
         EncoderRow("lstm-96-hard"),

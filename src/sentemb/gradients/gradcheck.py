@@ -1,27 +1,43 @@
 """Every gradient against finite differences, block by block.
 
-The checker makes up words, texts and a model in float64 with nothing at zero (biases and peepholes
-included), and compares the gradient of the training loss with central differences of that loss.
+The check makes up words, texts and a model in float64 in which no parameter is zero (biases and
+peepholes included), and compares the gradient of the training loss with central differences of that
+loss.
 """
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 
-from sentemb.bounds import MAX_SEED, brief, is_integer, positive, whole
 from sentemb.errors import SentembError
+from sentemb.former_names import former_names
+from sentemb.gradients.options import (
+    ENTRIES,
+    FORM,
+    FORM_TOLERANCE,
+    GAMMA,
+    LENGTHS,
+    NEGATIVES,
+    SCALE,
+    SEED,
+    TOLERANCE,
+    Problem,
+    Tolerances,
+    check_defaults,
+    checked_lengths,
+)
 from sentemb.gradients.pairs import PairProblem
-from sentemb.gradients.traces import FORMS, check_form, has_traces
-from sentemb.models import ENCODERS, make_encoder
-from sentemb.models.encoder import MAX_CELLS
-from sentemb.models.feed_forward import WINDOWS
-from sentemb.models.lstm import PEEPHOLES
+from sentemb.gradients.traces import check_form, has_traces
+from sentemb.hyperparameters import formerly
+from sentemb.models import make_encoder
+from sentemb.models.registry import SHARED_TOWERS, encoder_parameters
 from sentemb.models.towers import Towers, distinct_sides
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.training.settings import given_ones
 
 # Steps of the differences, from coarse to fine: the error of the fourth-order formula falls with
 # h^4 and that of float64 rises with 1 / h, so the best step lies between.
@@ -30,10 +46,6 @@ STEPS = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4)
 # with itself: its differences are rounding noise.
 _FLOOR = 1e-3
 _DIRECTIONS = 3
-# Bounds, so that a check ends and fits into memory.
-_LONGEST, _MOST_LENGTHS, _MOST_NEGATIVES, _MOST_ENTRIES = 200, 50, 100, 10**6
-# Beyond these a softmax is 0 or 1, and a cell saturated, to the last bit.
-_LARGEST_GAMMA, _LARGEST_SCALE = 1e6, 100
 # Numbers that the projected words of a problem may have.
 _MOST_PROJECTED = 20_000_000
 
@@ -110,56 +122,57 @@ class GradientReport:
     repeatable: bool = True
     passed: bool = False
 
-    def as_dict(self):
+    def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
+@former_names(**formerly(encoder_parameters()))
 def gradcheck(
-    model="lstm",
+    model: str = "lstm",
     *,
-    cells=6,
-    forget_gate=False,
-    peepholes="none",
-    bag=0,
-    hidden=None,
-    window=None,
-    shared_towers=False,
-    lengths=(1, 2, 3, 5, 8),
-    form="scan",
-    negatives=3,
-    gamma=10.0,
-    scale=0.5,
-    entries=24,
-    tolerance=1e-6,
-    form_tolerance=1e-10,
-    seed=0,
-):
+    form: str = FORM.default,
+    shared_towers: bool = SHARED_TOWERS.default,
+    lengths: Iterable[int] = LENGTHS,
+    negatives: int = NEGATIVES.default,
+    gamma: float = GAMMA.default,
+    scale: float = SCALE.default,
+    seed: int = SEED.default,
+    entries: int = ENTRIES.default,
+    tolerance: float = TOLERANCE.default,
+    form_tolerance: float = FORM_TOLERANCE.default,
+    **encoder_settings: Any,
+) -> GradientReport:
     """Compare a model's gradient with finite differences of its loss.
 
     Parameters
     ----------
-    model : {"lstm", "bilstm", "rnn", "bag", "dssm", "clsm"}
-    cells, forget_gate, peepholes, bag, hidden, window, shared_towers
-        As for training; ``hidden`` is 5 unless given.
-    lengths : sequence of int
-        Words of the queries, at most 50 of 1 to 200; the titles have the same lengths in another
-        order.
+    model : str
+        One of `sentemb.models.ENCODERS`: "lstm", "bilstm", "rnn", "bag", "dssm", "clsm".
     form : {"scan", "trace", "printed"}
         Which gradient to check.
+    shared_towers : bool
+        One tower for queries and titles.
+    lengths : sequence of int
+        Words of the queries, at most 50 numbers from 1 to 200; the titles have the same lengths in
+        another order.
     negatives : int
-        Unclicked titles of each query, at most 100.
+        Negatives per query, at most 100.
     gamma : float
+        Softmax scale.
     scale : float
-        Standard deviation of the made-up parameters, at most 100; recurrent ones are divided by
-        sqrt(cells).
+        Standard deviation of the random parameters, at most 100; that of recurrent ones is divided
+        by sqrt(cells).
+    seed : int
     entries : int
         Entries of each block that are compared, the largest ones and random ones; at most a
         million.
     tolerance : float
         Largest relative error that passes.
     form_tolerance : float
-        Largest difference between ``scan`` and ``trace`` that passes.
-    seed : int
+        Largest relative difference between ``scan`` and ``trace`` that passes.
+    **encoder_settings
+        As for training: ``cells`` (6 unless given), ``forget_gate``, ``peepholes``, ``bag_dim``,
+        ``hidden`` (5 unless given), ``window``.
 
     Returns
     -------
@@ -168,98 +181,44 @@ def gradcheck(
     Raises
     ------
     SentembError
-        For settings that make no problem.
+        For settings that are wrong or do not go together, and for a problem that is too large.
     """
-    if model not in tuple(ENCODERS):
-        raise SentembError(f"model must be one of {', '.join(ENCODERS)}, not {brief(model)}")
-    if form not in FORMS:
-        raise SentembError(f"form must be one of {', '.join(FORMS)}, not {brief(form)}")
-    if peepholes not in tuple(PEEPHOLES):
-        raise SentembError(
-            f"peepholes must be one of {', '.join(PEEPHOLES)}, not {brief(peepholes)}"
-        )
-    for name, value in (("forget_gate", forget_gate), ("shared_towers", shared_towers)):
-        if not isinstance(value, bool):
-            raise SentembError(f"{name} is {brief(value)}; give True or False")
-    lengths = _checked_lengths(lengths)
-    whole("cells", cells, 1, MAX_CELLS)
-    whole("bag", bag, 0, MAX_CELLS)
-    whole("negatives", negatives, 1, _MOST_NEGATIVES)
-    whole("entries", entries, 1, _MOST_ENTRIES)
-    whole("seed", seed, 0, MAX_SEED)
-    positive("gamma", gamma, _LARGEST_GAMMA)
-    positive("scale", scale, _LARGEST_SCALE)
-    positive("tolerance", tolerance, 1)
-    positive("form_tolerance", form_tolerance, 1)
-    if hidden is None and "hidden" in ENCODERS[model]:
-        hidden = 5
-    if hidden is not None:
-        whole("hidden", hidden, 1, MAX_CELLS)
-    if window is not None:
-        whole("window", window, 1, max(WINDOWS))
-    given = {
-        "forget_gate": forget_gate,
-        "peepholes": peepholes,
-        "bag": bag,
-        "hidden": hidden,
-        "window": window,
-    }
-    encoder = make_encoder(model, cells=cells, **given_ones(given))
-    check_form(encoder, form)
-    _check_size(encoder, sum(lengths) * (2 + negatives))
-    settings = encoder.settings()
-    rng = np.random.default_rng(seed)
+    encoder = make_encoder(model, **check_defaults(model, encoder_settings))
+    check_form(encoder, FORM.checked(form))
+    problem = Problem(shared_towers, checked_lengths(lengths), negatives, gamma, scale, seed)
+    tolerances = Tolerances(entries, tolerance, form_tolerance)
+    _check_size(encoder, sum(problem.lengths) * (2 + problem.negatives))
+    rng = np.random.default_rng(problem.seed)
     with Workers(1) as workers:
-        problem = _made_up_problem(
-            encoder, shared_towers, lengths, negatives, gamma, scale, rng, workers
-        )
-        return _check(
-            problem,
-            form,
-            {**settings, "shared_towers": shared_towers, "lengths": lengths, "negatives": negatives}
-            | {"gamma": gamma, "scale": scale, "seed": seed},
-            entries,
-            tolerance,
-            form_tolerance,
-            rng,
-        )
+        pairs = _made_up_problem(encoder, problem, rng, workers)
+        return _check(pairs, form, {**encoder.settings(), **asdict(problem)}, tolerances, rng)
 
 
-def _checked_lengths(lengths):
-    try:
-        chosen = tuple(lengths)
-    except TypeError:
-        chosen = ()
-    if not (1 <= len(chosen) <= _MOST_LENGTHS and all(map(is_integer, chosen))):
-        raise SentembError(
-            f"lengths is {brief(lengths)}; give a list of 1 to {_MOST_LENGTHS} integers"
-        )
-    for length in chosen:
-        whole("one of the lengths", length, 1, _LONGEST)
-    return tuple(map(int, chosen))
-
-
-def _check_size(encoder, n_words):
+def _check_size(encoder: Any, n_words: int) -> None:
     """Refuse a problem that would fill the memory, before any of it is made."""
     one, two = (
         sum(math.prod(shape) for shape in encoder.shapes(n_features).values())
         for n_features in (1, 2)
     )
     if n_words * (two - one) > _MOST_PROJECTED:
+        sizes = [one.name for one in encoder_parameters() if one.kind is int and not one.choices]
         raise SentembError(
             f"{n_words:,} words of {two - one:,} numbers each are too many for a check; there are "
-            "lengths, negatives, cells, hidden and bag: lower one of them"
+            f"lengths, negatives, {', '.join(sizes)}: lower one of them"
         )
 
 
-def _made_up_problem(encoder, shared_towers, lengths, negatives, gamma, scale, rng, workers):
+def _made_up_problem(
+    encoder: Any, problem: Problem, rng: np.random.Generator, workers: Workers
+) -> PairProblem:
     """Pairs of unequal lengths, with repeated words, and a model with nothing at zero."""
+    lengths = problem.lengths
     letters = list("abcde")
     words = ["".join(rng.choice(letters, rng.integers(1, 6))) for _ in range(3 * len(lengths) + 6)]
     # Words that hold a trigram more than once, so that counts matter.
     words += ["aaaaa", "babababa"] * len(lengths)
 
-    def text(length):
+    def text(length: int) -> str:
         chosen = list(rng.choice(words, length))
         if length > 2:
             chosen[-1] = chosen[0]
@@ -268,52 +227,63 @@ def _made_up_problem(encoder, shared_towers, lengths, negatives, gamma, scale, r
     queries = [text(length) for length in lengths]
     titles = [text(length) for length in (*lengths[1:], lengths[0])]
     others = [
-        [text(int(rng.choice(lengths))) for _ in range(negatives)] for _ in range(len(lengths))
+        [text(int(rng.choice(lengths))) for _ in range(problem.negatives)]
+        for _ in range(len(lengths))
     ]
     tokens = tokenize([*queries, *titles, *(title for some in others for title in some)])
     vocabulary = Vocabulary.collect(tokens)
     weights = {}
-    for side in distinct_sides(shared_towers):
+    for side in distinct_sides(problem.shared_towers):
         weights[side] = encoder.initialise(len(vocabulary), rng, np.float64)
         for name, array in weights[side].items():
-            array[...] = scale * rng.standard_normal(array.shape)
+            array[...] = problem.scale * rng.standard_normal(array.shape)
             if name in ("recurrent", "output") or array.ndim == 4:
                 array /= np.sqrt(array.shape[-2])
     towers = Towers.of(encoder, vocabulary, weights)
-    return PairProblem(towers, queries, titles, others, gamma, workers)
+    return PairProblem(towers, queries, titles, others, problem.gamma, workers)
 
 
-def _check(problem, form, settings, entries, tolerance, form_tolerance, rng):
+@dataclass(frozen=True)
+class _Gradients:
+    """Gradients of one block, or of all, by three ways: {side: {block: array}}.
+
+    ``other`` is the other exact form; None where there is none.
+    """
+
+    checked: Any
+    true: Any
+    other: Any
+
+    def of(self, side: str, name: str) -> "_Gradients":
+        other = None if self.other is None else self.other[side][name]
+        return _Gradients(self.checked[side][name], self.true[side][name], other)
+
+
+def _check(
+    problem: PairProblem,
+    form: str,
+    settings: dict[str, Any],
+    tolerances: Tolerances,
+    rng: np.random.Generator,
+) -> GradientReport:
     towers = problem.towers
     gradient = problem.gradient(form)
     again = problem.gradient(form)
     true = gradient if form == "scan" else problem.gradient("scan")
-    other = true
+    other: Any = true
     if form == "scan":
         other = problem.gradient("trace") if has_traces(towers.encoder) else None
+    gradients = _Gradients(gradient, true, other)
     sides = tuple(towers.each)
     parameters = towers.parameters()
     blocks, repeatable = [], True
     for side in sides:
         for name, parameter in parameters[side].items():
-            analytic = gradient[side][name]
-            repeatable &= np.array_equal(analytic, again[side][name])
-            blocks.append(
-                _check_block(
-                    problem,
-                    f"{'shared' if towers.shared else side}.{name}",
-                    parameter,
-                    analytic,
-                    true[side][name],
-                    None if other is None else other[side][name],
-                    form,
-                    settings,
-                    entries,
-                    tolerance,
-                    form_tolerance,
-                    rng,
-                )
-            )
+            repeatable &= np.array_equal(gradient[side][name], again[side][name])
+            block = f"{'shared' if towers.shared else side}.{name}"
+            own = gradients.of(side, name)
+            compared = _compared(problem, block, parameter, own, tolerances, rng)
+            blocks.append(_verdict(compared, own, form, settings, towers.encoder, tolerances))
     directional = max(
         _directional_error(problem, parameters, gradient, sides, rng) for _ in range(_DIRECTIONS)
     )
@@ -321,49 +291,80 @@ def _check(problem, form, settings, entries, tolerance, form_tolerance, rng):
         model=towers.encoder.name,
         form=form,
         settings=settings,
-        tolerance=tolerance,
+        tolerance=tolerances.tolerance,
         blocks=blocks,
         directional=directional,
         repeatable=bool(repeatable),
         passed=bool(
-            all(block.passed for block in blocks) and directional <= tolerance and repeatable
+            all(block.passed for block in blocks)
+            and directional <= tolerances.tolerance
+            and repeatable
         ),
     )
 
 
-def _check_block(
-    problem,
-    block,
-    parameter,
-    analytic,
-    true,
-    other,
-    form,
-    settings,
-    entries,
-    tolerance,
-    form_tolerance,
-    rng,
-):
+@dataclass(frozen=True)
+class _Compared:
+    """The chosen entries of one block: where they are, and both values there."""
+
+    block: str
+    chosen: list[tuple[int, ...]]
+    kinks: int
+    ours: np.ndarray
+    numeric: np.ndarray
+
+    @property
+    def absolute(self) -> np.ndarray:
+        return np.abs(self.ours - self.numeric)
+
+    @property
+    def relative(self) -> np.ndarray:
+        largest = max(np.abs(self.numeric).max(), np.abs(self.ours).max())
+        floor = max(_FLOOR * largest, np.finfo(float).tiny)
+        return self.absolute / np.maximum(np.abs(self.ours) + np.abs(self.numeric), floor)
+
+
+def _compared(
+    problem: PairProblem,
+    block: str,
+    parameter: np.ndarray,
+    gradients: _Gradients,
+    tolerances: Tolerances,
+    rng: np.random.Generator,
+) -> _Compared:
     slopes = {
-        index: _difference(problem, parameter, index) for index in _choose(true, entries, rng)
+        index: _difference(problem, parameter, index)
+        for index in _choose(gradients.true, tolerances.entries, rng)
     }
     chosen = [index for index, slope in slopes.items() if slope is not None]
-    kinks = len(slopes) - len(chosen)
     if not chosen:
         raise SentembError(
-            f"{block}: max pooling has a kink beside every entry; try another seed or more entries"
+            f"{block}: every entry is too near to a kink of max pooling; try another seed or more "
+            "entries"
         )
-    numeric = np.array([slopes[index] for index in chosen])
-    ours = np.array([analytic[index] for index in chosen])
-    largest = max(np.abs(numeric).max(), np.abs(ours).max())
-    absolute = np.abs(ours - numeric)
-    floor = max(_FLOOR * largest, np.finfo(float).tiny)
-    relative = absolute / np.maximum(np.abs(ours) + np.abs(numeric), floor)
+    return _Compared(
+        block=block,
+        chosen=chosen,
+        kinks=len(slopes) - len(chosen),
+        ours=np.array([gradients.checked[index] for index in chosen]),
+        numeric=np.array([slopes[index] for index in chosen]),
+    )
+
+
+def _verdict(
+    compared: _Compared,
+    gradients: _Gradients,
+    form: str,
+    settings: dict[str, Any],
+    encoder: Any,
+    tolerances: Tolerances,
+) -> BlockCheck:
+    block, tolerance = compared.block, tolerances.tolerance
+    relative, analytic, true = compared.relative, gradients.checked, gradients.true
     worst = int(np.argmax(relative))
-    # Zero throughout is no gradient but a missing one, unless nothing can reach the block.
-    reached = _is_reached(block, settings)
-    passed = relative[worst] <= tolerance and np.any(ours != 0) == reached
+    # A gradient of zeros is a missing one, unless the block cannot be reached.
+    reached = encoder.is_reached(block.rsplit(".", 1)[1], max(settings["lengths"]))
+    passed = relative[worst] <= tolerance and np.any(compared.ours != 0) == reached
     form_difference = cosine = norm_ratio = None
     if form == "printed":
         norms = np.linalg.norm(analytic), np.linalg.norm(true)
@@ -372,20 +373,20 @@ def _check_block(
             norm_ratio = float(norms[0] / norms[1])
             # The entries compared may happen to be right where others are not.
             passed = passed and np.linalg.norm(analytic - true) <= tolerance * norms[1]
-    elif other is not None:
+    elif gradients.other is not None:
         largest = np.abs(true).max() or 1.0
-        form_difference = float(np.abs(analytic - other).max() / largest)
-        passed = passed and form_difference <= form_tolerance
+        form_difference = float(np.abs(analytic - gradients.other).max() / largest)
+        passed = passed and form_difference <= tolerances.form_tolerance
     return BlockCheck(
         block=block,
-        shape=parameter.shape,
-        checked=len(chosen),
-        kinks=kinks,
+        shape=analytic.shape,
+        checked=len(compared.chosen),
+        kinks=compared.kinks,
         relative=float(relative[worst]),
-        absolute=float(absolute.max()),
-        index=tuple(int(k) for k in chosen[worst]),
-        analytic=float(ours[worst]),
-        numeric=float(numeric[worst]),
+        absolute=float(compared.absolute.max()),
+        index=tuple(int(k) for k in compared.chosen[worst]),
+        analytic=float(compared.ours[worst]),
+        numeric=float(compared.numeric[worst]),
         form_difference=form_difference,
         cosine=cosine,
         norm_ratio=norm_ratio,
@@ -394,7 +395,7 @@ def _check_block(
     )
 
 
-def _choose(gradient, entries, rng):
+def _choose(gradient: np.ndarray, entries: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
     """Indices to compare: the largest entries, and as many random ones."""
     size = gradient.size
     by_size = np.argsort(-np.abs(gradient), axis=None, kind="stable")[: (entries + 1) // 2]
@@ -403,11 +404,13 @@ def _choose(gradient, entries, rng):
     return [np.unravel_index(k, gradient.shape) for k in chosen]
 
 
-def _difference(problem, parameter, index):
+def _difference(
+    problem: PairProblem, parameter: np.ndarray, index: tuple[int, ...]
+) -> float | None:
     """dL by one entry: fourth-order central differences, at the step where they settle."""
     value = parameter[index]
 
-    def move(offset):
+    def move(offset: float) -> None:
         parameter[index] = value + offset
 
     try:
@@ -416,7 +419,7 @@ def _difference(problem, parameter, index):
         parameter[index] = value
 
 
-def _settled(problem, move):
+def _settled(problem: PairProblem, move: Callable[[float], None]) -> float | None:
     """The slope of the loss at 0 of ``move``, from the step that differs least from the next one.
 
     The choice looks at the differences alone, never at the gradient that they are to judge. Steps
@@ -425,7 +428,7 @@ def _settled(problem, move):
     move(0)
     smooth = problem.maxima()
 
-    def loss_at(offset):
+    def loss_at(offset: float) -> float:
         move(offset)
         loss = problem.loss()
         return loss if problem.maxima() == smooth else np.nan
@@ -440,7 +443,13 @@ def _settled(problem, move):
     return None if np.isnan(changes).all() else slopes[1:][np.nanargmin(changes)]
 
 
-def _directional_error(problem, parameters, gradient, sides, rng):
+def _directional_error(
+    problem: PairProblem,
+    parameters: dict[str, Any],
+    gradient: dict[str, Any],
+    sides: Sequence[str],
+    rng: np.random.Generator,
+) -> float:
     """Relative error of the slope in a random direction of all parameters at once.
 
     0 if every step goes over a kink: then the direction tells nothing.
@@ -455,7 +464,7 @@ def _directional_error(problem, parameters, gradient, sides, rng):
             square += float(np.sum(direction[key] ** 2))
     length = np.sqrt(square)
 
-    def move(offset):
+    def move(offset: float) -> None:
         for (side, name), start in before.items():
             parameters[side][name][...] = start + offset / length * direction[side, name]
 
@@ -470,21 +479,9 @@ def _directional_error(problem, parameters, gradient, sides, rng):
     return abs(slope - numeric) / max(abs(slope) + abs(numeric), np.finfo(float).tiny)
 
 
-def _is_reached(block, settings):
-    """Whether a block can have a gradient: y(0) = c(0) = 0 hides some in texts of one word."""
-    name = block.rsplit(".", 1)[1]
-    if max(settings["lengths"]) > 1:
-        return True
-    if "window" in settings:  # only the middle slice of the convolution meets a word
-        return not name.startswith("Wc") or int(name[2:]) == settings["window"] // 2 + 1
-    if "hidden" in settings:
-        return True
-    return not (name.startswith("Wrec") or name in ("W2", "b2", "Wp2", "Wp3"))
-
-
-def _at_fault(block, settings):
+def _at_fault(block: str, settings: dict[str, Any]) -> str:
     """The paper's equations that make a printed block differ from the gradient."""
-    gate = block[-1]
+    gate, peepholes = block[-1], settings.get("peepholes", "none") != "none"
     reasons = []
     if max(settings["lengths"]) > 1:
         reasons.append(
@@ -492,8 +489,8 @@ def _at_fault(block, settings):
             if gate == "1"
             else "(44): factor b_g missing, own Wrec only, no cell path"
         )
-    if gate != "1" and settings["peepholes"] != "none":
+    if gate != "1" and peepholes:
         reasons.append("(78), (85), (95), (105): o(t) sees c(t) through Wp1")
-    if settings["peepholes"] != "none" and max(settings["lengths"]) > 1:
+    if peepholes and max(settings["lengths"]) > 1:
         reasons.append("(43), (44): no peephole paths")
     return "; ".join(reasons)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
+from sentemb.gradients.options import FORM
 from sentemb.kernels.traces import (
     accumulate_products,
     accumulate_trace,
@@ -30,7 +31,7 @@ from sentemb.text.batch import TextBatch
 
 # The production kernels; the paper's traces with exact signals, equal to them up to rounding; the
 # paper's traces with the signals that it prints, which is not the gradient.
-FORMS = ("scan", "trace", "printed")
+FORMS = FORM.choices
 
 
 def has_traces(encoder: Encoder) -> bool:
@@ -40,8 +41,7 @@ def has_traces(encoder: Encoder) -> bool:
 
 def check_form(encoder: Encoder, form: str) -> None:
     """Raise a `SentembError` if ``form`` is unknown, or does not exist for ``encoder``."""
-    if form not in FORMS:
-        raise SentembError(f"form must be one of {', '.join(FORMS)}, not {form!r}")
+    FORM.checked(form)
     if form == "scan" or has_traces(encoder):
         return
     if encoder.recurrent:
@@ -120,7 +120,7 @@ def trace_gradient(
             features, L = _feature_counts(batch, batch.word_index[tokens], v.dtype)
             values = encoder.gate_values(state, rows)
             _add_text(encoder, gradient, direction, features, L, values, signals, start, first)
-    if encoder.bag:
+    if encoder.bag_dim:
         _add_bag(encoder, gradient, batch, V[:, encoder.n_outputs :])
     return gradient
 

@@ -11,22 +11,20 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sentemb.errors import SentembError
 from sentemb.kernels.words import RowGradient, gather_rows, gather_weighted_rows, sum_rows
 from sentemb.models.input_rows import point_of
 from sentemb.models.layout import Layout
 from sentemb.models.packing import Packing
+from sentemb.models.registry import entry_of
 from sentemb.models.truncation import Truncation
 from sentemb.protocols import Arrays, GradientPoint, KernelTask
 from sentemb.system.parallel import CHUNKS, Workers, one_after_the_other, spans
 from sentemb.text.batch import TextBatch
-
-MAX_CELLS = 1000
 
 _T = TypeVar("_T")
 # A job for `Workers.together`: yields the tasks of each phase, returns its result.
@@ -90,20 +88,39 @@ class Encoder:
 
     Parameters
     ----------
-    cells : int
-        1 to 1000.
+    **settings
+        The hyper-parameters that `sentemb.models.registry` declares for this encoder. They become
+        attributes; one that is left out, or None where that is allowed, has its default.
     """
 
-    name: str | None = None
+    name: str
     # Whether it reads word by word, so that it has steps and gates.
     recurrent = False
 
-    def __init__(self, cells):
-        self.cells = whole_number("cells", cells)
+    if TYPE_CHECKING:  # the hyper-parameters, which come from the declarations
 
-    def settings(self):
-        """What makes this encoder anew: a dict for the model's configuration file."""
-        return {"cells": self.cells}
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __init__(self, **settings: Any) -> None:
+        for parameter in entry_of(self.name).parameters:
+            value = parameter.checked(settings.get(parameter.name, parameter.default))
+            setattr(self, parameter.name, parameter.default if value is None else value)
+
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments, as a model's configuration file has them."""
+        return {name: getattr(self, name) for name in entry_of(self.name).names}
+
+    def is_reached(self, block: str, longest: int) -> bool:
+        """Whether a block of parameters can have a gradient in texts of ``longest`` words.
+
+        Parameters
+        ----------
+        block : str
+            Its name without tower and direction.
+        longest : int
+            Words of the longest text.
+        """
+        return True
 
     @property
     def dim(self) -> int:
@@ -332,12 +349,3 @@ class Encoder:
             tasks.append((one_after_the_other, *gathers, (sum_rows, bias[chunk], dP, first, end)))
         yield tasks
         return dP, bias.sum(axis=0)
-
-
-def whole_number(name: str, value: Any, least: int = 1) -> int:
-    """``value``, if it is a size that an encoder can have; otherwise a `SentembError`."""
-    if not (isinstance(value, int) and least <= value <= MAX_CELLS):
-        raise SentembError(
-            f"{name} must be a whole number from {least} to {MAX_CELLS}, not {value!r}"
-        )
-    return value

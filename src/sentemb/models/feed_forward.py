@@ -22,14 +22,12 @@ from sentemb.kernels.layers import (
     tanh_errors,
 )
 from sentemb.kernels.words import invert_lists, sum_rows
-from sentemb.models.encoder import Encoder, ForwardPass, Job, Workspace, whole_number
+from sentemb.models.encoder import Encoder, ForwardPass, Job, Workspace
 from sentemb.models.layout import Layout
 from sentemb.models.truncation import Truncation
 from sentemb.protocols import Arrays, GradientPoint, KernelTask
 from sentemb.system.parallel import CHUNKS, Workers, one_after_the_other, spans
 from sentemb.text.batch import TextBatch
-
-WINDOWS = (1, 3, 5)
 
 
 class FeedForward(Encoder):
@@ -123,22 +121,10 @@ class Bag(FeedForward):
 class DSSM(FeedForward):
     """h = tanh(W1 x + b1), y = tanh(W2 h + b2), x as for the `Bag`; Huang et al., CIKM 2013.
 
-    Parameters
-    ----------
-    cells : int
-        Length of y.
-    hidden : int
-        Length of h.
+    y has length ``cells``, h has length ``hidden``.
     """
 
     name = "dssm"
-
-    def __init__(self, cells, hidden=288):
-        super().__init__(cells)
-        self.hidden = whole_number("hidden", hidden)
-
-    def settings(self):
-        return {"cells": self.cells, "hidden": self.hidden}
 
     @property
     def width(self) -> int:
@@ -267,28 +253,16 @@ class CLSM(DSSM):
     Shen et al., CIKM 2014. The blocks ``Wc1``, ``Wc2``, ... are the slices of Wc from left to
     right.
 
-    Parameters
-    ----------
-    cells : int
-        Length of y.
-    hidden : int
-        Feature maps, the length of h.
-    window : {1, 3, 5}
-        Words under the convolution, 2 r + 1.
+    y has length ``cells``; h has length ``hidden``, the number of feature maps; the convolution
+    covers ``window`` = 2 r + 1 words.
     """
 
     name = "clsm"
 
-    def __init__(self, cells, hidden=288, window=3):
-        super().__init__(cells, hidden)
-        if window not in WINDOWS:
-            raise SentembError(
-                f"window must be one of {', '.join(map(str, WINDOWS))}, not {window!r}"
-            )
-        self.window = window
-
-    def settings(self):
-        return {**super().settings(), "window": self.window}
+    def is_reached(self, block: str, longest: int) -> bool:
+        """As `Encoder`: a word alone is in the middle of its only window."""
+        middle = f"Wc{self.window // 2 + 1}"
+        return longest > 1 or not block.startswith("Wc") or block == middle
 
     @property
     def width(self) -> int:

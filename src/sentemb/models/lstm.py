@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.errors import SentembError
 from sentemb.kernels.lstm import (
     Peepholes,
     lstm_backward,
@@ -23,38 +23,24 @@ from sentemb.models.truncation import Truncation
 from sentemb.protocols import Arrays, KernelTask
 from sentemb.system.parallel import CHUNKS
 
-PEEPHOLES = ("none", "diagonal", "full")
-
 
 class LSTM(RecurrentEncoder):
     """Blocks ``W1..W4, Wrec1..Wrec4, b1..b4, Wp1..Wp3``; 1 output, 2 forget, 3 input, 4 candidate.
 
-    Parameters
-    ----------
-    cells : int
-    forget_gate : bool
-        Without it f = 1, and there is no gate 2 and no Wp2.
-    peepholes : {"none", "diagonal", "full"}
-        The paper prints full matrices; its experiments use the model without forget gate and
-        peepholes.
-    bag : int
+    Without ``forget_gate`` f = 1, and there is no gate 2 and no Wp2. The paper prints full matrices
+    as ``peepholes``; its experiments use the model without forget gate and peepholes.
     """
 
     name = "lstm"
 
-    def __init__(self, cells, forget_gate=False, peepholes="none", bag=0):
-        super().__init__(cells, bag)
-        if peepholes not in PEEPHOLES:
-            raise SentembError(
-                f"peepholes must be one of {', '.join(PEEPHOLES)}, not {peepholes!r}"
-            )
-        self.forget_gate = bool(forget_gate)
-        self.peepholes = peepholes
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
         self.gates = ("1", "3", "4", "2") if self.forget_gate else ("1", "3", "4")
 
-    def settings(self):
-        gates = {"forget_gate": self.forget_gate, "peepholes": self.peepholes}
-        return {**super().settings(), **gates}
+    def is_reached(self, block: str, longest: int) -> bool:
+        """As `RecurrentEncoder`; c(0) = 0 too, so one word alone does not use gate 2."""
+        unreached = ("W2", "b2", "Wp2", "Wp3")
+        return super().is_reached(block, longest) and (longest > 1 or block not in unreached)
 
     def shapes(self, n_features: int) -> dict[str, tuple[int, ...]]:
         """Shapes of the stacked arrays by name."""

@@ -9,7 +9,7 @@ The weights of an encoder are stacked for the kernels:
 name           shape                                holds
 =============  ===================================  ==========================================
 ``table``      (n_features,                         every W_g transposed, side by side,
-               directions * G * n + bag)            then Wbag transposed
+               directions * G * n + bag_dim)            then Wbag transposed
 ``bias``       (directions * G * n,)                every b_g
 ``recurrent``  (directions, n, G * n)               every Wrec_g transposed, side by side
 ``peepholes``  (directions, 3, n) or                Wp_1, Wp_2, Wp_3: diagonals, or
@@ -28,7 +28,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from sentemb.kernels.layers import sum_words
 from sentemb.kernels.recurrent import set_recurrent_gradient
-from sentemb.models.encoder import Encoder, ForwardPass, Job, Workspace, whole_number
+from sentemb.models.encoder import Encoder, ForwardPass, Job, Workspace
 from sentemb.models.layout import Layout
 from sentemb.models.packing import Packing
 from sentemb.models.truncation import Truncation
@@ -39,12 +39,8 @@ from sentemb.system.parallel import CHUNKS, Workers, one_after_the_other, spans
 class RecurrentEncoder(Encoder):
     """Base of `RNN`, `LSTM` and `BiLSTM`.
 
-    Parameters
-    ----------
-    cells : int
-        n, from 1 to 1000, in each direction.
-    bag : int
-        Numbers of the linear bag beside the outputs, from 1 to 1000; 0 for none.
+    It has n = ``cells`` cells in each direction; a linear bag of length ``bag_dim`` is joined to
+    their outputs.
     """
 
     recurrent = True
@@ -52,12 +48,9 @@ class RecurrentEncoder(Encoder):
     # The paper's numbers of the stacked gates, "" for the RNN, which has none.
     gates: tuple[str, ...] = ("",)
 
-    def __init__(self, cells, bag=0):
-        super().__init__(cells)
-        self.bag = whole_number("bag", bag, least=0)
-
-    def settings(self):
-        return {**super().settings(), "bag": self.bag}
+    def is_reached(self, block: str, longest: int) -> bool:
+        """As `Encoder`: y(0) = 0, so one word alone does not use the recurrent weights."""
+        return longest > 1 or not block.startswith("Wrec")
 
     @property
     def n_outputs(self) -> int:
@@ -67,7 +60,7 @@ class RecurrentEncoder(Encoder):
     @property
     def dim(self) -> int:
         """Length of an embedding."""
-        return self.n_outputs + self.bag
+        return self.n_outputs + self.bag_dim
 
     @property
     def gate_width(self) -> int:
@@ -82,7 +75,7 @@ class RecurrentEncoder(Encoder):
     @property
     def width(self) -> int:
         """Length of a projected word."""
-        return self.bag_column + self.bag
+        return self.bag_column + self.bag_dim
 
     # -- weights ------------------------------------------------------------------------------
 
@@ -116,7 +109,7 @@ class RecurrentEncoder(Encoder):
                 named[f"{prefix}Wrec{gate}"] = weights["recurrent"][direction, :, own].T
                 named[f"{prefix}b{gate}"] = weights["bias"][part]
             named.update(self._peephole_blocks(weights, prefix, direction))
-        if self.bag:
+        if self.bag_dim:
             named["Wbag"] = weights["table"][:, self.bag_column :].T
         return named
 
@@ -125,15 +118,15 @@ class RecurrentEncoder(Encoder):
 
     def _layout_parts(self) -> tuple[str, ...]:
         parts = (*super()._layout_parts(), "packed_rows_of_words")
-        return (*parts, "texts_of_words") if self.bag else parts
+        return (*parts, "texts_of_words") if self.bag_dim else parts
 
     # -- forward ------------------------------------------------------------------------------
 
     def word_bias(self, weights: Arrays, dtype: DTypeLike) -> np.ndarray:
         """The vector that is added to every projected word: (width,) of ``dtype``."""
-        if not self.bag:
+        if not self.bag_dim:
             return weights["bias"]
-        return np.concatenate([weights["bias"], np.zeros(self.bag, dtype)])
+        return np.concatenate([weights["bias"], np.zeros(self.bag_dim, dtype)])
 
     def forward_tasks(
         self, point: GradientPoint, layout: Layout, workspace: Workspace
@@ -148,7 +141,7 @@ class RecurrentEncoder(Encoder):
             state, kernel, arguments = self._prepare(weights, direction, packing, P, workspace)
             done.states.append(state)
             tasks += [(kernel, *arguments, chunk, CHUNKS) for chunk in range(CHUNKS)]
-        X = workspace.empty("X", (batch.n_texts, self.bag), P.dtype)
+        X = workspace.empty("X", (batch.n_texts, self.bag_dim), P.dtype)
         yield tasks + self._bag_tasks(X, P, batch.word_index, batch.offsets)
         for direction, state in enumerate(done.states):
             part = slice(direction * self.cells, (direction + 1) * self.cells)
@@ -163,10 +156,10 @@ class RecurrentEncoder(Encoder):
         word_index: NDArray[np.int32],
         offsets: NDArray[np.int64],
     ) -> list[KernelTask]:
-        """Tasks that set X (n_texts, bag) to the sums of the words' Wbag l."""
-        if not self.bag:
+        """Tasks that set X (n_texts, bag_dim) to the sums of the words' Wbag l."""
+        if not self.bag_dim:
             return []
-        bias = np.zeros(self.bag, P.dtype)
+        bias = np.zeros(self.bag_dim, P.dtype)
         arguments = (X, P, self.bag_column, bias, word_index, offsets)
         return [(sum_words, *arguments, low, high) for _, low, high in spans(len(X))]
 
@@ -189,10 +182,10 @@ class RecurrentEncoder(Encoder):
             scratch.append(workspace)
 
         # Block by block, so that what the kernels write stays in the processor's cache.
-        X = np.empty((offsets.size - 1, self.bag), P.dtype)
+        X = np.empty((offsets.size - 1, self.bag_dim), P.dtype)
         blocks = [(embed_block, number) for number in range(packing.n_blocks)]
         workers.run(blocks + self._bag_tasks(X, P, word_index, offsets))
-        if self.bag:
+        if self.bag_dim:
             embeddings[:, self.n_outputs :] = X
         return embeddings
 
@@ -317,7 +310,7 @@ class RecurrentEncoder(Encoder):
             (direction * self.gate_width, D, *lists)
             for direction, ((D, _), lists) in enumerate(zip(scans, layout.packed_rows_of_words))
         ]
-        if self.bag:
+        if self.bag_dim:
             V_bag = np.ascontiguousarray(V[:, self.n_outputs :])
             errors.append((self.bag_column, V_bag, *layout.texts_of_words))
         dP, bias = yield from self._gather_words(layout.batch, errors, workspace)

@@ -5,9 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from sentemb.errors import SentembError
-
-MODES = ("window", "cec")
+from sentemb.models.registry import TRUNCATE, TRUNCATION
 
 
 @dataclass(frozen=True)
@@ -35,11 +33,8 @@ class Truncation:
         SentembError
             If ``steps`` is not a positive integer, or ``mode`` is unknown.
         """
-        if steps is not None and not (isinstance(steps, int) and steps >= 1):
-            raise SentembError(f"truncate must be a whole number of at least 1 step, not {steps!r}")
-        if mode not in MODES:
-            raise SentembError(f"truncation must be window or cec, not {mode!r}")
-        return cls(steps, keep_cell_path=mode == "cec")
+        keep_cell_path = TRUNCATION.checked(mode) == "cec"
+        return cls(TRUNCATE.checked(steps), keep_cell_path)
 
     @property
     def window(self) -> int:

@@ -17,8 +17,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.models import ENCODERS, make_encoder
+from sentemb.hyperparameters import current_names
+from sentemb.models import make_encoder
 from sentemb.models.encoder import Encoder
+from sentemb.models.registry import encoder_parameters, entry_of
 from sentemb.models.towers import SIDES, Towers, distinct_sides
 from sentemb.storage.history import HISTORY, best_epoch, check_line, history_line, without_times
 from sentemb.storage.saved_model import TOWERS, SavedModel
@@ -250,14 +252,16 @@ def _checked_config(place: object, config: Any, first: int = 1) -> dict[str, Any
 
 
 def _encoder_of(place: object, config: dict[str, Any]) -> Encoder:
-    name = config["model"]
     try:
-        defaults = make_encoder(name, cells=1).settings()
-        given = {key: config[key] for key in ENCODERS[name] if key in config}
-        for key, value in given.items():
-            if type(value) is not type(defaults[key]):
-                raise SentembError(f"{key} is of the wrong kind")
-        return make_encoder(name, **given)
+        # Earlier versions may have called a setting something else, or not have had it.
+        config = current_names(config, encoder_parameters())
+        name = config["model"]
+        own = [key for key in entry_of(name).names if key in config]
+        missing = [key for key in own if config[key] is None]
+        if missing:
+            raise SentembError(f"{missing[0]} is missing")
+        encoder: Encoder = make_encoder(name, **{key: config[key] for key in own})
+        return encoder
     except SentembError as error:
         raise damaged(place, str(error)) from error
 

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from sentemb.errors import SentembError
+from sentemb.training.settings import recorded_settings
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,14 @@ class Identity:
 
     def in_record(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """What a model's `record` says, in the form of `as_dict`."""
-        known = {key: record.get(key) for key in self.settings}
+        written = recorded_settings(record)
+        known = {key: written.get(key) for key in self.settings}
         # Version 0.1.0 did not record the dev set.
         return {"settings": known, **{key: record[key] for key in ("log", "dev") if key in record}}
 
     def check(self, other: Mapping[str, Any], output: object) -> None:
         """Raise a `SentembError` if ``other``, as of `as_dict`, is another training."""
-        mine, known = self.settings, other["settings"]
+        mine, known = self.settings, recorded_settings(other["settings"])
         key = next((key for key in mine if known.get(key) != mine[key]), None)
         if key is not None:
             raise SentembError(

@@ -12,6 +12,8 @@ from sentemb.bounds import is_number
 from sentemb.data.click_log import ClickLog, read_click_log
 from sentemb.data.judged_set import JudgedSet
 from sentemb.errors import SentembError
+from sentemb.former_names import former_names
+from sentemb.hyperparameters import formerly
 from sentemb.kernels.jit import CACHE_FOLDER
 from sentemb.loading import face_of, load
 from sentemb.sentence_encoder import SentenceEncoder
@@ -26,11 +28,12 @@ from sentemb.training.identity import Identity
 from sentemb.training.loop import TrainingLoop
 from sentemb.training.output import check_output, is_finished
 from sentemb.training.progress import Progress
-from sentemb.training.settings import Settings
+from sentemb.training.settings import HYPERPARAMETERS, Settings
 from sentemb.training.stopping import stop_signals
 from sentemb.training.two_tower_task import TwoTowerTask
 
 
+@former_names(**formerly(HYPERPARAMETERS))
 def train(
     pairs: AnyPath | ClickLog,
     *,

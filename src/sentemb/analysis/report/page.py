@@ -23,6 +23,7 @@ from sentemb.analysis.gates import GATES, SIGMOIDS
 from sentemb.analysis.keywords import KEYWORD_SHARE, NOT_COMPARED, extract_keywords
 from sentemb.analysis.labels import MAX_WORDS
 from sentemb.analysis.topics import collect_words, query_cells
+from sentemb.bounds import is_finite
 from sentemb.data.judged_set import read_judged_set
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
@@ -233,9 +234,7 @@ def _content_hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode()
 
 
-def _model(
-    model: SentenceEncoder, name: str, history: Sequence[dict[str, Any]]
-) -> dict[str, Any]:
+def _model(model: SentenceEncoder, name: str, history: Sequence[dict[str, Any]]) -> dict[str, Any]:
     encoder = cast(RecurrentEncoder, model.encoder)
     settings = encoder.settings()
     kinds = {"lstm": "LSTM", "rnn": "RNN", "bilstm": "Bidirectional LSTM"}
@@ -276,20 +275,15 @@ def _history(lines: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         {
             "epoch": line["epoch"],
             "loss": line["loss"],
-            "dev": {name: value for name, value in _dev(line).items() if _is_number(value)},
+            "dev": {name: value for name, value in _dev(line).items() if is_finite(value)},
         }
         for line in lines
-        if _is_number(line.get("epoch")) and _is_number(line.get("loss"))
+        if is_finite(line.get("epoch")) and is_finite(line.get("loss"))
     ]
 
 
 def _dev(line: Mapping[str, Any]) -> Mapping[str, Any]:
     return line["dev"] if isinstance(line.get("dev"), dict) else {}
-
-
-def _is_number(value: Any) -> bool:
-    # In Python a bool is an int, and json reads NaN and Infinity.
-    return type(value) in (int, float) and math.isfinite(value)
 
 
 def _gate(gate: str, traces: Sequence[GateTrace]) -> dict[str, Any]:

@@ -2,26 +2,27 @@
 
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 
 _MARKDOWN_SIGNS = re.compile(r"([\\`*_\[\]<>|~#])")
 
 
-def aligned(rows, left=1):
+def aligned(rows: Iterable[Sequence[str]], left: int = 1) -> Iterator[str]:
     """Lines of ``rows`` (lists of str): the first ``left`` columns flush left, the others right.
 
     Letters of East Asia are two columns wide on a terminal, combining marks none.
     """
     rows = [[visible(cell) for cell in row] for row in rows]
-    widths = [max(map(_width, column)) for column in zip(*rows)]
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = []
-        for place, (cell, width) in enumerate(zip(row, widths)):
+        for place, (cell, width) in enumerate(zip(row, widths, strict=True)):
             padding = " " * (width - _width(cell))
             cells.append(cell + padding if place < left else padding + cell)
         yield "  ".join(cells).rstrip()
 
 
-def markdown_table(rows, left=1):
+def markdown_table(rows: Iterable[Sequence[str]], left: int = 1) -> Iterator[str]:
     """Lines of a Markdown table, the first of ``rows`` its head, aligned as by `aligned`."""
     head, *body = rows
     yield _markdown_row(head)
@@ -29,21 +30,21 @@ def markdown_table(rows, left=1):
     yield from map(_markdown_row, body)
 
 
-def markdown_text(text):
+def markdown_text(text: str) -> str:
     """``text`` so that Markdown shows it as it is."""
     return _MARKDOWN_SIGNS.sub(r"\\\1", visible(text))
 
 
-def _markdown_row(cells):
+def _markdown_row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def visible(text):
+def visible(text: str) -> str:
     """``text`` without control characters, which could move the cursor."""
     return "".join(letter for letter in text if letter.isprintable())
 
 
-def _width(text):
+def _width(text: str) -> int:
     """Columns that ``text`` takes on a terminal."""
     return sum(
         0

@@ -1,0 +1,240 @@
+"""Options: from a declaration, in groups of the help, with former names; and those shared.
+
+A former name of an option works for one version more, with a note on standard error. It is listed
+where the option is declared and never shown in the help.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import click
+
+from sentemb.cli.program import note
+from sentemb.hyperparameters import GROUPS, Hyperparameter
+from sentemb.models.registry import describe
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class Option(click.Option):
+    """An option that may belong to a group of the help and may have former names."""
+
+    def __init__(
+        self, *arguments: Any, group: str | None = None, former: Sequence[str] = (), **settings: Any
+    ) -> None:
+        super().__init__(*arguments, **settings)
+        self.group = group
+        self.former = tuple(former)
+
+
+class Command(click.Command):
+    """A command that understands former option names and shows its options in groups."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, list(self._with_current_names(args)))
+
+    def _with_current_names(self, args: list[str]) -> Iterator[str]:
+        """Yield ``args`` with today's names of options; the values of options stay as they are."""
+        today: dict[str, str] = {}
+        takes_value: set[str] = set()
+        for option in self.params:
+            if isinstance(option, click.Option):
+                names = [*option.opts, *getattr(option, "former", ())]
+                takes_value.update(() if option.is_flag else names)
+                today |= dict.fromkeys(names[len(option.opts) :], option.opts[-1])
+        left = iter(args)
+        for word in left:
+            if word == "--":
+                yield word
+                break
+            name, equals, value = word.partition("=")
+            if name in today:
+                new = today[name]
+                note(f"note: {name} is now {new}; the former name works in this version only")
+                word = f"{new}{equals}{value}"
+            yield word
+            if name in takes_value and not equals:
+                yield from islice(left, 1)
+        yield from left
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {name: [] for name in (*GROUPS, "Options")}
+        for parameter in self.get_params(ctx):
+            # Newer versions of click have records of arguments too, without help.
+            is_option = isinstance(parameter, click.Option)
+            record = parameter.get_help_record(ctx) if is_option else None
+            if record is not None:
+                sections[getattr(parameter, "group", None) or "Options"].append(record)
+        for name, records in sections.items():
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl(records)
+
+
+class Text(click.ParamType):
+    """A text given on the command line; bytes that are not UTF-8 are wrong usage."""
+
+    name = "text"
+
+    def convert(self, value: str, param: Any, ctx: Any) -> str:
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            self.fail("not valid UTF-8; check the encoding of the terminal", param, ctx)
+        return value
+
+
+class Integers(click.ParamType):
+    """Integers separated by commas, as a tuple."""
+
+    name = "integers"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(int(part) for part in value.split(","))
+        except ValueError:
+            self.fail("give integers separated by commas, such as 1,3,10", param, ctx)
+
+
+class _IntegerOr(click.ParamType):
+    """An integer, or one of some words."""
+
+    name = "integer"
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = words
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if value in self._words:
+            return value
+        try:
+            return int(value)
+        except ValueError:
+            self.fail(f"give an integer or {' or '.join(self._words)}", param, ctx)
+
+
+def command(name: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Command]:
+    """`click.command` for a `Command`."""
+    return click.command(name, cls=Command, **settings)
+
+
+def option(*names: str, **settings: Any) -> Decorator:
+    """`click.option` for an `Option`: ``group`` and ``former`` may be given too."""
+    return click.option(*names, cls=Option, **settings)
+
+
+def option_of(
+    declared: Hyperparameter, default: Any = None, choices: Sequence[str] = (), help: str = ""
+) -> Decorator:
+    """The option of a declared hyper-parameter.
+
+    It is None unless given, so that the function that it is handed to fills in the default.
+
+    Parameters
+    ----------
+    declared : Hyperparameter
+        What the option sets.
+    default : object, optional
+        The default that the help shows instead of the declared one.
+    choices : sequence of str
+        Choices in addition to those declared.
+    help : str
+        Added to the declared text.
+    """
+    settings: dict[str, Any] = {"default": None, "group": declared.group}
+    shown = default if default is not None else declared.default_text or declared.default
+    text = " ".join(filter(None, (describe(declared), help)))
+    if declared.kind is bool:
+        settings["is_flag"] = True
+    else:
+        text += f" [default: {shown}]"
+        settings |= _type_of(declared, choices)
+    former = [f"--{name.replace('_', '-')}" for name in declared.former]
+    return option(declared.option, help=text, former=former, **settings)
+
+
+def _type_of(declared: Hyperparameter, choices: Sequence[str]) -> dict[str, Any]:
+    if declared.words:
+        return {
+            "type": _IntegerOr(declared.words),
+            "metavar": f"[INTEGER|{'|'.join(declared.words)}]",
+        }
+    if declared.kind is str:
+        return {"type": click.Choice([*declared.choices, *choices])}
+    if declared.choices:
+        return {"type": declared.kind, "metavar": f"[{'|'.join(map(str, declared.choices))}]"}
+    return {"type": declared.kind}
+
+
+def given(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that were given on the command line."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+# -- options of several commands --------------------------------------------------------------
+
+
+def compare_with(help: str, multiple: bool = False, former: Sequence[str] = ()) -> Decorator:
+    """``--compare-with``: the other model, or other models."""
+    return option(
+        "--compare-with",
+        multiple=multiple,
+        type=click.Path(),
+        metavar="MODEL_DIR",
+        help=help,
+        former=former,
+    )
+
+
+def json_option(instead_of: str) -> Decorator:
+    """``--json``."""
+    return option(
+        "--json", "as_json", is_flag=True, help=f"Print one JSON object instead of {instead_of}."
+    )
+
+
+def markdown_option(what: str) -> Decorator:
+    """``--markdown``."""
+    return option("--markdown", is_flag=True, help=f"Print {what} in Markdown.")
+
+
+def figure_option(default: str) -> Decorator:
+    """``--output`` of a figure."""
+    return option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=click.Path(),
+        default=default,
+        show_default=True,
+        help="File of the figure: .png, .svg or .pdf.",
+    )
+
+
+def per_query_option(help: str) -> Decorator:
+    """``--per-query``."""
+    return option("-q", "--per-query", is_flag=True, help=help)
+
+
+def side_option() -> Decorator:
+    """``--side``."""
+    return option(
+        "--side",
+        type=click.Choice(["query", "document"]),
+        default="query",
+        show_default=True,
+        help="Tower that reads the texts: that of queries, or that of titles (document).",
+    )
+
+
+def threads_option(group: str | None = None) -> Decorator:
+    """``--threads``."""
+    return option(
+        "--threads",
+        type=int,
+        group=group,
+        help="Number of threads; the results do not depend on it. [default: all processors]",
+    )

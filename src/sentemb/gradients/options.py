@@ -1,0 +1,176 @@
+"""What a gradient check can be asked: the declarations, and the two bundles that it works with.
+
+Nothing here needs Numba, so that ``sentemb gradcheck --help`` stays quick.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sentemb.bounds import MAX_SEED, brief, is_integer, whole
+from sentemb.errors import SentembError
+from sentemb.hyperparameters import CHECK, PROBLEM, Hyperparameter
+from sentemb.models.registry import SHARED_TOWERS, entry_of
+
+# Bounds, so that a check ends and fits into memory.
+_LONGEST, _MOST_LENGTHS, _MOST_NEGATIVES, _MOST_ENTRIES = 200, 50, 100, 10**6
+# Beyond these a softmax is 0 or 1, and a cell saturated, to the last bit.
+_LARGEST_GAMMA, _LARGEST_SCALE = 1e6, 100
+
+LENGTHS = (1, 2, 3, 5, 8)
+FORM = Hyperparameter(
+    name="form",
+    kind=str,
+    default="scan",
+    help="Which gradient to check: that of the production kernels (scan), the paper's traces with "
+    "exact error signals (trace), or the paper's recursions as printed (printed).",
+    group=CHECK,
+    choices=("scan", "trace", "printed"),
+)
+NEGATIVES = Hyperparameter(
+    name="negatives",
+    kind=int,
+    default=3,
+    help="Negatives per query.",
+    group=PROBLEM,
+    least=1,
+    most=_MOST_NEGATIVES,
+)
+GAMMA = Hyperparameter(
+    name="gamma",
+    kind=float,
+    default=10.0,
+    help="Softmax scale gamma.",
+    group=PROBLEM,
+    above=0,
+    most=_LARGEST_GAMMA,
+)
+SCALE = Hyperparameter(
+    name="scale",
+    kind=float,
+    default=0.5,
+    help="Standard deviation of the random parameters; that of recurrent ones is divided by the "
+    "square root of the number of cells.",
+    group=PROBLEM,
+    above=0,
+    most=_LARGEST_SCALE,
+)
+SEED = Hyperparameter(
+    name="seed",
+    kind=int,
+    default=0,
+    help="Random seed.",
+    group=PROBLEM,
+    least=0,
+    most=MAX_SEED,
+)
+ENTRIES = Hyperparameter(
+    name="entries",
+    kind=int,
+    default=24,
+    help="Entries to compare in each block: the largest ones, and as many random ones.",
+    group=CHECK,
+    least=1,
+    most=_MOST_ENTRIES,
+)
+TOLERANCE = Hyperparameter(
+    name="tolerance",
+    kind=float,
+    default=1e-6,
+    help="Largest relative error that passes.",
+    group=CHECK,
+    above=0,
+    most=1,
+)
+FORM_TOLERANCE = Hyperparameter(
+    name="form_tolerance",
+    kind=float,
+    default=1e-10,
+    help="Largest relative difference between the forms scan and trace that passes.",
+    group=CHECK,
+    above=0,
+    most=1,
+)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The pairs and parameters that a check makes up.
+
+    Attributes
+    ----------
+    shared_towers : bool
+    lengths : tuple of int
+        Words of the queries, see `checked_lengths`; the titles have the same lengths in another
+        order.
+    negatives : int
+        Per query.
+    gamma, scale : float
+    seed : int
+
+    Raises
+    ------
+    SentembError
+        For a value of the wrong type or out of bounds.
+    """
+
+    shared_towers: bool = SHARED_TOWERS.default
+    lengths: tuple[int, ...] = LENGTHS
+    negatives: int = NEGATIVES.default
+    gamma: float = GAMMA.default
+    scale: float = SCALE.default
+    seed: int = SEED.default
+
+    def __post_init__(self) -> None:
+        _check(self, SHARED_TOWERS, NEGATIVES, GAMMA, SCALE, SEED)
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """What passes.
+
+    Attributes
+    ----------
+    entries : int
+        Entries of each block that are compared.
+    tolerance, form_tolerance : float
+
+    Raises
+    ------
+    SentembError
+        For a value of the wrong type or out of bounds.
+    """
+
+    entries: int = ENTRIES.default
+    tolerance: float = TOLERANCE.default
+    form_tolerance: float = FORM_TOLERANCE.default
+
+    def __post_init__(self) -> None:
+        _check(self, ENTRIES, TOLERANCE, FORM_TOLERANCE)
+
+
+def check_defaults(model: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The encoder settings ``given`` with the defaults of a check where nothing is given."""
+    own = entry_of(model).parameters
+    small = {one.name: one.check_default for one in own if one.check_default is not None}
+    open_ones = {one.name for one in own if one.optional}
+    return small | {
+        name: value for name, value in given.items() if value is not None or name not in open_ones
+    }
+
+
+def _check(bundle: Any, *parameters: Hyperparameter) -> None:
+    for one in parameters:
+        object.__setattr__(bundle, one.name, one.checked(getattr(bundle, one.name)))
+
+
+def checked_lengths(lengths: Any) -> tuple[int, ...]:
+    """``lengths`` as a tuple; a `SentembError` unless they are 1 to 50 integers from 1 to 200."""
+    try:
+        chosen = tuple(lengths)
+    except TypeError:
+        chosen = ()
+    if not (1 <= len(chosen) <= _MOST_LENGTHS and all(map(is_integer, chosen))):
+        raise SentembError(
+            f"lengths is {brief(lengths)}; give a list of 1 to {_MOST_LENGTHS} integers"
+        )
+    return tuple(whole("one of the lengths", length, 1, _LONGEST) for length in chosen)

@@ -1,0 +1,161 @@
+"""What the declaration of a hyper-parameter says, and how a value is checked against it.
+
+Each hyper-parameter is declared once: those of encoders in `sentemb.models.registry`, those of
+training in `sentemb.training.settings`, those of a gradient check in `sentemb.gradients.options`.
+Python keywords, command-line options, their help, error messages and the keys of model files all
+follow from the declaration. Nothing here needs NumPy or Numba, so ``--help`` stays quick.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sentemb.bounds import brief, is_integer, is_number
+from sentemb.errors import SentembError
+
+# Sections of a command's help, in this order.
+MODEL, FEATURES, NEGATIVES, OPTIMISER = "Model", "Features", "Negatives", "Optimiser"
+PROBLEM, CHECK, RUN = "Problem", "Check", "Run"
+GROUPS = (MODEL, FEATURES, NEGATIVES, OPTIMISER, PROBLEM, CHECK, RUN)
+# The largest integer that training settings take: counts are stored as int32.
+MOST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Hyperparameter:
+    """The declaration of one hyper-parameter.
+
+    Attributes
+    ----------
+    name : str
+        As Python keywords and model files spell it; the option is ``--name`` with hyphens.
+    kind : {int, float, str, bool}
+    default : object
+        None if the default depends on other hyper-parameters; ``default_text`` then describes it.
+    help : str
+        One or two sentences.
+    group : str
+        Section of the help.
+    choices : collection of int or str
+        All values that are allowed; empty if any value within the bounds is.
+    least, most : float, optional
+        Inclusive bounds.
+    above, below : float, optional
+        Exclusive bounds.
+    words : tuple of str
+        Words that are allowed in place of a number.
+    optional : bool
+        Whether None is allowed; it stands for the default.
+    default_text : str
+        How the help describes a default that is not a constant.
+    check_default : object
+        The default in a gradient check, where it differs.
+    former : tuple of str
+        Earlier names, which are still understood.
+    """
+
+    name: str
+    kind: type
+    default: Any
+    help: str
+    group: str
+    choices: Collection[Any] = ()
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    below: float | None = None
+    words: tuple[str, ...] = ()
+    optional: bool = False
+    default_text: str = ""
+    check_default: Any = None
+    former: tuple[str, ...] = ()
+
+    @property
+    def option(self) -> str:
+        """The command-line option."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def unset(self) -> Any:
+        """The value of a setting that nobody asked for."""
+        return None if self.optional else self.default
+
+    def checked(self, value: Any) -> Any:
+        """``value`` as a plain Python object.
+
+        Raises
+        ------
+        SentembError
+            If it has the wrong type or is out of bounds.
+        """
+        if value is None and self.optional:
+            return None
+        if isinstance(value, str) and value in self.words:
+            return value
+        if not self._is_right(value):
+            raise SentembError(f"{self.name} is {brief(value)}; give {self.expected()}")
+        if self.kind is float:
+            # A whole number stays one, so that settings are written as they were given.
+            return value if type(value) in (int, float) else float(value)
+        return int(value) if self.kind is int else value
+
+    def expected(self) -> str:
+        """The allowed values in words."""
+        if self.choices:
+            kinds = f"one of {', '.join(map(str, self.choices))}"
+        elif self.kind is bool:
+            kinds = "True or False"
+        elif self.kind is int:
+            kinds = f"an integer from {self.least:,} to {self.most:,}"
+        else:
+            kinds = f"a number {_interval(self)}"
+        return " or ".join([kinds, *self.words])
+
+    def _is_right(self, value: Any) -> bool:
+        if self.kind in (str, bool):
+            right = isinstance(value, self.kind)
+        else:
+            right = is_integer(value) if self.kind is int else is_number(value)
+        if self.choices:
+            return right and value in tuple(self.choices)
+        return right and self._is_within(value)
+
+    def _is_within(self, value: Any) -> bool:
+        return (
+            (self.least is None or value >= self.least)
+            and (self.above is None or value > self.above)
+            and (self.most is None or value <= self.most)
+            and (self.below is None or value < self.below)
+        )
+
+
+def _interval(of: Hyperparameter) -> str:
+    bounds = (
+        ("of at least", of.least),
+        ("above", of.above),
+        ("at most", of.most),
+        ("below", of.below),
+    )
+    return " and ".join(f"{words} {bound:g}" for words, bound in bounds if bound is not None)
+
+
+def formerly(parameters: Iterable[Hyperparameter]) -> dict[str, str]:
+    """Former name -> today's name."""
+    return {former: one.name for one in parameters for former in one.former}
+
+
+def current_names(
+    written: Mapping[str, Any], parameters: Iterable[Hyperparameter]
+) -> dict[str, Any]:
+    """What a file holds, with former names replaced by today's.
+
+    Raises
+    ------
+    SentembError
+        If the file has both a former name and today's.
+    """
+    today = formerly(parameters)
+    for former, name in today.items():
+        if former in written and name in written:
+            raise SentembError(f"{former} is the former name of {name}; only one can be given")
+    return {today.get(name, name): value for name, value in written.items()}

@@ -1,0 +1,82 @@
+"""docs/extending.md: its code, added to a copy of the package, passes the gradient check."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs/extending.md").read_text("utf-8")
+BLOCK = re.compile(r"```python\n# src/(\S+)\n(.*?)```", re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    """A folder with a copy of the package to which the page's code is added."""
+    folder = tmp_path_factory.mktemp("extended")
+    no_caches = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "src/sentemb", folder / "sentemb", ignore=no_caches)
+    shutil.copytree(ROOT / "cli", folder / "sentemb/cli", ignore=no_caches, dirs_exist_ok=True)
+    for name, code in BLOCK.findall(PAGE):
+        with open(folder / name, "a", encoding="utf-8") as file:
+            file.write(f"\n{code}")
+    return folder
+
+
+def sentemb(package, *arguments):
+    environment = os.environ | {"PYTHONPATH": str(package), "NUMBA_CACHE_DIR": str(package)}
+    return subprocess.run(
+        [sys.executable, "-m", "sentemb.cli", *map(str, arguments)],
+        env=environment,
+        cwd=package,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+def test_the_page_adds_two_files_and_a_registration():
+    names = [name for name, _ in BLOCK.findall(PAGE)]
+    assert names == [
+        f"sentemb/{name}.py" for name in ("kernels/gru", "models/gru", "models/registry")
+    ]
+    assert not (ROOT / "src/sentemb/kernels/gru.py").exists()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [(), ("--bag-dim", 4, "--lengths", "1,1"), ("--cells", 17, "--shared-towers")],
+    ids=str,
+)
+def test_the_encoder_of_the_page_passes_the_gradient_check(package, settings):
+    found = sentemb(package, "gradcheck", "--model", "gru", "--entries", 6, *settings)
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert ".Wrech " in found.stdout
+    assert "PASS" in found.stdout
+
+
+def test_the_commands_know_the_encoder_of_the_page(package):
+    assert "rnn|gru" in re.sub(r"\bbag\|dssm\|clsm\|", "", sentemb(package, "train", "-h").stdout)
+    refused = sentemb(package, "gradcheck", "--model", "gru", "--peepholes", "full")
+    assert refused.returncode == 1
+    assert "the model gru has no peepholes, only cells, bag_dim" in refused.stderr
+    refused = sentemb(package, "gradcheck", "--model", "gru", "--form", "trace")
+    assert refused.returncode == 1
+    assert "use the form scan" in refused.stderr
+
+
+@pytest.mark.slow
+def test_a_model_of_the_page_is_trained_saved_and_read(package):
+    (package / "pairs.tsv").write_text("".join(f"query {k}\ttitle {k}\n" for k in range(9)))
+    tiny = ("--cells", 3, "--epochs", 1, "--batch-size", 3)
+    made = sentemb(package, "train", "pairs.tsv", "--model", "gru", "-o", "model", *tiny)
+    assert made.returncode == 0, made.stderr
+    scored = sentemb(package, "score", "model", "query 1", "title 1", "title 2")
+    assert len(scored.stdout.splitlines()) == 2, scored.stderr
+    words = sentemb(package, "keywords", "model", "query 1")
+    assert words.stdout.startswith("query 1"), words.stderr

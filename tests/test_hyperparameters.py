@@ -1,0 +1,369 @@
+"""One declaration per hyper-parameter: what follows from it, and the former names."""
+
+import copy
+import dataclasses
+import json
+import pickle
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from helpers import made_up_model
+
+import sentemb
+from sentemb import SentembError, SentenceEncoder
+from sentemb.cli import COMMANDS, main
+from sentemb.comparison.store import Store
+from sentemb.data.click_log import ClickLogBuilder
+from sentemb.hyperparameters import GROUPS, Hyperparameter, current_names, formerly
+from sentemb.models import make_encoder
+from sentemb.models.registry import (
+    BAG_DIM,
+    CELLS,
+    ENCODERS,
+    EncoderEntry,
+    encoder_parameters,
+    encoders_with,
+    register,
+)
+from sentemb.storage.tensor_files import open_tensors
+from sentemb.training import loop
+from sentemb.training.settings import HYPERPARAMETERS, PRESETS, Settings
+
+TINY = {"cells": 3, "epochs": 2, "batch_size": 4, "hard_negatives": 0, "threads": 1}
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def made_up_log():
+    builder = ClickLogBuilder()
+    for number in range(12):
+        builder.add(f"query {number % 4} ab", f"title {number} cd")
+    return builder.build()
+
+
+# -- declarations --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("declared", HYPERPARAMETERS, ids=lambda one: one.name)
+def test_a_declaration_is_whole(declared):
+    assert declared.group in GROUPS
+    assert declared.help.endswith(".")
+    if declared.default is None:
+        assert declared.optional
+        assert declared.default_text
+    else:
+        assert declared.checked(declared.default) == declared.default
+    assert (declared.checked(None) is None) if declared.optional else True
+
+
+def test_the_fields_of_settings_are_those_declared():
+    assert [field.name for field in dataclasses.fields(Settings)] == [
+        one.name for one in HYPERPARAMETERS
+    ]
+    for one in HYPERPARAMETERS:
+        assert f"    {one.name} : " in Settings.__doc__
+        assert one.help in Settings.__doc__
+
+
+def test_settings_are_frozen_equal_by_value_and_picklable():
+    settings = Settings(cells=7, seed=3)
+    assert pickle.loads(pickle.dumps(settings)) == settings == Settings(**settings.as_dict())
+    assert copy.deepcopy(settings) == settings != Settings(cells=7)
+    assert hash(settings) == hash(Settings(cells=7, seed=3))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        settings.cells = 5
+
+
+def test_settings_are_written_in_the_order_of_earlier_versions():
+    order = (
+        "model cells forget_gate peepholes bag_dim hidden window shared_towers word_features "
+        "epochs batch_size negatives n_negatives hard_negatives gamma optimiser learning_rate "
+        "decay momentum edge_momentum max_norm truncate truncation seed patience"
+    )
+    assert list(Settings().as_dict()) == order.split()
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_presets_are_settings(preset):
+    settings = Settings.of(preset).as_dict()
+    assert {name: settings[name] for name in PRESETS[preset]} == PRESETS[preset]
+
+
+def test_declarations_need_no_numpy():
+    code = (
+        "import sys, sentemb.training.settings as s, sentemb.gradients.options\n"
+        "s.Settings.of('large', cells=3)\n"
+        "assert not {'numba', 'numpy'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    "bounds, right, wrong, expected",
+    [
+        ({"kind": int, "least": 1, "most": 1000}, [1, np.int64(1000)], [0, 1001, 1.0, True, "1"],
+         "an integer from 1 to 1,000"),
+        ({"kind": float, "above": 0, "most": 2}, [1, 0.5, np.float32(2)], [0, 2.1, float("nan")],
+         "a number above 0 and at most 2"),
+        ({"kind": float, "least": 0, "below": 1}, [0, 0.999], [1, -1e-9, None, True],
+         "a number of at least 0 and below 1"),
+        ({"kind": bool}, [True, False], [0, 1, None, "yes"], "True or False"),
+        ({"kind": int, "choices": (1, 3)}, [1, np.int32(3)], [2, True, "1", None, []],
+         "one of 1, 3"),
+        ({"kind": str, "choices": ("a", "b")}, ["a"], ["c", None, [], {}], "one of a, b"),
+        ({"kind": int, "least": 0, "most": 9, "words": ("all",)}, [3, "all"], ["al", 10],
+         "an integer from 0 to 9 or all"),
+    ],
+)  # fmt: skip
+def test_values_are_checked(bounds, right, wrong, expected):
+    declared = Hyperparameter(name="size", default=None, help="", group=GROUPS[0], **bounds)
+    for value in right:
+        checked = declared.checked(value)
+        assert checked == value
+        assert type(checked) in (int, float, bool, str)
+    for value in wrong:
+        with pytest.raises(SentembError) as caught:
+            declared.checked(value)
+        assert str(caught.value) == f"size is {value!r}; give {expected}"
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_an_encoder_has_what_is_declared(name):
+    encoder = make_encoder(name)
+    entry = ENCODERS[name]
+    assert encoder.name == name
+    assert encoder.recurrent == entry.recurrent
+    assert encoder.settings() == {one.name: one.default for one in entry.parameters}
+    for one in encoder_parameters():
+        if one not in entry.parameters:
+            other = next(value for value in (1, True, "full") if _fits(one, value))
+            with pytest.raises(SentembError) as caught:
+                make_encoder(name, **{one.name: other})
+            only = ", ".join(entry.names)
+            assert f"the model {name} has no {one.name}, only {only}" in str(caught.value)
+            make_encoder(name, **{one.name: one.unset})
+
+
+def _fits(declared, value):
+    try:
+        return declared.checked(value) != declared.unset
+    except SentembError:
+        return False
+
+
+def test_an_encoder_can_be_registered_while_the_program_runs(monkeypatch):
+    entry = EncoderEntry("rnn again", "sentemb.models.rnn:RNN", (CELLS, BAG_DIM), recurrent=True)
+    monkeypatch.setitem(ENCODERS, "another", entry)
+    assert "another" in encoders_with(CELLS)
+    assert make_encoder("another", cells=4).cells == 4
+    assert Settings(model="another").encoder().cells == 96
+    with pytest.raises(SentembError, match="there is a model rnn already"):
+        register(ENCODERS["rnn"])
+
+
+# -- the command line ----------------------------------------------------------------------------
+
+
+def _options(name):
+    command = main.get_command(click.Context(main), name)
+    return {name: option for option in command.params for name in option.opts}
+
+
+def test_train_has_an_option_for_each_setting_in_its_group():
+    options = _options("train")
+    for one in HYPERPARAMETERS:
+        assert options[one.option].group == one.group
+        assert one.help in options[one.option].help
+        if isinstance(options[one.option].type, click.Choice):
+            assert list(options[one.option].type.choices) == list(one.choices)
+    shown = run("train", "--help").output
+    titles = ["Model:", "Features:", "Negatives:", "Optimiser:", "Run:"]
+    places = [shown.index(f"\n{title}\n") for title in titles]
+    assert places == sorted(places)
+
+
+def test_gradcheck_has_an_option_for_each_setting_of_an_encoder():
+    options = _options("gradcheck")
+    for one in encoder_parameters():
+        assert one.help in options[one.option].help
+    assert "[default: 6]" in options["--cells"].help
+    assert "[default: 5]" in options["--hidden"].help
+
+
+def test_the_same_option_means_the_same_in_all_commands():
+    for name in COMMANDS:
+        for option, declared in _options(name).items():
+            if option in ("--output", "--per-query", "--json", "--side", "--compare-with"):
+                short = {"--output": "-o", "--per-query": "-q"}.get(option)
+                assert short is None or short in declared.opts, (name, option)
+
+
+# -- former names --------------------------------------------------------------------------------
+
+OPTIONS = {
+    ("train", "--bag"): "--bag-dim",
+    ("gradcheck", "--bag"): "--bag-dim",
+    ("encode", "--normalize"): "--normalise",
+    ("keywords", "--beside"): "--compare-with",
+    ("plot-gates", "--against"): "--compare-with",
+    ("plot-gates", "--data"): "--output-numbers",
+    ("compare", "--with-model"): "--compare-with",
+    ("topics", "--top"): "--top-k",
+}
+
+
+def _note(former, name):
+    return f"note: {former} is now {name}; the former name works in this version only\n"
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("pairs.tsv").write_text("a query\ta title\nb query\tb title\nc query\tc title\n")
+    Path("texts").write_text("q1\ta query\n")
+    made_up_model(("lstm", {}), ["a query", "a title"], cells=4, dtype="float32").save_pretrained(
+        "model"
+    )
+
+
+@pytest.mark.parametrize("command, former", OPTIONS)
+def test_a_former_option_works_with_a_note(files, command, former):
+    name = OPTIONS[command, former]
+    train = ("train", "pairs.tsv", "--cells", 3, "--epochs", 1, "--batch-size", 2, "-o", "new")
+    gates = ("plot-gates", "model", "a query", "-o", "gates.svg")
+    calls = {
+        ("train", "--bag"): (*train, f"{former}=2"),
+        ("gradcheck", "--bag"): ("gradcheck", "--cells", 2, "--entries", 2, former, 1),
+        ("encode", "--normalize"): ("encode", "model", "texts", former, "-o", "out.npy"),
+        ("keywords", "--beside"): ("keywords", "model", "a query", former, "model"),
+        ("plot-gates", "--against"): (*gates, former, "model"),
+        ("plot-gates", "--data"): (*gates, former, "gates.npz"),
+        ("compare", "--with-model"): ("compare", "data", "--models", "list", former, "model"),
+        ("topics", "--top"): ("topics", "model", "texts", former, 2),
+    }
+    old = run(*calls[command, former])
+    assert old.stderr.count(_note(former, name)) == 1
+    call = [str(part).replace(former, name) for part in calls[command, former]]
+    new = run(*call, *(["--force"] if command == "train" else []))
+    assert "former name" not in new.stderr
+    if command != "train":
+        assert old.stdout == new.stdout
+    assert f"{former} " not in run(command, "--help").output.replace("\n", " ")
+    if command == "train":
+        assert '"bag_dim": 2' in Path("new/config.json").read_text()
+
+
+def test_every_former_option_is_tested():
+    found = {
+        (name, former)
+        for name in COMMANDS
+        for option in _options(name).values()
+        for former in getattr(option, "former", ())
+    }
+    assert found == set(OPTIONS)
+
+
+def test_the_value_of_an_option_is_no_former_name(files):
+    result = run("plot-gates", "model", "a query", "--title", "--data", "-o", "gates.svg")
+    assert "former" not in result.stderr
+    result = run("score", "model", "--", "--data", "--against")
+    assert result.stdout.endswith("\t--against\n")
+
+
+def test_former_keywords_work_with_a_warning():
+    with pytest.warns(FutureWarning, match="bag is now bag_dim") as caught:
+        model = sentemb.train(made_up_log(), bag=2, **TINY)
+    assert caught[0].filename == __file__
+    assert model.training["bag_dim"] == 2
+    assert "bag" not in model.training
+    with pytest.warns(FutureWarning, match="bag is now bag_dim"):
+        report = sentemb.gradcheck("rnn", cells=2, bag=1, entries=2)
+    assert report.passed
+    assert report.settings["bag_dim"] == 1
+    with pytest.raises(TypeError, match="one of them"):
+        sentemb.gradcheck("rnn", bag=1, bag_dim=1)
+
+
+def test_former_names_of_a_file():
+    assert formerly(HYPERPARAMETERS) == {"bag": "bag_dim"}
+    assert current_names({"cells": 1, "bag": 2}, HYPERPARAMETERS) == {"cells": 1, "bag_dim": 2}
+    with pytest.raises(SentembError, match="former name"):
+        current_names({"bag": 1, "bag_dim": 1}, HYPERPARAMETERS)
+
+
+def _as_before(settings):
+    return {"bag" if name == "bag_dim" else name: value for name, value in settings.items()}
+
+
+def test_a_model_of_an_earlier_version_is_read_without_a_note(tmp_path):
+    folder = Path(__file__).parent / "released/format_3"
+    assert json.loads((folder / "config.json").read_text())["bag"] == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = SentenceEncoder.from_pretrained(folder)
+    assert model.encoder.bag_dim == 2
+
+
+def test_results_of_a_comparison_with_former_names_are_read(tmp_path):
+    settings = Settings(bag_dim=96).as_dict()
+    figures = {"dev": None, "test": None, "run": None, "parameters": 1, "seconds": None}
+    line = {"row": "lstm-96-bag", "seed": 0, **figures, "sentences_per_second": None}
+    before = {**line, "settings": _as_before(settings)}
+    (tmp_path / "results.jsonl").write_text(json.dumps(before) + "\n")
+    lines, faults = Store(tmp_path, {"lstm-96-bag"}).results()
+    assert not faults
+    assert lines == [{**line, "settings": settings}]
+    both = {**line, "settings": {**settings, "bag": 1}}
+    (tmp_path / "results.jsonl").write_text(json.dumps(both) + "\n")
+    lines, (fault,) = Store(tmp_path, {"lstm-96-bag"}).results()
+    assert not lines
+    assert "former name" in str(fault)
+
+
+def test_a_checkpoint_with_former_names_is_resumed(tmp_path, monkeypatch):
+    log = made_up_log()
+    whole = sentemb.train(log, bag_dim=2, **TINY)
+
+    def stop(progress):
+        if progress.epoch == 2:
+            raise KeyboardInterrupt
+
+    write = loop.write_checkpoint
+
+    def write_as_before(output, update, arrays, progress):
+        identity = progress["identity"]
+        identity = {**identity, "settings": _as_before(identity["settings"])}
+        write(output, update, arrays, {**progress, "identity": identity})
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "write_checkpoint", write_as_before)
+        with pytest.raises(KeyboardInterrupt):
+            sentemb.train(
+                log,
+                output=tmp_path / "m",
+                bag_dim=2,
+                checkpoint_seconds=0,
+                on_progress=stop,
+                **TINY,
+            )
+    (newest, *_) = sorted((tmp_path / "m/checkpoints").iterdir(), reverse=True)
+    with open_tensors(newest) as file:
+        assert file.metadata["identity"]["settings"]["bag"] == 2
+    notes = []
+    model = sentemb.train(
+        log, output=tmp_path / "m", bag_dim=2, resume=True, on_note=notes.append, **TINY
+    )
+    assert any("epoch" in note for note in notes)
+    for side, blocks in model.parameters().items():
+        for block, array in blocks.items():
+            assert np.array_equal(array, whole.parameters()[side][block]), (side, block)
