@@ -355,12 +355,14 @@ class TestCommand:
         assert list(numbers["query.words"]) == QUERY.split()
 
     def test_one_gate(self):
-        result = self.run("--gates", "i, y", "--against", "rnn", "--data", "gates.npz")
+        result = self.run(
+            "--gates", "i, y", "--compare-with", "rnn", "--output-numbers", "gates.npz"
+        )
         assert result.stderr == "gates.png: i, y of 12 cells, against y of 8 cells\n"
         assert set(np.load("gates.npz")) == {
             "query.words", "query.i", "query.y", "against.query.words", "against.query.y"
         }  # fmt: skip
-        result = self.run("--gates", "i", "--against", "rnn")
+        result = self.run("--gates", "i", "--compare-with", "rnn")
         assert result.stderr == "gates.png: i of 12 cells, against nothing of 8 cells\n"
 
     def test_numbers_of_cells(self):
