@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sentemb.errors import SentembError
 from sentemb.former_names import former_names
+from sentemb.gradients.flow import ErrorFlow, gradient_flow
 from sentemb.kernels.top_k import highest
 from sentemb.models.encoder import Encoder
 from sentemb.models.recurrent import RecurrentEncoder
@@ -444,6 +445,15 @@ class SentenceEncoder:
         ]
         joined = {name: np.hstack([some[name] for some in values]) for name in values[0]}
         return GateTrace(words=words, **joined)
+
+    def gradient_flow(self, query: str, title: str) -> list[ErrorFlow]:
+        """How strongly the score of a pair depends on the state after each word.
+
+        One `ErrorFlow` per side and reading direction, with the norms of the error at y(t) and at
+        c(t). Raises a `SentembError` for a model that does not read word by word and for a text
+        without words.
+        """
+        return gradient_flow(self.towers, query, title)
 
 
 def _parts(texts: list[str]) -> Iterator[list[str]]:
