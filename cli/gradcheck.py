@@ -23,6 +23,8 @@ VARIANTS = [
     ("dssm", {}),
     *(("clsm", {"window": window}) for window in (1, 3, 5)),
 ]
+# The keys of sentemb.gradients.faults.FAULTS, here so that --help loads nothing heavy.
+FAULT_NAMES = ["cell-path", "other-gates", "b_g", "peepholes"]
 
 
 def _lengths(ctx, parameter, value):
@@ -85,8 +87,22 @@ def _lengths(ctx, parameter, value):
     "--tolerance", type=float, default=1e-6, show_default=True, help="Relative error that passes."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of everything made up.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON list instead of tables.")
-def command(model, forget_gate, peepholes, bag, window, hidden, as_json, **settings):
+@click.option(
+    "--break",
+    "fault",
+    type=click.Choice(FAULT_NAMES),
+    help="Check a gradient that lacks one term of the LSTM's recursion, to watch the check fail.",
+)
+@click.option(
+    "--explain",
+    "entry",
+    metavar="ENTRY",
+    help="Show all steps of the differences at one entry, such as query.Wrec3[1,2].",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON instead of tables: a list, or one entry."
+)
+def command(model, forget_gate, peepholes, bag, window, hidden, fault, entry, as_json, **settings):
     """Check every gradient against finite differences.
 
     For each parameter block: entries compared, largest relative and absolute error, where, and both
@@ -95,9 +111,18 @@ def command(model, forget_gate, peepholes, bag, window, hidden, as_json, **setti
 
     With --form printed the paper's own recursions are checked; they pass for the RNN, and for the
     LSTM only on texts of one word.
+
+    Blocks have the paper's names. The number of a gate is 1 output, 2 forget, 3 input,
+    4 candidate: Wrec3 is the recurrent matrix of the input gate, b1 the bias of the output gate.
     """
     from sentemb.gradients.gradcheck import gradcheck
 
+    if model == "all" and (fault or entry):
+        raise SentembError("--break and --explain look at one model; name one model with --model")
+    if entry is not None:
+        own = {"forget_gate": forget_gate, "peepholes": peepholes, "bag": bag, "window": window}
+        del settings["entries"]
+        _explain(entry, as_json, model=model, hidden=hidden, fault=fault, **own, **settings)
     if model == "all":
         if forget_gate or peepholes != "none" or bag or window is not None:
             raise SentembError("--model all tries all variants itself; leave theirs out")
@@ -108,7 +133,7 @@ def command(model, forget_gate, peepholes, bag, window, hidden, as_json, **setti
     reports = []
     for name, variant in variants:
         own_hidden = hidden if "hidden" in ENCODERS[name] or model != "all" else None
-        report = gradcheck(name, **variant, hidden=own_hidden, **settings)
+        report = gradcheck(name, **variant, hidden=own_hidden, fault=fault, **settings)
         reports.append(report)
         if not as_json:
             _print(report)
@@ -120,9 +145,58 @@ def command(model, forget_gate, peepholes, bag, window, hidden, as_json, **setti
     sys.exit(0 if all(report.passed for report in reports) else 1)
 
 
+def _explain(entry, as_json, **settings):
+    """Print one entry of the check and exit."""
+    from sentemb.gradients.explain import explain
+
+    found = explain(entry, **settings)
+    if as_json:
+        click.echo(json.dumps(found.as_dict(), indent=1))
+        sys.exit(0 if found.passed else 1)
+    struck_out = f", without {found.fault}" if found.fault else ""
+    click.echo(f"{found.entry} of {found.model}, form {found.form}{struck_out}")
+    click.echo(f"analytic {found.analytic:+.12e}, largest of its block {found.largest:.3e}\n")
+    heads = ("step", "second order", "error", "fourth order", "error", "change", "taken")
+    rows = [heads] + [
+        (
+            f"{step.step:g}",
+            _number(step.second, "+.12e"),
+            _number(step.second_error, ".1e"),
+            _number(step.fourth, "+.12e"),
+            _number(step.fourth_error, ".1e"),
+            "-" if step.change is None else f"{step.change:.1e}",
+            "taken" if step.taken else "",
+        )
+        for step in found.steps
+    ]
+    _print_table(rows)
+    click.echo(f"\n{found.reason}")
+    if found.relative is not None:
+        verdict = "PASS" if found.passed else "FAIL"
+        click.echo(f"{verdict}: relative error {found.relative:.1e}, tolerance {found.tolerance:g}")
+    sys.exit(0 if found.passed else 1)
+
+
+def _number(value, form):
+    return "kink" if value is None else format(value, form)
+
+
+def _print_table(rows):
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    for row in rows:
+        cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:]))]
+        click.echo("  ".join(cells))
+
+
 def _print(report):
     shape = ", ".join(f"{key} {value}" for key, value in report.settings.items())
     click.echo(f"{report.model}, form {report.form}: {shape}")
+    if report.legend:
+        click.echo(report.legend)
+    if report.fault:
+        from sentemb.gradients.faults import FAULTS
+
+        click.echo(f"struck out on purpose, {report.fault}: {FAULTS[report.fault]}")
     printed = report.form == "printed"
     last = ("cosine", "norm ratio") if printed else ("other form",)
     rows = [("block", "shape", "checked", "relative", "absolute", "at", "analytic", "numeric")]
@@ -149,10 +223,7 @@ def _print(report):
                 "pass" if block.passed else "FAIL",
             )
         )
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    for row in rows:
-        cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:]))]
-        click.echo("  ".join(cells))
+    _print_table(rows)
     faults = {block.equations: [] for block in report.blocks if block.equations}
     for block in report.blocks:
         if block.equations:
@@ -166,4 +237,9 @@ def _print(report):
         f"whole gradient in random directions: relative error {report.directional:.1e}; "
         f"backward twice: {'same bits' if report.repeatable else 'DIFFERENT BITS'}"
     )
+    if report.fault:
+        short = max(report.settings["lengths"]) == 1
+        unused = "no block fails" + (": texts of one word do not use this term" if short else "")
+        named = ", ".join(report.failed)
+        click.echo(f"without {report.fault}, {f'these blocks fail: {named}' if named else unused}")
     click.echo(f"{'PASS' if report.passed else 'FAIL'} (tolerance {report.tolerance:g})\n")

@@ -63,7 +63,7 @@ def slopes(function, point, step=1e-5):
 )
 def test_the_errors_are_the_slopes_of_the_score(variant):
     model = made_up_model(variant, TEXTS, cells=4)
-    n, vectors = 4, {"query": model.encode_query(QUERY), "document": model.encode_document(TITLE)}
+    vectors = {"query": model.encode_query(QUERY), "document": model.encode_document(TITLE)}
     flows = flow_of(model)
     assert [(flow.side, flow.direction) for flow in flows] == [
         (side, direction)
@@ -71,47 +71,51 @@ def test_the_errors_are_the_slopes_of_the_score(variant):
         for direction in ("forward", "backward")[: model.encoder.directions]
     ]
     for flow in flows:
-        text = QUERY if flow.side == "query" else TITLE
         other = vectors["document" if flow.side == "query" else "query"]
-        own, prefix = vectors[flow.side], ""
-        part, columns, words = slice(0, n), slice(0, n), text.split()
-        trace = model.trace(text, side=flow.side)
-        y, c = trace.y, trace.c
-        if model.encoder.directions == 2:
-            prefix = f"{flow.direction}."
-        if flow.direction == "backward":
-            words, y, c = words[::-1], y[::-1], c[::-1]
-            part = columns = slice(n, 2 * n)
-        assert flow.words == words
-        blocks = {
-            name.removeprefix(prefix): array
-            for name, array in model.parameters()[flow.side].items()
-            if name.startswith(prefix)
-        }
-        counts = np.zeros((len(words), len(model.vocabulary)))
-        for t, word in enumerate(words):
-            for feature, count in model.vocabulary.features(word).items():
-                counts[t, feature] = count
+        check_norms(model, flow, vectors[flow.side], other)
 
-        def score(output, own=own, other=other, part=part):
-            joined = own.copy()
-            joined[part] = output
-            return cosine(joined, other)
 
-        for t in range(len(words)):
-            y_t, c_t = y[t, columns], None if c is None else c[t, columns]
-            by_y = slopes(lambda y: score(last_output(blocks, counts, t, y, c_t)), y_t)
-            if t < len(words) - 1 and c is not None:
-                by_c = slopes(lambda c: score(last_output(blocks, counts, t, y_t, c)), c_t)
-                # eps(t) also holds the way through y(t), which this difference keeps fixed.
-                o = trace.o[:: -1 if flow.direction == "backward" else 1][t, columns]
-                by_c = by_c + o * (1 - np.tanh(c_t) ** 2) * by_y
-                if "Wp1" in blocks:
-                    Wp1 = blocks["Wp1"]
-                    delta = np.tanh(c_t) * o * (1 - o) * by_y
-                    by_c += Wp1 * delta if Wp1.ndim == 1 else Wp1.T @ delta
-                assert flow.cell[t] == pytest.approx(np.linalg.norm(by_c), rel=1e-6)
-            assert flow.output[t] == pytest.approx(np.linalg.norm(by_y), rel=1e-6)
+def check_norms(model, flow, own, other):
+    """Compare both norms at every word with differences of the score."""
+    text = QUERY if flow.side == "query" else TITLE
+    trace, n = model.trace(text, side=flow.side), model.encoder.cells
+    words, prefix, order = text.split(), "", slice(None)
+    part = slice(0, n)
+    if model.encoder.directions == 2:
+        prefix = f"{flow.direction}."
+    if flow.direction == "backward":
+        words, order, part = words[::-1], slice(None, None, -1), slice(n, 2 * n)
+    assert flow.words == words
+    blocks = {
+        name.removeprefix(prefix): array
+        for name, array in model.parameters()[flow.side].items()
+        if name.startswith(prefix)
+    }
+    counts = np.zeros((len(words), len(model.vocabulary)))
+    for t, word in enumerate(words):
+        for feature, count in model.vocabulary.features(word).items():
+            counts[t, feature] = count
+
+    def score(t, y, c):
+        joined = own.copy()
+        joined[part] = last_output(blocks, counts, t, y, c)
+        return cosine(joined, other)
+
+    for t in range(len(words)):
+        y = trace.y[order][t, part]
+        c = None if trace.c is None else trace.c[order][t, part]
+        by_y = slopes(lambda y, t=t, c=c: score(t, y, c), y)
+        assert flow.output[t] == pytest.approx(np.linalg.norm(by_y), rel=1e-6)
+        if c is None or t == len(words) - 1:
+            continue
+        by_c = slopes(lambda c, t=t, y=y: score(t, y, c), c)
+        # The difference holds y(t) fixed; eps(t) also counts the path through y(t).
+        o, h = trace.o[order][t, part], np.tanh(c)
+        by_c += o * (1 - h**2) * by_y
+        if "Wp1" in blocks:
+            Wp1, delta = blocks["Wp1"], h * o * (1 - o) * by_y
+            by_c += Wp1 * delta if Wp1.ndim == 1 else Wp1.T @ delta
+        assert flow.cell[t] == pytest.approx(np.linalg.norm(by_c), rel=1e-6)
 
 
 def test_what_remains_is_counted_from_the_last_word():

@@ -5,12 +5,16 @@ included), and compares the gradient of the training loss with central differenc
 """
 
 import math
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from html import escape
 
 import numpy as np
 
 from sentemb.bounds import MAX_SEED, brief, is_integer, positive, whole
 from sentemb.errors import SentembError
+from sentemb.gradients.differences import differences, entry_differences
+from sentemb.gradients.faults import broken_gradient, check_fault
 from sentemb.gradients.pairs import PairProblem
 from sentemb.gradients.traces import FORMS, check_form, has_traces
 from sentemb.models import ENCODERS, make_encoder
@@ -23,12 +27,10 @@ from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.training.settings import given_ones
 
-# Steps of the differences, from coarse to fine: the error of the fourth-order formula falls with
-# h^4 and that of float64 rises with 1 / h, so the best step lies between.
-STEPS = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4)
+GATE_LEGEND = "gates: 1 output, 2 forget, 3 input, 4 candidate"
 # An entry this much smaller than the largest of its block is compared with that floor instead of
 # with itself: its differences are rounding noise.
-_FLOOR = 1e-3
+FLOOR = 1e-3
 _DIRECTIONS = 3
 # Bounds, so that a check ends and fits into memory.
 _LONGEST, _MOST_LENGTHS, _MOST_NEGATIVES, _MOST_ENTRIES = 200, 50, 100, 10**6
@@ -99,6 +101,8 @@ class GradientReport:
     repeatable : bool
         Whether the backward pass gives the same bits twice.
     passed : bool
+    fault : str or None
+        The term that was struck out on purpose.
     """
 
     model: str
@@ -109,9 +113,53 @@ class GradientReport:
     directional: float = 0.0
     repeatable: bool = True
     passed: bool = False
+    fault: str | None = None
+
+    @property
+    def legend(self) -> str:
+        """What the numbers in the blocks' names mean; empty where they have none."""
+        return GATE_LEGEND if self.model in ("lstm", "bilstm") else ""
+
+    @property
+    def failed(self) -> list[str]:
+        """The names of the blocks that fail."""
+        return [block.block for block in self.blocks if not block.passed]
 
     def as_dict(self):
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        """A table of the blocks, for notebooks."""
+        shape = ", ".join(f"{key} {value}" for key, value in self.settings.items())
+        lines = [f"<p><b>{self.model}</b>, form {self.form}: {escape(shape)}"]
+        lines += [f"<br>{line}" for line in (self.legend, self._broken()) if line]
+        lines += ["</p><table><tr>", *(f"<th>{head}</th>" for head in _HEADS), "</tr>"]
+        for block in self.blocks:
+            values = (
+                block.block,
+                " × ".join(map(str, block.shape)),
+                block.checked,
+                f"{block.relative:.1e}",
+                "[" + ", ".join(map(str, block.index)) + "]",
+                f"{block.analytic:+.6e}",
+                f"{block.numeric:+.6e}",
+                "pass" if block.passed else "<b>FAIL</b>",
+            )
+            colour = "" if block.passed else ' style="background: #d55e0033"'
+            cells = "".join(f"<td>{value}</td>" for value in values)
+            lines.append(f"<tr{colour}>{cells}</tr>")
+        verdict = "pass" if self.passed else "<b>FAIL</b>"
+        lines.append(
+            f"</table><p>All parameters in random directions: relative error "
+            f"{self.directional:.1e}. Verdict: {verdict} (tolerance {self.tolerance:g}).</p>"
+        )
+        return "".join(lines)
+
+    def _broken(self) -> str:
+        return f"struck out on purpose: {escape(self.fault)}" if self.fault else ""
+
+
+_HEADS = ("block", "shape", "checked", "relative error", "at", "analytic", "numeric", "verdict")
 
 
 def gradcheck(
@@ -133,6 +181,7 @@ def gradcheck(
     tolerance=1e-6,
     form_tolerance=1e-10,
     seed=0,
+    fault=None,
 ):
     """Compare a model's gradient with finite differences of its loss.
 
@@ -160,6 +209,9 @@ def gradcheck(
     form_tolerance : float
         Largest difference between ``scan`` and ``trace`` that passes.
     seed : int
+    fault : {"cell-path", "other-gates", "b_g", "peepholes"}, optional
+        Check the gradient of an LSTM with this term struck out, to watch the check fail; see
+        `sentemb.gradients.faults`.
 
     Returns
     -------
@@ -169,6 +221,61 @@ def gradcheck(
     ------
     SentembError
         For settings that make no problem.
+    """
+    whole("entries", entries, 1, _MOST_ENTRIES)
+    positive("tolerance", tolerance, 1)
+    positive("form_tolerance", form_tolerance, 1)
+    made_up = made_up_problem(
+        model,
+        cells=cells,
+        forget_gate=forget_gate,
+        peepholes=peepholes,
+        bag=bag,
+        hidden=hidden,
+        window=window,
+        shared_towers=shared_towers,
+        lengths=lengths,
+        negatives=negatives,
+        gamma=gamma,
+        scale=scale,
+        seed=seed,
+        form=form,
+        fault=fault,
+    )
+    with made_up as (problem, settings, rng):
+        return _check(problem, form, fault, settings, entries, tolerance, form_tolerance, rng)
+
+
+@contextmanager
+def made_up_problem(
+    model="lstm",
+    *,
+    cells=6,
+    forget_gate=False,
+    peepholes="none",
+    bag=0,
+    hidden=None,
+    window=None,
+    shared_towers=False,
+    lengths=(1, 2, 3, 5, 8),
+    negatives=3,
+    gamma=10.0,
+    scale=0.5,
+    seed=0,
+    form="scan",
+    fault=None,
+):
+    """A made-up model with pairs of texts, for as long as the context lasts.
+
+    Parameters and errors as for `gradcheck`, whose problem it is.
+
+    Yields
+    ------
+    problem : PairProblem
+    settings : dict
+        The encoder's and the problem's sizes.
+    rng : Generator
+        As the making left it.
     """
     if model not in tuple(ENCODERS):
         raise SentembError(f"model must be one of {', '.join(ENCODERS)}, not {brief(model)}")
@@ -185,12 +292,9 @@ def gradcheck(
     whole("cells", cells, 1, MAX_CELLS)
     whole("bag", bag, 0, MAX_CELLS)
     whole("negatives", negatives, 1, _MOST_NEGATIVES)
-    whole("entries", entries, 1, _MOST_ENTRIES)
     whole("seed", seed, 0, MAX_SEED)
     positive("gamma", gamma, _LARGEST_GAMMA)
     positive("scale", scale, _LARGEST_SCALE)
-    positive("tolerance", tolerance, 1)
-    positive("form_tolerance", form_tolerance, 1)
     if hidden is None and "hidden" in ENCODERS[model]:
         hidden = 5
     if hidden is not None:
@@ -206,23 +310,26 @@ def gradcheck(
     }
     encoder = make_encoder(model, cells=cells, **given_ones(given))
     check_form(encoder, form)
+    if fault is not None:
+        if form != "scan":
+            raise SentembError(f"a fault is struck out of the form scan; leave out the form {form}")
+        check_fault(fault, encoder)
     _check_size(encoder, sum(lengths) * (2 + negatives))
-    settings = encoder.settings()
+    settings = {
+        **encoder.settings(),
+        "shared_towers": shared_towers,
+        "lengths": lengths,
+        "negatives": negatives,
+        "gamma": gamma,
+        "scale": scale,
+        "seed": seed,
+    }
     rng = np.random.default_rng(seed)
     with Workers(1) as workers:
         problem = _made_up_problem(
             encoder, shared_towers, lengths, negatives, gamma, scale, rng, workers
         )
-        return _check(
-            problem,
-            form,
-            {**settings, "shared_towers": shared_towers, "lengths": lengths, "negatives": negatives}
-            | {"gamma": gamma, "scale": scale, "seed": seed},
-            entries,
-            tolerance,
-            form_tolerance,
-            rng,
-        )
+        yield problem, settings, rng
 
 
 def _checked_lengths(lengths):
@@ -283,11 +390,16 @@ def _made_up_problem(encoder, shared_towers, lengths, negatives, gamma, scale, r
     return PairProblem(towers, queries, titles, others, gamma, workers)
 
 
-def _check(problem, form, settings, entries, tolerance, form_tolerance, rng):
+def checked_gradient(problem, form, fault):
+    """The gradient that a check looks at."""
+    return problem.gradient(form) if fault is None else broken_gradient(problem, fault)
+
+
+def _check(problem, form, fault, settings, entries, tolerance, form_tolerance, rng):
     towers = problem.towers
-    gradient = problem.gradient(form)
-    again = problem.gradient(form)
-    true = gradient if form == "scan" else problem.gradient("scan")
+    gradient = checked_gradient(problem, form, fault)
+    again = checked_gradient(problem, form, fault)
+    true = gradient if form == "scan" and fault is None else problem.gradient("scan")
     other = true
     if form == "scan":
         other = problem.gradient("trace") if has_traces(towers.encoder) else None
@@ -328,6 +440,7 @@ def _check(problem, form, settings, entries, tolerance, form_tolerance, rng):
         passed=bool(
             all(block.passed for block in blocks) and directional <= tolerance and repeatable
         ),
+        fault=fault,
     )
 
 
@@ -346,7 +459,8 @@ def _check_block(
     rng,
 ):
     slopes = {
-        index: _difference(problem, parameter, index) for index in _choose(true, entries, rng)
+        index: entry_differences(problem, parameter, index).slope
+        for index in _choose(true, entries, rng)
     }
     chosen = [index for index, slope in slopes.items() if slope is not None]
     kinks = len(slopes) - len(chosen)
@@ -358,7 +472,7 @@ def _check_block(
     ours = np.array([analytic[index] for index in chosen])
     largest = max(np.abs(numeric).max(), np.abs(ours).max())
     absolute = np.abs(ours - numeric)
-    floor = max(_FLOOR * largest, np.finfo(float).tiny)
+    floor = max(FLOOR * largest, np.finfo(float).tiny)
     relative = absolute / np.maximum(np.abs(ours) + np.abs(numeric), floor)
     worst = int(np.argmax(relative))
     # Zero throughout is no gradient but a missing one, unless nothing can reach the block.
@@ -403,43 +517,6 @@ def _choose(gradient, entries, rng):
     return [np.unravel_index(k, gradient.shape) for k in chosen]
 
 
-def _difference(problem, parameter, index):
-    """dL by one entry: fourth-order central differences, at the step where they settle."""
-    value = parameter[index]
-
-    def move(offset):
-        parameter[index] = value + offset
-
-    try:
-        return _settled(problem, move)
-    finally:
-        parameter[index] = value
-
-
-def _settled(problem, move):
-    """The slope of the loss at 0 of ``move``, from the step that differs least from the next one.
-
-    The choice looks at the differences alone, never at the gradient that they are to judge. Steps
-    over a kink of max pooling do not count; None if fewer than two are left.
-    """
-    move(0)
-    smooth = problem.maxima()
-
-    def loss_at(offset):
-        move(offset)
-        loss = problem.loss()
-        return loss if problem.maxima() == smooth else np.nan
-
-    slopes = np.array(
-        [
-            (8 * (loss_at(h) - loss_at(-h)) - (loss_at(2 * h) - loss_at(-2 * h))) / (12 * h)
-            for h in STEPS
-        ]
-    )
-    changes = np.abs(np.diff(slopes))
-    return None if np.isnan(changes).all() else slopes[1:][np.nanargmin(changes)]
-
-
 def _directional_error(problem, parameters, gradient, sides, rng):
     """Relative error of the slope in a random direction of all parameters at once.
 
@@ -460,7 +537,7 @@ def _directional_error(problem, parameters, gradient, sides, rng):
             parameters[side][name][...] = start + offset / length * direction[side, name]
 
     try:
-        numeric = _settled(problem, move)
+        numeric = differences(problem, move).slope
     finally:
         for (side, name), start in before.items():
             parameters[side][name][...] = start
