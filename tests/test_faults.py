@@ -134,7 +134,7 @@ def test_a_report_draws_itself_in_a_notebook():
     report = sentemb.gradcheck("lstm", **SMALL, lengths=(2,), fault="cell-path")
     page = report._repr_html_()
     (table,) = ElementTree.fromstring(f"<div>{page}</div>".replace("<br>", "")).iter("table")
-    rows = [[cell for cell in row.itertext()] for row in table]
+    rows = [list(row.itertext()) for row in table]
     assert rows[0][0] == "block" and len(rows) == 1 + len(report.blocks)
     for row, block in zip(rows[1:], report.blocks, strict=True):
         assert row[0] == block.block and row[-1] == ("pass" if block.passed else "FAIL")
