@@ -10,9 +10,9 @@ from typing import Any, cast
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.gradients.recursion import delayed, lstm_errors, matrices
 from sentemb.gradients.pairs import PairProblem
-from sentemb.models.encoder import Encoder, ForwardPass
+from sentemb.gradients.recursion import delayed, lstm_errors, matrices
+from sentemb.models.encoder import Encoder
 from sentemb.models.lstm import LSTM
 from sentemb.protocols import Arrays
 from sentemb.system.parallel import Workers
@@ -88,7 +88,7 @@ class BrokenEncoder:
         return getattr(self._encoder, name)
 
     def backward(
-        self, weights: Arrays, done: ForwardPass, V: np.ndarray, workers: Workers, **options: Any
+        self, weights: Arrays, done: Any, V: np.ndarray, workers: Workers, **options: Any
     ) -> Arrays:
         """As `Encoder.backward`, text by text."""
         encoder, batch = self._encoder, done.batch
