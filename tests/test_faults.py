@@ -1,7 +1,6 @@
 """Terms struck out on purpose: which blocks of the gradient check fail, and which do not."""
 
 from dataclasses import replace
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -128,18 +127,6 @@ def test_the_whole_check_passes_after_a_fault():
 def test_faults_that_make_no_sense_are_refused(arguments, message):
     with pytest.raises(SentembError, match=message):
         sentemb.gradcheck(**arguments)
-
-
-def test_a_report_draws_itself_in_a_notebook():
-    report = sentemb.gradcheck("lstm", **SMALL, lengths=(2,), fault="cell-path")
-    page = report._repr_html_()
-    (table,) = ElementTree.fromstring(f"<div>{page}</div>".replace("<br>", "")).iter("table")
-    rows = [list(row.itertext()) for row in table]
-    assert rows[0][0] == "block" and len(rows) == 1 + len(report.blocks)
-    for row, block in zip(rows[1:], report.blocks, strict=True):
-        assert row[0] == block.block and row[-1] == ("pass" if block.passed else "FAIL")
-    assert "cell-path" in page and report.legend in page
-    assert "gates:" not in sentemb.gradcheck("rnn", **SMALL, lengths=(2,))._repr_html_()
 
 
 def test_the_command_offers_every_fault():

@@ -22,6 +22,7 @@ from sentemb.models.encoder import MAX_CELLS
 from sentemb.models.feed_forward import WINDOWS
 from sentemb.models.lstm import PEEPHOLES
 from sentemb.models.towers import Towers, distinct_sides
+from sentemb.system.html_tables import FAILED, html_table
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
@@ -131,32 +132,27 @@ class GradientReport:
     def _repr_html_(self) -> str:
         """A table of the blocks, for notebooks."""
         shape = ", ".join(f"{key} {value}" for key, value in self.settings.items())
-        lines = [f"<p><b>{self.model}</b>, form {self.form}: {escape(shape)}"]
-        lines += [f"<br>{line}" for line in (self.legend, self._broken()) if line]
-        lines += ["</p><table><tr>", *(f"<th>{head}</th>" for head in _HEADS), "</tr>"]
-        for block in self.blocks:
-            values = (
+        struck_out = f"struck out on purpose: {self.fault}" if self.fault else ""
+        first = [f"{self.model}, form {self.form}: {shape}", self.legend, struck_out]
+        rows = [
+            (
                 block.block,
                 " × ".join(map(str, block.shape)),
                 block.checked,
                 f"{block.relative:.1e}",
-                "[" + ", ".join(map(str, block.index)) + "]",
+                list(block.index),
                 f"{block.analytic:+.6e}",
                 f"{block.numeric:+.6e}",
-                "pass" if block.passed else "<b>FAIL</b>",
+                "pass" if block.passed else "FAIL",
             )
-            colour = "" if block.passed else ' style="background: #d55e0033"'
-            cells = "".join(f"<td>{value}</td>" for value in values)
-            lines.append(f"<tr{colour}>{cells}</tr>")
-        verdict = "pass" if self.passed else "<b>FAIL</b>"
-        lines.append(
-            f"</table><p>All parameters in random directions: relative error "
-            f"{self.directional:.1e}. Verdict: {verdict} (tolerance {self.tolerance:g}).</p>"
+            for block in self.blocks
+        ]
+        table = html_table(rows, _HEADS, ["" if block.passed else FAILED for block in self.blocks])
+        return (
+            f"<p>{'<br/>'.join(escape(line) for line in first if line)}</p>{table}"
+            f"<p>All parameters in random directions: relative error {self.directional:.1e}. "
+            f"{'PASS' if self.passed else 'FAIL'} (tolerance {self.tolerance:g})</p>"
         )
-        return "".join(lines)
-
-    def _broken(self) -> str:
-        return f"struck out on purpose: {escape(self.fault)}" if self.fault else ""
 
 
 _HEADS = ("block", "shape", "checked", "relative error", "at", "analytic", "numeric", "verdict")
