@@ -95,4 +95,5 @@ def test_a_report_of_the_gradient_check_shows_every_block():
         assert row[0] == block.block and row[-1] == ("pass" if block.passed else "FAIL")
     assert page.count(FAILED) == (len(heads) - 1) * len(report.failed)
     assert "cell-path" in page and report.legend in page and "FAIL (tolerance" in page
+    assert repr(report) == "GradientReport(lstm, form scan, 18 blocks, failed in 8)"
     assert "gates:" not in sentemb.gradcheck("rnn", **small)._repr_html_()

@@ -87,7 +87,7 @@ class BlockCheck:
     passed: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GradientReport:
     """What `gradcheck` found.
 
@@ -128,6 +128,10 @@ class GradientReport:
 
     def as_dict(self):
         return asdict(self)
+
+    def __repr__(self) -> str:
+        verdict = "passed" if self.passed else f"failed in {len(self.failed)}"
+        return f"GradientReport({self.model}, form {self.form}, {len(self.blocks)} blocks, {verdict})"
 
     def _repr_html_(self) -> str:
         """A table of the blocks, for notebooks."""
