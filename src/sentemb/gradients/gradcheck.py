@@ -131,7 +131,9 @@ class GradientReport:
 
     def __repr__(self) -> str:
         verdict = "passed" if self.passed else f"failed in {len(self.failed)}"
-        return f"GradientReport({self.model}, form {self.form}, {len(self.blocks)} blocks, {verdict})"
+        return (
+            f"GradientReport({self.model}, form {self.form}, {len(self.blocks)} blocks, {verdict})"
+        )
 
     def _repr_html_(self) -> str:
         """A table of the blocks, for notebooks."""
