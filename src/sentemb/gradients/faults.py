@@ -26,8 +26,13 @@ FAULTS = {
 }
 
 
-def check_fault(fault: str, encoder: Encoder) -> None:
-    """Raise a `SentembError` unless the encoder has the term that ``fault`` strikes out."""
+def check_fault(fault: str, encoder: Encoder, form: str = "scan") -> None:
+    """Raise a `SentembError` unless the encoder has the term that ``fault`` strikes out.
+
+    Other forms than ``scan`` cannot be broken.
+    """
+    if form != "scan":
+        raise SentembError(f"a fault is struck out of the form scan; leave out the form {form}")
     if fault not in FAULTS:
         raise SentembError(f"the fault must be one of {', '.join(FAULTS)}, not {fault!r}")
     if not isinstance(encoder, LSTM):
@@ -93,7 +98,7 @@ class BrokenEncoder:
         """As `Encoder.backward`, text by text."""
         encoder, batch = self._encoder, done.batch
         gradient = {name: np.zeros_like(a) for name, a in weights.items() if name != "table"}
-        gradient["table"] = np.zeros((batch.rows.size, encoder.width), V.dtype)
+        gradient["table"] = np.zeros((batch.input_rows.size, encoder.width), V.dtype)
         blocks = encoder.blocks(gradient)  # views of the stacked arrays
         for direction, state in enumerate(done.states):
             prefix = ("forward.", "backward.")[direction] if encoder.directions == 2 else ""
@@ -125,8 +130,8 @@ class BrokenEncoder:
 
 def _counts(batch: TextBatch, words: np.ndarray) -> np.ndarray:
     """l(t) of the given words over the batch's features, (T, n_rows) float64."""
-    counts = np.zeros((len(words), batch.rows.size))
+    counts = np.zeros((len(words), batch.input_rows.size))
     for t, word in enumerate(words):
-        span = slice(batch.trigram_offsets[word], batch.trigram_offsets[word + 1])
-        counts[t, batch.trigram_ids[span]] = batch.trigram_counts[span]
+        span = slice(batch.feature_offsets[word], batch.feature_offsets[word + 1])
+        counts[t, batch.feature_ids[span]] = batch.feature_counts[span]
     return counts

@@ -313,9 +313,7 @@ def made_up_problem(
     encoder = make_encoder(model, cells=cells, **given_ones(given))
     check_form(encoder, form)
     if fault is not None:
-        if form != "scan":
-            raise SentembError(f"a fault is struck out of the form scan; leave out the form {form}")
-        check_fault(fault, encoder)
+        check_fault(fault, encoder, form)
     _check_size(encoder, sum(lengths) * (2 + negatives))
     settings = {
         **encoder.settings(),
