@@ -52,6 +52,21 @@ test: venv ## Set up and run the quick tests
 test-slow: venv ## Run the long tests too, on the shared data sets where they are present
 	$(BIN)/python -m pytest -q -m "slow or not slow"
 
+# One virtual environment per version; a version without an interpreter is named and skipped.
+VERSIONS ?= 3.11 3.12 3.13
+.PHONY: test-versions
+test-versions: ## Run the quick tests on every Python of VERSIONS that is installed
+	@for version in $(VERSIONS); do \
+		python=; \
+		for found in "$$(command -v python$$version)" \
+				"$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/$$version.*/bin/python; do \
+			if "$$found" -c pass 2>/dev/null; then python=$$found; fi; \
+		done; \
+		if [ -z "$$python" ]; then echo "Python $$version: not installed, skipped"; continue; fi; \
+		echo "Python $$version: $$python"; \
+		$(MAKE) --no-print-directory test VENV=.venv-$$version PYTHON="$$python" || exit 1; \
+	done
+
 .PHONY: mutants
 mutants: venv ## Put small faults into a copy of the code: each must make a test fail (20 minutes)
 	PYTHONPATH=tests $(BIN)/python -m mutants
@@ -84,7 +99,7 @@ analysis: venv ## Measure keywords, attenuation and topics and write docs/analys
 	$(BIN)/python benchmarks/analysis.py
 
 .PHONY: notebooks
-notebooks: ## Run the notebooks anew
+notebooks: ## Run all notebooks again
 	$(MAKE) venv EXTRAS=dev,notebooks
 	$(BIN)/python notebooks/run.py
 
@@ -109,4 +124,4 @@ audit: ## Look up known vulnerabilities of constraints.txt and list its componen
 
 .PHONY: clean
 clean: ## Remove the virtual environment and the demo
-	rm -rf $(VENV) $(DEMO) build src/*.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) .venv-* $(DEMO) build src/*.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
