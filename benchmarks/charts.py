@@ -22,7 +22,7 @@ BLUE, ORANGE, GREEN, PINK, GREY = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#
 COLOURS = dict(zip(SETS, (BLUE, ORANGE, GREEN, PINK), strict=True))
 MARKERS = dict(zip(SETS, "osD^", strict=True))
 DPI = 120
-# Rows of Table IV by the words for them, and how each name stands to its point in the cost chart.
+# Rows of Table IV by kind of model, each kind with its colour and marker.
 FAMILIES = {
     "order-free": (ORANGE, "s", ("bag", "dssm", "bag-hard", "dssm-hard")),
     "convolution": (GREEN, "^", ("clsm-1", "clsm-3", "clsm-5")),
@@ -30,6 +30,14 @@ FAMILIES = {
                               "lstm-96-bag", "bilstm-96", "bilstm-192", "bilstm-large")),
     "paper's settings": (GREY, "D", ("lstm-96-paper",)),
 }  # fmt: skip
+TRAINED_ON_PARTS = (("bag", ORANGE, "s"), ("dssm", GREEN, "^"), ("lstm-96", BLUE, "o"))
+# Rows that the cost chart names: label, and where it goes in points from the row's own point.
+NAMED = {
+    "bag": ("bag", (0, 11)),
+    "lstm-96-hard": ("default", (-4, 11)),
+    "bilstm-large": ("large", (0, -11)),
+    "lstm-96-paper": ("paper", (0, 11)),
+}
 
 
 def table4(name):
@@ -63,7 +71,7 @@ def draw_negatives(pyplot):
     axis.set_xticks(range(len(names)), labels)
     axis.set_xlabel("negatives per query")
     axis.set_ylabel("test NDCG@1, LSTM with 96 cells")
-    axis.legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 0.3))
+    figure.legend(frameon=False, ncols=4, loc="outside upper center")
     return figure
 
 
@@ -92,33 +100,39 @@ def draw_word_order(pyplot):
 
 
 def draw_log_size(pyplot):
-    """NDCG@1 by the number of training pairs."""
+    """NDCG@1 by the number of training pairs, and the LSTM's lead over order-free models."""
     lines = read_csv("order-size-of-the-log.csv")
-    figure, axes = pyplot.subplots(1, 3, figsize=(8, 3.4), layout="constrained", sharey=True)
-    for axis, name in zip(axes, REAL, strict=True):
+    lead = next(key for key in lines[0] if key.endswith("order-free one"))
+    figure, axes = pyplot.subplots(2, 3, figsize=(8, 5), layout="constrained", sharey="row")
+    for (above, below), name in zip(axes.T, REAL, strict=True):
         some = [line for line in lines if line["set"] == name]
         pairs = [int(line["pairs"]) for line in some]
-        for row, colour, marker in (
-            ("bag", ORANGE, "s"),
-            ("dssm", GREEN, "^"),
-            ("lstm-96", BLUE, "o"),
-        ):
+        for row, colour, marker in TRAINED_ON_PARTS:
             values = [float(line[row]) for line in some]
-            axis.plot(pairs, values, color=colour, marker=marker, markersize=5, label=row)
-        axis.set_xscale("log", base=2)
-        axis.set_xticks(pairs, [f"{count / 1000:.0f}k" for count in pairs])
-        axis.minorticks_off()
-        axis.set_title(name, fontsize=10)
-        axis.set_xlabel("training pairs")
-    axes[0].set_ylabel("test NDCG@1")
-    axes[0].legend(frameon=False)
+            above.plot(pairs, values, color=colour, marker=marker, markersize=5, label=row)
+        middle, low, high = (
+            [float(line[f"{lead}{part}"]) for line in some] for part in ("", " low", " high")
+        )
+        reach = [
+            [m - x for m, x in zip(middle, low, strict=True)],
+            [x - m for m, x in zip(middle, high, strict=True)],
+        ]
+        below.axhline(0, color="black", linewidth=0.8)
+        below.errorbar(pairs, middle, yerr=reach, color=BLUE, marker="o", capsize=3)
+        for axis in (above, below):
+            axis.set_xscale("log", base=2)
+            axis.set_xticks(pairs, [f"{count / 1000:.0f}k" for count in pairs])
+            axis.minorticks_off()
+        above.set_title(name, fontsize=10)
+        below.set_xlabel("training pairs")
+    axes[0, 0].set_ylabel("test NDCG@1")
+    axes[1, 0].set_ylabel("lstm-96 minus the better\norder-free model")
+    axes[0, 0].legend(frameon=False)
     return figure
 
 
 def draw_cost(pyplot):
     """NDCG@1 against seconds of training."""
-    named = ("bag", "dssm-hard", "clsm-5", "lstm-96", "lstm-96-hard", "lstm-96-paper",
-             "bilstm-192", "bilstm-large", "rnn-288")  # fmt: skip
     figure, axes = pyplot.subplots(1, 3, figsize=(10, 4), layout="constrained")
     for axis, name in zip(axes, REAL, strict=True):
         lines = table4(name)
@@ -126,14 +140,13 @@ def draw_cost(pyplot):
             points = [(float(lines[row]["training (s)"]), ndcg(lines[row])) for row in rows]
             axis.scatter(*zip(*points, strict=True), color=colour, marker=marker, label=family)
             for row, point in zip(rows, points, strict=True):
-                if row in named:
-                    axis.annotate(
-                        row, point, (0, -11), textcoords="offset points", fontsize=7, ha="center"
-                    )
+                if row in NAMED:
+                    label, offset = NAMED[row]
+                    axis.annotate(label, point, offset, textcoords="offset points", fontsize=9,
+                                  ha="center", va="center")  # fmt: skip
         axis.set_xscale("log")
-        axis.set_xticks(
-            [5, 10, 20, 50, 100, 200, 500], ["5", "10", "20", "50", "100", "200", "500"]
-        )
+        seconds = (5, 10, 20, 50, 100, 200, 500)
+        axis.set_xticks(seconds, [f"{some}" for some in seconds])
         axis.minorticks_off()
         axis.margins(x=0.15, y=0.1)
         axis.set_title(name, fontsize=10)
@@ -166,8 +179,13 @@ def draw_growth(pyplot):
             axis.plot(places, values, color=colour, marker=marker, markersize=4, label=label)
         axis.set_xscale("log")
         axis.set_yscale("log")
-        axis.set_xticks(places, [f"{x / 1000:.0f}k" if x >= 1000 else f"{x}" for x in places])
-        axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        labels = [f"{x / 1000:.0f}k" if x >= 1000 else f"{x}" for x in places]
+        if name == "cells":  # 192 and 288 would overlap
+            labels[places.index(288)] = ""
+        axis.set_xticks(places, labels)
+        axis.yaxis.set_major_locator(
+            LogLocator(subs=(1, 2, 3, 5) if name == "pairs" else (1, 2, 5))
+        )
         axis.yaxis.set_major_formatter("{x:g}")
         for one in (axis.xaxis, axis.yaxis):
             one.set_minor_formatter(NullFormatter())
