@@ -232,7 +232,7 @@ def ranking_table():
 
 
 def speed_table():
-    """One training step and encoding beside PyTorch, and the cost of a whole training."""
+    """One training step and encoding, compared with PyTorch."""
     step = read_csv("speed-training-step-one-thread.csv")[0]
     encoding = {
         line["sentences per call"]: line for line in read_csv("speed-encoding-one-thread.csv")

@@ -1,4 +1,4 @@
-"""Where data come from and measurements go: pages with CSV in docs/results; the machine's name."""
+"""Where data come from and results go: pages with CSV in docs/results; the machine's name."""
 
 import csv
 import io
@@ -42,7 +42,7 @@ def write_results(name, title, script, lines):
     Parameters
     ----------
     name, title : str
-        Of the file and of the page.
+        The file's name and the page's title.
     script : str
         What writes the page.
     lines : list of str
