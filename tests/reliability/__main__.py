@@ -51,11 +51,13 @@ CHECKS = {
     "battery": ("command lines", battery),
     "processes": ("answers from threads, forks, processes and pickled copies",
                   lambda: faces.processes_and_threads(rounds=20)),
-    "writers": ("two trainings at once; readers while a model is saved", lambda: faces.one_writer(20)),
+    "writers": ("two trainings at once; readers while a model is saved",
+                lambda: faces.one_writer(20)),
     "soak": ("random Unicode texts encoded", lambda: faces.soak(1_000_000)),
     "determinism": ("trainings that must give the same bits", determinism.matrix),
     "logs": ("forms of a click log that must give the same bits", determinism.sources),
-    "cache": ("damaged, unwritable, full and other users' kernel caches", lambda: _tests("test_kernel_cache.py")),
+    "cache": ("damaged, unwritable, full and other users' kernel caches",
+              lambda: _tests("test_kernel_cache.py")),
     "security": ("statements of security.md", lambda: _tests("test_security_page.py")),
 }  # fmt: skip
 
