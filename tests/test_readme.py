@@ -46,7 +46,7 @@ def _commands():
 @pytest.mark.parametrize("words", list(_commands()), ids=" ".join)
 def test_command_parses(words):
     name, *arguments = words
-    context = click.Context(main)
+    context = click.Context(main, **main.context_settings)
     main.get_command(context, name).make_context(name, arguments, context)
 
 

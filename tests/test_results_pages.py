@@ -34,9 +34,9 @@ def test_csv_files_hold_the_tables_of_the_page(path, pages):
 @pytest.mark.parametrize(
     ("head", "cells", "lines"),
     [
-        ("a", ["1,234", "-", "x `y`"], ["a", "1234", "", "x y"]),
+        ("a", ["1,234", "-", "x `y`"], ["a", "1234", '""', "x y"]),
         ("@1", ["0.734 ± 0.002", "0.5"], ["@1,@1 sd", "0.734,0.002", "0.5,"]),
-        ("time", ["41 s", "-", "0 s"], ["time (s)", "41", "", "0"]),
+        ("time", ["41 s", "-", "0 s"], ["time (s)", "41", '""', "0"]),
         ("time", ["2.2 s", "3.0 ms"], ["time", "2.2 s", "3.0 ms"]),
         ("gain", ["1.7 × (1.3–1.9)"], ["gain,gain low,gain high", "1.7,1.3,1.9"]),
         ("d", ["+0.1* (-0.2 to +0.3)", "reference"],
