@@ -93,6 +93,10 @@ docs: venv ## Write docs/cli.md from --help and docs/python.md from the docstrin
 	$(BIN)/python docs/make_cli.py
 	$(BIN)/python docs/make_python.py
 
+.PHONY: rivals
+rivals: venv ## Rank by BM25 with clicks and a pre-trained transformer and write docs/results/rivals.md
+	$(BIN)/python benchmarks/rivals.py
+
 .PHONY: charts
 charts: venv ## Draw the charts of docs/benchmarks.md from the CSV in docs/results
 	$(BIN)/python benchmarks/charts.py
