@@ -36,7 +36,6 @@ UNREVISED = (
     "src/sentemb/evaluation/",
     "src/sentemb/gradients/",
     "src/sentemb/kernels/",
-    "src/sentemb/loading.py",
     "src/sentemb/models/",
     "src/sentemb/sentence_encoder.py",
     "src/sentemb/storage/",
@@ -78,7 +77,7 @@ PATTERNS = {
         "subject first",
     ),
     "American": (
-        r"optimiz|normaliz(?!e_embeddings)|initializ|regulariz|randomiz|recogniz|summariz|behavior"
+        r"optimiz|(?<!\.)normaliz(?!e_embeddings)|initializ|regulariz|randomiz|recogniz|summariz|behavior"
         r"|\bneighbor|\bunlabeled|\blabeled",
         "British spelling",
     ),
@@ -86,7 +85,7 @@ PATTERNS = {
 _PATTERNS = {name: re.compile(pattern, re.I) for name, (pattern, _) in PATTERNS.items()}
 # "Of the softmax." as a whole description: at the start of a docstring or help, or as the first
 # line below an entry of a docstring.
-_GENITIVE = re.compile(r"(?:Of|By) [a-z]")
+_GENITIVE = re.compile(r"Of [a-z]")
 _CODE = re.compile(r"``.+?``|`[^`\n]*`|\]\([^)]*\)", re.S)
 
 
@@ -154,7 +153,6 @@ def files():
         ("docs", "*.py"),
         ("notebooks", "*.ipynb"),
         ("src", "*.py"),
-        ("src", "*.toml"),
         ("cli", "*.py"),
         ("benchmarks", "*.py"),
     ):
