@@ -84,7 +84,7 @@ analysis: venv ## Measure keywords, attenuation and topics and write docs/analys
 	$(BIN)/python benchmarks/analysis.py
 
 .PHONY: notebooks
-notebooks: ## Run the notebooks again
+notebooks: ## Run all notebooks again
 	$(MAKE) venv EXTRAS=dev,notebooks
 	$(BIN)/python notebooks/run.py
 

@@ -28,7 +28,7 @@ UNREVISED = (
     "docs/cli.md",
     "docs/gradients.md",
     "docs/python.md",
-    "notebooks/2_",
+    "notebooks/",
     "src/sentemb/analysis/",
     "src/sentemb/baselines/",
     "src/sentemb/comparison/",
