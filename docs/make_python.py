@@ -1,9 +1,11 @@
 """Write docs/python.md from the docstrings. tests/test_docs.py fails when it is out of date."""
 
+import ast
 import dataclasses
 import importlib
 import inspect
 import re
+import textwrap
 from pathlib import Path
 
 import sentemb
@@ -44,7 +46,7 @@ PARTS = {
         "sentemb.evaluation.evaluate:judged_run",
         "sentemb.evaluation.metrics:ndcg",
         "sentemb.evaluation.metrics:NDCG",
-        "sentemb.evaluation.significance:compare_paired",
+        "sentemb.evaluation.significance:compare_all",
         "sentemb.evaluation.significance:Difference",
     ],
     "Analysis": [
@@ -139,41 +141,52 @@ def _member(cls, name, member, known):
         yield from ("*property*", "")
         yield from _documented(member.fget, known)
         return
-    yield from _signature(name, getattr(cls, name), drop_self=not isinstance(member, classmethod))
+    yield from _signature(name, getattr(cls, name))
     yield from _documented(getattr(cls, name), known)
 
 
-def _signature(name, function, drop_self=False):
-    """A code block with the call, one argument per line if it is long."""
-    signature = inspect.signature(function)
-    parameters = list(signature.parameters.values())
-    if drop_self and parameters and parameters[0].name == "self":
-        parameters = parameters[1:]
-    said, star = [], False
-    for parameter in parameters:
-        star = star or parameter.kind is parameter.VAR_POSITIONAL
-        if parameter.kind is parameter.KEYWORD_ONLY and not star:
-            said.append("*")
-            star = True
-        said.append(_short(str(parameter)))
-    answer = signature.return_annotation
-    shown = "" if answer in (signature.empty, None) else f" -> {_annotation(answer)}"
+def _signature(name, function):
+    """A code block with the call as the source declares it, one argument per line if it is long."""
+    if inspect.isclass(function):
+        function = function.__init__
+    source = textwrap.dedent(inspect.getsource(inspect.unwrap(function)))
+    definition = ast.parse(source).body[0]
+    said = list(_arguments(definition.args))
+    if said and said[0] in ("self", "cls"):
+        said = said[1:]
+    returns = definition.returns
+    # A class's own name is a string within it.
+    answer = ast.unparse(returns).strip("'") if returns else "None"
+    shown = "" if answer == "None" else f" -> {answer}"
     call = f"{name}({', '.join(said)}){shown}"
     if len(call) > _WIDTH:
         call = f"{name}(\n" + "".join(f"    {one},\n" for one in said) + f"){shown}"
     return ["```python", call, "```", ""]
 
 
-def _annotation(annotation):
-    return _short(
-        annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    )
+def _arguments(arguments):
+    """Every argument as it is written, with its type and default."""
+    plain = [*arguments.posonlyargs, *arguments.args]
+    missing = [None] * (len(plain) - len(arguments.defaults))
+    for argument, default in zip(plain, [*missing, *arguments.defaults], strict=True):
+        yield _argument(argument, default)
+        if argument in arguments.posonlyargs[-1:]:
+            yield "/"
+    if arguments.vararg:
+        yield f"*{ast.unparse(arguments.vararg)}"
+    elif arguments.kwonlyargs:
+        yield "*"
+    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        yield _argument(argument, default)
+    if arguments.kwarg:
+        yield f"**{ast.unparse(arguments.kwarg)}"
 
 
-def _short(text):
-    """Types without the modules they live in, and without quotes of forward references."""
-    text = re.sub(r"(?:[a-z_]\w*\.)+(?=[A-Za-z]\w*)", "", text) if "." in text else text
-    return re.sub(r"(: |-> )'([^']+)'", r"\1\2", text)
+def _argument(argument, default):
+    text = ast.unparse(argument)
+    if default is None:
+        return text
+    return f"{text}{' = ' if argument.annotation else '='}{ast.unparse(default)}"
 
 
 def _documented(thing, known):

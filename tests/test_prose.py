@@ -30,17 +30,9 @@ UNREVISED = (
     "docs/python.md",
     "notebooks/",
     "src/sentemb/analysis/",
-    "src/sentemb/baselines/",
-    "src/sentemb/comparison/",
-    "src/sentemb/data/",
-    "src/sentemb/evaluation/",
     "src/sentemb/gradients/",
-    "src/sentemb/kernels/",
     "src/sentemb/models/",
-    "src/sentemb/sentence_encoder.py",
     "src/sentemb/storage/",
-    "src/sentemb/system/",
-    "src/sentemb/text/",
     "src/sentemb/training/",
 )
 
