@@ -27,7 +27,7 @@ PARTS = {
     "The package": [f"sentemb:{name}" for name in FIRST],
     "What they return": [
         "sentemb.sentence_encoder:GateTrace",
-        "sentemb.training.trainer:Progress",
+        "sentemb.training.progress:Progress",
         "sentemb.gradients.gradcheck:GradientReport",
         "sentemb.gradients.gradcheck:BlockCheck",
     ],

@@ -32,7 +32,6 @@ UNREVISED = (
     "src/sentemb/analysis/",
     "src/sentemb/gradients/",
     "src/sentemb/models/",
-    "src/sentemb/storage/",
     "src/sentemb/training/",
 )
 
