@@ -1,6 +1,6 @@
 # Targets with a comment behind ## are listed by plain `make`.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-# What the virtual environment holds beside the package: comma-separated extras of setup.cfg.
+# What the virtual environment holds in addition to the package: comma-separated extras of setup.cfg.
 EXTRAS ?= dev
 VENV := .venv
 BIN := $(VENV)/bin
@@ -81,16 +81,16 @@ gradcheck: venv ## Check the gradients of every model and variant
 	$(BIN)/sentemb gradcheck --model all
 
 .PHONY: quality
-quality: venv ## Train on the shared data sets and write docs/benchmarks.md
+quality: venv ## Train on the shared data sets and write docs/results/presets.md
 	$(BIN)/python benchmarks/quality.py
 
 .PHONY: table4
-table4: venv ## Compare all models and baselines and write docs/benchmarks.md (hours)
+table4: venv ## Compare all models and baselines and write docs/results/table4.md, order.md (hours)
 	$(BIN)/python benchmarks/table4.py
 	$(BIN)/python benchmarks/order.py
 
 .PHONY: bench
-bench: ## Measure speed beside PyTorch and write docs/benchmarks.md (20 minutes)
+bench: ## Measure speed against PyTorch and write docs/results/speed.md (20 minutes)
 	$(MAKE) venv EXTRAS=dev,bench
 	$(BIN)/python benchmarks/speed.py
 
@@ -104,8 +104,21 @@ notebooks: ## Run all notebooks again
 	$(BIN)/python notebooks/run.py
 
 .PHONY: docs
-docs: venv ## Write docs/cli.md anew from --help
+docs: venv ## Write docs/cli.md from --help and docs/python.md from the docstrings
 	$(BIN)/python docs/make_cli.py
+	$(BIN)/python docs/make_python.py
+
+.PHONY: rivals
+rivals: venv ## Rank by BM25 with clicks and a pre-trained transformer and write docs/results/rivals.md
+	$(BIN)/python benchmarks/rivals.py
+
+.PHONY: charts
+charts: venv ## Draw the charts of docs/benchmarks.md from the CSV in docs/results
+	$(BIN)/python benchmarks/charts.py
+
+.PHONY: readme
+readme: demo ## Write the console output and the first figure of README.md from the demo's model
+	$(BIN)/python docs/make_readme.py --demo $(DEMO)
 
 # lint-imports reads the package as it is installed: with the folder `cli` in it.
 .PHONY: lint

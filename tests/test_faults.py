@@ -39,8 +39,8 @@ def problem_of(variant, workers):
     [
         *(("lstm", settings) for settings in LSTM_SETTINGS),
         ("bilstm", FULL),
-        ("lstm", {"bag": 3}),
-        ("bilstm", {"bag": 3, **DIAGONAL}),
+        ("lstm", {"bag_dim": 3}),
+        ("bilstm", {"bag_dim": 3, **DIAGONAL}),
     ],
     ids=str,
 )
@@ -96,7 +96,7 @@ def test_the_blocks_that_the_term_reaches_fail_and_no_others(fault, words, setti
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("model", ["lstm", "bilstm"])
 def test_in_long_texts_every_block_of_the_cells_fails_but_not_the_bag(model, fault):
-    report = sentemb.gradcheck(model, **SMALL, **FULL, bag=2, lengths=(3, 5), fault=fault)
+    report = sentemb.gradcheck(model, **SMALL, **FULL, bag_dim=2, lengths=(3, 5), fault=fault)
     passing = {block.block for block in report.blocks if block.passed}
     assert passing == {"query.Wbag", "document.Wbag"}
     assert report.directional > report.tolerance and report.repeatable

@@ -126,8 +126,8 @@ def test_what_remains_is_counted_from_the_last_word():
 
 
 def test_float32_models_and_bags_are_read():
-    exact = flow_of(made_up_model(("lstm", {"bag": 3}), TEXTS))
-    single = flow_of(made_up_model(("lstm", {"bag": 3}), TEXTS, dtype=np.float32))
+    exact = flow_of(made_up_model(("lstm", {"bag_dim": 3}), TEXTS))
+    single = flow_of(made_up_model(("lstm", {"bag_dim": 3}), TEXTS, dtype=np.float32))
     for one, two in zip(exact, single, strict=True):
         assert one.output == pytest.approx(two.output, rel=1e-4)
 
