@@ -1,6 +1,6 @@
 # Targets with a comment behind ## are listed by plain `make`.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-# What the virtual environment holds beside the package: comma-separated extras of setup.cfg.
+# What the virtual environment holds in addition to the package: comma-separated extras of setup.cfg.
 EXTRAS ?= dev
 VENV := .venv
 BIN := $(VENV)/bin
@@ -52,6 +52,21 @@ test: venv ## Set up and run the quick tests
 test-slow: venv ## Run the long tests too, on the shared data sets where they are present
 	$(BIN)/python -m pytest -q -m "slow or not slow"
 
+# One virtual environment per version; a version without an interpreter is named and skipped.
+VERSIONS ?= 3.11 3.12 3.13
+.PHONY: test-versions
+test-versions: ## Run the quick tests on every Python of VERSIONS that is installed
+	@for version in $(VERSIONS); do \
+		python=; \
+		for found in "$$(command -v python$$version)" \
+				"$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/$$version.*/bin/python; do \
+			if "$$found" -c pass 2>/dev/null; then python=$$found; fi; \
+		done; \
+		if [ -z "$$python" ]; then echo "Python $$version: not installed, skipped"; continue; fi; \
+		echo "Python $$version: $$python"; \
+		$(MAKE) --no-print-directory test VENV=.venv-$$version PYTHON="$$python" || exit 1; \
+	done
+
 .PHONY: mutants
 mutants: venv ## Put small faults into a copy of the code: each must make a test fail (20 minutes)
 	PYTHONPATH=tests $(BIN)/python -m mutants
@@ -66,16 +81,16 @@ gradcheck: venv ## Check the gradients of every model and variant
 	$(BIN)/sentemb gradcheck --model all
 
 .PHONY: quality
-quality: venv ## Train on the shared data sets and write docs/benchmarks.md
+quality: venv ## Train on the shared data sets and write docs/results/presets.md
 	$(BIN)/python benchmarks/quality.py
 
 .PHONY: table4
-table4: venv ## Compare all models and baselines and write docs/benchmarks.md (hours)
+table4: venv ## Compare all models and baselines and write docs/results/table4.md, order.md (hours)
 	$(BIN)/python benchmarks/table4.py
 	$(BIN)/python benchmarks/order.py
 
 .PHONY: bench
-bench: ## Measure speed beside PyTorch and write docs/benchmarks.md (20 minutes)
+bench: ## Measure speed against PyTorch and write docs/results/speed.md (20 minutes)
 	$(MAKE) venv EXTRAS=dev,bench
 	$(BIN)/python benchmarks/speed.py
 
@@ -89,13 +104,26 @@ paper: venv ## Measure every figure and table of the paper and write docs/paper.
 	PYTHONHASHSEED=0 $(BIN)/python benchmarks/paper.py
 
 .PHONY: notebooks
-notebooks: ## Run the notebooks anew
+notebooks: ## Run all notebooks again
 	$(MAKE) venv EXTRAS=dev,notebooks
 	$(BIN)/python notebooks/run.py
 
 .PHONY: docs
-docs: venv ## Write docs/cli.md anew from --help
+docs: venv ## Write docs/cli.md from --help and docs/python.md from the docstrings
 	$(BIN)/python docs/make_cli.py
+	$(BIN)/python docs/make_python.py
+
+.PHONY: rivals
+rivals: venv ## Rank by BM25 with clicks and a pre-trained transformer and write docs/results/rivals.md
+	$(BIN)/python benchmarks/rivals.py
+
+.PHONY: charts
+charts: venv ## Draw the charts of docs/benchmarks.md from the CSV in docs/results
+	$(BIN)/python benchmarks/charts.py
+
+.PHONY: readme
+readme: demo ## Write the console output and the first figure of README.md from the demo's model
+	$(BIN)/python docs/make_readme.py --demo $(DEMO)
 
 # lint-imports reads the package as it is installed: with the folder `cli` in it.
 .PHONY: lint
@@ -114,4 +142,4 @@ audit: ## Look up known vulnerabilities of constraints.txt and list its componen
 
 .PHONY: clean
 clean: ## Remove the virtual environment and the demo
-	rm -rf $(VENV) $(DEMO) build src/*.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) .venv-* $(DEMO) build src/*.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -1,7 +1,7 @@
 """Contenders as long-lived processes that take jobs in turn.
 
-A process reads one job a line, ``{"job": "train", "steps": 10}``, and answers with a line of JSON,
-so that contenders can alternate round by round without starting anew.
+A process reads one job per line, ``{"job": "train", "steps": 10}``, and answers in a line of JSON,
+so that contenders can alternate round by round without restarting.
 """
 
 import json
@@ -23,12 +23,12 @@ class Contender:
     kind : str
         One of `KINDS`.
     environment : dict, optional
-        Variables to set beside the present ones.
+        Variables to set in addition to the present ones.
     """
 
     def __init__(self, kind, environment=None):
         self.kind = kind
-        # Numerical libraries must not bring threads of their own.
+        # Numerical libraries must not start threads of their own.
         alone = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS")}
         self.process = subprocess.Popen(
             [sys.executable, __file__, kind],
@@ -84,7 +84,7 @@ def contender_class(kind):
 
 
 class Server:
-    """The process's end: one method a job."""
+    """The process's end: one method per job."""
 
     def __init__(self, kind):
         self.kind = kind
@@ -92,13 +92,13 @@ class Server:
         self.texts = None
 
     def load(self, case, threads=1):
-        """Start anew with the case in a folder."""
+        """Start again with the case in a folder."""
         self.contender = self.texts = None
         self.contender = contender_class(self.kind)(case, threads)
         return {}
 
     def train(self, steps):
-        """Some steps on: seconds (wall and processor) and loss of each."""
+        """Take some steps: seconds (wall and processor) and loss of each."""
         wall, cpu, losses = [], [], []
         for _ in range(steps):
             began, cpu_began = time.perf_counter(), time.process_time()
@@ -150,7 +150,7 @@ class Server:
 
 def main():
     sys.path.insert(0, str(Path(__file__).parent))
-    # Answers go to the real standard output; what libraries print must not come between.
+    # Answers go to the real standard output; whatever libraries print goes to standard error.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     server = Server(sys.argv[1])

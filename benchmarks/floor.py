@@ -1,4 +1,4 @@
-"""The floor of a training step: what its arithmetic and its memory traffic must cost at least.
+"""The floor of a training step: the least time its arithmetic and its memory traffic need.
 
 The machine's own figures, one thread: a large matrix product, a triad over arrays that no cache
 holds, and the gate functions in cache. The step's: counted from the mini-batches.
@@ -13,12 +13,12 @@ TRIAD = 16_000_000  # elements; three arrays of 64 MB
 
 
 def measure_machine():
-    """{"gflops", "gigabytes", "gate_ns"}: products, triad bandwidth, ns a gate value."""
+    """{"gflops", "gigabytes", "gate_ns"}: products, triad bandwidth, ns per gate value."""
     return {"gflops": _peak(), "gigabytes": _bandwidth(), "gate_ns": _gates()}
 
 
 def _best(function, repeats):
-    """Shortest of some runs, in seconds: the machine's ability, not its mood."""
+    """Shortest of some runs, in seconds: other load on the machine only adds time."""
     times = []
     for _ in range(repeats):
         began = time.perf_counter()
@@ -68,7 +68,7 @@ def operations_and_bytes(counts):
     Parameters
     ----------
     counts : dict
-        Of both sides together, mean a step: ``texts``, ``tokens``, ``words`` (distinct), ``rows``
+        Means per step over both sides: ``texts``, ``tokens``, ``words`` (distinct), ``rows``
         (distinct trigrams), and ``cells``, ``gates``, ``width`` of the encoder.
 
     Returns
@@ -77,9 +77,9 @@ def operations_and_bytes(counts):
         ``flop``: the recurrent product of every token but a text's first, forward, backward and
         for the gradient of the weights.
         ``bytes``: every touched row is read for the projection, and again with its velocity for
-        the update, which writes both: 5 times the rows (their gradient can be made anew from that
-        of the words, which a cache holds). Gates, cells, their tanh, outputs and errors of every
-        token, and every word's projection and its gradient, are written once and read once.
+        the update, which writes both: 5 times the rows (their gradient can be recomputed from
+        that of the words, which a cache holds). Gates, cells, their tanh, outputs and errors of
+        every token, and every word's projection and its gradient, are written once and read once.
         ``gate_values``: sigmoid and tanh results of the forward pass.
     """
     directions = counts["width"] // (counts["gates"] * counts["cells"])

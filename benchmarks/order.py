@@ -1,9 +1,9 @@
-"""Where the order of words helps: Table IV by the length and the words of a query, and by pairs.
+"""Where word order helps: Table IV by length and words of the query, and by the size of the log.
 
-Reads the runs that benchmarks/table4.py made, cuts the test queries of every set by their length,
-by the words that they share with a right title, and by whether the log has all their words; trains
-the LSTM and the order-free models on parts of each log; and writes the section "order" of
-docs/benchmarks.md. The last part of ``make table4``.
+Reads the runs of benchmarks/table4.py and splits the test queries of every set by length, by the
+words they share with a relevant title, and by whether all their words occur in the log. Trains the
+LSTM and the order-free models on fractions of each log. Writes docs/results/order.md. The last part
+of ``make table4``.
 
     python benchmarks/order.py [--data ../shared/data] [--folder table4]
 """
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from pages import BENCHMARKS, DATA, ROOT, SETS, write_section
+from pages import DATA, ROOT, SETS, write_results
 from table4 import ORDER_FREE, REFERENCE, opened, sentemb
 
 from sentemb.comparison.data import read_data
@@ -31,17 +31,17 @@ DIFFERENCE = f"{REFERENCE} minus the better order-free one"
 LENGTHS = {
     "1 word": (1, 1),
     "2 words": (2, 2),
-    "3": (3, 3),
-    "4 to 5": (4, 5),
-    "6 to 8": (6, 8),
-    "9 and more": (9, np.inf),
+    "3 words": (3, 3),
+    "4 to 5 words": (4, 5),
+    "6 to 8 words": (6, 8),
+    "9 words or more": (9, np.inf),
 }
-SHARES = (8, 4, 2)  # one pair in so many
-LEAST = 50  # queries of a line
+SHARES = (8, 4, 2)  # one pair in 8, 4 and 2
+LEAST = 50  # queries per line
 
 
 def groups(data):
-    """Test queries cut three ways: {name: (n_queries,) bool}."""
+    """Groups of test queries: {name: (n_queries,) bool}."""
     test = data.test
     words = [split_words(query) for query in test.queries]
     n_words = np.array([len(some) for some in words])
@@ -50,11 +50,11 @@ def groups(data):
     shared = np.array([_shared(test, q, set(some)) for q, some in enumerate(words)])
     return {
         **{name: (n_words >= low) & (n_words <= high) for name, (low, high) in LENGTHS.items()},
-        "no word of it in a right title": shared == 0,
-        "some of its words": (shared > 0) & (shared < 1),
-        "all of its words": shared == 1,
-        "all words met in queries of the log": met,
-        "some word not": ~met,
+        "no word in a relevant title": shared == 0,
+        "some words in a relevant title": (shared > 0) & (shared < 1),
+        "all words in a relevant title": shared == 1,
+        "all words in queries of the log": met,
+        "some word not in them": ~met,
     }
 
 
@@ -128,17 +128,17 @@ def main():
     options = parser.parse_args()
     present = [name for name in SETS if (options.folder / name).is_dir()]
     if not present:
-        sys.exit(f"{options.folder} has no results; run `make table4` before")
-    lines, parts = [], []
+        sys.exit(f"{options.folder} has no results; run `make table4` first")
+    lines, parts = ["Test NDCG@1; in parentheses the 95 % interval (paired bootstrap).", ""], []
     for name in present:
         whole = opened(options.data / name, options.folder / name, rows_of(SHOWN))
-        lines += [f"**{name}**, test NDCG@1:", "", *cut_table(whole), ""]
+        lines += [f"## {name}", "", *cut_table(whole), ""]
         parts += part_rows(name, whole, options)
     head = ["set", "pairs", *TRAINED, DIFFERENCE]
-    lines += ["Trained on a part of the log, test NDCG@1:", "", *markdown_table([head, *parts])]
-    made = "\n".join(lines)
-    print(made)
-    write_section(BENCHMARKS, "order", made)
+    lines += ["## Size of the log", "", "Trained on a fraction of the log:", ""]
+    lines += markdown_table([head, *parts])
+    print("\n".join(lines))
+    write_results("order", "Where word order helps", "benchmarks/order.py", lines)
 
 
 if __name__ == "__main__":

@@ -16,12 +16,12 @@ from sentemb.training.mini_batches import draw_candidates, mini_batch
 from sentemb.training.settings import Settings
 from sentemb.training.two_towers import TwoTowers
 
-# One stretch of constant momentum, long enough for any run: what torch.optim.SGD can do too.
+# A phase of constant momentum, long enough for any run: torch.optim.SGD has nothing else.
 UPDATES = 1_000_000
 
 
 def settings_of(case):
-    """The `Settings` of a case: the paper's, but for the momentum and what the case says."""
+    """The `Settings` of a case: the paper's, except the momentum and what the case sets."""
     chosen = {"momentum": 0.9, "edge_momentum": 0.9} | case["settings"]
     return Settings.of("paper", **chosen)
 
@@ -91,7 +91,7 @@ class Ours:
     # -- only on our side ---------------------------------------------------------------------
 
     def profile(self, steps):
-        """Seconds a step by kernel; beside them collation and what is left over."""
+        """Seconds per step by kernel, plus collation and the remainder."""
         self.train_step()
         single, self.workers = self.workers, ClockedWorkers()
         collation = total = 0.0
@@ -108,7 +108,7 @@ class Ours:
         return {name: value / steps for name, value in seconds.items()}
 
     def counts(self, steps):
-        """What the mini-batches hold, mean a step: see `floor.operations_and_bytes`."""
+        """Mean sizes of the mini-batches: see `floor.operations_and_bytes`."""
         totals = defaultdict(float)
         for step in range(steps):
             batch, _ = self.mini_batch(step)

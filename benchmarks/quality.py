@@ -1,8 +1,8 @@
 """How well a trained model ranks: defaults and presets on real data, one command each.
 
 Runs ``sentemb train`` and ``sentemb evaluate`` as a user would, once for every data set, settings
-and seed, and writes the table in docs/benchmarks.md. Settings were chosen on dev; test is only
-measured here.
+and seed, and writes docs/results/presets.md. Settings were chosen on dev; this script only
+measures test.
 
     python benchmarks/quality.py [--data ../shared/data] [--seeds 1]
 """
@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from pages import BENCHMARKS, DATA, SETS, machine, write_section
+from pages import DATA, SETS, machine, write_results
 
 SETTINGS = {
     "defaults": [],
@@ -64,11 +64,11 @@ def measure(data, name, options, seed):
 
 
 def table(results, seeds):
-    """The Markdown between the markers."""
+    """The lines of the page."""
     lines = [
         f"Machine: {machine()}.",
-        f"NDCG with gain 2^grade − 1; mean over {seeds} seed{'s' if seeds > 1 else ''}. Time is",
-        "that of the whole command, from reading the log to the saved model; memory is its peak.",
+        f"NDCG with gain 2^grade - 1; mean over {seeds} seed{'s' if seeds > 1 else ''}. Time is",
+        "that of the whole command, from reading the log to the saved model; memory is the peak.",
         "",
         "| set | pairs | trigrams | settings | dev NDCG@1 / @3 / @10 | test NDCG@1 / @3 / @10 "
         "| time | memory |",
@@ -85,14 +85,14 @@ def table(results, seeds):
             f"| {name} | {runs[0]['training']['pairs']:,} | {runs[0]['trigrams']:,} | {label} "
             f"| {dev} | {test} | {seconds:.0f} s | {memory:.0f} MB |"
         )
-    lines += ["", "Settings that were used (`config.json` of the models):", ""]
+    lines += ["", "Settings (from `config.json` of the models):", ""]
     for label in SETTINGS:
         runs = next(runs for (_, used), runs in results.items() if used == label)
         used = {
             key: value for key, value in runs[0]["training"].items() if key not in ("pairs", "log")
         }
         lines.append(f"- {label}: " + ", ".join(f"{key} {value}" for key, value in used.items()))
-    return "\n".join(lines)
+    return lines
 
 
 def main():
@@ -102,7 +102,7 @@ def main():
     options = parser.parse_args()
     present = [name for name in SETS if (options.data / name / "pairs.tsv").exists()]
     for name in set(SETS) - set(present):
-        print(f"{options.data / name} is not here; skipped", file=sys.stderr)
+        print(f"{options.data / name} not found; skipped", file=sys.stderr)
     if not present:
         sys.exit(1)
     results = {}
@@ -112,8 +112,8 @@ def main():
                 measure(options.data, name, extra, seed) for seed in range(options.seeds)
             ]
     made = table(results, options.seeds)
-    print(made)
-    write_section(BENCHMARKS, "quality", made)
+    print("\n".join(made))
+    write_results("presets", "Defaults and presets", "benchmarks/quality.py", made)
 
 
 if __name__ == "__main__":

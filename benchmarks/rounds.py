@@ -48,7 +48,7 @@ class Result:
         return Spread.of(self.seconds[name])
 
     def ratio(self, name, base="ours"):
-        """How many times longer than ``base``, each round for itself."""
+        """How many times longer than ``base``, round by round."""
         return Spread.of(np.array(self.seconds[name]) / np.array(self.seconds[base]))
 
 
@@ -59,11 +59,11 @@ class Bench:
     ----------
     folder : path
     rounds, steps : int
-        Turns of every contender, and training steps a turn.
+        Turns of every contender, and training steps per turn.
     clock : {"wall", "cpu"}
         Processor time is for one-thread figures on a machine that others use.
     compared : int
-        First steps whose losses must agree; they also warm up.
+        First steps, whose losses must agree; they also warm up.
     """
 
     def __init__(self, folder, rounds, steps, clock, compared):

@@ -1,7 +1,7 @@
-"""How fast training and encoding are, beside PyTorch and beside what the machine allows.
+"""How fast training and encoding are, compared with PyTorch and with the machine's own limits.
 
-Contenders are separate processes that take turns; every ratio is of neighbouring turns. Writes the
-section "Speed" of docs/benchmarks.md and docs/growth.png.
+Contenders are separate processes that take turns; every ratio compares neighbouring turns. Writes
+docs/results/speed.md, and into docs/developer.md the targets with what was measured.
 
     python benchmarks/speed.py [--quick] [--only train,encode] [--clock cpu]
 """
@@ -20,11 +20,11 @@ from pathlib import Path
 import numpy as np
 from contenders import Contender
 from floor import floor_seconds, operations_and_bytes
-from growth import draw_growth, growth_table, measure_growth
-from pages import BENCHMARKS, ROOT, machine, write_section
+from growth import growth_tables, measure_growth
+from pages import DEVELOPER, machine, write_results, write_section
 from rounds import Bench, DisagreementError, Result, Spread, note
 
-FIGURE = ROOT / "docs" / "growth.png"
+from sentemb.cli.tables import markdown_table
 
 PAIRS = 100_000
 EPOCHS = 10
@@ -37,15 +37,8 @@ CASES = {
     },
     "32 cells": {"cells": 32},
     "288 cells": {"cells": 288},
-    "two-way LSTM": {"model": "bilstm"},
+    "bidirectional LSTM": {"model": "bilstm"},
     "negatives from all titles": {"negatives": "corpus"},
-}
-NAMES = {
-    "ours": "sentemb",
-    "dense": "PyTorch, usual",
-    "fused": "PyTorch, usual, fused SGD",
-    "best": "PyTorch, best",
-    "compiled": "PyTorch, best, compiled",
 }
 
 
@@ -58,19 +51,30 @@ def times(spread):
     return f"{spread.median:.1f} × ({spread.least:.1f}–{spread.most:.1f})"
 
 
-def verdict(value, target, least=True):
-    """A value beside its target, in words."""
-    met = value >= target if least else value <= target
-    return "met" if met else "missed"
+class Targets:
+    """Targets with what was measured, as rows of a table."""
+
+    def __init__(self):
+        self.rows = [["what", "target", "measured", ""]]
+
+    def at_least(self, what, target, value, unit="×"):
+        self._add(what, f"at least {target:,} {unit}", value, unit, value >= target)
+
+    def at_most(self, what, target, value, unit="×"):
+        self._add(what, f"at most {target:,} {unit}", value, unit, value <= target)
+
+    def _add(self, what, target, value, unit, met):
+        measured = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+        self.rows.append([what, target, f"{measured} {unit}", "met" if met else "missed"])
 
 
-# -- sections -------------------------------------------------------------------------------------
+# -- sections: lines of Markdown; what has a target goes into ``targets`` -------------------------
 
 
-def train_section(bench, quick):
+def train_section(bench, quick, targets):
     """Training steps on one thread, all contenders."""
     lines = [
-        "### Training step, one thread",
+        "## Training step, one thread",
         "",
         "| | sentemb | pairs/s | PyTorch, usual | the same, fused SGD | PyTorch, best |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -88,15 +92,13 @@ def train_section(bench, quick):
             for kind in kinds[1:]
         )
         lines.append(f"| {name} | {milliseconds(ours)} | {512 / ours:,.0f} | {others} |")
-    usual, best = main.ratio("dense").median, main.ratio("best").median
+    targets.at_least("training step, usual PyTorch / sentemb", 14, main.ratio("dense").median)
+    targets.at_least("training step, best PyTorch / sentemb", 4, main.ratio("best").median)
     lines += [
         "",
-        f"{trigrams:,} trigrams, 4 negatives from the batch, 512 pairs a batch, float32. Losses of "
-        f"the first {bench.compared} steps agree to 1e-4 (checked). Ratios: median of "
+        f"{trigrams:,} trigrams, 4 negatives from the batch, 512 pairs per batch, float32. Losses "
+        f"of the first {bench.compared} steps agree to 1e-4 (checked). Ratios: median of "
         f"{bench.rounds} rounds (least–most).",
-        "",
-        f"Targets of the first row: 14 × the usual PyTorch, {verdict(usual, 14)}; 4 × the best, "
-        f"{verdict(best, 4)}.",
         "",
         *compile_note(bench, log),
     ]
@@ -125,13 +127,14 @@ def compile_note(bench, log):
         finally:
             compiled.kill()
     return [
-        f"With torch.compile for the gates the best takes {times(result.ratio('compiled'))} as "
-        f"long as sentemb, after {warm_up:.0f} s for the first {bench.compared} steps."
+        f"With torch.compile for the gates, *PyTorch, best* takes "
+        f"{times(result.ratio('compiled'))} as long as sentemb, after {warm_up:.0f} s for the "
+        f"first {bench.compared} steps."
     ]
 
 
-def floor_section(bench, quick):
-    """Our step beside what its operations and bytes must cost, and where it spends its time."""
+def floor_section(bench, quick, targets):
+    """A step against the least time its operations and bytes need, and where it spends its time."""
     note("floor")
     case = bench.case(bench.log(PAIRS))
     machines, steps = [], []
@@ -151,10 +154,11 @@ def floor_section(bench, quick):
     needs = operations_and_bytes(counts)
     parts = floor_seconds(needs, able)
     floor, step = sum(parts.values()), Spread.of(steps)
+    targets.at_most("training step / its floor", 1.4, step.median / floor)
     lines = [
-        "### Floor",
+        "## Floor",
         "",
-        "| of a step | amount | this machine, one thread | time |",
+        "| part of a step | amount | this machine, one thread | time |",
         "| --- | --- | --- | --- |",
         f"| products | {needs['flop'] / 1e6:,.0f} MFLOP | {able['gflops']:.0f} GFLOP/s | "
         f"{milliseconds(parts['products'])} |",
@@ -164,13 +168,14 @@ def floor_section(bench, quick):
         f"{milliseconds(parts['gates'])} |",
         f"| sum | | | {milliseconds(floor)} |",
         "",
-        f"The step takes {milliseconds(step.median)}: {step.median / floor:.2f} × its floor "
-        f"(target 1.4 ×, {verdict(step.median / floor, 1.4, least=False)}). A mini-batch holds "
-        f"{counts['texts']:,.0f} texts, {counts['tokens']:,.0f} words, {counts['words']:,.0f} of "
-        f"them distinct, and {counts['rows']:,.0f} distinct trigrams. What is counted says "
-        "`benchmarks/floor.py`.",
+        f"The step takes {milliseconds(step.median)}: {step.median / floor:.2f} × its floor. A "
+        f"mini-batch holds {counts['texts']:,.0f} texts, {counts['tokens']:,.0f} words, "
+        f"{counts['words']:,.0f} of them distinct, and {counts['rows']:,.0f} distinct trigrams. "
+        "`benchmarks/floor.py` says what the floor counts.",
         "",
-        "| where the step spends its time | |",
+        "## Where a step spends its time",
+        "",
+        "| kernel | time |",
         "| --- | --- |",
     ]
     whole = sum(profile.values())
@@ -180,17 +185,17 @@ def floor_section(bench, quick):
     return lines
 
 
-def encode_section(bench, quick):
+def encode_section(bench, quick, targets):
     """Sentences to vectors, from strings, on one thread."""
     note("encoding")
     case = bench.case(bench.log(PAIRS))
     kinds = ("ours", "dense", "best")
-    sizes = {1: (200, 12), 256: (8, 4), 4096: (1, 6)}  # calls a turn; target
+    sizes = {1: (200, 12), 256: (8, 4), 4096: (1, 6)}  # calls per turn; target
     lines = [
-        "### Encoding, one thread",
+        "## Encoding, one thread",
         "",
-        "| sentences a call | sentemb | sentences/s | PyTorch, usual | PyTorch, best | target |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| sentences per call | sentemb | sentences/s | PyTorch, usual | PyTorch, best |",
+        "| --- | --- | --- | --- | --- |",
     ]
     with ExitStack() as stack:
         racers = {kind: stack.enter_context(Contender(kind)) for kind in kinds}
@@ -198,7 +203,7 @@ def encode_section(bench, quick):
             racer.ask("load", case=str(case))
             if kind == "ours":
                 racer.ask("prepare", folder=str(case))
-            # All remember words in their own way; let them remember many.
+            # Each caches words in its own way; let them cache many.
             racer.ask("encode", size=4096, calls=1 if quick else 8, first=50_000)
         for size, (calls, target) in sizes.items():
             seconds = {kind: [] for kind in kinds}
@@ -206,7 +211,7 @@ def encode_section(bench, quick):
                 vectors = {}
                 for kind, racer in racers.items():
                     first = turn * size * calls
-                    # As on a server that has run for a while: every word was met before.
+                    # As on a server that has run for a while: every word is cached.
                     racer.ask("encode", size=size, calls=calls, first=first)
                     answer = racer.ask("encode", size=size, calls=calls, first=first)
                     vectors[kind] = np.array(answer["vector"])
@@ -221,25 +226,26 @@ def encode_section(bench, quick):
                         )
             result = Result(seconds)
             ours = result.time("ours").median
+            usual = result.ratio("dense")
             lines.append(
-                f"| {size:,} | {milliseconds(ours) if size > 1 else f'{ours * 1e6:.0f} µs'} "
-                f"| {size / ours:,.0f} | {times(result.ratio('dense'))} "
-                f"| {times(result.ratio('best'))} | {target} × the usual, "
-                f"{verdict(result.ratio('dense').median, target)} |"
+                f"| {size:,} | {ours * 1e3:.{1 if size > 1 else 3}f} ms "
+                f"| {size / ours:,.0f} | {times(usual)} | {times(result.ratio('best'))} |"
             )
+            what = f"encoding {size:,} per call, usual PyTorch / sentemb"
+            targets.at_least(what, target, usual.median)
     return [
         *lines,
         "",
-        "From Python strings to float32 vectors. All remember words that they met before, as a "
-        "server does that has run for a while: sentemb their projections, PyTorch their trigrams.",
+        "From Python strings to float32 vectors. All contenders cache the words they have seen, "
+        "as a long-running server does: sentemb caches their projections, PyTorch their trigrams.",
     ]
 
 
-def thread_section(bench, quick):
-    """Two threads beside one."""
+def thread_section(bench, quick, targets):
+    """Two threads against one."""
     note("threads")
     if (os.cpu_count() or 1) < 2:
-        return ["### Threads", "", "Not measured: there is one processor."]
+        return ["## Threads", "", "Not measured: there is one processor."]
     case = bench.case(bench.log(PAIRS))
     wall = Bench(bench.folder, bench.rounds, bench.steps, "wall", bench.compared)
     kinds = ("ours", "best")
@@ -255,15 +261,16 @@ def thread_section(bench, quick):
                 seconds[name].append(answer["wall"][0])
     gains = {kind: training.ratio(kind, base=f"{kind}/2") for kind in kinds}
     bulk = Result(seconds).ratio("ours", base="ours/2")
-    ours = gains["ours"]
+    targets.at_least("training, two threads against one", 1.6, gains["ours"].median)
+    targets.at_least("encoding 16,384 sentences, two threads against one", 1.8, bulk.median)
     return [
-        "### Threads and neighbours",
+        "## Threads",
         "",
-        "| two threads beside one | | target |",
-        "| --- | --- | --- |",
-        f"| training | {times(ours)} | 1.6 ×, {verdict(ours.median, 1.6)} |",
-        f"| encoding 16,384 sentences | {times(bulk)} | 1.8 ×, {verdict(bulk.median, 1.8)} |",
-        f"| training, PyTorch, best | {times(gains['best'])} | |",
+        "| two threads against one | gain |",
+        "| --- | --- |",
+        f"| training | {times(gains['ours'])} |",
+        f"| encoding 16,384 sentences | {times(bulk)} |",
+        f"| training, PyTorch, best | {times(gains['best'])} |",
         "",
         *neighbour_lines(bench, case, kinds),
     ]
@@ -271,7 +278,7 @@ def thread_section(bench, quick):
 
 @contextmanager
 def busy_neighbour():
-    """A process that wants a processor for itself and does nothing with it."""
+    """A process that keeps one processor busy."""
     loop = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         yield
@@ -281,7 +288,7 @@ def busy_neighbour():
 
 
 def neighbour_lines(bench, case, kinds):
-    """Training with as many threads as processors while a stranger wants one of them."""
+    """Training with as many threads as processors while another process takes one of them."""
     note("busy neighbour")
     count = os.cpu_count()
     seconds = defaultdict(list)
@@ -298,17 +305,17 @@ def neighbour_lines(bench, case, kinds):
                 with busy_neighbour():
                     busy = racer.ask("train", steps=bench.steps)["wall"]
                 seconds[kind].append(np.mean(quiet))
-                seconds[f"{kind} beside it"].append(np.mean(busy))
+                seconds[f"{kind}, disturbed"].append(np.mean(busy))
     result = Result(seconds)
-    slower = {kind: times(result.ratio(f"{kind} beside it", base=kind)) for kind in kinds}
+    slower = {kind: times(result.ratio(f"{kind}, disturbed", base=kind)) for kind in kinds}
     return [
-        f"Beside a stranger's busy loop a step on {count} threads takes {slower['ours']} as long "
-        f"as without (a fair share of {count} processors would be {(count + 1) / count:.2f} ×); "
-        f"PyTorch, best: {slower['best']}."
+        f"While another process runs a busy loop, a step on {count} threads takes "
+        f"{slower['ours']} as long as without it; a fair share of {count} processors would give "
+        f"{(count + 1) / count:.2f} ×. PyTorch, best: {slower['best']}."
     ]
 
 
-def job_section(bench, quick):
+def job_section(bench, quick, targets):
     """A whole training, reading, start-up."""
     note("whole job")
     log = str(bench.log(PAIRS))
@@ -325,26 +332,28 @@ def job_section(bench, quick):
         f"| {name} | {seconds:.2f} s | {100 * seconds / job['whole']:.1f} % |"
         for name, seconds in parts
     ]
+    what = "reading, vocabulary, planning and saving, share of a training"
+    targets.at_most(what, 10, 100 * share, "%")
+    targets.at_least("reading a log", 200_000, speed.median, "lines/s")
     return [
-        "### The whole job",
+        "## The whole job",
         "",
         f"`sentemb.train` on {PAIRS:,} pairs, {epochs} epochs, all processors:",
         "",
-        "| | | |",
+        "| part | time | share |",
         "| --- | --- | --- |",
         *rows,
         "",
         f"Reading, vocabulary, planning (collation of mini-batches and their negatives) and saving "
-        f"together: {100 * share:.1f} % (target under 10 %, {verdict(share, 0.1, least=False)}).",
-        f"Reading alone: {speed.median:,.0f} lines/s ({speed.least:,.0f}–{speed.most:,.0f}; target "
-        f"200,000, {verdict(speed.median, 200_000)}).",
+        f"together: {100 * share:.1f} %. Planning runs on a second thread while the first trains.",
+        f"Reading alone: {speed.median:,.0f} lines/s ({speed.least:,.0f}–{speed.most:,.0f}).",
         "",
-        *start_lines(bench),
+        *start_lines(bench, targets),
     ]
 
 
-def start_lines(bench):
-    """Compiling, from nothing and from the cache; importing."""
+def start_lines(bench, targets):
+    """Compiling, without and with the cache; importing."""
     note("start-up")
     case = str(bench.case(bench.log(10_000)))
     first, warm = [], 0.0
@@ -369,33 +378,25 @@ def start_lines(bench):
         return float(np.median(spent))
 
     bare = seconds_of("-c", "pass")
+    targets.at_most("compiling the training kernels", 12, cold, "s")
+    targets.at_most("loading them from the cache", 1, cached, "s")
     return [
-        "| start-up | | target |",
-        "| --- | --- | --- |",
-        f"| compiling the training, once | {cold:.1f} s | 12 s, {verdict(cold, 12, least=False)} |",
-        f"| the same from the cache | {cached:.2f} s | 1 s, {verdict(cached, 1, least=False)} |",
-        f"| `import sentemb` | {seconds_of('-c', 'import sentemb'):.2f} s | |",
-        f"| `sentemb --help` | {seconds_of('-m', 'sentemb.cli', '--help'):.2f} s | |",
-        f"| Python alone | {bare:.2f} s | |",
+        "## Start-up",
+        "",
+        "| step | time |",
+        "| --- | --- |",
+        f"| compiling the training kernels, once | {cold:.1f} s |",
+        f"| loading them from the cache | {cached:.2f} s |",
+        f"| `import sentemb` | {seconds_of('-c', 'import sentemb'):.2f} s |",
+        f"| `sentemb --help` | {seconds_of('-m', 'sentemb.cli', '--help'):.2f} s |",
+        f"| Python alone | {bare:.2f} s |",
     ]
 
 
-def growth_section(bench, quick):
-    """How time grows; draws the figure."""
+def growth_section(bench, quick, targets):
+    """How time grows with the task."""
     few = Bench(bench.folder, min(3, bench.rounds), 3, bench.clock, compared=4)
-    panels = measure_growth(few, quick)
-    figure = bench.folder / FIGURE.name if quick else FIGURE
-    draw_growth(panels, figure)
-    return [
-        "### Growth",
-        "",
-        f"![Step time against pairs, cells, trigrams, sentence length]({FIGURE.name})",
-        "",
-        "One thread. Pairs: the whole job of one epoch, from reading to saving; otherwise a "
-        "training step of 512 pairs, reduced LSTM of 96 cells unless cells vary.",
-        "",
-        *growth_table(panels),
-    ]
+    return growth_tables(measure_growth(few, quick))
 
 
 SECTIONS = {
@@ -415,14 +416,14 @@ def machine_lines(clock):
     return [
         f"Machine: {machine()}, NumPy {np.__version__}, Numba {numba.__version__}, "
         f"PyTorch {torch.__version__}. {'Processor' if clock == 'cpu' else 'Wall-clock'} time. "
-        "Contenders are separate processes that take turns; each pays for its own collation.",
+        "Contenders are separate processes that take turns; each does its own collation.",
         "",
         "- *PyTorch, usual*: `EmbeddingBag` over trigram ids, a loop over the cell, texts padded "
-        "to the longest, autograd, `SGD(nesterov=True)`, also with its `fused=True`.",
+        "to the longest, autograd, `SGD(nesterov=True)`; also with `fused=True`.",
         "- *PyTorch, best*: every distinct word projected once from compact rows, texts packed "
         "without padding, gradients by hand, lazy Nesterov momentum on touched rows only.",
         "",
-        "All clip the gradient of each tower at norm 1, and start from the same weights and "
+        "All clip the gradient of each tower at norm 1 and start from the same weights and "
         "mini-batches; the momentum is 0.9 throughout. The log is synthetic "
         "(`benchmarks/synthetic.py`).",
         "",
@@ -449,16 +450,16 @@ def main():
     began = time.monotonic()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         bench = Bench(folder, rounds, steps, options.clock, compared=20)
-        lines = machine_lines(options.clock)
+        lines, targets = machine_lines(options.clock), Targets()
         for name in chosen:
-            section = [*SECTIONS[name](bench, options.quick), ""]
+            section = [*SECTIONS[name](bench, options.quick, targets), ""]
             print("\n".join(section), flush=True)
             lines += section
-    made = "\n".join(lines).rstrip()
     note(f"{time.monotonic() - began:.0f} s")
     if options.quick or options.only:
         return
-    write_section(BENCHMARKS, "speed", made)
+    write_results("speed", "Speed", "benchmarks/speed.py", lines)
+    write_section(DEVELOPER, "targets", "\n".join(markdown_table(targets.rows)))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ def write_log(path, pairs, trigrams=50_000, query_words=3.6, title_words=7.3, sp
     path : path
     pairs : int
     trigrams : int
-        About so many different letter trigrams occur if there are enough words.
+        Approximate number of distinct letter trigrams, if there are enough words.
     query_words, title_words : float
         Mean number of words.
     spread : bool

@@ -1,9 +1,8 @@
 """Table IV of the paper on open data: every row of `sentemb compare`, on every set.
 
 Runs ``sentemb compare`` as a user would, on the shared data sets and on a simulated click log,
-ranks a set without a log by models of the others, and writes the section "Table IV" of
-docs/benchmarks.md. Results are kept in a folder, so that a stopped run goes on; it takes some
-hours on two processors.
+ranks a set without a log by models of the others, and writes docs/results/table4.md. Results are
+kept in a folder, so that a stopped run can continue; it takes some hours on two processors.
 
     python benchmarks/table4.py [--data ../shared/data] [--folder table4] [--budget MINUTES]
 """
@@ -16,7 +15,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from pages import BENCHMARKS, DATA, ROOT, SETS, machine, write_section
+from pages import DATA, ROOT, SETS, machine, write_results
 
 from sentemb.comparison.data import read_data
 from sentemb.comparison.rows import ROWS, ModelRow, apart, rows_of
@@ -33,7 +32,7 @@ UNSEEN = "dbpedia_entity_v2"
 REFERENCE = "lstm-96"
 ORDER_FREE = ("bag", "dssm", "bag-hard", "dssm-hard")
 IN_ORDER = ("lstm-96", "lstm-96-hard", "lstm-96-bag", "bilstm-96", "bilstm-192", "bilstm-large")
-# What is trained on each set to rank the one that has no log.
+# The model trained on each set to rank the one without a log.
 TRANSFERRED = {"model": "bilstm", "cells": 96, "hard-negatives": 0}
 
 
@@ -44,7 +43,7 @@ def sentemb(*arguments):
 
 
 def opened(data, folder, rows):
-    """The `Comparison` in ``folder``; nothing is measured, what is missing gets its reason."""
+    """The `Comparison` in ``folder``, without measuring; each missing row gets its reason."""
     comparison = Comparison(read_data(data), folder, rows, note=lambda text: None)
     comparison.run(seconds=0)
     return comparison
@@ -63,14 +62,14 @@ def section(title, data, folder, options, rows=None, models=(), reference=REFERE
     measured = rows_of(rows) + [ModelRow.of(model) for model in models]
     comparison = opened(data, folder, measured)
     lines = table_of(comparison, [row.name for row in measured], reference)
-    text = [f"### {title}", "", *markdown_table(cells_of(lines, reference, "±")), ""]
+    text = [f"## {title}", "", *markdown_table(cells_of(lines, reference, "±")), ""]
     text.append(" ".join(legend(lines, reference, comparison.n_queries, "±")))
     text += ["", *missing_lines(comparison.reasons)]
     return [*text, ""], comparison
 
 
 def missing_lines(reasons):
-    """What is not in a table, in words."""
+    """Sentences that name the rows missing from a table."""
     late = [name for name, reason in reasons.items() if "time is used up" in reason]
     others = [f"{name}: {reason}" for name, reason in reasons.items() if name not in late]
     lines = [f"Missing: {text}." for text in others]
@@ -116,7 +115,7 @@ def together(comparison, name):
 
 
 def word_order(comparison, log):
-    """NDCG@1 on the simulator's queries whose meaning hangs on word order, and on the others."""
+    """NDCG@1 on the simulated queries whose meaning depends on word order, and on the others."""
     order = {}
     for _, line in clean_lines(log / "truth.jsonl"):
         found = json.loads(line)
@@ -131,8 +130,10 @@ def word_order(comparison, log):
             parts = (figures[in_order], figures[~in_order])
             rows.append([name, *(f"{np.nanmean(part):.3f}" for part in parts)])
     return [
-        "NDCG@1 where the meaning hangs on the order of the words (flights from a to b), the same "
-        "words in the other order being a candidate of lower grade:",
+        "## Word order",
+        "",
+        "NDCG@1 on the simulated queries whose meaning depends on the order of the words (flights "
+        "from a to b). The same words in the other order are a candidate of lower grade.",
         "",
         *markdown_table(rows),
         "",
@@ -140,7 +141,7 @@ def word_order(comparison, log):
 
 
 def settings_lines(comparisons):
-    """What dev chose, set by set."""
+    """The settings chosen on dev, set by set."""
     rows = [["row", *comparisons]]
     for name, row in ROWS.items():
         cells = []
@@ -152,7 +153,14 @@ def settings_lines(comparisons):
                 cells.append("")
         if any(cells):
             rows.append([name, *cells])
-    return ["Settings that dev chose from each row's grid:", "", *markdown_table(rows, left=9), ""]
+    return [
+        "## Settings",
+        "",
+        "Chosen on dev from each row's grid:",
+        "",
+        *markdown_table(rows, left=9),
+        "",
+    ]
 
 
 def main():
@@ -160,7 +168,7 @@ def main():
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--folder", type=Path, default=ROOT / "table4", help="for all results")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--budget", type=float, help="minutes for each set; says what is missing")
+    parser.add_argument("--budget", type=float, help="minutes for each set; missing rows are named")
     options = parser.parse_args()
     folder, threads = options.folder, options.threads
     lines = [
@@ -171,7 +179,7 @@ def main():
     for name in SETS:
         data = options.data / name
         if not (data / "pairs.tsv").exists():
-            print(f"{data} is not here; skipped", file=sys.stderr)
+            print(f"{data} not found; skipped", file=sys.stderr)
             continue
         text, comparisons[name] = section(name, data, folder / name, options)
         lines += text + order_against_none(comparisons[name])
@@ -194,9 +202,8 @@ def main():
         place = options.data / UNSEEN, folder / UNSEEN
         lines += section(title, *place, options, rows, models, "bm25-stem")[0]
     lines += settings_lines(comparisons)
-    made = "\n".join(lines).rstrip()
-    print(made)
-    write_section(BENCHMARKS, "table4", made)
+    print("\n".join(lines))
+    write_results("table4", "Table IV", "benchmarks/table4.py", lines)
 
 
 if __name__ == "__main__":

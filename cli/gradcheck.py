@@ -20,7 +20,7 @@ from sentemb.gradients.options import (
     SEED,
     TOLERANCE,
 )
-from sentemb.hyperparameters import PROBLEM
+from sentemb.hyperparameters import CHECK, PROBLEM
 from sentemb.models.registry import (
     ENCODERS,
     MODEL_NAME,
@@ -29,6 +29,8 @@ from sentemb.models.registry import (
 )
 
 _ALL = "all"
+# The keys of sentemb.gradients.faults.FAULTS, here so that --help loads nothing heavy.
+FAULT_NAMES = ["cell-path", "other-gates", "b_g", "peepholes"]
 
 
 def _encoder_settings(function: Any) -> Any:
@@ -57,8 +59,22 @@ def _encoder_settings(function: Any) -> Any:
 @option_of(FORM)
 @option_of(ENTRIES)
 @option_of(TOLERANCE)
+@option(
+    "--break",
+    "fault",
+    type=click.Choice(FAULT_NAMES),
+    help="Check a gradient that lacks one term of the LSTM's recursion, to watch the check fail.",
+    group=CHECK,
+)
+@option(
+    "--explain",
+    "entry",
+    metavar="ENTRY",
+    help="Show all steps of the differences at one entry, such as query.Wrec3[1,2].",
+    group=CHECK,
+)
 @json_option(instead_of="tables")
-def command(model: str | None, as_json: bool, **options: Any) -> None:
+def command(model: str | None, entry: str | None, as_json: bool, **options: Any) -> None:
     """Check every gradient against finite differences.
 
     For each block of parameters, prints the number of entries compared, the largest relative and
@@ -69,10 +85,18 @@ def command(model: str | None, as_json: bool, **options: Any) -> None:
     With --form printed, the recursions printed in the paper are checked. They pass for the RNN, and
     for the LSTM only on texts of one word.
 
+    Blocks have the paper's names. The number of a gate is 1 output, 2 forget, 3 input,
+    4 candidate: Wrec3 is the recurrent matrix of the input gate, b1 the bias of the output gate.
+
     \b
     sentemb gradcheck --model lstm --forget-gate --peepholes full
     sentemb gradcheck --model all
     """
+    if model == _ALL and (options["fault"] or entry):
+        raise SentembError("--break and --explain look at one model; name one model with --model")
+    if entry is not None:
+        del options["entries"]
+        _explain(entry, as_json, model=model or MODEL_NAME.default, **given(options))
     reports = []
     for report in _reports(model or MODEL_NAME.default, given(options)):
         reports.append(report)
@@ -104,11 +128,70 @@ def _reports(model: str, settings: dict[str, Any]) -> Iterator[Any]:
             yield gradcheck(name, **variant, **own)
 
 
+def _explain(entry: str, as_json: bool, **settings: Any) -> None:
+    """Print one entry of the check and exit."""
+    from sentemb.gradients.explain import explain
+    from sentemb.tables import aligned
+
+    found = explain(entry, **settings)
+    if as_json:
+        click.echo(json.dumps(found.as_dict(), indent=1))
+        sys.exit(0 if found.passed else 1)
+    struck_out = f", without {found.fault}" if found.fault else ""
+    click.echo(f"{found.entry} of {found.model}, form {found.form}{struck_out}")
+    click.echo(f"analytic {found.analytic:+.12e}, largest of its block {found.largest:.3e}\n")
+    heads = ("step", "second order", "error", "fourth order", "error", "change", "taken")
+    rows = [heads] + [
+        (
+            f"{step.step:g}",
+            _number(step.second, "+.12e"),
+            _number(step.second_error, ".1e"),
+            _number(step.fourth, "+.12e"),
+            _number(step.fourth_error, ".1e"),
+            "-" if step.change is None else f"{step.change:.1e}",
+            "taken" if step.taken else "-",
+        )
+        for step in found.steps
+    ]
+    for line in aligned(rows):
+        click.echo(line)
+    click.echo(f"\n{found.reason}")
+    if found.relative is not None:
+        verdict = "PASS" if found.passed else "FAIL"
+        click.echo(f"{verdict}: relative error {found.relative:.1e}, tolerance {found.tolerance:g}")
+    sys.exit(0 if found.passed else 1)
+
+
+def _number(value: float | None, form: str) -> str:
+    return "kink" if value is None else format(value, form)
+
+
+def _print_fault(report: Any) -> None:
+    """Which term was left out on purpose."""
+    from sentemb.gradients.faults import FAULTS
+
+    if report.fault:
+        click.echo(f"struck out on purpose, {report.fault}: {FAULTS[report.fault]}")
+
+
+def _print_failed(report: Any) -> None:
+    """The blocks that fail without the term."""
+    if not report.fault:
+        return
+    short = max(report.settings["lengths"]) == 1
+    unused = "no block fails" + (": texts of one word do not use this term" if short else "")
+    named = ", ".join(report.failed)
+    click.echo(f"without {report.fault}, {f'these blocks fail: {named}' if named else unused}")
+
+
 def _print(report: Any) -> None:
     from sentemb.tables import aligned
 
     shape = ", ".join(f"{key} {value}" for key, value in report.settings.items())
     click.echo(f"{report.model}, form {report.form}: {shape}")
+    if report.legend:
+        click.echo(report.legend)
+    _print_fault(report)
     printed = report.form == "printed"
     last = ["cosine", "norm ratio"] if printed else ["other form"]
     head = ["block", "shape", "checked", "relative", "absolute", "at", "analytic", "numeric"]
@@ -152,4 +235,5 @@ def _print(report: Any) -> None:
         f"whole gradient in random directions: relative error {report.directional:.1e}; "
         f"backward twice: {'same bits' if report.repeatable else 'DIFFERENT BITS'}"
     )
+    _print_failed(report)
     click.echo(f"{'PASS' if report.passed else 'FAIL'} (tolerance {report.tolerance:g})\n")

@@ -1,4 +1,4 @@
-"""Run the notebooks in place, so that their outputs are those of the code as it stands."""
+"""Run the notebooks in place, so that their outputs are those of the present code."""
 
 from pathlib import Path
 

@@ -1,6 +1,7 @@
 """The documents say what the program does."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import click
@@ -11,16 +12,29 @@ from sentemb.cli import COMMANDS, main
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-def _reference():
-    spec = importlib.util.spec_from_file_location("make_cli", DOCS / "make_cli.py")
+def _reference(name):
+    """What ``docs/make_NAME.py`` writes into ``docs/NAME.md``."""
+    spec = importlib.util.spec_from_file_location(f"make_{name}", DOCS / f"make_{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.reference()
 
 
-def test_command_reference_is_current():
-    written = (DOCS / "cli.md").read_text(encoding="utf-8")
-    assert written == _reference(), "docs/cli.md is stale; run `make docs`"
+@pytest.mark.parametrize("name", ["cli", "python"])
+def test_reference_is_current(name):
+    written = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    assert written == _reference(name), f"docs/{name}.md is out of date; run `make docs`"
+
+
+def test_links_inside_the_python_reference_lead_somewhere():
+    text = (DOCS / "python.md").read_text(encoding="utf-8")
+    headings, anchors = re.findall(r"^#+ (.+)$", text, re.M), []
+    for heading in headings:
+        anchor = re.sub(r"[^\w-]", "", heading.lower().replace(" ", "-"))
+        count = sum(re.fullmatch(rf"{anchor}(-\d+)?", one) is not None for one in anchors)
+        anchors.append(f"{anchor}-{count}" if count else anchor)
+    links = re.findall(r"\]\(#([^)]+)\)", text)
+    assert links and set(links) <= set(anchors)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

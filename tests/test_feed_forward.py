@@ -7,7 +7,7 @@ from helpers import FEED_FORWARD, each_variant, made_up_log, made_up_model, made
 
 import sentemb
 from sentemb import SentembError, SentenceEncoder
-from sentemb.gradients import gradcheck as gradient_check
+from sentemb.gradients import differences
 from sentemb.gradients.pairs import PairProblem
 from sentemb.kernels.convolution import pool_windows, spread_to_maxima
 from sentemb.models.truncation import Truncation
@@ -79,7 +79,7 @@ def test_the_first_of_equal_maxima_wins_and_takes_the_gradient():
 @pytest.mark.parametrize("window", [3, 5])
 def test_kinks_of_max_pooling_are_left_out_and_counted(window, monkeypatch):
     # Coarse steps only, so that some go over a kink.
-    monkeypatch.setattr(gradient_check, "STEPS", (1e-2, 5e-3))
+    monkeypatch.setattr(differences, "STEPS", (1e-2, 5e-3))
     sizes = {"cells": 4, "hidden": 12, "entries": 60, "lengths": (8, 13, 20)}
     report = sentemb.gradcheck("clsm", window=window, **sizes, tolerance=1e-5)
     assert report.passed and sum(block.kinks for block in report.blocks) > 0

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,55 @@ def test_outputs_are_there_and_small(path):
     assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
     assert not any(output["output_type"] == "error" for cell in code for output in cell["outputs"])
     assert sum(bool(cell["outputs"]) for cell in code) >= len(code) / 2
+
+
+def sources(path, kind):
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    return "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == kind)
+
+
+def printed(path):
+    """What the cells of a notebook print, one text."""
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    outputs = [output for cell in cells for output in cell.get("outputs", ())]
+    return "".join("".join(output.get("text", ())) for output in outputs)
+
+
+# Notebook 2 draws the paper's figures, each of which has a module of its own.
+@pytest.mark.parametrize("path", [NOTEBOOKS[0], NOTEBOOKS[2]], ids=lambda path: path.stem)
+def test_a_reader_needs_few_inner_modules(path):
+    modules = set(re.findall(r"^from (sentemb\.[a-z_.]+) import", sources(path, "code"), re.M))
+    assert len(modules) <= 5, modules
+
+
+@pytest.mark.parametrize("path", [NOTEBOOKS[0], NOTEBOOKS[2]], ids=lambda path: path.stem)
+def test_the_prose_is_plain_english(path):
+    foreign = r"\b(beside|anew|stands?|goes on|takes? for|so many|(?<!there )is no|mended)\b"
+    assert not re.findall(foreign, sources(path, "markdown"))
+
+
+def test_notebook_3_compares_its_gradient_with_the_package_block_by_block():
+    shown = printed(NOTEBOOKS[2])
+    for side in ("query", "document"):
+        for gate in (1, 3, 4):
+            for name in ("W", "Wrec", "b"):
+                block = rf"{side}\.{name}{gate}\s+"
+                assert float(re.search(rf"^{block}(\S+)$", shown, re.M)[1]) < 1e-12
+                # One term is left out further below, and every block is named again.
+                assert re.search(rf"^{block}\S+\s+(WRONG|right)$", shown, re.M)
+    assert "WRONG" in shown
+
+
+def test_notebook_3_shows_which_blocks_each_fault_breaks():
+    shown = printed(NOTEBOOKS[2])
+    assert re.search(r"^1 word\(s\), without cell-path +nothing fails$", shown, re.M)
+    assert re.search(r"^2 word\(s\), without cell-path +W3 b3 W4 b4$", shown, re.M)
+    assert re.search(r"^1 word\(s\), without b_g +W3 b3 W4 b4 W2 b2$", shown, re.M)
+
+
+def test_notebook_3_shows_that_the_error_fades_in_the_rnn_and_not_in_the_lstm():
+    left = dict(re.findall(r"^(rnn|lstm) +20 words back, (\S+) of", printed(NOTEBOOKS[2]), re.M))
+    assert float(left["rnn"]) < 1e-3 < 1e-2 < float(left["lstm"])
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sentemb.errors import SentembError
 from sentemb.former_names import former_names
+from sentemb.gradients.flow import ErrorFlow, gradient_flow
 from sentemb.kernels.top_k import highest
 from sentemb.models.encoder import Encoder
 from sentemb.models.recurrent import RecurrentEncoder
@@ -21,6 +22,7 @@ from sentemb.models.word_memory import WordMemory
 from sentemb.protocols import Arrays
 from sentemb.storage.model_files import load_model, save_model
 from sentemb.storage.saved_model import SavedModel
+from sentemb.system.html_tables import html_table, shade
 from sentemb.system.parallel import Workers, renew_after_fork, signals_from_kernels
 from sentemb.text.checks import as_text, as_texts
 from sentemb.text.vocabulary import Vocabulary
@@ -52,6 +54,29 @@ class GateTrace:
     o: np.ndarray | None = None
     y_g: np.ndarray | None = None
     f: np.ndarray | None = None
+
+    def _repr_html_(self) -> str:
+        """The mean of each gate and the length of the output after each word, for notebooks."""
+        rows = [
+            (name, values.mean(axis=1))
+            for name, values in (
+                ("input gate, mean", self.i),
+                ("forget gate, mean", self.f),
+                ("output gate, mean", self.o),
+            )
+            if values is not None
+        ]
+        lengths = np.linalg.norm(self.y, axis=1)
+        rows.append(("length of the output", lengths))
+        longest = max(lengths.max(), np.finfo(float).tiny)
+        return html_table(
+            [(name, *(f"{value:.2f}" for value in values)) for name, values in rows],
+            ["", *self.words],
+            [
+                [shade(value / longest if values is lengths else value) for value in values]
+                for _, values in rows
+            ],
+        )
 
 
 class SentenceEncoder:
@@ -123,6 +148,22 @@ class SentenceEncoder:
         return f"SentenceEncoder({self.encoder.name}, {shape}, {self.vocabulary})"
 
     # -- storage ------------------------------------------------------------------------------
+
+    def _repr_html_(self) -> str:
+        """The model's sizes, for notebooks."""
+        weights = [array for tower in self.towers.each.values() for array in tower.values()]
+        settings = ", ".join(f"{key} {value}" for key, value in self.encoder.settings().items())
+        rows: list[tuple[str, object]] = [
+            ("model", self.encoder.name),
+            ("settings", settings),
+            ("towers", "shared" if self.shared_towers else "separate"),
+            ("length of an embedding", self.dim),
+            ("features", f"{len(self.vocabulary):,}"),
+            ("weights", f"{sum(array.size for array in weights):,} in {self.dtype}"),
+        ]
+        if self.history:
+            rows.append(("epochs of training", len(self.history)))
+        return html_table(rows)
 
     @classmethod
     def from_pretrained(cls, path: str | os.PathLike[str], threads: int | None = None) -> Self:
@@ -444,6 +485,15 @@ class SentenceEncoder:
         ]
         joined = {name: np.hstack([some[name] for some in values]) for name in values[0]}
         return GateTrace(words=words, **joined)
+
+    def gradient_flow(self, query: str, title: str) -> list[ErrorFlow]:
+        """How strongly the score of a pair depends on the state after each word.
+
+        One `ErrorFlow` per side and reading direction, with the norms of the error at y(t) and at
+        c(t). Raises a `SentembError` for a model that does not read word by word and for a text
+        without words.
+        """
+        return gradient_flow(self.towers, query, title)
 
 
 def _parts(texts: list[str]) -> Iterator[list[str]]:

@@ -43,20 +43,22 @@ def _tests(name: str) -> Count:
 
 
 CHECKS = {
-    "kills": ("SIGKILL at every call of the file system that a writer makes", writers.killed),
+    "kills": ("SIGKILL at every file-system call of a writer", writers.killed),
     "errors": ("each of four errors at every such call", writers.failing),
     "exceptions": ("an exception at every step of `encode`", faces.exceptions),
-    "mutations": ("files damaged, 20,000 of them with repaired checksums",
+    "mutations": ("damaged files, 20,000 of them with repaired checksums",
                   lambda: fuzz.fuzz(100_000, seed=1, repaired=20_000)),
     "battery": ("command lines", battery),
-    "processes": ("answers from threads, forks, processes and copies",
+    "processes": ("answers from threads, forks, processes and pickled copies",
                   lambda: faces.processes_and_threads(rounds=20)),
-    "writers": ("two trainings at once, readers next to a saver", lambda: faces.one_writer(20)),
+    "writers": ("two trainings at once; readers while a model is saved",
+                lambda: faces.one_writer(20)),
     "soak": ("random Unicode texts encoded", lambda: faces.soak(1_000_000)),
     "determinism": ("trainings that must give the same bits", determinism.matrix),
     "logs": ("forms of a click log that must give the same bits", determinism.sources),
-    "cache": ("damaged, foreign and full kernel caches", lambda: _tests("test_kernel_cache.py")),
-    "security": ("statements of the security page", lambda: _tests("test_security_page.py")),
+    "cache": ("damaged, unwritable, full and other users' kernel caches",
+              lambda: _tests("test_kernel_cache.py")),
+    "security": ("statements of security.md", lambda: _tests("test_security_page.py")),
 }  # fmt: skip
 
 

@@ -59,6 +59,15 @@ class ClickLogBuilder:
 
     Memory grows with the number of distinct texts and pairs, not with the number of clicks.
     Skipped titles are the exception: each time one is shown takes 8 bytes until `build`.
+
+    Examples
+    --------
+    >>> builder = ClickLogBuilder()
+    >>> builder.add("fix leaking tap", "How to Repair a Dripping Faucet", clicks=2)
+    >>> builder.add("fix leaking tap", "How to Repair a Dripping Faucet")
+    >>> log = builder.build()
+    >>> log.queries, log.clicks.tolist()
+    (['fix leaking tap'], [3])
     """
 
     def __init__(self) -> None:

@@ -112,6 +112,11 @@ def holm(p_values: ArrayLike) -> _Floats:
     """P-values, (k,) float64, by Holm's correction for several comparisons, in the given order.
 
     Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statist. 6 (1979).
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03]).round(2).tolist()
+    [0.03, 0.06, 0.06]
     """
     p = np.asarray(p_values, np.float64)
     order = np.argsort(p, kind="stable")

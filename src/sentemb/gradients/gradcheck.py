@@ -6,14 +6,18 @@ loss.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from html import escape
 from typing import Any
 
 import numpy as np
 
 from sentemb.errors import SentembError
 from sentemb.former_names import former_names
+from sentemb.gradients.differences import differences, entry_differences
+from sentemb.gradients.faults import broken_gradient, check_fault
 from sentemb.gradients.options import (
     ENTRIES,
     FORM,
@@ -35,16 +39,15 @@ from sentemb.hyperparameters import formerly
 from sentemb.models import make_encoder
 from sentemb.models.registry import SHARED_TOWERS, encoder_parameters
 from sentemb.models.towers import Towers, distinct_sides
+from sentemb.system.html_tables import FAILED, html_table
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 
-# Steps of the differences, from coarse to fine: the error of the fourth-order formula falls with
-# h^4 and that of float64 rises with 1 / h, so the best step lies between.
-STEPS = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4)
+GATE_LEGEND = "gates: 1 output, 2 forget, 3 input, 4 candidate"
 # An entry this much smaller than the largest of its block is compared with that floor instead of
 # with itself: its differences are rounding noise.
-_FLOOR = 1e-3
+FLOOR = 1e-3
 _DIRECTIONS = 3
 # Numbers that the projected words of a problem may have.
 _MOST_PROJECTED = 20_000_000
@@ -96,7 +99,7 @@ class BlockCheck:
     passed: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GradientReport:
     """What `gradcheck` found.
 
@@ -111,6 +114,8 @@ class GradientReport:
     repeatable : bool
         Whether the backward pass gives the same bits twice.
     passed : bool
+    fault : str or None
+        The term that was struck out on purpose.
     """
 
     model: str
@@ -121,9 +126,54 @@ class GradientReport:
     directional: float = 0.0
     repeatable: bool = True
     passed: bool = False
+    fault: str | None = None
+
+    @property
+    def legend(self) -> str:
+        """What the numbers in the blocks' names mean; empty where they have none."""
+        return GATE_LEGEND if self.model in ("lstm", "bilstm") else ""
+
+    @property
+    def failed(self) -> list[str]:
+        """The names of the blocks that fail."""
+        return [block.block for block in self.blocks if not block.passed]
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+    def __repr__(self) -> str:
+        verdict = "passed" if self.passed else f"failed in {len(self.failed)}"
+        return (
+            f"GradientReport({self.model}, form {self.form}, {len(self.blocks)} blocks, {verdict})"
+        )
+
+    def _repr_html_(self) -> str:
+        """A table of the blocks, for notebooks."""
+        shape = ", ".join(f"{key} {value}" for key, value in self.settings.items())
+        struck_out = f"struck out on purpose: {self.fault}" if self.fault else ""
+        first = [f"{self.model}, form {self.form}: {shape}", self.legend, struck_out]
+        rows = [
+            (
+                block.block,
+                " × ".join(map(str, block.shape)),
+                block.checked,
+                f"{block.relative:.1e}",
+                list(block.index),
+                f"{block.analytic:+.6e}",
+                f"{block.numeric:+.6e}",
+                "pass" if block.passed else "FAIL",
+            )
+            for block in self.blocks
+        ]
+        table = html_table(rows, _HEADS, ["" if block.passed else FAILED for block in self.blocks])
+        return (
+            f"<p>{'<br/>'.join(escape(line) for line in first if line)}</p>{table}"
+            f"<p>All parameters in random directions: relative error {self.directional:.1e}. "
+            f"{'PASS' if self.passed else 'FAIL'} (tolerance {self.tolerance:g})</p>"
+        )
+
+
+_HEADS = ("block", "shape", "checked", "relative error", "at", "analytic", "numeric", "verdict")
 
 
 @former_names(**formerly(encoder_parameters()))
@@ -140,6 +190,7 @@ def gradcheck(
     entries: int = ENTRIES.default,
     tolerance: float = TOLERANCE.default,
     form_tolerance: float = FORM_TOLERANCE.default,
+    fault: str | None = None,
     **encoder_settings: Any,
 ) -> GradientReport:
     """Compare a model's gradient with finite differences of its loss.
@@ -170,6 +221,9 @@ def gradcheck(
         Largest relative error that passes.
     form_tolerance : float
         Largest relative difference between ``scan`` and ``trace`` that passes.
+    fault : {"cell-path", "other-gates", "b_g", "peepholes"}, optional
+        Check the gradient of an LSTM with this term left out, to watch the check fail; see
+        `sentemb.gradients.faults`.
     **encoder_settings
         As for training: ``cells`` (6 unless given), ``forget_gate``, ``peepholes``, ``bag_dim``,
         ``hidden`` (5 unless given), ``window``.
@@ -183,15 +237,29 @@ def gradcheck(
     SentembError
         For settings that are wrong or do not go together, and for a problem that is too large.
     """
-    encoder = make_encoder(model, **check_defaults(model, encoder_settings))
-    check_form(encoder, FORM.checked(form))
     problem = Problem(shared_towers, checked_lengths(lengths), negatives, gamma, scale, seed)
     tolerances = Tolerances(entries, tolerance, form_tolerance)
+    with made_up_pairs(model, problem, form, fault, encoder_settings) as (pairs, rng):
+        settings = {**pairs.towers.encoder.settings(), **asdict(problem)}
+        return _check(pairs, form, fault, settings, tolerances, rng)
+
+
+@contextmanager
+def made_up_pairs(
+    model: str, problem: Problem, form: str, fault: str | None, encoder_settings: dict[str, Any]
+) -> Iterator[tuple[PairProblem, np.random.Generator]]:
+    """The pairs and the model of a check, for as long as the context lasts.
+
+    Parameters and errors as for `gradcheck`. The generator is as the making left it.
+    """
+    encoder = make_encoder(model, **check_defaults(model, encoder_settings))
+    check_form(encoder, FORM.checked(form))
+    if fault is not None:
+        check_fault(fault, encoder, form)
     _check_size(encoder, sum(problem.lengths) * (2 + problem.negatives))
     rng = np.random.default_rng(problem.seed)
     with Workers(1) as workers:
-        pairs = _made_up_problem(encoder, problem, rng, workers)
-        return _check(pairs, form, {**encoder.settings(), **asdict(problem)}, tolerances, rng)
+        yield _made_up_problem(encoder, problem, rng, workers), rng
 
 
 def _check_size(encoder: Any, n_words: int) -> None:
@@ -259,17 +327,23 @@ class _Gradients:
         return _Gradients(self.checked[side][name], self.true[side][name], other)
 
 
+def checked_gradient(problem: PairProblem, form: str, fault: str | None) -> dict[str, Any]:
+    """The gradient that a check looks at."""
+    return problem.gradient(form) if fault is None else broken_gradient(problem, fault)
+
+
 def _check(
     problem: PairProblem,
     form: str,
+    fault: str | None,
     settings: dict[str, Any],
     tolerances: Tolerances,
     rng: np.random.Generator,
 ) -> GradientReport:
     towers = problem.towers
-    gradient = problem.gradient(form)
-    again = problem.gradient(form)
-    true = gradient if form == "scan" else problem.gradient("scan")
+    gradient = checked_gradient(problem, form, fault)
+    again = checked_gradient(problem, form, fault)
+    true = gradient if form == "scan" and fault is None else problem.gradient("scan")
     other: Any = true
     if form == "scan":
         other = problem.gradient("trace") if has_traces(towers.encoder) else None
@@ -300,6 +374,7 @@ def _check(
             and directional <= tolerances.tolerance
             and repeatable
         ),
+        fault=fault,
     )
 
 
@@ -320,7 +395,7 @@ class _Compared:
     @property
     def relative(self) -> np.ndarray:
         largest = max(np.abs(self.numeric).max(), np.abs(self.ours).max())
-        floor = max(_FLOOR * largest, np.finfo(float).tiny)
+        floor = max(FLOOR * largest, np.finfo(float).tiny)
         return self.absolute / np.maximum(np.abs(self.ours) + np.abs(self.numeric), floor)
 
 
@@ -333,7 +408,7 @@ def _compared(
     rng: np.random.Generator,
 ) -> _Compared:
     slopes = {
-        index: _difference(problem, parameter, index)
+        index: entry_differences(problem, parameter, index).slope
         for index in _choose(gradients.true, tolerances.entries, rng)
     }
     chosen = [index for index, slope in slopes.items() if slope is not None]
@@ -404,45 +479,6 @@ def _choose(gradient: np.ndarray, entries: int, rng: np.random.Generator) -> lis
     return [np.unravel_index(k, gradient.shape) for k in chosen]
 
 
-def _difference(
-    problem: PairProblem, parameter: np.ndarray, index: tuple[int, ...]
-) -> float | None:
-    """dL by one entry: fourth-order central differences, at the step where they settle."""
-    value = parameter[index]
-
-    def move(offset: float) -> None:
-        parameter[index] = value + offset
-
-    try:
-        return _settled(problem, move)
-    finally:
-        parameter[index] = value
-
-
-def _settled(problem: PairProblem, move: Callable[[float], None]) -> float | None:
-    """The slope of the loss at 0 of ``move``, from the step that differs least from the next one.
-
-    The choice looks at the differences alone, never at the gradient that they are to judge. Steps
-    over a kink of max pooling do not count; None if fewer than two are left.
-    """
-    move(0)
-    smooth = problem.maxima()
-
-    def loss_at(offset: float) -> float:
-        move(offset)
-        loss = problem.loss()
-        return loss if problem.maxima() == smooth else np.nan
-
-    slopes = np.array(
-        [
-            (8 * (loss_at(h) - loss_at(-h)) - (loss_at(2 * h) - loss_at(-2 * h))) / (12 * h)
-            for h in STEPS
-        ]
-    )
-    changes = np.abs(np.diff(slopes))
-    return None if np.isnan(changes).all() else slopes[1:][np.nanargmin(changes)]
-
-
 def _directional_error(
     problem: PairProblem,
     parameters: dict[str, Any],
@@ -469,7 +505,7 @@ def _directional_error(
             parameters[side][name][...] = start + offset / length * direction[side, name]
 
     try:
-        numeric = _settled(problem, move)
+        numeric = differences(problem, move).slope
     finally:
         for (side, name), start in before.items():
             parameters[side][name][...] = start

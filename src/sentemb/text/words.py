@@ -5,6 +5,11 @@ def split_words(text: str) -> list[str]:
     """The words of ``text``: lower-cased and split at white space; nothing else is removed.
 
     This is how the paper prepares its log (section VI-A): it keeps numbers and does not stem.
+
+    Examples
+    --------
+    >>> split_words("Cheap flights: ROME 2026")
+    ['cheap', 'flights:', 'rome', '2026']
     """
     return text.lower().split()
 
@@ -12,7 +17,12 @@ def split_words(text: str) -> list[str]:
 def letter_trigrams(word: str) -> list[str]:
     """The letter trigrams of ``#word#``, in order, repeats included.
 
-    ``good`` gives ``#go``, ``goo``, ``ood``, ``od#``; ``a`` gives ``#a#``.
+    Examples
+    --------
+    >>> letter_trigrams("good")
+    ['#go', 'goo', 'ood', 'od#']
+    >>> letter_trigrams("a")
+    ['#a#']
     """
     marked = f"#{word}#"
     return [marked[i : i + 3] for i in range(len(marked) - 2)]

@@ -1,0 +1,277 @@
+"""The charts and small tables of docs/benchmarks.md and README.md, from the CSV in docs/results.
+
+Measures nothing: run it after the scripts that write docs/results.
+
+    python benchmarks/charts.py
+"""
+
+from pages import DOCS, README, read_csv, write_section
+
+from sentemb.cli.tables import markdown_table
+
+PAGE, FIGURES = DOCS / "benchmarks.md", DOCS / "figures"
+SETS = {
+    "occupations": "occupations",
+    "tldr": "tldr",
+    "msdocs_index": "msdocs_index",
+    "simulated": "simulated log",
+}
+REAL = list(SETS)[:3]
+# Safe for colour-blind eyes (Okabe and Ito, 2008).
+BLUE, ORANGE, GREEN, PINK, GREY = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#777777"
+COLOURS = dict(zip(SETS, (BLUE, ORANGE, GREEN, PINK), strict=True))
+MARKERS = dict(zip(SETS, "osD^", strict=True))
+DPI = 120
+# Rows of Table IV by kind of model, each kind with its colour and marker.
+FAMILIES = {
+    "order-free": (ORANGE, "s", ("bag", "dssm", "bag-hard", "dssm-hard")),
+    "convolution": (GREEN, "^", ("clsm-1", "clsm-3", "clsm-5")),
+    "recurrent": (BLUE, "o", ("rnn-288", "lstm-32", "lstm-64", "lstm-96", "lstm-96-hard",
+                              "lstm-96-bag", "bilstm-96", "bilstm-192", "bilstm-large")),
+    "paper's settings": (GREY, "D", ("lstm-96-paper",)),
+}  # fmt: skip
+TRAINED_ON_PARTS = (("bag", ORANGE, "s"), ("dssm", GREEN, "^"), ("lstm-96", BLUE, "o"))
+# Rows that the cost chart names: label, and where it goes in points from the row's own point.
+NAMED = {
+    "bag": ("bag", (0, 11)),
+    "lstm-96-hard": ("default", (-4, 11)),
+    "bilstm-large": ("large", (0, -11)),
+    "lstm-96-paper": ("paper", (0, 11)),
+}
+
+
+def table4(name):
+    """{row: {column: text}} of one set in Table IV."""
+    return {line["row"]: line for line in read_csv(f"table4-{name}.csv")}
+
+
+def ndcg(line, k=1):
+    return float(line[f"NDCG@{k}"])
+
+
+# -- charts ---------------------------------------------------------------------------------------
+
+
+def draw_negatives(pyplot):
+    """NDCG@1 of one LSTM by its negatives."""
+    names = ("lstm-96-n2", "lstm-96-n4", "lstm-96-n6", "lstm-96-n8", "lstm-96", "lstm-96-hard")
+    labels = ("2", "4", "6", "8", "all others\nin the batch", "all others\n+ 3 hard")
+    figure, axis = pyplot.subplots(figsize=(6.5, 4), layout="constrained")
+    for name, label in SETS.items():
+        lines = table4(name)
+        axis.errorbar(
+            range(len(names)),
+            [ndcg(lines[row]) for row in names],
+            yerr=[float(lines[row]["NDCG@1 sd"]) for row in names],
+            color=COLOURS[name],
+            marker=MARKERS[name],
+            capsize=3,
+            label=label,
+        )
+    axis.set_xticks(range(len(names)), labels)
+    axis.set_xlabel("negatives per query")
+    axis.set_ylabel("test NDCG@1, LSTM with 96 cells")
+    figure.legend(frameon=False, ncols=4, loc="outside upper center")
+    return figure
+
+
+def draw_word_order(pyplot):
+    """NDCG@1 on queries whose meaning depends on word order, and on the others."""
+    shown = ("bm25-stem", "bag-hard", "dssm-hard", "clsm-5", "rnn-288", "lstm-32", "lstm-96",
+             "lstm-96-hard", "bilstm-192", "bilstm-large")  # fmt: skip
+    lines = {line["model"]: line for line in read_csv("table4-word-order.csv")}
+    _, in_order, others = next(iter(lines.values()))
+    figure, axis = pyplot.subplots(figsize=(6.5, 4), layout="constrained")
+    places = range(len(shown))[::-1]
+    for column, colour, shift, label in (
+        (others, GREY, 0.2, "all other queries"),
+        (in_order, BLUE, -0.2, in_order),
+    ):
+        values = [float(lines[name][column]) for name in shown]
+        bars = axis.barh(
+            [p + shift for p in places], values, 0.38, color=colour, label=label
+        )  # fmt: skip
+        axis.bar_label(bars, [f"{value:.2f}" for value in values], padding=3, fontsize=8)
+    axis.set_yticks(places, shown)
+    axis.set_xlim(0, 1.1)
+    axis.set_xlabel("test NDCG@1, simulated log")
+    figure.legend(frameon=False, ncols=2, loc="outside upper center")
+    return figure
+
+
+def draw_log_size(pyplot):
+    """NDCG@1 by the number of training pairs, and the LSTM's lead over order-free models."""
+    lines = read_csv("order-size-of-the-log.csv")
+    lead = next(key for key in lines[0] if key.endswith("order-free one"))
+    figure, axes = pyplot.subplots(2, 3, figsize=(8, 5), layout="constrained", sharey="row")
+    for (above, below), name in zip(axes.T, REAL, strict=True):
+        some = [line for line in lines if line["set"] == name]
+        pairs = [int(line["pairs"]) for line in some]
+        for row, colour, marker in TRAINED_ON_PARTS:
+            values = [float(line[row]) for line in some]
+            above.plot(pairs, values, color=colour, marker=marker, markersize=5, label=row)
+        middle, low, high = (
+            [float(line[f"{lead}{part}"]) for line in some] for part in ("", " low", " high")
+        )
+        reach = [
+            [m - x for m, x in zip(middle, low, strict=True)],
+            [x - m for m, x in zip(middle, high, strict=True)],
+        ]
+        below.axhline(0, color="black", linewidth=0.8)
+        below.errorbar(pairs, middle, yerr=reach, color=BLUE, marker="o", capsize=3)
+        for axis in (above, below):
+            axis.set_xscale("log", base=2)
+            axis.set_xticks(pairs, [f"{count / 1000:.0f}k" for count in pairs])
+            axis.minorticks_off()
+        above.set_title(name, fontsize=10)
+        below.set_xlabel("training pairs")
+    axes[0, 0].set_ylabel("test NDCG@1")
+    axes[1, 0].set_ylabel("lstm-96 minus the better\norder-free model")
+    axes[0, 0].legend(frameon=False)
+    return figure
+
+
+def draw_cost(pyplot):
+    """NDCG@1 against seconds of training."""
+    figure, axes = pyplot.subplots(1, 3, figsize=(10, 4), layout="constrained")
+    for axis, name in zip(axes, REAL, strict=True):
+        lines = table4(name)
+        for family, (colour, marker, rows) in FAMILIES.items():
+            points = [(float(lines[row]["training (s)"]), ndcg(lines[row])) for row in rows]
+            axis.scatter(*zip(*points, strict=True), color=colour, marker=marker, label=family)
+            for row, point in zip(rows, points, strict=True):
+                if row in NAMED:
+                    label, offset = NAMED[row]
+                    axis.annotate(label, point, offset, textcoords="offset points", fontsize=9,
+                                  ha="center", va="center")  # fmt: skip
+        axis.set_xscale("log")
+        seconds = (5, 10, 20, 50, 100, 200, 500)
+        axis.set_xticks(seconds, [f"{some}" for some in seconds])
+        axis.minorticks_off()
+        axis.margins(x=0.15, y=0.1)
+        axis.set_title(name, fontsize=10)
+        axis.set_xlabel("training, seconds on one thread")
+    axes[0].set_ylabel("test NDCG@1")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, frameon=False, ncols=4, loc="outside upper center")
+    return figure
+
+
+def draw_growth(pyplot):
+    """Time by pairs, cells, trigrams and words per text."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    figure, axes = pyplot.subplots(2, 2, figsize=(8, 6), layout="constrained")
+    whole = [
+        (line["pairs"], {"sentemb": line["sentemb (s)"]})
+        for line in read_csv("speed-growth-with-the-log.csv")
+    ]
+    panels = {"pairs": whole}
+    for line in read_csv("speed-growth-with-the-model-and-the-texts.csv"):
+        values = {key.removesuffix(" (ms)"): value for key, value in line.items() if "(ms)" in key}
+        panels.setdefault(line["varied"], []).append((line["value"], values))
+    looks = {"sentemb": (BLUE, "o"), "PyTorch, usual": (ORANGE, "s"), "PyTorch, best": (GREEN, "D")}
+    for axis, (name, points) in zip(axes.flat, panels.items(), strict=True):
+        places = [int(x) for x, _ in points]
+        for label in points[0][1]:
+            colour, marker = looks[label]
+            values = [float(times[label]) for _, times in points]
+            axis.plot(places, values, color=colour, marker=marker, markersize=4, label=label)
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        labels = [f"{x / 1000:.0f}k" if x >= 1000 else f"{x}" for x in places]
+        if name == "cells":  # 192 and 288 would overlap
+            labels[places.index(288)] = ""
+        axis.set_xticks(places, labels)
+        axis.yaxis.set_major_locator(
+            LogLocator(subs=(1, 2, 3, 5) if name == "pairs" else (1, 2, 5))
+        )
+        axis.yaxis.set_major_formatter("{x:g}")
+        for one in (axis.xaxis, axis.yaxis):
+            one.set_minor_formatter(NullFormatter())
+        axis.set_xlabel(name)
+        axis.set_ylabel("one epoch, s" if name == "pairs" else "training step, ms")
+    axes[0, 1].legend(frameon=False, fontsize=9)
+    return figure
+
+
+CHARTS = {
+    "negatives": draw_negatives,
+    "word-order": draw_word_order,
+    "log-size": draw_log_size,
+    "cost": draw_cost,
+    "growth": draw_growth,
+}
+
+
+# -- small tables ---------------------------------------------------------------------------------
+
+
+def ranking_table():
+    """NDCG@1 / @3 / @10 on the real sets: two rivals by words, one pre-trained, ours."""
+    rivals = {(line["set"], line["rival"]): line for line in read_csv("rivals.csv")}
+    found = {name: table4(name) for name in REAL}
+    rows = [["", *REAL]]
+    for label, lines in (
+        ("BM25, titles", {name: found[name]["bm25-stem"] for name in REAL}),
+        ("BM25, titles and clicked queries", {name: rivals[name, "bm25-clicks"] for name in REAL}),
+        (
+            "all-MiniLM-L6-v2, not trained on the log",
+            {name: rivals.get((name, "minilm")) for name in REAL},
+        ),
+        ("sentemb, order-free (`bag-hard`)", {name: found[name]["bag-hard"] for name in REAL}),
+        ("**sentemb, default LSTM**", {name: found[name]["lstm-96-hard"] for name in REAL}),
+        ("sentemb, `--preset large`", {name: found[name]["bilstm-large"] for name in REAL}),
+    ):
+        if all(lines.values()):
+            cells = [
+                " / ".join(f"{ndcg(line, k):.3f}" for k in (1, 3, 10)) for line in lines.values()
+            ]
+            rows.append([label, *cells])
+    return markdown_table(rows)
+
+
+def speed_table():
+    """One training step and encoding, compared with PyTorch."""
+    step = read_csv("speed-training-step-one-thread.csv")[0]
+    encoding = {
+        line["sentences per call"]: line for line in read_csv("speed-encoding-one-thread.csv")
+    }
+    rows = [["", "sentemb", "PyTorch, usual", "PyTorch, tuned by hand"]]
+    rows.append([
+        "training step, 512 pairs",
+        f"{step['sentemb (ms)']} ms",
+        f"{step['PyTorch, usual ratio']} × as long",
+        f"{step['PyTorch, best ratio']} × as long",
+    ])  # fmt: skip
+    for count, label in (("1", "encoding one sentence"), ("4096", "encoding 4,096 sentences")):
+        line = encoding[count]
+        rows.append([
+            label,
+            f"{line['sentemb (ms)']} ms",
+            f"{line['PyTorch, usual']} × as long",
+            f"{line['PyTorch, best']} × as long",
+        ])  # fmt: skip
+    return markdown_table(rows)
+
+
+def main():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    pyplot.rcParams |= {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
+                        "grid.alpha": 0.25, "axes.axisbelow": True}  # fmt: skip
+    FIGURES.mkdir(exist_ok=True)
+    for name, draw in CHARTS.items():
+        figure = draw(pyplot)
+        figure.savefig(FIGURES / f"{name}.png", dpi=DPI, metadata={"Software": None})
+        pyplot.close(figure)
+    for page in (README, PAGE):
+        write_section(page, "ranking", "\n".join(ranking_table()))
+    write_section(PAGE, "speed", "\n".join(speed_table()))
+
+
+if __name__ == "__main__":
+    main()

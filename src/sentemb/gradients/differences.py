@@ -1,0 +1,95 @@
+"""Central differences of a loss at several steps, and the choice of one of them."""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from sentemb.gradients.recursion import Array
+
+# Steps of the differences, from coarse to fine: the error of the fourth-order formula falls with
+# h^4 and that of float64 rises with 1 / h, so the best step lies between.
+STEPS = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4)
+
+
+class Loss(Protocol):
+    """What is differentiated, such as a `PairProblem`."""
+
+    def loss(self) -> float:
+        """The loss at the present parameters."""
+        ...
+
+    def maxima(self) -> bytes:
+        """Where max pooling found its maxima; the loss has a kink wherever they change."""
+        ...
+
+
+class Differences(NamedTuple):
+    """The slope of a loss at 0 of a move, by step.
+
+    Attributes
+    ----------
+    steps : tuple of float
+        h, from coarse to fine.
+    second : (k,) float64
+        (L(h) - L(-h)) / 2h at every step. NaN where max pooling picks another word
+        within the step: the loss has a kink there.
+    fourth : (k,) float64
+        (8 [L(h) - L(-h)] - [L(2h) - L(-2h)]) / 12h; NaN as above, and also if a kink lies between
+        h and 2h.
+    taken : int or None
+        The step whose fourth-order difference counts: the one that differs least from the next
+        coarser one. None if no two steps in a row are free of kinks.
+    """
+
+    steps: tuple[float, ...]
+    second: Array
+    fourth: Array
+    taken: int | None
+
+    @property
+    def slope(self) -> float | None:
+        """The difference that counts, None over kinks."""
+        return None if self.taken is None else float(self.fourth[self.taken])
+
+
+def differences(problem: Loss, move: Callable[[float], None]) -> Differences:
+    """Differences of ``problem.loss()``, and which of them is taken.
+
+    The choice looks at the differences alone, never at the gradient that they are to judge.
+
+    Parameters
+    ----------
+    problem : Loss
+    move : function of float
+        Puts the parameters at this distance; called with both signs, and never put back.
+    """
+    move(0)
+    smooth = problem.maxima()
+
+    def loss_at(offset: float) -> float:
+        move(offset)
+        loss = problem.loss()
+        return loss if problem.maxima() == smooth else np.nan
+
+    second, fourth = np.empty(len(STEPS)), np.empty(len(STEPS))
+    for k, h in enumerate(STEPS):
+        near, far = loss_at(h) - loss_at(-h), loss_at(2 * h) - loss_at(-2 * h)
+        second[k] = near / (2 * h)
+        fourth[k] = (8 * near - far) / (12 * h)
+    changes = np.abs(np.diff(fourth))
+    taken = None if np.isnan(changes).all() else 1 + int(np.nanargmin(changes))
+    return Differences(STEPS, second, fourth, taken)
+
+
+def entry_differences(problem: Loss, parameter: np.ndarray, index: tuple) -> Differences:
+    """`differences` by one entry of ``parameter``, which is put back."""
+    value = parameter[index]
+
+    def move(offset: float) -> None:
+        parameter[index] = value + offset
+
+    try:
+        return differences(problem, move)
+    finally:
+        parameter[index] = value

@@ -1,0 +1,137 @@
+"""The gradient with one term struck out, to watch the check fail.
+
+Each fault drops one term of the LSTM's backward recursion (docs/gradients.md, section 4) in a
+NumPy copy of it; the kernels that train are not touched.
+"""
+
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+
+from sentemb.errors import SentembError
+from sentemb.gradients.pairs import PairProblem
+from sentemb.gradients.recursion import delayed, lstm_errors, matrices
+from sentemb.models.encoder import Encoder
+from sentemb.models.lstm import LSTM
+from sentemb.protocols import Arrays
+from sentemb.system.parallel import Workers
+from sentemb.text.batch import TextBatch
+
+FAULTS = {
+    "cell-path": "f(t+1) eps(t+1), the error along the cell",
+    "other-gates": "the Wrec of every gate but its own in the error of each gate",
+    "b_g": "the factor b_g(t) between the cell and the pre-activations of gates 2, 3 and 4",
+    "peepholes": "the errors that reach the cell through Wp1, Wp2 and Wp3",
+}
+
+
+def check_fault(fault: str, encoder: Encoder, form: str = "scan") -> None:
+    """Raise a `SentembError` unless the encoder has the term that ``fault`` strikes out.
+
+    Other forms than ``scan`` cannot be broken.
+    """
+    if form != "scan":
+        raise SentembError(f"a fault is struck out of the form scan; leave out the form {form}")
+    if fault not in FAULTS:
+        raise SentembError(f"the fault must be one of {', '.join(FAULTS)}, not {fault!r}")
+    if not isinstance(encoder, LSTM):
+        raise SentembError(
+            f"the fault {fault} strikes out a term of the LSTM, and the model {encoder.name} has "
+            "no such term; use lstm or bilstm"
+        )
+    if fault == "peepholes" and encoder.peepholes == "none":
+        raise SentembError(
+            "this model has no peepholes to strike out; choose diagonal or full peepholes"
+        )
+
+
+def broken_gradient(problem: PairProblem, fault: str) -> dict[str, Arrays]:
+    """``problem.gradient()`` with one term struck out.
+
+    Parameters
+    ----------
+    problem : PairProblem
+    fault : str
+        A key of `FAULTS`.
+
+    Returns
+    -------
+    dict of dict of ndarray
+        By side and the paper's name of the block.
+
+    Raises
+    ------
+    SentembError
+        If the fault is unknown or the problem's encoder lacks the term.
+    """
+    towers = problem.towers
+    check_fault(fault, towers.encoder)
+    broken = cast(Encoder, BrokenEncoder(cast(LSTM, towers.encoder), fault))
+    problem.towers = replace(towers, encoder=broken)
+    try:
+        return problem.gradient()
+    finally:
+        problem.towers = towers
+
+
+class BrokenEncoder:
+    """An encoder with a fault in its backward pass; everything else is delegated.
+
+    Parameters
+    ----------
+    encoder : LSTM or BiLSTM
+    fault : str or None
+        A key of `FAULTS`; None computes the exact gradient.
+    """
+
+    def __init__(self, encoder: LSTM, fault: str | None) -> None:
+        self._encoder = encoder
+        self._without = () if fault is None else (fault,)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._encoder, name)
+
+    def backward(
+        self, weights: Arrays, done: Any, V: np.ndarray, workers: Workers, **options: Any
+    ) -> Arrays:
+        """As `Encoder.backward`, text by text."""
+        encoder, batch = self._encoder, done.batch
+        gradient = {name: np.zeros_like(a) for name, a in weights.items() if name != "table"}
+        gradient["table"] = np.zeros((batch.input_rows.size, encoder.width), V.dtype)
+        blocks = encoder.blocks(gradient)  # views of the stacked arrays
+        for direction, state in enumerate(done.states):
+            prefix = ("forward.", "backward.")[direction] if encoder.directions == 2 else ""
+            own = matrices(encoder, weights, direction)
+            rows_of_tokens = done.packing.rows_of_tokens(direction)
+            for text in range(batch.n_texts):
+                tokens = np.arange(batch.offsets[text], batch.offsets[text + 1])
+                tokens = tokens[::-1] if direction == 1 else tokens
+                values = encoder.gate_values(state, rows_of_tokens[tokens])
+                counts = _counts(batch, batch.word_index[tokens])
+                v = V[text, direction * encoder.cells :][: encoder.cells]
+                for gate in encoder.gates:
+                    senders = (gate,) if "other-gates" in self._without else None
+                    delta = lstm_errors(own, values, v, self._without, senders).delta[gate]
+                    blocks[f"{prefix}W{gate}"] += delta.T @ counts
+                    blocks[f"{prefix}Wrec{gate}"] += delta.T @ delayed(values["y"])
+                    blocks[f"{prefix}b{gate}"] += delta.sum(axis=0)
+                    if f"{prefix}Wp{gate}" in blocks:
+                        cell = values["c"] if gate == "1" else delayed(values["c"])
+                        block = blocks[f"{prefix}Wp{gate}"]
+                        whole = delta.T @ cell
+                        block += np.diagonal(whole) if block.ndim == 1 else whole
+        if "Wbag" in blocks:
+            for text, (start, end) in enumerate(zip(batch.offsets, batch.offsets[1:])):
+                counts = _counts(batch, batch.word_index[start:end])
+                blocks["Wbag"] += np.outer(V[text, encoder.n_outputs :], counts.sum(axis=0))
+        return gradient
+
+
+def _counts(batch: TextBatch, words: np.ndarray) -> np.ndarray:
+    """l(t) of the given words over the batch's features, (T, n_rows) float64."""
+    counts = np.zeros((len(words), batch.input_rows.size))
+    for t, word in enumerate(words):
+        span = slice(batch.feature_offsets[word], batch.feature_offsets[word + 1])
+        counts[t, batch.feature_ids[span]] = batch.feature_counts[span]
+    return counts

@@ -1,0 +1,119 @@
+"""How far an error travels: the derivative of one score by the state after every word."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.errors import SentembError
+from sentemb.gradients.recursion import Array, errors, matrices
+from sentemb.models.recurrent import RecurrentEncoder
+from sentemb.models.towers import SIDES, Towers
+from sentemb.system.parallel import Workers
+from sentemb.text.checks import as_text
+from sentemb.text.words import split_words
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorFlow:
+    """The error on its way back through one text, in one reading direction.
+
+    Attributes
+    ----------
+    side : {"query", "document"}
+    direction : {"forward", "backward"}
+        ``backward`` is the right-to-left half of a bidirectional model.
+    words : list of str
+        In the order in which this direction reads them, length T.
+    output : (T,) float64
+        |e(t)|, the length of the derivative of the score by y(t), through every later word.
+    cell : (T,) float64 or None
+        The same by the cell c(t); None for the RNN.
+    """
+
+    side: str
+    direction: str
+    words: list[str]
+    output: Array
+    cell: Array | None
+
+    @property
+    def words_back(self) -> NDArray[np.int64]:
+        """How many words each one lies before the last: T - 1, ..., 1, 0."""
+        return np.arange(len(self.words))[::-1]
+
+    @property
+    def remaining(self) -> Array:
+        """|e(t)| divided by its value at the last word, (T,)."""
+        return self.output / self.output[-1] if self.output[-1] else np.zeros_like(self.output)
+
+
+def gradient_flow(towers: Towers, query: str, title: str) -> list[ErrorFlow]:
+    """How strongly the score of a pair depends on the state after each word.
+
+    The score is the cosine of equation (3), whose derivative by the two embeddings is (15). The
+    loss multiplies it by a number that is the same for every word, so that what remains after k
+    words back is the same for both.
+
+    Parameters
+    ----------
+    towers : Towers
+        With a recurrent encoder.
+    query, title : str
+
+    Returns
+    -------
+    list of ErrorFlow
+        The query first, then the title; two for each text if the model is bidirectional.
+
+    Raises
+    ------
+    SentembError
+        If the encoder is not recurrent or a text has no words.
+    """
+    encoder = towers.encoder
+    if not isinstance(encoder, RecurrentEncoder):
+        raise SentembError(
+            f"a {encoder.name} does not read word by word, so no error travels through it; "
+            "use an lstm, bilstm or rnn"
+        )
+    texts = dict(zip(SIDES, (as_text(query), as_text(title)), strict=True))
+    if not all(split_words(text) for text in texts.values()):
+        raise SentembError("a text without words has no gradient; give one with words")
+    with Workers(1) as workers:
+        done = {
+            side: encoder.forward(towers.weights[side], towers.vocabulary.batch([text]), workers)
+            for side, text in texts.items()
+        }
+    starts = _start_vectors(*(done[side].embeddings[0].astype(np.float64) for side in SIDES))
+    flows = []
+    for (side, text), v in zip(texts.items(), starts, strict=True):
+        for direction, state in enumerate(done[side].states):
+            rows = done[side].packing.rows_of_tokens(direction)
+            words = split_words(text)
+            if direction == 1:
+                rows, words = rows[::-1], words[::-1]
+            found = errors(
+                matrices(encoder, towers.weights[side], direction),
+                encoder.gate_values(state, rows),
+                v[direction * encoder.cells :][: encoder.cells],
+            )
+            flows.append(
+                ErrorFlow(
+                    side=side,
+                    direction=("forward", "backward")[direction],
+                    words=words,
+                    output=np.linalg.norm(found.e, axis=1),
+                    cell=None if found.eps is None else np.linalg.norm(found.eps, axis=1),
+                )
+            )
+    return flows
+
+
+def _start_vectors(query: Array, title: Array) -> tuple[Array, Array]:
+    """The cosine's derivatives by both embeddings, equation (15)."""
+    lengths = np.linalg.norm(query), np.linalg.norm(title)
+    if not all(lengths):
+        return np.zeros_like(query), np.zeros_like(title)
+    u, w = query / lengths[0], title / lengths[1]
+    return (w - (u @ w) * u) / lengths[0], (u - (u @ w) * w) / lengths[1]

@@ -1,0 +1,63 @@
+"""The parts of the benchmarks that reach into the package still find what they measure."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from helpers import run_python
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+
+# In a process of its own: names such as `pages` and `floor` stay out of other tests.
+_WHOLE_JOB = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from synthetic import write_log
+from whole_job import measure_reading, measure_whole_job
+
+write_log(sys.argv[2], 200, trigrams=500)
+seconds = measure_whole_job(sys.argv[2], 1, 1)
+print(json.dumps([sorted(seconds), measure_reading(sys.argv[2])["lines"]]))
+"""
+
+_SIDE = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from floor import operations_and_bytes
+from synthetic import write_log
+from our_side import Ours
+
+folder = Path(sys.argv[2])
+write_log(folder / "log.tsv", 600, trigrams=500)
+(folder / "case.json").write_text(
+    json.dumps({"log": str(folder / "log.tsv"), "settings": {"cells": 4, "batch_size": 64}})
+)
+ours = Ours(folder, 1)
+losses = [ours.train_step() for _ in range(3)]
+assert all(0 < loss < 10 for loss in losses)
+assert ours.encode(ours.titles()[:3]).shape == (3, 4)
+assert ours.prepare(folder)["pairs"] == 600
+assert min(operations_and_bytes(ours.counts(2)).values()) > 0
+print(sorted(ours.profile(1)))
+"""
+
+
+def test_a_whole_training_is_measured_by_part(tmp_path):
+    done = run_python(_WHOLE_JOB, FOLDER, tmp_path / "log.tsv", check=True)
+    for part in ("reading", "vocabulary", "planning", "training", "saving", "whole"):
+        assert f'"{part}"' in done.stdout
+    assert done.stdout.rstrip().endswith("200]")
+
+
+def test_our_side_of_the_speed_benchmark_runs(tmp_path):
+    done = run_python(_SIDE, FOLDER, tmp_path, check=True)
+    assert "everything else" in done.stdout and "lstm_backward" in done.stdout
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
+def test_a_benchmark_imports(path):
+    if path.stem == "torch_models":
+        pytest.importorskip("torch")
+    code = f"import sys; sys.path.insert(0, {str(FOLDER)!r}); import {path.stem}"
+    assert run_python(code).returncode == 0, f"{sys.executable} -c {code!r} fails"
