@@ -45,7 +45,7 @@ class Hyperparameter:
     words : tuple of str
         Words that are allowed in place of a number.
     optional : bool
-        Whether None is allowed; it stands for the default.
+        Whether None is allowed; it means the default.
     default_text : str
         How the help describes a default that is not a constant.
     check_default : object

@@ -20,7 +20,7 @@ def html_table(
     rows : sequence of sequence
         Shown with `str`, escaped.
     heads : sequence
-        Of the columns.
+        Headings of the columns.
     colours : sequence of str or of sequence of str, optional
         The background of each row, or of every cell after its heading; "" for none.
     """
