@@ -89,8 +89,8 @@ def _attenuated_title(lab: Laboratory, text: TextReading) -> dict:
         "rows": [["mean of i", *_three(gate)], ["left out", *_signed(effects)]],
         "verdict": verdict,
         "why": f"The paper's three words: {below} have a mean gate below {gate[~low].mean():.3f}, "
-        f"the mean of the six others, but only by {1 - ratio:.0%} on average. Leaving out each of the "
-        "three changes the score by "
+        f"the mean of the six others, but only by {1 - ratio:.0%} on average. Leaving out each of "
+        "the three changes the score by "
         f"{_listed(_signed(effects[low]))}; leaving out each of the others by "
         f"{_signed(effects[~low])[effects[~low].argmin()]} to "
         f"{_signed(effects[~low])[effects[~low].argmax()]}.",
@@ -348,7 +348,7 @@ def table_3(lab: Laboratory) -> dict:
         "rows": [[row[column] for column in columns] for row in matrix],
         "verdict": HOLDS if purity > 0.95 else IN_PART if p < 0.05 else FAILS,
         "why": f"In cells that extract words from more than one query, {purity:.0%} of the words "
-        f"belong to the topic that leads in their cell; with the topics shuffled among the queries "
+        "belong to the topic that leads in their cell; with the topics shuffled among the queries "
         f"{shuffled.mean():.0%} do (p = {p:.3f}, {_SHUFFLES:,} shuffles). The table shows the 8 "
         f"cells that extract from the most queries; "
         "[table-03.csv](results/paper/table-03.csv) has all. [analysis.md](analysis.md) measures "
