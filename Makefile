@@ -98,6 +98,11 @@ bench: ## Measure speed against PyTorch and write docs/results/speed.md (20 minu
 analysis: venv ## Measure keywords, attenuation and topics and write docs/analysis.md
 	$(BIN)/python benchmarks/analysis.py
 
+.PHONY: paper
+paper: venv ## Measure every figure and table of the paper and write docs/paper.md (10 minutes)
+	@# gensim starts the inference of Doc2Vec from Python's own hash of the text.
+	PYTHONHASHSEED=0 $(BIN)/python benchmarks/paper.py
+
 .PHONY: notebooks
 notebooks: ## Run all notebooks again
 	$(MAKE) venv EXTRAS=dev,notebooks

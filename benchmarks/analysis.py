@@ -1,9 +1,9 @@
 """How far the paper's three claims about what a model learns hold: keywords, attenuation, topics.
 
 Simulates a click log, whose keywords and topics are known, trains an RNN, the LSTM without and with
-forget gate and peepholes, and a two-way LSTM on it, and measures on the queries of its test set,
-which no training saw. Trains them on real job names as well where the data set is present, whose
-topics are O*NET's major groups. Writes the tables of docs/analysis.md; everything comes from seeds.
+forget gate and peepholes, and a bidirectional LSTM on it, and measures on the queries of its test
+set, which are not in the log. If the data set is present, trains them on real job names as well,
+whose topics are O*NET's major groups. Writes the tables of docs/analysis.md from fixed seeds.
 
     python benchmarks/analysis.py [--data ../shared/data] [--threads 2] [--seed 0]
 """
@@ -17,13 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from pages import DATA, ROOT, write_section
-
-from sentemb import train
-from sentemb.analysis.figures.drawing import save_figure
-from sentemb.analysis.figures.loss_figure import loss_figure
-from sentemb.analysis.histories import read_history
-from sentemb.analysis.keywords import extract_keywords, step_changes
-from sentemb.analysis.scores import (
+from scores import (
     area_under_curve,
     attenuation,
     average_precision,
@@ -34,6 +28,12 @@ from sentemb.analysis.scores import (
     purity,
     shuffled_within,
 )
+
+from sentemb import train
+from sentemb.analysis.figures.drawing import save_figure
+from sentemb.analysis.figures.loss_figure import loss_figure
+from sentemb.analysis.histories import read_history
+from sentemb.analysis.keywords import extract_keywords, step_changes
 from sentemb.analysis.topics import QueryCells, cells_by_topics, query_cells
 from sentemb.data.click_log import read_click_log
 from sentemb.data.judged_set import read_judged_set
@@ -48,15 +48,14 @@ PAIRS = 40_000
 CELLS = 96
 # The model is the paper's: trigrams alone, Nesterov momentum.
 PAPER = {"optimiser": "nesterov", "word_features": 0}
-# The RNN learns badly at the learning rate that suits the LSTMs. Its epochs are quicker, so it gets
-# more of them.
+# The RNN learns badly at the learning rate of the LSTMs. Its epochs are quicker, so it gets more.
 MODELS = {
     "RNN": {"model": "rnn", "cells": CELLS, "learning_rate": 0.02, "epochs": 16, **PAPER},
     "LSTM reduced": {"cells": CELLS, "epochs": 8, **PAPER},
     "LSTM full": {"cells": CELLS, "forget_gate": True, "peepholes": "full", "epochs": 8, **PAPER},
     "BiLSTM": {"model": "bilstm", "cells": CELLS // 2, "epochs": 8, **PAPER},
 }
-# Figure 7: everything as the paper has it; the RNN with the learning rate, of some, that it bears.
+# Figure 7: the paper's settings, except for the learning rate of the RNN.
 LEARNING = {"LSTM": {"model": "lstm"}, "RNN": {"model": "rnn", "learning_rate": 0.02}}
 LEARNING_EPOCHS = (1, 6, 12, 24)
 OCCUPATIONS_EPOCHS = {"RNN": 8}
@@ -67,7 +66,7 @@ TOPIC_HEAD = ["model", "cells", "words", "model's", "shuffled", "idf", "idf shuf
 
 @dataclass(frozen=True)
 class Words:
-    """The words of all queries in one row.
+    """The words of all queries, one after the other.
 
     Attributes
     ----------
@@ -78,8 +77,8 @@ class Words:
     relevant : (k,) bool
         The true keywords.
     judged : (k,) bool
-        False for the first word of a query, which a one-way model does not compare; it is left out
-        for all models, so that all are measured on the same words.
+        False for the first word of a query, which a unidirectional model does not judge; it is left
+        out for all models, so that all are measured on the same words.
     """
 
     words: list
@@ -161,7 +160,7 @@ def measure_attenuation(model, queries, words, rng):
 def measure_topics(name, model, queries, topics, idf_of, rng):
     """Rows of purity and NMI of cells against topics: as the paper counts cells, and by sign.
 
-    Each beside shuffled topics and idf buckets.
+    Each next to shuffled topics and idf buckets.
     """
     found = [query_cells(model, query) for query in queries]
     positive = model.encode_query(queries) > 0
@@ -190,9 +189,9 @@ def measure_topics(name, model, queries, topics, idf_of, rng):
 
 
 def chance(samples, topics, dim, rng):
-    """Mean purity and NMI of ``samples`` (lists of `QueryCells`), each with topics dealt out anew.
+    """Mean purity and NMI of ``samples`` (lists of `QueryCells`), each with topics shuffled again.
 
-    Few words in many cells have a high one, so that every way of counting needs its own.
+    It is high for few words in many cells, so every way of counting needs its own.
     """
     return np.mean(
         [
@@ -208,7 +207,7 @@ def agreement(counts):
 
 
 def idf_buckets(found, dim, idf_of, rng):
-    """What a model would extract that learned nothing but idf: a list of `QueryCells`.
+    """What a model that knows only idf would extract: a list of `QueryCells`.
 
     Every word has one of ``dim`` cells, drawn at random. A query's words of highest idf, as many
     as the model extracted from it, go to their cells. The first word is left out here too.

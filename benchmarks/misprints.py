@@ -581,7 +581,7 @@ def misprint_tables(whole, b2, rnn, training):
         f"{len(SEEDS)} seeds. Each cell: **cosine · relative L2 error · norm ratio** against the "
         "exact gradient, all parameters of both towers as one vector; the mean of the cosines and "
         'the geometric means of the other two. "exact" is an error below 1e-10.',
-        "**The printed recursions (43), (44)**, sign and trace misprints mended:",
+        "**The printed recursions (43), (44)**, sign and trace misprints corrected:",
         table(
             scales_head("LSTM", "T"),
             [

@@ -52,8 +52,8 @@ def command(
     sentemb keywords model/ "hotels in shanghai"
     sentemb keywords model/ "hotels in shanghai" --compare-with rnn/ --markdown
     """
-    from sentemb.analysis.figures.drawing import short_names
     from sentemb.analysis.keywords import extract_keywords
+    from sentemb.analysis.labels import short_names
     from sentemb.data.lines import write_lines
     from sentemb.sentence_encoder import SentenceEncoder
 

@@ -21,6 +21,11 @@ from sentemb.cli.program import note
     "final vector.",
 )
 @option(
+    "--gates",
+    metavar="LIST",
+    help="Draw only these gates: some of i, f, o, c, y, separated by commas. [default: all]",
+)
+@option(
     "--scale",
     type=click.Choice(["shared", "own"]),
     default="shared",
@@ -41,6 +46,7 @@ def command(
     query: str,
     title: str | None,
     view: str,
+    gates: str | None,
     scale: str,
     compare_with: str | None,
     output: str,
@@ -48,28 +54,35 @@ def command(
 ) -> None:
     """Draw the gates of a model, word by word.
 
-    Draws the input gate, the forget gate if there is one, the output gate, the cell state and the
-    output as heat maps: one row per cell, one column per word. With --title those of the title are
-    drawn next to those of the query; columns beyond the end of the shorter text are zero and
-    hatched. With --compare-with a second model reads the same texts, for instance an RNN next to an
-    LSTM. The colours suit colour-blind readers; white is zero.
+    Draws the input gate i, the forget gate f if there is one, the output gate o, the cell state c
+    and the output y as heat maps: one row per cell, one column per word. With --title those of the
+    title are drawn next to those of the query; columns beyond the end of the shorter text are zero
+    and hatched. With --compare-with a second model reads the same texts, for instance an RNN next
+    to an LSTM. The colours suit colour-blind readers; white is zero.
 
     \b
     sentemb plot-gates model "hotels in shanghai" --title "Shanghai Hotels" -o gates.png
+    sentemb plot-gates model "hotels in shanghai" --gates i --scale own -o input_gate.png
     sentemb plot-gates lstm "hotels in shanghai" --compare-with rnn --view cells -o cells.pdf
     """
     from sentemb.analysis.figures.cell_figure import cells_figure
-    from sentemb.analysis.figures.drawing import figure_format, save_figure, short_names
+    from sentemb.analysis.figures.drawing import figure_format, save_figure
     from sentemb.analysis.figures.gate_figure import gates_figure
-    from sentemb.analysis.gates import (
+    from sentemb.analysis.gate_numbers import (
         check_numbers_path,
         numbers_of_cells,
         numbers_of_gates,
-        read_texts,
         save_numbers,
     )
+    from sentemb.analysis.gates import chosen_gates, read_texts
+    from sentemb.analysis.labels import short_names
     from sentemb.sentence_encoder import SentenceEncoder
 
+    chosen = None
+    if gates is not None:
+        if view == "cells":
+            raise click.UsageError("--gates is for --view gates; the other view draws y")
+        chosen = [gate.strip() for gate in gates.split(",")]
     # A wrong ending is reported before any work.
     figure_format(output)
     if output_numbers is not None:
@@ -80,8 +93,14 @@ def command(
         for path, name in zip(paths, short_names(paths), strict=True)
     ]
     if view == "gates":
-        figure, numbers = gates_figure(readings, scale), numbers_of_gates(readings)
-        drawn = [f"{', '.join(one.gates)} of {one.cells} cells" for one in readings]
+        shown = chosen_gates(readings, chosen)
+        figure = gates_figure(readings, scale, shown)
+        numbers = numbers_of_gates(readings, shown)
+        drawn = [
+            f"{', '.join(gate for gate in shown if gate in one.gates) or 'nothing'} of "
+            f"{one.cells} cells"
+            for one in readings
+        ]
     else:
         figure, numbers = cells_figure(readings, scale), numbers_of_cells(readings)
         drawn = [f"y of the most active of {one.cells} cells" for one in readings]

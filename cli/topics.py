@@ -99,11 +99,10 @@ def command(
             _draw(heat_map, names, counts)
     if cell is not None:
         collected = {number: words for number, words in collected.items() if number == cell}
-        found = [of_query if cell in of_query.extracted else None for of_query in found]
     shown = [
         (id, text, of_query)
         for id, text, of_query in zip(ids, texts, found, strict=True)
-        if of_query
+        if cell is None or cell in of_query.extracted
     ]
     if as_json:
         described = _as_dict(collected, leading, shown if per_query else None)

@@ -132,3 +132,11 @@ def test_errors_at_the_inputs_sum_to_the_gradient_of_the_biases(variant, truncat
     np.testing.assert_allclose(
         np.concatenate([D.sum(axis=0) for D in errors]), whole["bias"], rtol=1e-10, atol=1e-12
     )
+
+
+def test_a_notebook_shows_both_effects_of_every_word(model):
+    effects = word_effects(model, "hotels in <shanghai>", "shanghai hotels")["query"]
+    shown = effects._repr_html_()
+    assert "&lt;shanghai&gt;" in shown and "<shanghai>" not in shown
+    for value in (*effects.left_out, *effects.gradient):
+        assert f">{value:+.3f}<" in shown

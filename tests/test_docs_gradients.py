@@ -1,5 +1,6 @@
 """The listings of docs/gradients.md are run as printed and must agree with the package."""
 
+import importlib
 import re
 from pathlib import Path
 
@@ -213,3 +214,35 @@ def test_momentum_listing(names, start, end):
         theta += v
     assert pair == pytest.approx((v, theta), rel=1e-12)
     assert pair == pytest.approx(coefficients(start, end, bounds, momenta), rel=1e-12)
+
+
+def equation_rows():
+    """The cells of each row of the table of equations."""
+    section = DOCUMENT.read_text(encoding="utf-8").split("## 8. ")[1].split("## 9. ")[0]
+    rows = [line.strip("|").split(" | ") for line in section.splitlines() if line[:3] == "| ("]
+    assert {len(row) for row in rows} == {5}
+    return [[cell.strip() for cell in row] for row in rows]
+
+
+def numbers_in(cell):
+    """The equation numbers of "(7), (45)" or "(48)–(51), (53)"."""
+    numbers = []
+    for first, last in re.findall(r"\((\d+)\)(?:–\((\d+)\))?", cell):
+        numbers += range(int(first), int(last or first) + 1)
+    return numbers
+
+
+def test_every_numbered_equation_is_listed_once():
+    numbers = [number for row in equation_rows() for number in numbers_in(row[0])]
+    assert sorted(numbers) == list(range(1, 113))
+
+
+def test_every_equation_has_a_status_and_a_place_that_exists():
+    statuses = ("exact", "partial", "misprint", "**not the gradient**")
+    for _, _, place, status, _ in equation_rows():
+        assert status.startswith(statuses)
+        names = re.findall(r"`([\w.]+)`", place)
+        assert names or place == "not used"
+        for name in names:
+            module, function = name.rsplit(".", 1)
+            assert hasattr(importlib.import_module(f"sentemb.{module}"), function)

@@ -13,10 +13,12 @@ from matplotlib.text import Text
 from sentemb import SentembError
 from sentemb.analysis.figures import fonts
 from sentemb.analysis.figures.cell_figure import cells_figure
-from sentemb.analysis.figures.drawing import save_figure, short_names
+from sentemb.analysis.figures.drawing import figure_png, save_figure
 from sentemb.analysis.figures.gate_figure import gates_figure
 from sentemb.analysis.figures.heat_map import POSITIVE, SIGNED
+from sentemb.analysis.figures.trace_figure import trace_figure, trace_png
 from sentemb.analysis.gates import read_texts
+from sentemb.analysis.labels import short_names
 from sentemb.cli import main
 
 QUERY, TITLE = "hotels in shanghai", "Shanghai hotels and resorts near the river"
@@ -107,6 +109,55 @@ def test_cell_states_beyond_one_do_not_widen_the_shared_scale(model):
     assert images_of(gates_figure([reading]))[0].get_clim() == (-1, 1)
     own = images_of(gates_figure([reading], "own"))[reading.gates.index("c")]
     assert own.get_clim() == (-7, 7)
+
+
+def test_only_chosen_gates_are_drawn_in_the_usual_order(both):
+    lstm, rnn = both
+    figure = gates_figure([lstm], gates=["y", "i"])
+    images = images_of(figure)
+    drawn = [text.gates[gate] for gate in ("i", "y") for text in lstm.texts]
+    assert len(images) == len(drawn)
+    for image, values in zip(images, drawn):
+        np.testing.assert_array_equal(image.get_array(), values)
+    limit = max(np.abs(values).max() for values in drawn)
+    assert {image.get_clim() for image in images} == {(-limit, limit)}, "cell states do not count"
+    assert len(images_of(gates_figure([lstm, rnn], gates=["i"]))) == 2, "the RNN has none"
+
+
+def test_gates_that_are_not_there_are_refused(both):
+    with pytest.raises(SentembError, match=r"no forget gate f; it has i, o, c, y"):
+        gates_figure(both, gates=["i", "f"])
+    with pytest.raises(SentembError, match=r"no gate 'x'; the gates are i, f, o, c, y"):
+        gates_figure(both, gates=["x"])
+
+
+def test_a_figure_as_png_is_120_dots_per_inch(model):
+    figure = gates_figure([read_texts(model, QUERY)], gates=["i"])
+    picture = figure_png(figure)
+    assert picture.startswith(STARTS["png"])
+    size = [int.from_bytes(picture[k : k + 4], "big") for k in (16, 20)]
+    np.testing.assert_allclose(size, figure.get_size_inches() * 120, atol=1)
+
+
+def test_a_trace_alone_is_a_figure(make_model):
+    model = make_model("bilstm")
+    trace = model.trace(TITLE, "document")
+    images = images_of(trace_figure(trace, "a title", directions=2))
+    assert [image.axes.get_title() for image in images] == ["a title", "", "", ""]
+    for image, gate in zip(images, "iocy"):
+        np.testing.assert_array_equal(image.get_array(), getattr(trace, gate).T)
+    assert images[0].axes.lines[0].get_ydata()[0] == 7.5  # between the two directions
+    assert trace_png(trace).startswith(STARTS["png"])
+
+
+def test_a_reading_shows_itself_in_a_notebook(make_model):
+    reading = read_texts(make_model("lstm"), "hotels <b>", TITLE)
+    shown = reading._repr_html_()
+    assert "&lt;b&gt;" in shown and "<b>" not in shown
+    assert shown.count("<table>") == 2
+    assert f"cosine {reading.cosine:.4f}" in shown
+    size = np.abs(reading.texts[0].gates["c"]).mean(axis=0)
+    assert all(f">{value:.3f}<" in shown for value in size)
 
 
 def test_bilstm_names_both_halves_of_its_cells(make_model):
@@ -226,7 +277,7 @@ def test_letters_come_from_whatever_font_has_them(model, tmp_path, monkeypatch):
     whole = fonts._letters_of
     monkeypatch.setattr(fonts, "_letters_of", lambda path: set(whole(path)) - {ord("ⓑ")})
     figure = gates_figure([read_texts(model, "Ⓐ Ⓑ 5")])
-    with pytest.warns(UserWarning, match="no font here has ⓑ; boxes stand for"):
+    with pytest.warns(UserWarning, match="no font here has ⓑ; these letters are drawn as boxes"):
         save_figure(figure, tmp_path / "gates.svg")
     assert "ⓐ" in {text.get_text() for text in figure.findobj(Text)}
 
@@ -303,6 +354,15 @@ class TestCommand:
         assert {name: numbers[name].shape for name in numbers} == expected
         assert list(numbers["query.words"]) == QUERY.split()
 
+    def test_one_gate(self):
+        result = self.run("--gates", "i, y", "--against", "rnn", "--data", "gates.npz")
+        assert result.stderr == "gates.png: i, y of 12 cells, against y of 8 cells\n"
+        assert set(np.load("gates.npz")) == {
+            "query.words", "query.i", "query.y", "against.query.words", "against.query.y"
+        }  # fmt: skip
+        result = self.run("--gates", "i", "--against", "rnn")
+        assert result.stderr == "gates.png: i of 12 cells, against nothing of 8 cells\n"
+
     def test_numbers_of_cells(self):
         result = self.run("--view", "cells", "-o", "cells.svg", "--output-numbers", "cells.npz")
         assert result.stderr == "cells.svg: y of the most active of 12 cells\n"
@@ -321,4 +381,6 @@ class TestCommand:
             in self.run("--output-numbers", "rnn/config.json/x.npz", code=1).stderr
         )
         self.run("--scale", "none", code=2)
+        assert "no forget gate f" in self.run("--gates", "f", code=1).stderr
+        assert "for --view gates" in self.run("--gates", "i", "--view", "cells", code=2).stderr
         assert not Path("gates.csv").exists()

@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from sentemb import SentembError
-from sentemb.analysis.keywords import NOT_COMPARED, extract_keywords, most_active, step_changes
+from sentemb.analysis.gates import most_active
+from sentemb.analysis.keywords import NOT_COMPARED, extract_keywords, step_changes
 from sentemb.cli import main
 from sentemb.sentence_encoder import GateTrace
 
@@ -73,6 +74,13 @@ class TestByHand:
         np.testing.assert_array_equal(found.counts, [[NOT_COMPARED, 0, 1], [1, 1, NOT_COMPARED]])
         # Left to right against the second word, alone for the third; right to left for the first.
         assert found.verdicts == [True, False, True]
+
+    def test_a_notebook_shows_counts_and_verdicts(self):
+        shown = extract_keywords(stub(self.ONE_WAY), "")._repr_html_()
+        assert "<th>left to right</th>" in shown and "<th>right to left</th>" not in shown
+        assert "<tr><th>w0</th><td>-</td><td>-</td></tr>" in shown
+        assert "<tr><th>w1</th><td>0</td><td></td></tr>" in shown
+        assert "<tr><th>w2</th><td>1</td><td>yes</td></tr>" in shown
 
     def test_only_the_ten_most_active_cells_count_and_more_than_four_make_a_keyword(self):
         final = np.array([*range(20, 10, -1), 1, 1, 1, 1], float)
@@ -147,11 +155,11 @@ class TestCommand:
         assert ends == {head.index("right") + len("right")}
 
     def test_two_models_side_by_side(self, make_model, model_dir, tmp_path):
-        make_model("bilstm").save_pretrained(tmp_path / "two-way")
+        make_model("bilstm").save_pretrained(tmp_path / "bidirectional")
         names, head, *lines = run(
-            model_dir, "hotels in shanghai", "--compare-with", tmp_path / "two-way"
+            model_dir, "hotels in shanghai", "--compare-with", tmp_path / "bidirectional"
         ).stdout.splitlines()[1:]
-        assert names.split() == ["tiny", "two-way"]
+        assert names.split() == ["tiny", "bidirectional"]
         assert " ".join(head.split()) == "left to right keyword left to right right to left keyword"
         assert lines[0].split()[:4] == ["hotels", "-", "-", "-"]
 

@@ -170,7 +170,7 @@ class TestPage:
     def test_a_model_that_is_no_longer_finite_is_refused(self, make_model):
         model = make_model()
         model.parameters()["query"]["b1"][...] = np.nan
-        with pytest.raises(SentembError, match="no finite number"):
+        with pytest.raises(SentembError, match="is not finite"):
             page_of(model, [Pair(QUERY)])
 
     def test_shared_parameters_count_once(self):
@@ -328,3 +328,11 @@ def test_template_files_are_package_data():
     setup = (Path(__file__).parents[1] / "setup.cfg").read_text()
     listed = re.search(r"^sentemb\.analysis\.report = (.*)$", setup, re.MULTILINE)[1].split(", ")
     assert sorted(listed) == sorted(path.name for path in folder.glob("report.*[!y]"))
+
+
+def test_a_notebook_shows_the_page_in_a_frame_of_its_own(model, tmp_path):
+    report = page(collect(model, "a <b> model", [Pair("hotels in shanghai")], []))
+    shown = report._repr_html_()
+    assert shown.startswith("<iframe srcdoc=") and shown.endswith("></iframe>")
+    framed = re.search('srcdoc="([^"]*)"', shown)[1]
+    assert html.unescape(framed) == report

@@ -22,7 +22,7 @@ from queue import SimpleQueue
 
 from mutants import ROOT, read_faults
 
-COPIED = ("src", "cli", "tests", "docs", "setup.cfg")
+COPIED = ("src", "cli", "tests", "benchmarks", "docs", "setup.cfg")
 SECONDS = 300  # for one run of pytest; kernels may have to be compiled
 OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=no")
 PROBE = "import sentemb.cli, sentemb.training.trainer as t; print(t.__file__, sentemb.cli.__file__)"

@@ -1,17 +1,22 @@
 """What each word does to the score of a query and a title.
 
-Two answers: how the cosine changes when the word is left out, and gradient times input, the first
-order of what happens when the word is faded out instead. The paper asks which words a model takes
-notice of (section V of Palangi et al., arXiv 1502.06922) from its gates alone; here the score
-itself is asked, through the encoder's own backward pass.
+There are two answers: how the cosine changes when the word is left out, and gradient times input,
+the first-order effect of fading the word out. Section V of Palangi et al. (arXiv 1502.06922) judges
+the importance of words from the gates alone; this module asks the score itself, through the
+encoder's own backward pass.
 """
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from sentemb.errors import SentembError
+from sentemb.models.encoder import ForwardPass
+from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.towers import SIDES
+from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system.html_tables import html_table, shade
 from sentemb.system.parallel import Workers
 from sentemb.text.words import split_words
 
@@ -20,23 +25,33 @@ from sentemb.text.words import split_words
 class WordEffects:
     """What each of the T words of one text does to the score.
 
+    In a notebook it shows itself as a table.
+
     Attributes
     ----------
     words : list of str
     left_out : (T,) float
-        The score minus the score of the text without this word; a text of no words scores 0.
+        The score minus the score of the text without this word; an empty text scores 0.
     gradient : (T,) float
-        d score / d s at s = 1, where s scales l(t), the word's trigram counts: the derivative by
-        W_g l(t) times W_g l(t), summed over the gates g and the cells (and Wbag l(t), if there is a
-        bag).
+        d score / d s at s = 1, where s scales l(t), the word's feature counts: the derivative by
+        W_g l(t) times W_g l(t), summed over the gates g and the cells (and over Wbag l(t) if the
+        encoder has a bag).
     """
 
-    words: list
+    words: list[str]
     left_out: np.ndarray
     gradient: np.ndarray
 
+    def _repr_html_(self) -> str:
+        rows = {"left out": self.left_out, "gradient × input": self.gradient}
+        return html_table(
+            [(name, *(f"{x:+.3f}" for x in row)) for name, row in rows.items()],
+            ["effect on the score", *self.words],
+            [[shade(x) for x in row / (np.abs(row).max() or 1.0)] for row in rows.values()],
+        )
 
-def word_effects(model, query, title):
+
+def word_effects(model: SentenceEncoder, query: str, title: str) -> dict[str, WordEffects]:
     """The effect of every word of a query and a title on their cosine.
 
     Parameters
@@ -54,7 +69,7 @@ def word_effects(model, query, title):
     SentembError
         For a text without words.
     """
-    words = {side: split_words(text) for side, text in zip(SIDES, (query, title))}
+    words = {side: split_words(text) for side, text in zip(SIDES, (query, title), strict=True)}
     if not all(words.values()):
         raise SentembError("a text without words has no effects; give one with words")
     with Workers(1) as workers:
@@ -70,16 +85,16 @@ def word_effects(model, query, title):
     return effects
 
 
-def _with_each_left_out(words):
+def _with_each_left_out(words: list[str]) -> list[str]:
     """The whole text, then the T texts with one word less."""
     return [" ".join(words)] + [" ".join(words[:t] + words[t + 1 :]) for t in range(len(words))]
 
 
-def _forward(model, side, texts, workers):
+def _forward(model: SentenceEncoder, side: str, texts: list[str], workers: Workers) -> ForwardPass:
     return model.encoder.forward(model.weights[side], model.vocabulary.batch(texts), workers)
 
 
-def _cosines(Y, y):
+def _cosines(Y: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Cosines of every row of Y with y, and the gradient of the first one by Y.
 
     Parameters
@@ -92,7 +107,7 @@ def _cosines(Y, y):
     cosines : (k,) float
         0 where a vector is zero.
     gradient : (k, dim) float
-        (u_y - cos u) / |Y_0| in the first row, u being unit vectors, and 0 in all others.
+        (u_y - cos u) / |Y_0| in the first row, where u are unit vectors; 0 in all others.
     """
     norms = np.linalg.norm(Y, axis=1)
     norm = np.linalg.norm(y)
@@ -105,7 +120,9 @@ def _cosines(Y, y):
     return cosines, gradient
 
 
-def _gradient_times_input(model, side, done, V, workers):
+def _gradient_times_input(
+    model: SentenceEncoder, side: str, done: ForwardPass, V: np.ndarray, workers: Workers
+) -> np.ndarray:
     """The derivative of the score by a scale on each word of the first text: (T,).
 
     Parameters
@@ -114,7 +131,8 @@ def _gradient_times_input(model, side, done, V, workers):
     V : (n_texts, dim) float
         The derivative of the score by the embeddings.
     """
-    encoder, weights, batch = model.encoder, model.weights[side], done.batch
+    encoder = cast(RecurrentEncoder, model.encoder)
+    weights, batch = model.weights[side], done.batch
     projected = encoder.project(weights, batch, workers)
     projected -= encoder.word_bias(weights, projected.dtype)
     tokens = slice(batch.offsets[0], batch.offsets[1])

@@ -1,17 +1,22 @@
-"""What a model does on a query, and on a title beside it, as arrays ready to be drawn.
+"""What a model does while it reads a query, and optionally a title: arrays ready to be drawn.
 
 After Figures 4, 5, 6 and 8 to 12 of Palangi et al. (arXiv 1502.06922).
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
-from sentemb.analysis.figures.drawing import fitting
 from sentemb.errors import SentembError
-from sentemb.system.files import replacing
+from sentemb.kernels.top_k import highest
+from sentemb.models.recurrent import RecurrentEncoder
+from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system.html_tables import html_table, shade
 
-# What is shown, in the order of the computation; `GateTrace` has None for what a model lacks.
+# In the order of the computation; `GateTrace` has None for what a model lacks. The paper numbers
+# the gates 1 output, 2 forget, 3 input and 4 candidate.
 GATES = {
     "i": "input gate",
     "f": "forget gate",
@@ -19,9 +24,15 @@ GATES = {
     "c": "cell state",
     "y": "output",
 }
-# Those with values between 0 and 1; the others have both signs.
+# Their values lie between 0 and 1; the others have both signs.
 SIGMOIDS = ("i", "f", "o")
-_LONGEST_WORD = 100
+# The paper follows the ten cells with the largest final outputs.
+MOST_ACTIVE = 10
+
+
+def most_active(final: np.ndarray, count: int) -> np.ndarray:
+    """The ``count`` cells of ``final`` (n,) with the largest absolute values, largest first."""
+    return highest(np.abs(final), count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,28 +41,41 @@ class TextReading:
 
     Attributes
     ----------
-    side : {"query", "title"}
+    name : {"query", "title"}
+        What figures call the text.
     words : list of str
         Length T.
     gates : dict of (cells, T) float
-        Those of `GATES` that the model has, one column a word.
+        Those of `GATES` that the model has, one column per word.
     final : (cells,) float
-        y after the last word, of cells that read backward after the first.
+        y after the last word; for cells that read backward, after the first word.
     """
 
-    side: str
-    words: list
-    gates: dict
+    name: str
+    words: list[str]
+    gates: dict[str, np.ndarray]
     final: np.ndarray
 
-    def active_cells(self, count=10):
+    def _repr_html_(self) -> str:
+        """The mean size of each gate's values at every word."""
+        sizes = {gate: np.abs(values).mean(axis=0) for gate, values in self.gates.items()}
+        return html_table(
+            [(f"{GATES[gate]} {gate}", *(f"{x:.3f}" for x in row)) for gate, row in sizes.items()],
+            [f"{self.name}, mean size", *self.words],
+            [[shade(x) for x in row / (row.max() or 1.0)] for row in sizes.values()],
+        )
+
+    def active_cells(self, count: int = MOST_ACTIVE) -> np.ndarray:
         """The ``count`` cells (int array) with the largest absolute final output."""
-        return np.argsort(-np.abs(self.final), kind="stable")[:count]
+        return most_active(self.final, count)
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What a model did on a query, and on a title if there is one.
+    """What a model did on a query, and on a title if one is given.
+
+    In a notebook it shows the mean size of each gate over all cells, word by word;
+    `sentemb.analysis.figures.gate_figure.gates_figure` draws every cell.
 
     Attributes
     ----------
@@ -63,27 +87,31 @@ class Reading:
     halves : int
         2 if the second half of the cells reads from right to left, else 1.
     cosine : float or None
-        Of query and title.
+        The cosine of query and title.
     """
 
     model: str
-    texts: list
+    texts: list[TextReading]
     cells: int
     halves: int
     cosine: float | None
 
     @property
-    def gates(self):
+    def gates(self) -> list[str]:
         """Names of the gates that the model has, in the order of `GATES`."""
         return list(self.texts[0].gates)
 
+    def _repr_html_(self) -> str:
+        parts = [text._repr_html_() for text in self.texts]
+        if self.cosine is not None:
+            parts.append(f"<p>cosine {self.cosine:.4f}</p>")
+        return "".join(parts)
 
-def read_texts(model, query, title=None, name="model"):
-    """Let ``model`` (a `SentenceEncoder`) read a query, and a title if there is one.
 
-    Returns
-    -------
-    Reading
+def read_texts(
+    model: SentenceEncoder, query: str, title: str | None = None, name: str = "model"
+) -> Reading:
+    """Let ``model`` read a query, and a title if one is given.
 
     Raises
     ------
@@ -93,63 +121,48 @@ def read_texts(model, query, title=None, name="model"):
     texts = [_read(model, query, "query", "query")]
     if title is not None:
         texts.append(_read(model, title, "title", "document"))
+    encoder = cast(RecurrentEncoder, model.encoder)
     return Reading(
         model=name,
         texts=texts,
-        cells=model.encoder.n_outputs,
-        halves=model.encoder.directions,
+        cells=encoder.n_outputs,
+        halves=encoder.directions,
         cosine=None if title is None else model.score(query, title),
     )
 
 
-def _read(model, text, side, tower):
-    trace = model.trace(text, side=tower)
+def _read(model: SentenceEncoder, text: str, name: str, side: str) -> TextReading:
+    trace = model.trace(text, side=side)
     gates = {gate: getattr(trace, gate) for gate in GATES}
     return TextReading(
-        side=side,
+        name=name,
         words=trace.words,
         gates={gate: values.T for gate, values in gates.items() if values is not None},
-        final=model.encode(text, side=tower)[: model.encoder.n_outputs],
+        final=model.encode(text, side=side)[: trace.y.shape[1]],
     )
 
 
-def numbers_of_gates(readings):
-    """The arrays of a gate figure by name; docs/formats.md lists the names."""
-    return _numbers(readings, lambda text: text.gates)
+def chosen_gates(readings: Sequence[Reading], names: Iterable[str] | None = None) -> list[str]:
+    """The gates to draw, in the order of `GATES`.
 
+    Parameters
+    ----------
+    readings : list of Reading
+    names : iterable of str, optional
+        Some of `GATES`; by default every gate that one of the models has.
 
-def numbers_of_cells(readings):
-    """The arrays of a figure of the most active cells by name; see docs/formats.md."""
-
-    def numbers(text):
-        active = text.active_cells()
-        return {"cells": active, "y": text.gates["y"][active]}
-
-    return _numbers(readings, numbers)
-
-
-def _numbers(readings, of_text):
-    arrays = {}
-    for prefix, reading in zip(("", "against."), readings):
-        for text in reading.texts:
-            # NumPy gives every word of an array the room of the longest.
-            words = [fitting(word, _LONGEST_WORD) for word in text.words]
-            arrays[f"{prefix}{text.side}.words"] = np.array(words)
-            for name, values in of_text(text).items():
-                arrays[f"{prefix}{text.side}.{name}"] = values
-        if reading.cosine is not None:
-            arrays[f"{prefix}cosine"] = np.array(reading.cosine)
-    return arrays
-
-
-def check_numbers_path(path):
-    """A `SentembError` unless ``path`` ends as NumPy's archives do."""
-    if not str(path).endswith(".npz"):
-        raise SentembError(f"{path}: the numbers are a NumPy archive; let the name end in .npz")
-
-
-def save_numbers(arrays, path):
-    """Write a dict of arrays as a NumPy archive (.npz), in place of an earlier one."""
-    check_numbers_path(path)
-    with replacing(path) as temporary, open(temporary, "wb") as file:
-        np.savez(file, **arrays)
+    Raises
+    ------
+    SentembError
+        For a name that is not a gate, or a gate that none of the models has.
+    """
+    there = [gate for gate in GATES if any(gate in reading.gates for reading in readings)]
+    if names is None:
+        return there
+    names = list(names)
+    for name in names:
+        if name not in GATES:
+            raise SentembError(f"there is no gate {name!r}; the gates are {', '.join(GATES)}")
+        if name not in there:
+            raise SentembError(f"the model has no {GATES[name]} {name}; it has {', '.join(there)}")
+    return [gate for gate in there if gate in names]

@@ -1,10 +1,11 @@
 """What happened in trainings, read from their history.jsonl; see docs/formats.md."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sentemb.analysis.figures.drawing import short_names
+from sentemb.analysis.labels import short_names
 from sentemb.errors import SentembError
 from sentemb.storage.history import HISTORY, history_line
 from sentemb.system.files import is_file, is_folder, numbered_lines, place_name
@@ -17,30 +18,34 @@ class History:
     Attributes
     ----------
     epochs : list of int
-        Rising.
+        In rising order.
     losses : list of float
         The mean training loss of each epoch.
     dev : list of dict
         NDCG by name, such as ``{"ndcg@1": 0.8}``; empty where the dev set was not measured.
     """
 
-    epochs: list
-    losses: list
-    dev: list
+    epochs: list[int]
+    losses: list[float]
+    dev: list[dict[str, float]]
 
-    def measured(self, metric):
+    def measured(self, metric: str) -> tuple[list[int], list[float]]:
         """The epochs in which ``metric`` was measured, and its values."""
-        pairs = [(epoch, dev[metric]) for epoch, dev in zip(self.epochs, self.dev) if metric in dev]
+        pairs = [
+            (epoch, dev[metric])
+            for epoch, dev in zip(self.epochs, self.dev, strict=True)
+            if metric in dev
+        ]
         return [epoch for epoch, _ in pairs], [value for _, value in pairs]
 
 
-def read_history(path):
-    """The `History` of a model folder, or in a file of its own.
+def read_history(path: str | os.PathLike) -> History:
+    """Read the `History` of a model folder, or a history.jsonl on its own.
 
     Raises
     ------
     SentembError
-        If there is none, if it is empty, or for the first line that is damaged.
+        If the file is missing or empty, or for the first line that is damaged.
     """
     file = Path(path)
     if is_folder(file):
@@ -67,12 +72,12 @@ def read_history(path):
     return history
 
 
-def _damaged(place, reason):
+def _damaged(place: str, reason: str) -> SentembError:
     return SentembError(f"{place}: {reason}; correct the line or train the model again")
 
 
-def run_names(paths):
-    """Each run by its folder, with as much of the path as it takes to tell them apart."""
+def run_names(paths: Sequence[str | os.PathLike]) -> list[str]:
+    """The folder of each run, with as much of the path as it takes to tell them apart."""
     return short_names(
         Path(path) if is_folder(path) else Path(os.path.realpath(path)).parent for path in paths
     )

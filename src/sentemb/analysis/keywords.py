@@ -1,32 +1,35 @@
-"""Which words of a text a model takes for keywords: how many cells change at each.
+"""Which words of a text a model treats as keywords: how many cells change at each.
 
-After section V-A and Tables I, II and V-X of Palangi et al. (arXiv 1502.06922): look at the cells
-that are most active when the text has been read, go back over its words, and count at each word the
-cells whose output changes by more than a threshold. A word at which more than 40 % of them do, in
-every direction that the model reads, is a keyword.
+After section V-A and Tables I, II and V-X of Palangi et al. (arXiv 1502.06922). Take the cells that
+are most active when the text has been read, and count at each word those whose output changes by
+more than a threshold; such a cell *declares* the word. A word that more than 40 % of the cells
+declare, in every direction that the model reads, is a keyword.
 
-**The first word** that a direction reads has no count there. Before it the outputs are zero, so
-that any word would count as a large change (the paper's footnote). Of a two-way model the first
-word is therefore judged by the direction from right to left alone and the last word by the other
-one; a one-way model says nothing about the first word.
+**The first word** that a direction reads has no count there. Before it the outputs are zero, so any
+word would count as a large change (the paper's footnote). In a bidirectional model the first word
+is therefore judged only by the right-to-left direction, and the last word only by the other one. A
+unidirectional model does not judge the first word.
 
-**The threshold** is the mean of all changes ``|y_j(t) - y_j(t-1)|`` in the text, y(0) = 0: over all
-words and over all cells of the direction, the active ones and the others. A cell so declares a word
-if it changes there by more than a cell of this model does on the average in this text. No fixed
-number could say what is much: outputs differ in size from model to model and with the length of a
-text. The first word counts in the mean, though not as a keyword: it is what a text of two words has
-to compare its second one with.
+**The threshold** is the mean of all changes ``|y_j(t) - y_j(t-1)|`` in the text, with y(0) = 0: the
+mean over all words and over all cells of the direction, active or not. So a cell declares a word if
+it changes there by more than the average change of this model's cells in this text. A fixed number
+would not do: the size of the outputs differs between models and with the length of the text. The
+first word is part of the mean although it cannot be a keyword: without it, a text of two words
+would have nothing to compare its second word with.
 """
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
+from sentemb.analysis.gates import MOST_ACTIVE, most_active
 from sentemb.errors import SentembError
-from sentemb.kernels.top_k import highest
+from sentemb.models.recurrent import RecurrentEncoder
+from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system.html_tables import html_table
 
-# The paper's: 10 cells, more than 40 % of them.
-MOST_ACTIVE = 10
+# The paper's: more than 40 % of the 10 most active cells.
 KEYWORD_SHARE = 0.4
 
 DIRECTIONS = ("left to right", "right to left")
@@ -35,7 +38,7 @@ NOT_COMPARED = -1
 
 @dataclass(frozen=True, eq=False)
 class StepChanges:
-    """How the outputs of a tower move while it reads a text.
+    """How the outputs of a tower change while it reads a text.
 
     Attributes
     ----------
@@ -44,62 +47,79 @@ class StepChanges:
     final : (directions, n) float
         The outputs after the last word that each direction reads, as the embedding holds them.
     changes : (directions, T, n) float
-        ``|y(t) - y(t-1)|`` at each word, t counted in the order of reading, y(0) = 0.
+        ``|y(t) - y(t-1)|`` at each word, with t in reading order and y(0) = 0.
     compared : (directions, T) bool
         False at the first word that each direction reads.
     """
 
-    words: list
+    words: list[str]
     final: np.ndarray
     changes: np.ndarray
     compared: np.ndarray
 
-    def thresholds(self, given=None):
-        """What a change must exceed: (directions,) float, ``given`` or each one's mean change."""
+    def thresholds(self, given: float | None = None) -> np.ndarray:
+        """What a change must exceed, (directions,) float: ``given``, or the mean change of each."""
         if given is None:
             return self.changes.mean(axis=(1, 2), dtype=np.float64)
-        if not given >= 0:  # this way round a NaN is refused too
+        if not given >= 0:  # so that a NaN is rejected too
             raise SentembError(f"the threshold is {given}; give 0 or more")
         return np.full(len(self.final), float(given))
 
 
 @dataclass(frozen=True, eq=False)
 class Keywords:
-    """What a model makes of the words of a text.
+    """How many cells declare each word of a text.
+
+    In a notebook it shows itself as a table.
 
     Attributes
     ----------
     words : list of str
         Length T.
     counts : (directions, T) int
-        How many of the most active cells declare each word, left to right, then right to left if
-        the model reads so; `NOT_COMPARED` at the first word of each direction.
+        How many of the most active cells declare each word: left to right, then, in a bidirectional
+        model, right to left. `NOT_COMPARED` at the first word of each direction.
     cells : int
-        How many were asked: 10, or all of a smaller model.
+        How many cells are counted: 10, or all cells of a smaller model.
     thresholds : (directions,) float
     """
 
-    words: list
+    words: list[str]
     counts: np.ndarray
     cells: int
     thresholds: np.ndarray
 
     @property
-    def declared(self):
+    def declared(self) -> np.ndarray:
         """Whether each count is more than 40 % of the cells: (directions, T) bool."""
         return self.counts > KEYWORD_SHARE * self.cells
 
     @property
-    def verdicts(self):
+    def verdicts(self) -> list[bool | None]:
         """Whether each word is a keyword: list of bool, None where no direction compares."""
         compared = self.counts != NOT_COMPARED
         agreed = (self.declared | ~compared).all(axis=0).tolist()
         return [
-            verdict if judged else None for verdict, judged in zip(agreed, compared.any(axis=0))
+            verdict if judged else None
+            for verdict, judged in zip(agreed, compared.any(axis=0), strict=True)
         ]
 
+    def _repr_html_(self) -> str:
+        shown = {True: "yes", False: "", None: "-"}
+        rows = [
+            [
+                word,
+                *("-" if count == NOT_COMPARED else f"{count}" for count in counts),
+                shown[verdict],
+            ]
+            for word, counts, verdict in zip(
+                self.words, self.counts.T.tolist(), self.verdicts, strict=True
+            )
+        ]
+        return html_table(rows, ["word", *DIRECTIONS[: len(self.counts)], "keyword"])
 
-def step_changes(model, text, side="query"):
+
+def step_changes(model: SentenceEncoder, text: str, side: str = "query") -> StepChanges:
     """Read ``text`` and follow the outputs.
 
     Parameters
@@ -118,7 +138,7 @@ def step_changes(model, text, side="query"):
         For a text without words.
     """
     trace = model.trace(text, side=side)
-    directions = model.encoder.directions
+    directions = cast(RecurrentEncoder, model.encoder).directions
     outputs = trace.y.reshape(len(trace.words), directions, -1).swapaxes(0, 1)
     final = np.empty((directions, outputs.shape[2]), outputs.dtype)
     changes = np.empty_like(outputs)
@@ -133,13 +153,10 @@ def step_changes(model, text, side="query"):
     return StepChanges(trace.words, final, changes, compared)
 
 
-def most_active(final, count):
-    """The ``count`` cells of ``final`` (n,) with the largest absolute values, largest first."""
-    return highest(np.abs(final), count)
-
-
-def extract_keywords(model, text, side="query", threshold=None):
-    """Count the cells that declare each word of ``text``; see the module for how.
+def extract_keywords(
+    model: SentenceEncoder, text: str, side: str = "query", threshold: float | None = None
+) -> Keywords:
+    """Count the cells that declare each word of ``text``; the module says how.
 
     Parameters
     ----------
@@ -148,7 +165,7 @@ def extract_keywords(model, text, side="query", threshold=None):
     side : {"query", "document"}
         Which tower reads it.
     threshold : float, optional
-        The least change that counts, for all directions, instead of the text's mean change.
+        What a change must exceed, in all directions, instead of the text's mean change.
 
     Returns
     -------
@@ -157,7 +174,7 @@ def extract_keywords(model, text, side="query", threshold=None):
     Raises
     ------
     SentembError
-        For a text without words, a threshold that is negative or no number.
+        For a text without words, or a threshold that is negative or NaN.
     """
     steps = step_changes(model, text, side)
     thresholds = steps.thresholds(threshold)

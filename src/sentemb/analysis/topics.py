@@ -1,17 +1,20 @@
-"""Which words the cells of a model collect, and whether they divide topics among themselves.
+"""Which words the cells of a model collect, and whether each topic has cells of its own.
 
-After section V-A and Table III of Palangi et al. (arXiv 1502.06922): of each query take the 5 cells
-that are most active when it has been read and note the words that each of them extracts, a word at
-which its output changes by more than the threshold of `sentemb.analysis.keywords`. Over a whole
-file of queries every cell so collects a list of words.
+After section V-A and Table III of Palangi et al. (arXiv 1502.06922). For each query, take the 5
+cells that are most active when it has been read. Each of them extracts the words at which its
+output changes by more than the threshold of `sentemb.analysis.keywords`. Over a file of queries,
+every cell collects a list of words.
 """
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from sentemb.analysis.keywords import most_active, step_changes
+from sentemb.analysis.gates import most_active
+from sentemb.analysis.keywords import step_changes
+from sentemb.sentence_encoder import SentenceEncoder
 
 # The paper's.
 MOST_ACTIVE = 5
@@ -25,20 +28,20 @@ class QueryCells:
     ----------
     words : list of str
     extracted : dict of int to list of int
-        Cell, most active first, to the places of its words. Cells are counted from 0 as columns of
-        `GateTrace`; of a two-way model the second half reads from right to left.
+        Cell, most active first, to the positions of its words. Cells are counted from 0, as the
+        columns of `GateTrace`; in a bidirectional model the second half reads from right to left.
     """
 
-    words: list
-    extracted: dict
+    words: list[str]
+    extracted: dict[int, list[int]]
 
 
 @dataclass(frozen=True)
 class CollectedWord:
     """A word that a cell collected.
 
-    ``times`` counts the queries in which the cell extracted it, ``share`` is that of all the times
-    that any cell did, from 0 to 1: 1 is a word of this cell alone.
+    ``times`` is the number of queries in which the cell extracted it. ``share`` is ``times``
+    divided by the sum over all cells: 1 is a word that only this cell extracts.
     """
 
     word: str
@@ -46,7 +49,7 @@ class CollectedWord:
     share: float
 
 
-def query_cells(model, query, threshold=None):
+def query_cells(model: SentenceEncoder, query: str, threshold: float | None = None) -> QueryCells:
     """The words that the 5 most active cells extract from ``query``.
 
     Parameters
@@ -54,7 +57,7 @@ def query_cells(model, query, threshold=None):
     model : SentenceEncoder
     query : str
     threshold : float, optional
-        The least change that counts, instead of the query's mean change.
+        What a change must exceed, instead of the query's mean change.
 
     Returns
     -------
@@ -63,7 +66,7 @@ def query_cells(model, query, threshold=None):
     Raises
     ------
     SentembError
-        For a query without words, a threshold that is negative or no number.
+        For a query without words, or a threshold that is negative or NaN.
     """
     steps = step_changes(model, query)
     thresholds = steps.thresholds(threshold)
@@ -78,7 +81,7 @@ def query_cells(model, query, threshold=None):
     )
 
 
-def collect_words(queries):
+def collect_words(queries: Iterable[QueryCells]) -> dict[int, list[CollectedWord]]:
     """The words of each cell over many queries.
 
     Parameters
@@ -88,15 +91,15 @@ def collect_words(queries):
     Returns
     -------
     dict of int to list of CollectedWord
-        For every cell that extracted a word, by number. Words are ranked by times x share, so that
-        neither a word that every cell extracts leads nor one that was met once.
+        For every cell that extracted a word, by number. Words are ranked by times x share, which
+        puts neither words that every cell extracts nor words that occur once first.
     """
-    times = {}
+    times: dict[int, Counter[str]] = {}
     for query in queries:
         for cell, places in query.extracted.items():
-            # Once a query: a word that stands there twice is not twice as much the cell's.
+            # Once per query: a word that occurs twice in it counts once.
             times.setdefault(cell, Counter()).update({query.words[place] for place in places})
-    of_all_cells = Counter()
+    of_all_cells: Counter[str] = Counter()
     for counts in times.values():
         of_all_cells.update(counts)
     collected = {}
@@ -111,7 +114,9 @@ def collect_words(queries):
     return collected
 
 
-def cells_by_topics(queries, topics, dim):
+def cells_by_topics(
+    queries: Sequence[QueryCells], topics: Sequence[str], dim: int
+) -> tuple[list[str], np.ndarray]:
     """How many words each cell extracted from queries of each topic.
 
     Parameters
@@ -120,7 +125,7 @@ def cells_by_topics(queries, topics, dim):
     topics : list of str
         The topic of each query.
     dim : int
-        How many cells there are.
+        The number of cells.
 
     Returns
     -------

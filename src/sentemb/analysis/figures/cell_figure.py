@@ -1,6 +1,11 @@
 """The most active cells over time, after Figures 6, 11 and 12 of Palangi et al. (1502.06922)."""
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from sentemb.analysis.figures.drawing import LABEL_SIZE, TITLE_SIZE
 from sentemb.analysis.figures.heat_map import (
@@ -13,6 +18,7 @@ from sentemb.analysis.figures.heat_map import (
     symmetric_scale,
     word_columns,
 )
+from sentemb.analysis.gates import Reading, TextReading
 
 # Inches.
 _PANEL_HEIGHT, _MARGIN_WIDTH, _BAR_WIDTH = 2.0, 1.2, 0.6
@@ -20,18 +26,18 @@ _FRAME_WIDTH, _FRAME_HEIGHT = 1.5, 1.2
 _PAD = 0.08
 
 
-def cells_figure(readings, scale="shared"):
+def cells_figure(readings: Sequence[Reading], scale: str = "shared") -> Figure:
     """The output y of each text's ten most active cells, word by word, the most active one on top.
 
-    A row per model, a column per text. At the left of a cell is its number, at the right its value
-    in the final vector.
+    One row per model, one column per text. On the left of a cell is its number, on the right its
+    value in the final vector.
 
     Parameters
     ----------
     readings : list of Reading
-        One model, or two of the same texts.
+        One model, or two that read the same texts.
     scale : {"shared", "own"}
-        One colour scale for the figure or one for each panel, in both 0 in the middle.
+        One colour scale for the figure or one for each panel; 0 is always in the middle.
 
     Returns
     -------
@@ -47,12 +53,11 @@ def cells_figure(readings, scale="shared"):
     texts = readings[0].texts
     width = panel_width(columns) + _MARGIN_WIDTH + (_BAR_WIDTH if scale == "own" else 0)
     size = len(texts) * width + _FRAME_WIDTH, len(readings) * _PANEL_HEIGHT + _FRAME_HEIGHT
-    figure = Figure(size, layout="constrained")
-    figure.get_layout_engine().set(w_pad=_PAD)
+    figure = Figure(size, layout=ConstrainedLayoutEngine(w_pad=_PAD))
     axes = figure.subplots(len(readings), len(texts), squeeze=False)
     shared, _ = symmetric_scale(_outputs(text) for one in readings for text in one.texts)
-    for row, reading in zip(axes, readings):
-        for ax, text in zip(row, reading.texts):
+    for row, reading in zip(axes, readings, strict=True):
+        for ax, text in zip(row, reading.texts, strict=True):
             values = _outputs(text)
             norm = shared if scale == "shared" else symmetric_scale([values])[0]
             image = draw_panel(ax, values, columns, norm)
@@ -63,8 +68,8 @@ def cells_figure(readings, scale="shared"):
                 draw_colour_bar(image, ax, 1, "neither")
         model = f"{short_name(reading)}\n" if len(readings) > 1 else ""
         row[0].set_ylabel(f"{model}cell", fontsize=LABEL_SIZE, parse_math=False)
-    for top, bottom, text in zip(axes[0], axes[-1], texts):
-        top.set_title(text.side, fontsize=TITLE_SIZE)
+    for top, bottom, text in zip(axes[0], axes[-1], texts, strict=True):
+        top.set_title(text.name, fontsize=TITLE_SIZE)
         label_words(bottom, text.words, columns)
     name_cosines(figure, readings)
     if scale == "shared":
@@ -72,20 +77,20 @@ def cells_figure(readings, scale="shared"):
     return figure
 
 
-def _outputs(text):
+def _outputs(text: TextReading) -> np.ndarray:
     return text.gates["y"][text.active_cells()]
 
 
-def _number_cells(ax, reading, text):
-    """Write the cells' numbers at the left of ``ax`` and their final values at the right.
+def _number_cells(ax: Any, reading: Reading, text: TextReading) -> None:
+    """Write the cells' numbers on the left of ``ax`` and their final values on the right.
 
-    Of a two-way model an arrow says in which direction the cell reads.
+    In a bidirectional model an arrow gives the direction in which the cell reads.
     """
     active = text.active_cells()
     arrows = ["", ""] if reading.halves == 1 else [" →", " ←"]
     labels = [f"{cell}{arrows[int(cell >= reading.cells / 2)]}" for cell in active]
     ax.set_yticks(range(len(active)), labels, fontsize=LABEL_SIZE)
-    # With a minus as wide as the plus.
+    # A minus as wide as the plus.
     finals = [f"{text.final[cell]:+.2f}".replace("-", "−") for cell in active]
     side = ax.secondary_yaxis("right")
     side.set_yticks(range(len(active)), finals, fontsize=LABEL_SIZE)

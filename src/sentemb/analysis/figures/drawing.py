@@ -1,9 +1,11 @@
-"""What all figures share: names of runs, labels that fit, saving whole or not at all."""
+"""What all figures share: sizes of letters, and saving a figure whole or not at all."""
 
+import io
 import os
 import unicodedata
 import warnings
 from pathlib import Path
+from typing import Any
 
 from sentemb.errors import SentembError
 from sentemb.system.files import replacing
@@ -11,12 +13,14 @@ from sentemb.system.files import replacing
 FORMATS = ("png", "svg", "pdf")
 LABEL_SIZE, TITLE_SIZE = 8, 10
 _DPI = 150
-# Letters without a font that are named.
+# On a screen, where figures are shown at their size in pixels.
+_SCREEN_DPI = 120
+# At most this many letters without a font are named.
 _NAMED = 12
 
 
-def figure_format(path):
-    """The format that the ending of ``path`` asks for; a `SentembError` if it is none of ours."""
+def figure_format(path: str | os.PathLike) -> str:
+    """The format that the ending of ``path`` asks for; a `SentembError` for any other ending."""
     ending = Path(path).suffix
     if ending.lower()[1:] not in FORMATS:
         raise SentembError(
@@ -25,43 +29,42 @@ def figure_format(path):
     return ending.lower()[1:]
 
 
-def save_figure(figure, path):
-    """Write a figure as PNG, SVG or PDF, by the ending of ``path``, in place of an earlier one.
+def save_figure(figure: Any, path: str | os.PathLike) -> None:
+    """Write a figure as PNG, SVG or PDF, by the ending of ``path``, replacing an earlier one.
 
-    Letters that its font lacks are taken from others that are installed; a warning names those
-    that none has.
+    Letters that its font lacks are drawn with other installed fonts; a warning names the letters
+    that no installed font has.
     """
-    from sentemb.analysis.figures.fonts import lend_fonts
-
     format = figure_format(path)
-    missing = lend_fonts(figure)
-    with replacing(path) as temporary, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        figure.savefig(temporary, format=format, dpi=_DPI)
+    with replacing(path) as temporary:
+        missing = _write(figure, temporary, format, _DPI)
     if missing:
         some = "".join(missing[:_NAMED]) + ("…" if len(missing) > _NAMED else "")
         warnings.warn(
-            f"no font here has {some}; boxes stand for these letters; install a font that has them",
+            f"no font here has {some}; these letters are drawn as boxes; install a font that has "
+            "them",
             stacklevel=2,
         )
 
 
-def short_names(paths):
-    """The last part of each path, or as many last parts as it takes to tell them apart."""
-    parts = [Path(os.path.realpath(path)).parts for path in paths]
-    for count in range(1, max(map(len, parts)) + 1):
-        names = ["/".join(part[-count:]) for part in parts]
-        if len(set(names)) == len(names):
-            return names
-    return ["/".join(part[-1:]) for part in parts]
+def figure_png(figure: Any, dpi: int = _SCREEN_DPI) -> bytes:
+    """A figure as the bytes of a PNG file, for a notebook or a page."""
+    picture = io.BytesIO()
+    _write(figure, picture, "png", dpi)
+    return picture.getvalue()
 
 
-def fitting(text, longest):
-    """``text`` as it can be drawn: no control characters, at most ``longest`` characters."""
-    text = "".join(letter for letter in text if letter.isprintable())
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+def _write(figure: Any, file: Any, format: str, dpi: int) -> list[str]:
+    """Write a figure to a path or an open file; the letters that no font has are returned."""
+    from sentemb.analysis.figures.fonts import lend_fonts
+
+    missing = lend_fonts(figure)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure.savefig(file, format=format, dpi=dpi)
+    return missing
 
 
-def letters(label):
-    """The length of ``label`` in Latin letters; those of East Asia are twice as wide."""
+def letters(label: str) -> int:
+    """The length of ``label`` in Latin letters; East Asian letters are twice as wide."""
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in label)

@@ -1,16 +1,18 @@
-"""Fonts for scripts that the usual one of a figure lacks."""
+"""Fonts for scripts that the default font of a figure lacks."""
+
+from typing import Any
 
 from matplotlib import rcParams
 from matplotlib.font_manager import FontProperties, findfont, fontManager
 from matplotlib.ft2font import FT2Font
 from matplotlib.text import Text
 
-# It has a box for every letter, which is what shall be avoided.
+# This font has a box for every letter.
 _PLACEHOLDER = "Last Resort"
 
 
-def lend_fonts(figure):
-    """Let the texts of a figure take letters that their font lacks from others that are installed.
+def lend_fonts(figure: Any) -> list[str]:
+    """Let the texts of a figure use other installed fonts for letters that their own font lacks.
 
     Parameters
     ----------
@@ -19,14 +21,14 @@ def lend_fonts(figure):
     Returns
     -------
     list of str
-        Letters that no installed font has, in order: they will be drawn as boxes.
+        Letters that no installed font has, sorted: they will be drawn as boxes.
     """
     texts = figure.findobj(Text)
     usual = _letters_of(findfont(FontProperties()))
     missing = {
         letter for text in texts for letter in text.get_text() if ord(letter) not in usual
     } - {"\n"}
-    families = []
+    families: list[str] = []
     upright = {
         (font.name, font.fname)
         for font in fontManager.ttflist
@@ -44,8 +46,8 @@ def lend_fonts(figure):
     return sorted(missing)
 
 
-def _letters_of(path):
-    """The code points that a font has; none if it cannot be read."""
+def _letters_of(path: str) -> Any:
+    """The code points that a font has; empty if the font cannot be read."""
     try:
         return FT2Font(path).get_charmap()
     except (OSError, RuntimeError):

@@ -1,15 +1,19 @@
 """Training cost by epoch, after Figure 7 of Palangi et al. (arXiv 1502.06922)."""
 
+from collections.abc import Sequence
 from itertools import cycle, islice
+from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from sentemb.analysis.figures.drawing import LABEL_SIZE, fitting, letters
+from sentemb.analysis.figures.drawing import LABEL_SIZE, letters
+from sentemb.analysis.histories import History
+from sentemb.analysis.labels import fitting
 
-# The palette of Okabe and Ito, without yellow, which a white page swallows: colour-blind eyes tell
-# them apart. With the dashes and marks, whose numbers have no common factor with theirs or each
-# other, no style comes back within 140 runs, and each differs from its neighbours without colour.
+# The palette of Okabe and Ito, which colour-blind readers can tell apart, without yellow, which is
+# invisible on white. The numbers of colours, dashes and marks are coprime, so no style repeats
+# within 140 runs, and neighbours differ even without colour.
 _COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#56b4e9", "#e69f00"]
 _DASHES = ["-", "--", "-.", ":"]
 _MARKS = ["o", "s", "^", "D", "v"]
@@ -21,14 +25,16 @@ _LEGEND_LINE, _LETTER_WIDTH = 0.19, 0.08
 _LONGEST_LABEL = 32
 
 
-def loss_figure(histories, labels, metric="ndcg@1"):
+def loss_figure(
+    histories: Sequence[History], labels: Sequence[str], metric: str = "ndcg@1"
+) -> Figure:
     """Training cost on a logarithmic scale, and below it a dev metric if any run has it.
 
     Parameters
     ----------
     histories : list of History
     labels : list of str
-        What the legend, at the right of the panels, calls them.
+        What the legend, on the right of the panels, calls them.
     metric : str
         Such as "ndcg@10".
 
@@ -58,24 +64,26 @@ def loss_figure(histories, labels, metric="ndcg@1"):
     return figure
 
 
-def _draw(ax, curves):
-    """One line per (epochs, values), in the style of its place; they are returned."""
+def _draw(ax: Any, curves: Sequence[tuple[Sequence[int], Sequence[float]]]) -> list[Any]:
+    """Draw one line per (epochs, values), in the style of its position; returns the lines."""
     styles = zip(cycle(_COLOURS), cycle(_DASHES), cycle(_MARKS))
-    # Hollow marks hide no other run's.
-    marks = {"markersize": 5, "markerfacecolor": "none", "linewidth": 1.4}
-    lines = []
-    for (epochs, values), (colour, dash, mark) in zip(curves, islice(styles, len(curves))):
+    # Hollow marks do not hide those of other runs.
+    marks: dict[str, Any] = {"markersize": 5, "markerfacecolor": "none", "linewidth": 1.4}
+    lines: list[Any] = []
+    for (epochs, values), (colour, dash, mark) in zip(
+        curves, islice(styles, len(curves)), strict=True
+    ):
         every = -(-len(epochs) // _MARKS_PER_LINE) or 1
         style = {"color": colour, "linestyle": dash, "marker": mark, "markevery": every}
         lines += ax.plot(epochs, values, **style, **marks)
     return lines
 
 
-def _scale_costs(ax, costs):
-    """A logarithmic scale with plain numbers: 1, 2, 5, 10, ..., and even steps on a short one."""
+def _scale_costs(ax: Any, costs: Sequence[float]) -> None:
+    """A logarithmic scale with plain numbers 1, 2, 5, 10, ...; even steps on a short one."""
     if not costs:
         return
-    # A cost of 0 has no place on it and leaves a gap.
+    # A cost of 0 cannot be shown on it and leaves a gap.
     ax.set_yscale("log", nonpositive="mask")
     span = max(costs) / min(costs)
     if span < 3:
@@ -86,16 +94,16 @@ def _scale_costs(ax, costs):
     ax.yaxis.set_minor_locator(NullLocator())
 
 
-def _scale_epochs(ax, last):
+def _scale_epochs(ax: Any, last: int) -> None:
     margin = max(0.5, 0.03 * last)
     ax.set_xlim(1 - margin, last + margin)
     ax.xaxis.set_major_locator(MaxNLocator(10, integer=True, min_n_ticks=1))
     ax.set_xlabel("epoch", fontsize=LABEL_SIZE)
 
 
-def _name_runs(figure, lines, labels):
-    """A legend beside the panels, where it covers no line."""
-    # Set as text afterwards: on the way in, labels that begin with _ would be left out.
+def _name_runs(figure: Any, lines: Sequence[Any], labels: Sequence[str]) -> None:
+    """A legend next to the panels, where it covers no line."""
+    # The texts are set afterwards: matplotlib leaves out labels that begin with _.
     legend = figure.legend(
         lines,
         ["run"] * len(lines),
@@ -104,6 +112,6 @@ def _name_runs(figure, lines, labels):
         handlelength=4,
         frameon=False,
     )
-    for text, label in zip(legend.get_texts(), labels):
+    for text, label in zip(legend.get_texts(), labels, strict=True):
         text.set_parse_math(False)
         text.set_text(label)

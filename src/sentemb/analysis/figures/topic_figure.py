@@ -1,14 +1,17 @@
-"""Which topics the cells of a model take their words from, as a heat map."""
+"""The topics from which the cells of a model take their words, as a heat map."""
+
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from sentemb.analysis.figures.drawing import LABEL_SIZE, fitting
+from sentemb.analysis.figures.drawing import LABEL_SIZE
+from sentemb.analysis.labels import fitting
 from sentemb.errors import SentembError
 
-# One hue, from white for nothing to dark: lightness alone carries the value, for every eye and for
-# grey prints.
+# One hue from white to dark: lightness alone carries the value, for colour-blind readers and grey
+# prints.
 _COLOURS = LinearSegmentedColormap.from_list(
     "white-blue", ["white", "#c6dbef", "#6baed6", "#2171b5", "#08306b"]
 )
@@ -20,13 +23,13 @@ _CELL_LABEL_SIZE = 6
 _LONGEST_NAME = 24
 
 
-def topics_figure(names, counts):
-    """A heat map: a row for each cell, a column for each topic, dark where its words come from.
+def topics_figure(names: Sequence[str], counts: np.ndarray) -> Figure:
+    """A heat map: one row per cell, one column per topic, dark where its words come from.
 
-    A row adds up to 1. Topics stand by how many words come from them, the most at the left; cells
-    by their leading topic and its share, so that cells which share a topic stand together and a
-    model that allots topics to cells shows a diagonal. Cells with fewer words than there are topics
-    are left out: they have no share that says anything.
+    Each row sums to 1. Topics are sorted by their number of words, the largest on the left; cells
+    by their leading topic and its share. A model whose cells divide the topics among themselves
+    shows a diagonal. Cells with fewer words than there are topics are left out, since their shares
+    mean little.
 
     Parameters
     ----------
@@ -37,12 +40,12 @@ def topics_figure(names, counts):
     Returns
     -------
     matplotlib.figure.Figure
-        The axes of the map, then that of its colour bar.
+        The axes of the map come first, then those of its colour bar.
 
     Raises
     ------
     SentembError
-        If no cell has so many words.
+        If no cell has that many words.
     """
     cells = np.flatnonzero(counts.sum(axis=1) >= len(names))
     if cells.size == 0:

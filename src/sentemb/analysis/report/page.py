@@ -1,8 +1,8 @@
-"""A page to look at: what a model is, how it learnt, and what it does with some pairs.
+"""The HTML report: what a model is, how it learnt, and what it does with some pairs.
 
-`collect` gathers the numbers as one dict that JSON can hold, `page` puts them into the template
-beside this file: ``report.html`` with its style sheet and script, which draw everything in the
-browser and load nothing.
+`collect` gathers the numbers as one dict that JSON can hold. `page` fills the template in this
+folder, ``report.html``, with them; its style sheet and script draw everything in the browser and
+load nothing.
 """
 
 import base64
@@ -10,30 +10,34 @@ import hashlib
 import html
 import json
 import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any, cast
 
 import numpy as np
 
 from sentemb.analysis.attribution import word_effects
-from sentemb.analysis.gates import GATES
+from sentemb.analysis.gates import GATES, SIGMOIDS
 from sentemb.analysis.keywords import KEYWORD_SHARE, NOT_COMPARED, extract_keywords
+from sentemb.analysis.labels import MAX_WORDS
 from sentemb.analysis.topics import collect_words, query_cells
 from sentemb.bounds import is_finite
 from sentemb.data.judged_set import read_judged_set
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
+from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.towers import SIDES
+from sentemb.sentence_encoder import GateTrace, SentenceEncoder
 from sentemb.storage.history import best_epoch
 from sentemb.system.files import is_folder, place_name
 from sentemb.text.words import split_words
 from sentemb.version import __version__
 
-MAX_WORDS = 200
-_SIGMOIDS = ("i", "f", "o")
 _LARGEST_INT16 = 32767
-# What the page calls the sides.
-_NAMES = dict(zip(SIDES, ("query", "title")))
+# What the page calls the text of each side.
+_NAMES = dict(zip(SIDES, ("query", "title"), strict=True))
 
 _TOPIC_QUERIES = 5000
 _TOPIC_WORDS = 12
@@ -41,16 +45,16 @@ _TOPIC_WORDS = 12
 
 @dataclass(frozen=True)
 class Pair:
-    """A query to show, with a title if there is one, and where that stands in a judged set.
+    """A query to show, optionally with a title and its place in a judged set.
 
     Attributes
     ----------
     query : str
     title : str or None
     grade : int or None
-        As judged.
+        The grade of the title in the judged set.
     rank : int or None
-        The title's place among the ``titles`` that are judged for the query, by the model's score.
+        The title's rank by the model's score among the ``titles`` judged for the query.
     titles : int or None
     """
 
@@ -61,31 +65,42 @@ class Pair:
     titles: int | None = None
 
 
-def read_pairs(model, path, limit):
-    """The pairs to show, and all queries, of a file or a judged set.
+class Page(str):
+    """The HTML of a report; a notebook shows it in a frame of its own."""
+
+    def _repr_html_(self) -> str:
+        framed = html.escape(self, quote=True)
+        return f'<iframe srcdoc="{framed}" width="100%" height="700"></iframe>'
+
+
+def read_pairs(
+    model: SentenceEncoder, path: str | os.PathLike, limit: int
+) -> tuple[list[Pair], list[str]]:
+    """Read the pairs to show, and all queries, from a file or a judged set.
 
     Parameters
     ----------
     model : SentenceEncoder
         Ranks the titles of a judged set.
     path : str or path-like
-        A folder is a judged set: of each query, in the order of the file, the title that the model
-        puts first, then the best one that is graded higher, if there is one. A file has lines
+        A folder is a judged set: for each query, in the order of the file, the title that the model
+        ranks first, then the best of the titles with a higher grade, if any. A file has lines
         ``query`` or ``query<TAB>title``; further columns, such as the clicks of a click log, are
-        not read.
+        ignored.
     limit : int
-        Pairs to return at most.
+        The largest number of pairs to return.
 
     Returns
     -------
     pairs : list of Pair
     queries : list of str
-        Distinct, in order.
+        Distinct, in the order of the file.
 
     Raises
     ------
     SentembError
-        For an empty file, a line without query, a text to show of more than `MAX_WORDS` words.
+        For an empty file, a line without a query, or a text to show with more than `MAX_WORDS`
+        words.
     """
     pairs, queries = (_of_judged_set if is_folder(path) else _of_file)(model, path, limit)
     for pair in pairs:
@@ -93,13 +108,16 @@ def read_pairs(model, path, limit):
             if len(split_words(text)) > MAX_WORDS:
                 raise SentembError(
                     f"{place_name(path)}: the text {text[:40]!r} ... has more than {MAX_WORDS} "
-                    "words, for which a page has no room; leave it out"
+                    "words, the limit of a page; leave it out"
                 )
     return pairs, list(dict.fromkeys(queries))
 
 
-def _of_file(model, path, limit):
-    pairs, queries = [], []
+def _of_file(
+    model: SentenceEncoder, path: str | os.PathLike, limit: int
+) -> tuple[list[Pair], list[str]]:
+    pairs: list[Pair] = []
+    queries: list[str] = []
     for number, line in clean_lines(path):
         query, tab, rest = line.partition("\t")
         title = rest.partition("\t")[0]
@@ -113,15 +131,17 @@ def _of_file(model, path, limit):
             pairs.append(Pair(query, title or None))
     if not pairs:
         raise SentembError(
-            f"{place_name(path)}: the input is empty; write a query a line, or query<TAB>title"
+            f"{place_name(path)}: the input is empty; write one query, or query<TAB>title, per line"
         )
     return pairs, queries
 
 
-def _of_judged_set(model, path, limit):
+def _of_judged_set(
+    model: SentenceEncoder, path: str | os.PathLike, limit: int
+) -> tuple[list[Pair], list[str]]:
     judged = read_judged_set(path)
-    pairs = []
-    for query, start, stop in zip(judged.queries, judged.offsets, judged.offsets[1:]):
+    pairs: list[Pair] = []
+    for query, start, stop in zip(judged.queries, judged.offsets, judged.offsets[1:], strict=False):
         if start == stop:
             continue
         titles = [judged.titles[d] for d in judged.title_index[start:stop]]
@@ -136,17 +156,19 @@ def _of_judged_set(model, path, limit):
     return pairs[:limit], judged.queries
 
 
-def collect(model, name, pairs, queries):
-    """All that the page shows, as a dict that JSON can hold.
+def collect(
+    model: SentenceEncoder, name: str, pairs: Sequence[Pair], queries: Sequence[str]
+) -> dict[str, Any]:
+    """Everything that the page shows, as a dict that JSON can hold.
 
     Parameters
     ----------
     model : SentenceEncoder
     name : str
-        How the page calls it.
+        What the page calls the model.
     pairs : list of Pair
     queries : list of str
-        From which the topics of the cells are collected.
+        The queries from which the cells collect words; the first 5,000 are used.
 
     Returns
     -------
@@ -155,7 +177,7 @@ def collect(model, name, pairs, queries):
     traces = [
         {
             side: model.trace(text, side)
-            for side, text in zip(SIDES, (pair.query, pair.title))
+            for side, text in zip(SIDES, (pair.query, pair.title), strict=True)
             if text is not None
         }
         for pair in pairs
@@ -170,7 +192,7 @@ def collect(model, name, pairs, queries):
         "keyword_share": KEYWORD_SHARE,
         "model": _model(model, name, history),
         "history": history,
-        "halves": model.encoder.directions,
+        "halves": cast(RecurrentEncoder, model.encoder).directions,
         "gates": [_gate(gate, every_trace) for gate in gates],
         "pairs": [
             _pair(model, pair, some, gates) for pair, some in zip(pairs, traces, strict=True)
@@ -179,12 +201,12 @@ def collect(model, name, pairs, queries):
     }
 
 
-def page(report):
+def page(report: Mapping[str, Any]) -> Page:
     """The HTML of a report that `collect` made.
 
-    Nothing in it can become markup: the numbers and texts are one JSON object whose ``<``, ``>``
-    and ``&`` are escaped, and a content security policy lets only this style sheet and this script
-    run, and nothing load.
+    The texts cannot become markup: numbers and texts are one JSON object in which ``<``, ``>`` and
+    ``&`` are escaped. A content security policy allows only this style sheet and this script, and
+    lets nothing load.
     """
     parts = {ending: _template(ending) for ending in ("html", "css", "js")}
     data = json.dumps(report, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -198,29 +220,29 @@ def page(report):
         "script_hash": _content_hash(parts["js"]),
         "data": data,
     }
-    # The template is cut before anything is filled in, which may itself hold braces.
+    # Cut the template before filling it: what is filled in may contain braces.
     pieces = parts["html"].replace("}}", "{{").split("{{")
-    return "".join(filled[piece] if k % 2 else piece for k, piece in enumerate(pieces))
+    return Page("".join(filled[piece] if k % 2 else piece for k, piece in enumerate(pieces)))
 
 
-def _template(ending):
+def _template(ending: str) -> str:
     return files("sentemb.analysis.report").joinpath(f"report.{ending}").read_text(encoding="utf-8")
 
 
-def _content_hash(text):
-    """As a content security policy names the contents of an inline element."""
+def _content_hash(text: str) -> str:
+    """The name of an inline element's contents in a content security policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode()
 
 
-def _model(model, name, history):
-    settings = model.encoder.settings()
-    kinds = {"lstm": "LSTM", "rnn": "RNN", "bilstm": "Two-way LSTM"}
+def _model(model: SentenceEncoder, name: str, history: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    encoder = cast(RecurrentEncoder, model.encoder)
+    settings = encoder.settings()
+    kinds = {"lstm": "LSTM", "rnn": "RNN", "bilstm": "Bidirectional LSTM"}
     towers = "one tower for both sides" if model.shared_towers else "a query and a title tower"
-    sides = tuple(model.towers.each)
-    blocks = [model.encoder.blocks(model.weights[side]).values() for side in sides]
+    blocks = [encoder.blocks(weights).values() for weights in model.towers.each.values()]
     cells = str(settings.pop("cells"))
     facts = [
-        ["Cells", cells if model.encoder.directions == 1 else f"{cells} in each direction"],
+        ["Cells", cells if encoder.directions == 1 else f"{cells} in each direction"],
         *([key.replace("_", " ").capitalize(), _plain(value)] for key, value in settings.items()),
         ["Embedding", f"{model.dim} numbers"],
         ["Vocabulary", str(model.vocabulary)],
@@ -232,7 +254,7 @@ def _model(model, name, history):
         facts.append(["Best on dev", f"{figures}, after epoch {best['epoch']}"])
     return {
         "name": name,
-        "summary": f"{kinds.get(model.encoder.name, model.encoder.name)}, {towers}",
+        "summary": f"{kinds.get(str(encoder.name), encoder.name)}, {towers}",
         "facts": facts,
         "training": [
             [key.replace("_", " "), _plain(value)] for key, value in model.training.items()
@@ -240,14 +262,14 @@ def _model(model, name, history):
     }
 
 
-def _plain(value):
+def _plain(value: Any) -> str:
     """A setting as people write it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "none" if value is None else str(value)
 
 
-def _history(lines):
+def _history(lines: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Epoch, loss and NDCG of the lines of a model's history that have them as numbers."""
     return [
         {
@@ -260,20 +282,20 @@ def _history(lines):
     ]
 
 
-def _dev(line):
+def _dev(line: Mapping[str, Any]) -> Mapping[str, Any]:
     return line["dev"] if isinstance(line.get("dev"), dict) else {}
 
 
-def _gate(gate, traces):
+def _gate(gate: str, traces: Sequence[GateTrace]) -> dict[str, Any]:
     """How the values of a gate become colours: the middle of the scale and how far it reaches.
 
-    One scale for all pairs. Gates are about one half, half open; cells and outputs about 0 and no
-    further than 1, which only cell states exceed, as in the figures.
+    One scale for all pairs. The middle is one half for gates, 0 for cell states and outputs. As in
+    the figures, a scale reaches at most 1; only cell states exceed it.
     """
-    middle = 0.5 if gate in _SIGMOIDS else 0.0
+    middle = 0.5 if gate in SIGMOIDS else 0.0
     furthest = max(float(np.abs(getattr(trace, gate) - middle).max()) for trace in traces)
     if not math.isfinite(furthest):
-        raise SentembError(f"the model's {GATES[gate]} is no finite number; train it again")
+        raise SentembError(f"the model's {GATES[gate]} is not finite; train it again")
     reach = min(furthest, 1.0) or 1.0
     return {
         "key": gate,
@@ -284,8 +306,10 @@ def _gate(gate, traces):
     }
 
 
-def _pair(model, pair, traces, gates):
-    shown = {"title": None}
+def _pair(
+    model: SentenceEncoder, pair: Pair, traces: Mapping[str, GateTrace], gates: Sequence[str]
+) -> dict[str, Any]:
+    shown: dict[str, Any] = {"title": None}
     for side, trace in traces.items():
         name = _NAMES[side]
         text = getattr(pair, name)
@@ -303,7 +327,7 @@ def _pair(model, pair, traces, gates):
         shown[name]["gradient"] = _rounded(effects[side].gradient)
     query, title = (
         model.encode([text], side=side, normalize_embeddings=True)[0]
-        for side, text in zip(SIDES, (pair.query, pair.title))
+        for side, text in zip(SIDES, (pair.query, pair.title), strict=True)
     )
     place = {"grade": pair.grade, "rank": pair.rank, "titles": pair.titles}
     return (
@@ -311,12 +335,12 @@ def _pair(model, pair, traces, gates):
     )
 
 
-def _keywords(model, text, side):
-    """How many of the most active cells declare each word, and which are keywords."""
+def _keywords(model: SentenceEncoder, text: str, side: str) -> dict[str, Any]:
+    """How many of the most active cells declare each word, and which words are keywords."""
     found = extract_keywords(model, text, side)
     return {
         "asked": found.cells,
-        # A word that its direction reads first is not compared: null.
+        # The first word of a direction is not compared: null.
         "declared": [
             [None if count == NOT_COMPARED else count for count in counts]
             for counts in found.counts.T.tolist()
@@ -325,22 +349,25 @@ def _keywords(model, text, side):
     }
 
 
-def _topics(model, queries):
-    """The first words that each cell collects: a list for every cell of [word, times, share]."""
+def _topics(model: SentenceEncoder, queries: Iterable[str]) -> list[list[list[Any]]]:
+    """The first words that each cell collects: for every cell a list of [word, times, share]."""
     collected = collect_words(query_cells(model, query) for query in queries)
     return [
         [[found.word, found.times, round(found.share, 3)] for found in words[:_TOPIC_WORDS]]
-        for words in (collected.get(cell, []) for cell in range(model.encoder.n_outputs))
+        for words in (
+            collected.get(cell, [])
+            for cell in range(cast(RecurrentEncoder, model.encoder).n_outputs)
+        )
     ]
 
 
-def _packed(values):
-    """(T, n) values as 16-bit whole numbers of a unit: a third of their length as text."""
-    # In the type of the values, in which they are divided: below its range the unit is 0.
+def _packed(values: np.ndarray) -> dict[str, Any]:
+    """(T, n) values as 16-bit multiples of a unit, a third of their length as text."""
+    # Computed in the type of the values, in which they are divided: it can underflow to 0.
     unit = float(np.abs(values).max() / values.dtype.type(_LARGEST_INT16)) or 1.0
     whole = np.rint(values / unit).astype("<i2")
     return {"unit": unit, "values": base64.b64encode(whole.tobytes()).decode()}
 
 
-def _rounded(values):
+def _rounded(values: np.ndarray) -> list[float]:
     return [round(value, 5) for value in values.tolist()]

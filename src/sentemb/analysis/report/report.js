@@ -310,7 +310,7 @@ function radios(box, name, options) {
 // -- pairs ---------------------------------------------------------------------------------------
 
 function showPairs() {
-  $("pairs-note").textContent = "Choose one from the list; the arrow keys go through it.";
+  $("pairs-note").textContent = "Choose a pair from the list, with the mouse or the arrow keys.";
   const options = data.pairs.map((some) => {
     const option = make("div", { "aria-selected": "false" }, words(some.query.text, "div"));
     if (some.title) {
@@ -352,7 +352,7 @@ function choosePair(number) {
 }
 
 function pairFacts(some) {
-  if (!some.title) return ["A query by itself: without a title there is no score."];
+  if (!some.title) return ["A query without a title, and so without a score."];
   const facts = ["Cosine ", make("strong", {}, fixed(some.score, 3))];
   if (some.grade != null) facts.push(` · grade ${some.grade}`);
   if (some.rank != null)
@@ -366,13 +366,13 @@ function wordsNote(some) {
   const keywords =
     `Declared by: how many of the ${asked} cells that are most active at the end of the text ` +
     `change markedly at this word${ways}; ● is a keyword, with more than ` +
-    `${100 * data.keyword_share} % of them, and – a word that is read first, which has nothing ` +
-    "before it to compare with. ";
+    `${100 * data.keyword_share} % of them. The first word that is read is marked –: there is ` +
+    "nothing before it to compare with. ";
   if (!some.title) return keywords;
   return (
     keywords +
     "Left out: the score minus the score without the word. Gradient × input: the derivative of " +
-    "the score by the word’s input, times that input. The bars of a column share one scale."
+    "the score with respect to the word’s input, times that input. The bars of a column share one scale."
   );
 }
 
@@ -728,8 +728,8 @@ function chooseCell(cell) {
   $("cell-heading").textContent = capital(cellName(cell));
   const topic = data.cells[cell];
   $("cell-note").textContent = topic.length
-    ? "Words by queries times share; the share is this cell’s part of all cells’ finds."
-    : "This cell collects no word.";
+    ? "Words ranked by queries × share; the share is this cell’s part of all cells’ counts."
+    : "This cell collects no words.";
   const largest = Math.max(...topic.map(([, count]) => count));
   const rows = topic.map(([word, count, share]) => {
     const fill = make("i", { className: "minus" });

@@ -1,7 +1,7 @@
-"""How true what a model shows is: keyword detection, attenuation, cells against topics.
+"""Scores of what a model shows: keyword detection, attenuation, cells against topics.
 
-Plain NumPy over arrays. Words of many texts lie in one row, ``texts`` says for each word which text
-it is in, so that chance can be measured by shuffling words within their texts.
+Plain NumPy over arrays. The words of many texts are one array; ``texts`` gives the text of each
+word, so that chance can be measured by shuffling words within their texts.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ class Attenuation:
     difference : float
         Keywords minus others within a text, the mean over the texts that have both.
     low, high : float
-        Ends of the 95 % interval of ``difference``, by drawing texts anew.
+        Ends of the 95 % interval of ``difference``, by a bootstrap over texts.
     texts : int
         How many have both.
     """
@@ -45,7 +45,7 @@ class Attenuation:
 def precision_recall(declared, relevant):
     """Precision and recall of ``declared`` (k,) bool against ``relevant`` (k,) bool.
 
-    Without anything declared precision is 0, without anything relevant recall is.
+    Precision is 0 if nothing is declared, recall is 0 if nothing is relevant.
     """
     declared, relevant = np.asarray(declared, bool), np.asarray(relevant, bool)
     hits = np.count_nonzero(declared & relevant)
@@ -63,7 +63,7 @@ def average_precision(scores, relevant):
     Parameters
     ----------
     scores : (k,) float
-        The higher the sooner.
+        Higher scores come first.
     relevant : (k,) bool
         At least one.
 
@@ -100,9 +100,8 @@ def area_under_curve(scores, relevant):
 def attenuation(values, relevant, texts, seed=0):
     """Compare ``values`` at keywords and at other words, within texts.
 
-    Differences are taken within each text, so that texts with high values on the whole do not
-    count as keywords, and texts are drawn anew for the interval, since words of a text are no
-    independent draws.
+    Differences are taken within each text, so that texts with high values overall do not count as
+    keywords. The interval resamples texts, since the words of a text are not independent.
 
     Parameters
     ----------
@@ -113,7 +112,7 @@ def attenuation(values, relevant, texts, seed=0):
     texts : (k,) int
         Which text each word is in, from 0.
     seed : int
-        Of the interval.
+        Seed of the resampling.
 
     Returns
     -------
@@ -158,7 +157,7 @@ def normalised_mutual_information(counts):
     Returns
     -------
     float
-        Mutual information divided by the mean of the two entropies; 0 if there is but one cell or
+        Mutual information divided by the mean of the two entropies; 0 if there is only one cell or
         one topic.
     """
     joint = np.asarray(counts, np.float64) / np.sum(counts)
@@ -196,14 +195,14 @@ def shuffled_within(texts, rng):
 
 
 def highest(scores, count):
-    """The ``count`` highest of ``scores`` (k,) as a (k,) bool; of equal ones the first."""
+    """The ``count`` highest of ``scores`` (k,) as a (k,) bool; ties go to the first."""
     chosen = np.zeros(len(scores), bool)
     chosen[np.argsort(-np.asarray(scores), kind="stable")[:count]] = True
     return chosen
 
 
 def inverse_document_frequency(texts):
-    """A function from word to ln((N + 1) / (df + 1)), which a word of no text has most of.
+    """A function from word to ln((N + 1) / (df + 1)), largest for a word that is in no text.
 
     Parameters
     ----------

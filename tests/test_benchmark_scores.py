@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from sentemb.analysis.scores import (
+from scores import (
     area_under_curve,
     attenuation,
     average_precision,

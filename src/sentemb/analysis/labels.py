@@ -1,0 +1,24 @@
+"""What texts, words and models are called where they are shown, and how long a text may be."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+# A figure and a page have room for this many words of a text.
+MAX_WORDS = 200
+
+
+def short_names(paths: Iterable[str | os.PathLike]) -> list[str]:
+    """The last part of each path, or as many last parts as it takes to tell the paths apart."""
+    parts = [Path(os.path.realpath(path)).parts for path in paths]
+    for count in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(part[-count:]) for part in parts]
+        if len(set(names)) == len(names):
+            return names
+    return ["/".join(part[-1:]) for part in parts]
+
+
+def fitting(text: str, longest: int) -> str:
+    """``text`` without control characters, cut to ``longest`` characters."""
+    text = "".join(letter for letter in text if letter.isprintable())
+    return text if len(text) <= longest else text[: longest - 1] + "…"
