@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from sentemb.analysis.figures.drawing import LABEL_SIZE, TITLE_SIZE, fitting
+from sentemb.analysis.figures.drawing import LABEL_SIZE, TITLE_SIZE
+from sentemb.analysis.labels import fitting
 
 if TYPE_CHECKING:
     from sentemb.gradients.flow import ErrorFlow
