@@ -2,6 +2,8 @@
 
 import math
 import os
+import subprocess
+import sys
 import tracemalloc
 import zipfile
 from itertools import pairwise
@@ -189,6 +191,29 @@ def test_the_likelihood_rises_and_texts_of_a_topic_meet():
 
 
 # -- Doc2Vec ---------------------------------------------------------------------------------------
+
+
+def test_doc2vec_gives_the_same_vectors_in_every_process():
+    """Python's hash of a text differs between processes; gensim starts the inference from it."""
+    program = """
+from sentemb.baselines import make_baseline
+from sentemb.data.click_log import ClickLogBuilder
+builder = ClickLogBuilder()
+for query, title in [("red shoes", "buy shoes"), ("blue hat", "hats and caps")]:
+    builder.add(query, title)
+doc2vec = make_baseline("doc2vec").fit(builder.build())
+print(doc2vec.vectors(["red hat", "buy caps"]).tobytes().hex())
+"""
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(outputs) == 1
 
 
 def test_doc2vec_does_not_depend_on_the_company(log):

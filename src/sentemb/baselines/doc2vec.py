@@ -5,8 +5,10 @@ at 1e-4, 5 noise words, no minimum count, 30 epochs over the queries and titles 
 vectors of new texts are inferred with fixed word vectors.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Self
+from unittest import mock
 
 import numpy as np
 
@@ -53,13 +55,17 @@ class Doc2Vec(VectorBaseline):
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
         """Inferred vectors, (k, 100) float64; zero for a text without a known word."""
         vectors = np.zeros((len(texts), _SIZE))
-        for k, text in enumerate(texts):
-            words = [word for word in plain_words(text) if word in self._model.wv]
-            if words:
-                # Inference draws from the model's generator: seed it, so that a text's vector
-                # does not depend on the texts before it.
-                self._model.random.seed(_place_of_word(text) % 2**32)
-                vectors[k] = self._model.infer_vector(words)
+        # gensim starts a vector from Python's own hash of the text, which differs in each process,
+        # and has no argument for another one.
+        start = functools.partial(self._doc2vec.pseudorandom_weak_vector, hashfxn=_place_of_word)
+        with mock.patch.object(self._doc2vec, "pseudorandom_weak_vector", start):
+            for k, text in enumerate(texts):
+                words = [word for word in plain_words(text) if word in self._model.wv]
+                if words:
+                    # Inference draws from the model's generator: seed it, so that a text's vector
+                    # does not depend on the texts before it.
+                    self._model.random.seed(_place_of_word(text) % 2**32)
+                    vectors[k] = self._model.infer_vector(words)
         return vectors
 
 
