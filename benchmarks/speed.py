@@ -24,7 +24,7 @@ from growth import growth_tables, measure_growth
 from pages import DEVELOPER, machine, write_results, write_section
 from rounds import Bench, DisagreementError, Result, Spread, note
 
-from sentemb.cli.tables import markdown_table
+from sentemb.tables import markdown_table
 
 PAIRS = 100_000
 EPOCHS = 10

@@ -253,6 +253,7 @@ RIGHT = {
     "shared_towers": [True],
     "hidden": [None],
     "window": [None],
+    "fault": [None],
     "gamma": [1.5],
     "scale": [1.5],
 }

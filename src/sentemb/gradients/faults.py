@@ -33,7 +33,7 @@ def check_fault(fault: str, encoder: Encoder, form: str = "scan") -> None:
     """
     if form != "scan":
         raise SentembError(f"a fault is struck out of the form scan; leave out the form {form}")
-    if fault not in FAULTS:
+    if fault not in tuple(FAULTS):
         raise SentembError(f"the fault must be one of {', '.join(FAULTS)}, not {fault!r}")
     if not isinstance(encoder, LSTM):
         raise SentembError(
