@@ -92,7 +92,7 @@ def words_of(queries, truth):
     return Words(
         words=[word for words in split for word in words],
         texts=np.repeat(np.arange(len(split)), [len(words) for words in split]),
-        relevant=np.concatenate([truth[q].marks(words) for q, words in zip(queries, split)]),
+        relevant=np.concatenate([truth[q].marks(words) for q, words in zip(queries, split, strict=True)]),
         judged=np.concatenate([np.arange(len(words)) > 0 for words in split]),
     )
 
@@ -169,7 +169,7 @@ def measure_topics(name, model, queries, topics, idf_of, rng):
             query.words,
             {cell + model.dim * int(up[cell]): places for cell, places in query.extracted.items()},
         )
-        for query, up in zip(found, positive)
+        for query, up in zip(found, positive, strict=True)
     ]
     rows = []
     for label, some, dim in (("", found, model.dim), (", by sign", by_sign, 2 * model.dim)):
@@ -321,8 +321,8 @@ def measure_learning(data, seed, threads):
             train(log, output=place, **shared, **settings)
             history = read_history(place)
             histories.append(history)
-            costs = dict(zip(history.epochs, history.losses))
-            figures = dict(zip(*history.measured("ndcg@1")))
+            costs = dict(zip(history.epochs, history.losses, strict=True))
+            figures = dict(zip(*history.measured("ndcg@1"), strict=True))
             rows.append(
                 [name, *(f"{costs[epoch]:.3f} / {figures[epoch]:.3f}" for epoch in LEARNING_EPOCHS)]
             )
@@ -342,7 +342,7 @@ def measure_learning(data, seed, threads):
 def major_groups(judged):
     """The queries all of whose best titles are of one major group of O*NET, and their groups."""
     queries, groups = [], []
-    for query, start, stop in zip(judged.queries, judged.offsets, judged.offsets[1:]):
+    for query, start, stop in zip(judged.queries, judged.offsets[:-1], judged.offsets[1:], strict=True):
         best = judged.title_index[start:stop][judged.grade[start:stop] == 3]
         ids = [judged.title_ids[title] for title in best]
         # onet:29-1141.00 is of group 29.

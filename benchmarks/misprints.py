@@ -115,7 +115,7 @@ class Problem:
         self.queries = [self._counts(text) for text in queries]
         self.titles = [
             [self._counts(text) for text in [clicked, *some]]
-            for clicked, some in zip(titles, others)
+            for clicked, some in zip(titles, others, strict=True)
         ]
 
     def _counts(self, text):
@@ -133,14 +133,14 @@ class Problem:
     def passes(self, forward):
         """Every text with its start vector, summed over its pairs: (side, l, values, v)."""
         found = []
-        for query, titles in zip(self.queries, self.titles):
+        for query, titles in zip(self.queries, self.titles, strict=True):
             q = forward(self.parameters["query"], query)
             ds = [forward(self.parameters["document"], title) for title in titles]
             slopes = loss_slopes(q["y"][-1], [d["y"][-1] for d in ds])
             starts = [start_vectors(q["y"][-1], d["y"][-1]) for d in ds]
-            v = sum(slope * start[0] for slope, start in zip(slopes, starts))
+            v = sum(slope * start[0] for slope, start in zip(slopes, starts, strict=True))
             found.append(("query", query, q, v))
-            for title, d, slope, start in zip(titles, ds, slopes, starts):
+            for title, d, slope, start in zip(titles, ds, slopes, starts, strict=True):
                 found.append(("document", title, d, slope * start[1]))
         return found
 
@@ -208,7 +208,7 @@ def lstm_forward(blocks, counts):
         o = sigmoid(x["1"] + Wp[1] @ c)
         h = np.tanh(c)
         y = o * h
-        for name, value in zip(names, (y, c, h, o, f, i, y_g)):
+        for name, value in zip(names, (y, c, h, o, f, i, y_g), strict=True):
             values[name][t] = value
     return values
 
@@ -316,11 +316,11 @@ def rnn_gradient(problem, passes):
 def rnn_63(problem):
     """dL/dW with (63): (15) with y_Q(t-tau), y_D(t-tau), but a, b, c of the whole texts; joined."""
     total = {side: np.zeros_like(problem.parameters[side]["W"]) for side in SIDES}
-    for query, titles in zip(problem.queries, problem.titles):
+    for query, titles in zip(problem.queries, problem.titles, strict=True):
         q = rnn_forward(problem.parameters["query"], query)["y"]
         ds = [rnn_forward(problem.parameters["document"], title)["y"] for title in titles]
         slopes = loss_slopes(q[-1], [d[-1] for d in ds])
-        for title, d, slope in zip(titles, ds, slopes):
+        for title, d, slope in zip(titles, ds, slopes, strict=True):
             a, b, c = q[-1] @ d[-1], 1 / np.linalg.norm(q[-1]), 1 / np.linalg.norm(d[-1])
             delta_q = slope * (1 - q**2) * (b * c * d - a * b**3 * c * q)
             delta_d = slope * (1 - d**2) * (b * c * q - a * b * c**3 * d)

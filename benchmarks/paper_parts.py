@@ -189,7 +189,7 @@ def figure_7(lab: Laboratory) -> dict:
     """Cost by epoch of the LSTM and the RNN."""
     histories = {name: lab.history(name) for name in ("lstm", "rnn")}
     _save(loss_figure(list(histories.values()), ["LSTM", "RNN"]), "figure-07")
-    costs = {name: dict(zip(one.epochs, one.losses)) for name, one in histories.items()}
+    costs = {name: dict(zip(one.epochs, one.losses, strict=True)) for name, one in histories.items()}
     lower = sum(costs["lstm"][epoch] < costs["rnn"][epoch] for epoch in costs["lstm"])
     epochs = [1, 6, 12, 24]
     whole = len(costs["lstm"])
@@ -230,7 +230,7 @@ def table_10(lab: Laboratory) -> dict:
 
 
 def _bidirectional(found: Keywords) -> dict:
-    declared = [word for word, verdict in zip(found.words, found.verdicts) if verdict]
+    declared = [word for word, verdict in zip(found.words, found.verdicts, strict=True) if verdict]
     wrong = [word for word in declared if word in FUNCTION_WORDS]
     content = [word for word in found.words if word not in FUNCTION_WORDS]
     right = len(declared) - len(wrong)
@@ -243,7 +243,7 @@ def _bidirectional(found: Keywords) -> dict:
         "rows": [
             *(
                 [direction, *_counts(counts)]
-                for direction, counts in zip(DIRECTIONS, found.counts.tolist())
+                for direction, counts in zip(DIRECTIONS, found.counts.tolist(), strict=True)
             ),
             ["keyword", *("yes" if verdict else "" for verdict in found.verdicts)],
         ],
@@ -302,7 +302,7 @@ def _counts(counts: list[int], verdicts: list[bool | None] | None = None) -> lis
     shown = ["-" if count == NOT_COMPARED else f"{count}" for count in counts]
     if verdicts is None:
         return shown
-    return [f"**{count}**" if verdict else count for count, verdict in zip(shown, verdicts)]
+    return [f"**{count}**" if verdict else count for count, verdict in zip(shown, verdicts, strict=True)]
 
 
 # -- topics -------------------------------------------------------------------------------------
@@ -334,7 +334,7 @@ def table_3(lab: Laboratory) -> dict:
             query,
             *(" ".join(one.words[t] for t in one.extracted.get(cell, ())) for cell in cells),
         ]
-        for label, query, one in zip(labels, queries, found)
+        for label, query, one in zip(labels, queries, found, strict=True)
     ]
     RESULTS.mkdir(parents=True, exist_ok=True)
     with open(RESULTS / "table-03.csv", "w", encoding="utf-8", newline="") as file:
@@ -360,7 +360,7 @@ def _purity(found: list, health: np.ndarray) -> float:
     """The share of words in their cell's leading topic, over cells that serve several queries."""
     words: dict[int, list[int]] = {}
     served: Counter[int] = Counter()
-    for query, topic in zip(found, health):
+    for query, topic in zip(found, health, strict=True):
         for cell, places in query.extracted.items():
             words.setdefault(cell, [0, 0])[int(topic)] += len(places)
             served[cell] += bool(places)
@@ -431,7 +431,7 @@ def appendix_f(lab: Laboratory) -> dict:
         nearest = _scores(ranker, queries, some).argmax(axis=1)
         hits = [
             topic_of["query"][query] == topic_of["title"][some[k]]
-            for query, k in zip(queries, nearest)
+            for query, k in zip(queries, nearest, strict=True)
         ]
         shares[name] = float(np.mean(hits))
     largest = Counter(topic_of["title"][title] for title in some).most_common(1)[0][1] / len(some)

@@ -38,8 +38,8 @@ def write_log(path, pairs, trigrams=50_000, query_words=3.6, title_words=7.3, sp
         places = np.searchsorted(cumulative, rng.random(lengths.sum()))
         tokens = words[np.minimum(places, words.size - 1)].tolist()
         ends = np.cumsum(lengths).tolist()
-        sides.append([" ".join(tokens[a:b]) for a, b in zip([0, *ends], ends)])
-    lines = "".join(f"{query}\t{title}\n" for query, title in zip(*sides))
+        sides.append([" ".join(tokens[a:b]) for a, b in pairwise([0, *ends])])
+    lines = "".join(f"{query}\t{title}\n" for query, title in zip(*sides, strict=True))
     Path(path).write_text(lines, encoding="utf-8")
 
 
@@ -50,4 +50,4 @@ def lexicon(trigrams, rng):
     lengths = rng.integers(3, 12, LEXICON)
     text = "".join(letters[rng.integers(0, size, lengths.sum())])
     ends = np.cumsum(lengths).tolist()
-    return list(dict.fromkeys(text[a:b] for a, b in zip([0, *ends], ends)))
+    return list(dict.fromkeys(text[a:b] for a, b in pairwise([0, *ends])))

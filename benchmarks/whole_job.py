@@ -47,7 +47,7 @@ def measure_whole_job(log, epochs, threads):
     ]
     plain = [getattr(owner, attribute) for owner, attribute, _ in places]
     try:
-        for (owner, attribute, name), function in zip(places, plain):
+        for (owner, attribute, name), function in zip(places, plain, strict=True):
             setattr(owner, attribute, timed(name, function))
         with tempfile.TemporaryDirectory() as folder:
             began = time.perf_counter()
@@ -56,6 +56,6 @@ def measure_whole_job(log, epochs, threads):
             )
             seconds["whole"] = time.perf_counter() - began
     finally:
-        for (owner, attribute, _), function in zip(places, plain):
+        for (owner, attribute, _), function in zip(places, plain, strict=True):
             setattr(owner, attribute, function)
     return dict(seconds)

@@ -291,7 +291,7 @@ def loss(Yq, Yd, pairs, gamma, weights):
     """
     losses = []
     Vq, Vd = np.zeros_like(Yq), np.zeros_like(Yd)
-    for (query, clicked, others), weight in zip(pairs, weights):
+    for (query, clicked, others), weight in zip(pairs, weights, strict=True):
         candidates = [clicked, *others]
         cosines = [_cosine(Yq[query], Yd[d]) for d in candidates]
         powers = [math.exp(gamma * (cosine - max(cosines))) for cosine in cosines]

@@ -29,7 +29,7 @@ def test_adam_is_an_optimiser():
     assert isinstance(Adam({"table": np.zeros((2, 3))}, 1.0), Optimiser)
 
 
-@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-12), (np.float32, 2e-5)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
 @pytest.mark.parametrize("max_norm", [1e9, 2.0])
 def test_updates_are_those_of_the_naive_twin(dtype, tolerance, max_norm):
     rng = np.random.default_rng(1)

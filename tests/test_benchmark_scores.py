@@ -39,7 +39,7 @@ def test_average_precision_by_hand():
 
 @given(ranked)
 def test_average_precision_threshold_by_threshold(pairs):
-    scores, relevant = map(np.array, zip(*pairs))
+    scores, relevant = map(np.array, zip(*pairs, strict=True))
     area = recall_before = 0
     for limit in sorted(set(scores), reverse=True):
         precision, recall = precision_recall(scores >= limit, relevant)
@@ -53,7 +53,7 @@ def test_area_pair_by_pair(pairs):
     keywords = [score for score, relevant in pairs if relevant]
     others = [score for score, relevant in pairs if not relevant]
     wins = [(a > b) + (a == b) / 2 for a, b in product(keywords, others)]
-    assert area_under_curve(*zip(*pairs)) == pytest.approx(np.mean(wins))
+    assert area_under_curve(*zip(*pairs, strict=True)) == pytest.approx(np.mean(wins))
 
 
 def test_attenuation_by_hand():

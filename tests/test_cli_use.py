@@ -97,7 +97,7 @@ class TestScore:
         titles = ["shanghai hotels", "bath tub"]
         result = run("score", model_dir, "hotels", *titles)
         scores = model.score("hotels", titles)
-        assert result.stdout == "".join(f"{s:.6f}\t{t}\n" for s, t in zip(scores, titles))
+        assert result.stdout == "".join(f"{s:.6f}\t{t}\n" for s, t in zip(scores, titles, strict=True))
 
     def test_json(self, model, model_dir):
         found = json.loads(run("score", model_dir, "hotels", "bath", "--json").stdout)

@@ -59,7 +59,7 @@ def make_model(encoder):
 def trigram_counts(model, text):
     """l(t) in row t - 1."""
     l = np.zeros((len(text.split()), len(model.vocabulary)))
-    for row, word in zip(l, text.split()):
+    for row, word in zip(l, text.split(), strict=True):
         for trigram, count in model.vocabulary.features(word).items():
             row[trigram] = count
     return l
@@ -101,14 +101,14 @@ def listing_gradient(names, model):
         for name, array in gradient.items():
             total[side][name] = total[side].get(name, 0) + array
 
-    for query, clicked, others in zip(QUERIES, TITLES, NEGATIVES):
+    for query, clicked, others in zip(QUERIES, TITLES, NEGATIVES, strict=True):
         l_Q, q = forward("query", query)
         titles = [forward("document", title) for title in [clicked, *others]]
         y_D = np.array([values[0][-1] for _, values in titles])
         pair_loss, v_Q, v_D = names["loss_and_start"](q[0][-1], y_D, GAMMA)
         loss += pair_loss
         add_backward("query", l_Q, q, v_Q)
-        for (l, values), v in zip(titles, v_D):
+        for (l, values), v in zip(titles, v_D, strict=True):
             add_backward("document", l, values, v)
     return loss, total
 
@@ -145,7 +145,7 @@ def test_lstm_forward_listing(names, variant):
     blocks = model.parameters()["document"]
     values = names["lstm_forward"](trigram_counts(model, TITLES[1]), *dicts_of(blocks))
     trace = model.trace(TITLES[1], "document")
-    for name, value in zip(("y", "c", "o", "f", "i", "y_g"), values):
+    for name, value in zip(("y", "c", "o", "f", "i", "y_g"), values, strict=True):
         expected = getattr(trace, name)
         if expected is None:
             expected = np.ones_like(trace.y)
@@ -190,7 +190,7 @@ MUTATIONS = [
 ]
 
 
-@pytest.mark.parametrize("right, wrong", MUTATIONS)
+@pytest.mark.parametrize(("right", "wrong"), MUTATIONS)
 def test_every_term_of_the_listing_counts(right, wrong):
     source = listings()
     assert source.count(right) == 1
@@ -200,11 +200,11 @@ def test_every_term_of_the_listing_counts(right, wrong):
     assert largest_error(gradient, expected) > 1e-2
 
 
-@pytest.mark.parametrize("start, end", [(0, 1), (3, 9), (7, 25), (0, 40), (24, 40)])
+@pytest.mark.parametrize(("start", "end"), [(0, 1), (3, 9), (7, 25), (0, 40), (24, 40)])
 def test_momentum_listing(names, start, end):
     bounds, momenta = np.array([0, 8, 24, 40]), np.array([0.9, 0.995, 0.9])
     pair = (1.0, 0.0)
-    for low, high, mu in zip(bounds, bounds[1:], momenta):
+    for low, high, mu in zip(bounds[:-1], bounds[1:], momenta, strict=True):
         updates = min(end, high) - max(start, low)
         if updates > 0:
             pair = names["in_a_row"](pair, names["idle"](mu, updates))

@@ -77,7 +77,7 @@ def test_a_kink_is_said(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "entry, settings, message",
+    ("entry", "settings", "message"),
     [
         ("query.Wrec2[0,0]", {}, r"no block 'query.Wrec2'.*query.W1 3x\d+,.* document.b4 3"),
         ("query.Wrec3[0,3]", {}, r"shape 3x3, so it has no entry \[0,3\]"),
@@ -126,7 +126,7 @@ def test_the_command_prints_json():
 
 
 @pytest.mark.parametrize(
-    "arguments, message",
+    ("arguments", "message"),
     [
         (["--explain", "query.Wrec9[0,0]"], "there is no block"),
         (["--explain", "query.W[0,0]", "--model", "all"], "name one model"),

@@ -60,7 +60,7 @@ def test_nothing_struck_out_is_the_exact_gradient(variant):
 
 
 @pytest.mark.parametrize(
-    "fault, words, settings, expected",
+    ("fault", "words", "settings", "expected"),
     [
         # One word: nothing comes from a later word, and y(0) = c(0) = 0.
         ("cell-path", 1, FULL, blocks()),
@@ -115,7 +115,7 @@ def test_the_whole_check_passes_after_a_fault():
 
 
 @pytest.mark.parametrize(
-    "arguments, message",
+    ("arguments", "message"),
     [
         ({"fault": "b_f"}, "cell-path, other-gates, b_g, peepholes"),
         ({"fault": "b_g", "model": "rnn"}, "rnn has no such term; use lstm or bilstm"),
@@ -154,7 +154,7 @@ def test_the_command_says_when_no_block_uses_the_term():
 
 
 @pytest.mark.parametrize(
-    "arguments, code, message",
+    ("arguments", "code", "message"),
     [
         (["--break", "b_f"], 2, "'b_f' is not one of"),
         (["--model", "rnn", "--break", "b_g"], 1, "rnn has no such term"),

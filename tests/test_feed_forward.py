@@ -16,7 +16,7 @@ from sentemb.system.parallel import Workers
 TEXTS = made_up_texts(np.random.default_rng(5), (1, 2, 3, 7, 12, 1, 4, 9, 2, 5))
 
 
-@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-13), (np.float32, 2e-6)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-13), (np.float32, 2e-6)])
 @pytest.mark.parametrize(**each_variant(FEED_FORWARD))
 def test_embeddings_are_those_of_the_naive_twin(variant, dtype, tolerance):
     model = made_up_model(variant, TEXTS, dtype=dtype)
@@ -24,7 +24,7 @@ def test_embeddings_are_those_of_the_naive_twin(variant, dtype, tolerance):
         name: np.asarray(block, np.float64) for name, block in model.parameters()["query"].items()
     }
     vectors = model.encode_query(TEXTS)
-    for text, vector in zip(TEXTS, vectors):
+    for text, vector in zip(TEXTS, vectors, strict=True):
         L = naive.trigram_vectors(text, model.vocabulary.trigrams)
         expected = getattr(naive, variant[0])(blocks, L)
         np.testing.assert_allclose(vector, expected, rtol=0, atol=tolerance * abs(expected).max())
@@ -128,7 +128,7 @@ def test_what_needs_steps_says_so(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "settings, message",
+    ("settings", "message"),
     [
         ({"model": "bag", "hidden": 5}, "the model bag has no hidden"),
         ({"model": "dssm", "window": 3}, "the model dssm has no window"),

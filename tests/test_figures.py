@@ -60,7 +60,7 @@ def test_readings_are_the_traces(make_model, name, settings, gates):
     reading = read_texts(model, QUERY, TITLE)
     assert reading.gates == gates
     assert reading.cosine == model.score(QUERY, TITLE)
-    for text, words, side in zip(reading.texts, (QUERY, TITLE), ("query", "document")):
+    for text, words, side in zip(reading.texts, (QUERY, TITLE), ("query", "document"), strict=True):
         trace = model.trace(words, side)
         assert text.words == words.lower().split()
         embedding = model.encode(words, side=side)
@@ -76,7 +76,7 @@ def test_figure_has_a_row_per_gate_and_one_scale(make_model, name, settings, gat
     images = images_of(figure)
     drawn = [text.gates[gate] for gate in gates for text in reading.texts]
     assert len(images) == len(drawn) == 2 * len(gates)
-    for image, values in zip(images, drawn):
+    for image, values in zip(images, drawn, strict=True):
         np.testing.assert_array_equal(image.get_array(), values)
         assert image.axes.get_xlim() == (-0.5, 6.5), "as wide as the longer text"
     limit = max(np.abs(values).max() for values in drawn)
@@ -93,7 +93,7 @@ def test_own_scales_have_a_bar_each_and_no_blue_for_gates(make_model):
     figure = gates_figure([reading], "own")
     images = images_of(figure)
     assert len(figure.axes) == 2 * len(images)
-    for image, gate in zip(images, np.repeat(reading.gates, 2)):
+    for image, gate in zip(images, np.repeat(reading.gates, 2), strict=True):
         values = image.get_array()
         if gate in "ifo":
             assert image.get_clim() == (values.min(), values.max())
@@ -117,7 +117,7 @@ def test_only_chosen_gates_are_drawn_in_the_usual_order(both):
     images = images_of(figure)
     drawn = [text.gates[gate] for gate in ("i", "y") for text in lstm.texts]
     assert len(images) == len(drawn)
-    for image, values in zip(images, drawn):
+    for image, values in zip(images, drawn, strict=True):
         np.testing.assert_array_equal(image.get_array(), values)
     limit = max(np.abs(values).max() for values in drawn)
     assert {image.get_clim() for image in images} == {(-limit, limit)}, "cell states do not count"
@@ -144,7 +144,7 @@ def test_a_trace_alone_is_a_figure(make_model):
     trace = model.trace(TITLE, "document")
     images = images_of(trace_figure(trace, "a title", directions=2))
     assert [image.axes.get_title() for image in images] == ["a title", "", "", ""]
-    for image, gate in zip(images, "iocy"):
+    for image, gate in zip(images, "iocy", strict=True):
         np.testing.assert_array_equal(image.get_array(), getattr(trace, gate).T)
     assert images[0].axes.lines[0].get_ydata()[0] == 7.5  # between the two directions
     assert trace_png(trace).startswith(STARTS["png"])
@@ -177,7 +177,7 @@ def test_two_models_side_by_side_say_what_one_lacks(both):
         "rnn\nquery",
         "rnn\ntitle",
     ]
-    for row, absent in zip(panels, ["input gate", "output gate", "cell state", None]):
+    for row, absent in zip(panels, ["input gate", "output gate", "cell state", None], strict=True):
         assert all(ax.images for ax in row[:2])
         assert [[text.get_text() for text in ax.texts] for ax in row[2:]] == [
             [f"no {absent}"] if absent else []
@@ -193,7 +193,7 @@ def test_active_cells_are_the_largest_of_the_final_vector(make_model, name):
     model = make_model(name, cells=24)
     reading = read_texts(model, QUERY, TITLE)
     images = images_of(cells_figure([reading]))
-    for image, text in zip(images, reading.texts):
+    for image, text in zip(images, reading.texts, strict=True):
         active = text.active_cells()
         final = np.abs(text.final)
         assert len(active) == 10

@@ -46,7 +46,7 @@ def failing(report):
 
 @pytest.mark.parametrize("form", ["scan", "trace"])
 @pytest.mark.parametrize(
-    "model, settings",
+    ("model", "settings"),
     [
         ("rnn", {}),
         ("lstm", FULL),
@@ -77,7 +77,7 @@ def test_printed_form_passes_for_the_rnn():
 
 
 @pytest.mark.parametrize(
-    "settings, expected",
+    ("settings", "expected"),
     [
         ({"forget_gate": True}, set()),
         ({"peepholes": "full"}, {"W3", "b3", "W4", "b4"}),
@@ -108,7 +108,7 @@ def test_printed_form_is_wrong_from_two_words(settings):
 
 
 @pytest.mark.parametrize(
-    "arguments, word",
+    ("arguments", "word"),
     [
         ({"model": "gru"}, "gru"),
         ({"form": "exact"}, "form"),
@@ -176,7 +176,7 @@ def test_command_goes_through_all_variants():
 
 
 @pytest.mark.parametrize(
-    "arguments, code",
+    ("arguments", "code"),
     [
         (["--lengths", "1,x"], 2),
         (["--form", "other"], 2),
@@ -379,7 +379,7 @@ def spoil_gradient(monkeypatch, spoil, encoder=lstm_model.LSTM):
 
 
 @pytest.mark.parametrize(
-    "spoil, expected",
+    ("spoil", "expected"),
     [
         (swap_biases, {"b1", "b3"}),
         (transpose_peepholes, {"Wp1", "Wp2", "Wp3"}),

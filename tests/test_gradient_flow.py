@@ -133,7 +133,7 @@ def test_float32_models_and_bags_are_read():
 
 
 @pytest.mark.parametrize(
-    "variant, texts, message",
+    ("variant", "texts", "message"),
     [
         (("bag", {}), TEXTS, "a bag does not read word by word"),
         (("rnn", {}), [QUERY, " "], "without words"),

@@ -109,7 +109,7 @@ def test_declarations_need_no_numpy():
 
 
 @pytest.mark.parametrize(
-    "bounds, right, wrong, expected",
+    ("bounds", "right", "wrong", "expected"),
     [
         ({"kind": int, "least": 1, "most": 1000}, [1, np.int64(1000)], [0, 1001, 1.0, True, "1"],
          "an integer from 1 to 1,000"),
@@ -236,7 +236,7 @@ def files(tmp_path, monkeypatch):
     )
 
 
-@pytest.mark.parametrize("command, former", OPTIONS)
+@pytest.mark.parametrize(("command", "former"), OPTIONS)
 def test_a_former_option_works_with_a_note(files, command, former):
     name = OPTIONS[command, former]
     train = ("train", "pairs.tsv", "--cells", 3, "--epochs", 1, "--batch-size", 2, "-o", "new")

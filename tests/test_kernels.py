@@ -303,7 +303,7 @@ def naive_gradient(model, texts, V, backward):
     ways = directions(model.parameters()["query"])
     for direction, p in enumerate(ways):
         prefix = ("forward.", "backward.")[direction] if len(ways) == 2 else ""
-        for text, v in zip(texts, V):
+        for text, v in zip(texts, V, strict=True):
             L = naive.trigram_vectors(text, model.vocabulary.trigrams)
             if not len(L):
                 continue
@@ -314,7 +314,7 @@ def naive_gradient(model, texts, V, backward):
         V_bag = V[:, -model.encoder.bag_dim :].astype(float)
         total["Wbag"] = sum(
             naive.bag_gradient(naive.trigram_vectors(text, model.vocabulary.trigrams), v)
-            for text, v in zip(texts, V_bag)
+            for text, v in zip(texts, V_bag, strict=True)
         )
     return total
 
@@ -347,8 +347,8 @@ SIZES = [(variant, cells) for variant in VARIANTS for cells in (1, 2, 7)] + [
 ]
 
 
-@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-12), (np.float32, 2e-5)])
-@pytest.mark.parametrize("variant, cells", SIZES, ids=[f"{variant_name(v)}-{c}" for v, c in SIZES])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
+@pytest.mark.parametrize(("variant", "cells"), SIZES, ids=[f"{variant_name(v)}-{c}" for v, c in SIZES])
 def test_recurrences_forward_and_backward(variant, cells, dtype, tolerance, workers):
     texts = texts_of_all_kinds()
     model = made_up_model(variant, known_texts(), cells=cells, dtype=dtype)
@@ -440,11 +440,11 @@ def made_up_pairs(rng, n_queries, n_titles, n_pairs):
 
 
 def candidates_of(pairs, n_titles, listed):
-    queries, clicked, others = zip(*pairs)
+    queries, clicked, others = zip(*pairs, strict=True)
     if listed:
-        lists = [[c, *some] for c, some in zip(clicked, others)]
+        lists = [[c, *some] for c, some in zip(clicked, others, strict=True)]
     else:
-        lists = [sorted(set(range(n_titles)) - {c, *some}) for c, some in zip(clicked, others)]
+        lists = [sorted(set(range(n_titles)) - {c, *some}) for c, some in zip(clicked, others, strict=True)]
     queries, clicked = np.array(queries, np.int32), np.array(clicked, np.int32)
     offsets = np.cumsum([0] + [len(some) for some in lists], dtype=np.int64)
     titles = np.array([title for some in lists for title in some], np.int32)
@@ -454,7 +454,7 @@ def candidates_of(pairs, n_titles, listed):
 
 
 @pytest.mark.parametrize("listed", [True, False])
-@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-12), (np.float32, 2e-5)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
 def test_loss_and_its_gradient_at_the_embeddings(listed, dtype, tolerance, workers):
     rng = np.random.default_rng(11)
     n_queries, n_titles, dim = 13, 17, 10
@@ -467,7 +467,7 @@ def test_loss_and_its_gradient_at_the_embeddings(listed, dtype, tolerance, worke
         Yq, Yd, candidates_of(pairs, n_titles, listed), 7.0, weights, workers, Workspace()
     )
     expected = naive.loss(Yq.astype(float), Yd.astype(float), pairs, 7.0, weights)
-    for ours, theirs in zip((losses, Vq, Vd), expected):
+    for ours, theirs in zip((losses, Vq, Vd), expected, strict=True):
         assert relative_error(ours, theirs) < tolerance
     assert np.all(Vq[2] == 0) and np.all(Vd[3] == 0)
 
@@ -514,7 +514,7 @@ N_TITLES = 8
 
 def draw(wanted, pool, skipped=None, seed=1, clicks=CLICKS):
     """The list of candidates of each pair."""
-    queries, clicked = (np.array(column, np.int32) for column in zip(*clicks))
+    queries, clicked = (np.array(column, np.int32) for column in zip(*clicks, strict=True))
     skipped = skipped or [[] for _ in clicks]
     offsets, candidates = draw_negatives(
         queries,
@@ -536,7 +536,7 @@ def draw(wanted, pool, skipped=None, seed=1, clicks=CLICKS):
 )
 def test_negatives_keep_the_rules(wanted, pool):
     for seed in range(30):
-        for (query, title), candidates in zip(CLICKS, draw(wanted, pool, seed=seed)):
+        for (query, title), candidates in zip(CLICKS, draw(wanted, pool, seed=seed), strict=True):
             allowed = naive.allowed_negatives(query, CLICKS, pool, [])
             assert candidates[0] == title
             negatives = candidates[1:]
@@ -570,9 +570,9 @@ def test_draws_follow_the_seed_and_the_frequencies_of_the_pool():
 
 
 # Pairs of a batch, and titles that join theirs. In the second one the batch's title 0 is left out.
-@pytest.mark.parametrize("batch, others", [((0, 3, 5), (1, 4)), ((1, 3, 5), (0, 4))])
+@pytest.mark.parametrize(("batch", "others"), [((0, 3, 5), (1, 4)), ((1, 3, 5), (0, 4))])
 def test_titles_clicked_for_the_same_query_are_left_out(batch, others):
-    queries, clicked = (np.array(column, np.int32) for column in zip(*CLICKS))
+    queries, clicked = (np.array(column, np.int32) for column in zip(*CLICKS, strict=True))
     query_offsets = np.concatenate([[0], np.cumsum(np.bincount(queries))])
     batch = np.array(batch, np.int32)
     titles = np.unique([*clicked[batch], *others])

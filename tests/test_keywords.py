@@ -64,7 +64,7 @@ class TestByHand:
 
     def test_two_ways_ask_each_direction_where_it_can_tell(self):
         # Right to left it reads 0, .5, 1: changes 0, .5, .5 with the mean 1/3.
-        both = [[y, back] for (y, _), back in zip(self.ONE_WAY, (1, 0.5, 0))]
+        both = [[y, back] for (y, _), back in zip(self.ONE_WAY, (1, 0.5, 0), strict=True)]
         steps = step_changes(stub(both, 2), "")
         np.testing.assert_allclose(steps.changes[:, :, 0], [[1, 0, 1], [0.5, 0.5, 0]])
         np.testing.assert_array_equal(steps.final, [[0], [1]])

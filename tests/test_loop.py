@@ -159,7 +159,7 @@ def test_a_log_gives_the_texts_of_either_side(shared_towers):
 
 def features_of(batch):
     """The features of every word, text after text, as rows of the table."""
-    spans = zip(batch.feature_offsets[:-1], batch.feature_offsets[1:])
+    spans = zip(batch.feature_offsets[:-1], batch.feature_offsets[1:], strict=True)
     words = [
         sorted(batch.input_rows[batch.feature_ids[first:end]].tolist()) for first, end in spans
     ]

@@ -183,7 +183,7 @@ def test_no_flipped_bit_of_the_configuration_gives_a_model(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "old, new", [('"lstm"', '"lstn"'), ('"none"', '"nonf"'), ('"cells": 4', '"cells": 0')]
+    ("old", "new"), [('"lstm"', '"lstn"'), ('"none"', '"nonf"'), ('"cells": 4', '"cells": 0')]
 )
 def test_a_setting_that_no_encoder_has_names_the_configuration(tmp_path, old, new):
     save(tmp_path / "m", write=write_format_2)
@@ -223,7 +223,7 @@ FOREIGN = {
 }
 
 
-@pytest.mark.parametrize("name, kind", list(itertools.product([*FILES, "history.jsonl"], FOREIGN)))
+@pytest.mark.parametrize(("name", "kind"), list(itertools.product([*FILES, "history.jsonl"], FOREIGN)))
 def test_a_foreign_file_is_refused_and_named(tmp_path, name, kind):
     save(tmp_path / "m", write=write_format_2)
     (tmp_path / "m" / name).write_bytes(FOREIGN[kind])

@@ -83,7 +83,7 @@ def test_blocks_are_views_that_cover_all_weights_once(variant):
 
 
 @pytest.mark.parametrize(
-    "arguments, word",
+    ("arguments", "word"),
     [
         ({"name": "gru"}, "gru"),
         ({"name": "lstm", "cells": 0}, "cells"),
@@ -188,7 +188,7 @@ def test_the_lists_of_a_layout_say_where_words_and_features_are():
             if batch.feature_ids[e] == feature
         }
         own = slice(offsets[feature], offsets[feature + 1])
-        assert dict(zip(words[own].tolist(), counts[own].tolist())) == held
+        assert dict(zip(words[own].tolist(), counts[own].tolist(), strict=True)) == held
     for direction, (offsets, rows) in enumerate(layout.packed_rows_of_words):
         token_rows = packing.rows_of_tokens(direction)
         for w in range(batch.n_words):

@@ -28,7 +28,7 @@ def test_faults_have_different_names():
 
 
 @pytest.mark.parametrize(
-    "old, new, message",
+    ("old", "new", "message"),
     [("b", "d", "occurs 0 times"), ("a", "d", "occurs 2"), ("c", "c", "itself")],
 )
 def test_a_fault_that_does_not_fit_the_code_is_refused(old, new, message):

@@ -76,7 +76,7 @@ def test_numbers_are_plain_and_nothing_is_covered(losses, runs):
     low, high = cost.get_ylim()
     ticks = [
         label
-        for place, label in zip(cost.get_yticks(), cost.get_yticklabels())
+        for place, label in zip(cost.get_yticks(), cost.get_yticklabels(), strict=True)
         if low <= place <= high
     ]
     assert len(ticks) >= 2 or not any(losses)

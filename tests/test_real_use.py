@@ -273,7 +273,7 @@ main(["encode", sys.argv[1], "-", "-o", sys.argv[4]])
 """
 
 
-@pytest.mark.parametrize("number, code", [("SIGINT", 130), ("SIGTERM", 143)])
+@pytest.mark.parametrize(("number", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
 def test_a_command_that_is_stopped_leaves_nothing_behind(tmp_path, number, code):
     model_of(1).save_pretrained(tmp_path / "m")
     (tmp_path / "out").mkdir()

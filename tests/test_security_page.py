@@ -182,7 +182,7 @@ def test_loading_a_model_executes_nothing(model_dir):
 
 def _log():
     builder = ClickLogBuilder()
-    for query, title in zip(QUERIES, TITLES):
+    for query, title in zip(QUERIES, TITLES, strict=True):
         builder.add(query, f"{title} guide")
     builder.add(f"call {RARE}", "telephone guide", clicks=7654321)
     return builder.build()

@@ -215,7 +215,7 @@ def test_a_trace_of_an_lstm_is_equations_2():
     W = {"1": (0.3, -0.2), "2": (0.4, 0.1), "3": (-0.5, 0.6), "4": (0.7, -0.8)}
     R, b = {"1": 0.2, "2": -0.3, "3": 0.4, "4": 0.5}, {"1": 0.1, "2": 0.9, "3": -0.1, "4": 0.05}
     P = {"1": 0.15, "2": -0.25, "3": 0.35}
-    blocks = {f"W{g}": dict(zip("ab", W[g])) for g in W}
+    blocks = {f"W{g}": dict(zip("ab", W[g], strict=True)) for g in W}
     blocks |= {f"Wrec{g}": R[g] for g in R} | {f"b{g}": b[g] for g in b}
     blocks |= {f"Wp{g}": P[g] for g in P}
     model = one_cell(encoder, blocks)
@@ -284,7 +284,7 @@ def test_remembered_words_have_the_bits_of_new_ones(limit, monkeypatch):
     seen = []
     for _ in range(6):
         new = texts_of_new_words(rng)
-        mixed = [f"{a} {b}" for a, b in zip(new, [*seen[-150:], *new])]
+        mixed = [f"{a} {b}" for a, b in zip(new, [*seen[-150:], *new], strict=True)]
         for texts in (new, mixed, seen[:50], mixed[::-1]):
             for side in ("query", "document"):
                 found = model.encode(texts, side=side)

@@ -41,7 +41,7 @@ def test_reading_texts_needs_no_kernel():
 
 
 @pytest.mark.parametrize(
-    "arguments, word", [(["--help"], "gradcheck"), (["--version"], "sentemb, version")]
+    ("arguments", "word"), [(["--help"], "gradcheck"), (["--version"], "sentemb, version")]
 )
 def test_help_of_the_command_loads_nothing_heavy(arguments, word):
     code = (

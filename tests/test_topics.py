@@ -141,7 +141,7 @@ class TestCommand:
         assert head.split() == ["cell", "words", "word", "(times,", "share)"]
         expected = collect_words(query_cells(model, line.split("\t")[1]) for line in _lines())
         assert [int(line.split()[0]) for line in lines] == list(expected)
-        for line, words in zip(lines, expected.values()):
+        for line, words in zip(lines, expected.values(), strict=True):
             assert f"{words[0].word} ({words[0].times}, {words[0].share:.2f})" in line
 
     def test_one_cell(self, model, model_dir, files):

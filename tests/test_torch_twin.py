@@ -109,7 +109,7 @@ def torch_loss_and_gradient(model, queries, titles, negatives, cut=(None, False)
     }
     trigrams = model.vocabulary.trigrams
     loss = 0
-    for query, clicked, others in zip(queries, titles, negatives):
+    for query, clicked, others in zip(queries, titles, negatives, strict=True):
         y = embed(blocks["query"], query, trigrams, cut)
         candidates = torch.stack(
             [

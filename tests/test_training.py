@@ -113,7 +113,7 @@ def test_an_update_is_a_step_along_the_checked_gradient(shared_towers):
     weights = copy_of(towers.weights())
     weights.setdefault("document", weights["query"])
     before = SentenceEncoder(settings.encoder(), Corpus(log, settings).vocabulary, weights)
-    queries, titles = zip(*pairs)
+    queries, titles = zip(*pairs, strict=True)
     others = [[other for other in titles if other != title] for title in titles]
     _, gradient = loss_and_gradient(before, queries, titles, others, gamma=settings.gamma)
     after = train(log, threads=1, **settings.as_dict()).parameters()
@@ -304,7 +304,7 @@ def test_resting_rows_are_brought_up_to_date_before_dev_and_at_the_end(with_dev,
     model = train(log, dev=dev, threads=1, hard_negatives=0, **MOMENTUM)
     assert len(measured) == (settings.epochs if with_dev else 0)
     for found, wanted in zip(
-        [*measured, model.weights], [*expected[: len(measured)], expected[-1]]
+        [*measured, model.weights], [*expected[: len(measured)], expected[-1]], strict=True
     ):
         assert_same_weights(found, wanted)
 
@@ -392,7 +392,7 @@ def test_training_leaves_no_threads_behind():
 
 
 @pytest.mark.parametrize(
-    "settings, word",
+    ("settings", "word"),
     [
         ({"cells": 0}, "cells"),
         ({"epochs": 0}, "epochs"),

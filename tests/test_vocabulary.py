@@ -41,7 +41,7 @@ def test_batches_hold_the_features_of_every_word(known, texts, word_features):
     for place, word in enumerate(tokens.words):
         span = slice(*batch.feature_offsets[place : place + 2])
         rows = batch.input_rows[batch.feature_ids[span]].tolist()
-        found = dict(zip(rows, batch.feature_counts[span].tolist()))
+        found = dict(zip(rows, batch.feature_counts[span].tolist(), strict=True))
         assert found == vocabulary.features(word) == features_by_hand(vocabulary, word)
         assert rows == sorted(rows)
 
@@ -101,5 +101,5 @@ def test_pairs_are_scored_as_one_by_one():
     q, d = np.array([0, 2, 1, 0, 2]), np.array([1, 1, 0, 2, 0])
     scores = model.score_pairs(queries, docs, q, d)
     assert scores.dtype == np.float64 and scores[2] == scores[3] == 0
-    for score, query, doc in zip(scores, q, d):
+    for score, query, doc in zip(scores, q, d, strict=True):
         assert score == pytest.approx(model.score(queries[query], docs[doc]), abs=1e-6)

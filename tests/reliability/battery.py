@@ -217,7 +217,7 @@ def _quiet():
         yield
     finally:
         sys.stdout.flush()
-        for number, copy in zip((1, 2), kept):
+        for number, copy in zip((1, 2), kept, strict=True):
             os.dup2(copy, number)
             os.close(copy)
 

@@ -77,7 +77,7 @@ def write_texts(folder):
             ).lower()
             + "\n"
             for pair in some[:6]
-            for side, text in zip(("query", "title"), map(str.lower, pair))
+            for side, text in zip(("query", "title"), map(str.lower, pair), strict=True)
         )
     )
     (folder / "epochs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in HISTORY))

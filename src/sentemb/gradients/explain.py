@@ -171,7 +171,7 @@ def _or_none(value: float) -> float | None:
 
 def _find(entry: str, towers: Towers) -> tuple[str, str, tuple[int, ...]]:
     """The side, block and index that ``entry`` names."""
-    sides = {"shared": "query"} if towers.shared else dict(zip(SIDES, SIDES))
+    sides = {"shared": "query"} if towers.shared else {side: side for side in SIDES}
     shapes = {
         f"{shown}.{name}": block.shape
         for shown, side in sides.items()
@@ -189,7 +189,7 @@ def _find(entry: str, towers: Towers) -> tuple[str, str, tuple[int, ...]]:
         raise SentembError(f"there is no block {brief(block)}. The blocks are {listed}")
     index = tuple(int(part) for part in match[2].split(","))
     shape = shapes[block]
-    if len(index) != len(shape) or any(k >= size for k, size in zip(index, shape)):
+    if len(index) != len(shape) or any(k >= size for k, size in zip(index, shape, strict=True)):
         raise SentembError(
             f"{block} has the shape {'x'.join(map(str, shape))}, so it has no entry "
             f"[{match[2]}]; indices count from 0. The blocks are {listed}"

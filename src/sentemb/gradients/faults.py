@@ -5,6 +5,7 @@ NumPy copy of it; the kernels that train are not touched.
 """
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -122,7 +123,7 @@ class BrokenEncoder:
                         whole = delta.T @ cell
                         block += np.diagonal(whole) if block.ndim == 1 else whole
         if "Wbag" in blocks:
-            for text, (start, end) in enumerate(zip(batch.offsets, batch.offsets[1:])):
+            for text, (start, end) in enumerate(pairwise(batch.offsets)):
                 counts = _counts(batch, batch.word_index[start:end])
                 blocks["Wbag"] += np.outer(V[text, encoder.n_outputs :], counts.sum(axis=0))
         return gradient

@@ -175,7 +175,7 @@ def _number_texts(
     title_numbers: dict[str, int] = {}
     lists = [
         [title_numbers.setdefault(title, len(title_numbers)) for title in [clicked, *others]]
-        for clicked, others in zip(titles, negatives)
+        for clicked, others in zip(titles, negatives, strict=True)
     ]
     candidates = ListedCandidates(
         queries=np.array(

@@ -190,7 +190,7 @@ def _rnn_signals(
 
 def _add_bag(encoder: LSTM | RNN, gradient: Arrays, batch: TextBatch, V: np.ndarray) -> None:
     """dWbag = sum over the texts of v x^T, which has no steps."""
-    for v, start, end in zip(V, batch.offsets, batch.offsets[1:]):
+    for v, start, end in zip(V, batch.offsets[:-1], batch.offsets[1:], strict=True):
         if start == end:
             continue
         features, L = _feature_counts(batch, batch.word_index[start:end], v.dtype)

@@ -136,14 +136,14 @@ def _emit_tile(context, builder, dtype, args, rows, vectors, masked):
     following = builder.add(k, int64(1))
     k.add_incoming(int64(0), entry)
     k.add_incoming(following, loop)
-    for value, first, later in zip(sums, start, new):
+    for value, first, later in zip(sums, start, new, strict=True):
         value.add_incoming(first, entry)
         value.add_incoming(later, loop)
     builder.cbranch(builder.icmp_signed("<", following, inner), loop, after)
 
     builder.position_at_end(after)
     totals = [builder.phi(vector) for _ in places]
-    for total, first, later, at in zip(totals, start, new, places):
+    for total, first, later, at in zip(totals, start, new, places, strict=True):
         total.add_incoming(first, entry)
         total.add_incoming(later, loop)
         store(total, at)

@@ -308,7 +308,7 @@ class RecurrentEncoder(Encoder):
 
         errors = [
             (direction * self.gate_width, D, *lists)
-            for direction, ((D, _), lists) in enumerate(zip(scans, layout.packed_rows_of_words))
+            for direction, ((D, _), lists) in enumerate(zip(scans, layout.packed_rows_of_words, strict=True))
         ]
         if self.bag_dim:
             V_bag = np.ascontiguousarray(V[:, self.n_outputs :])

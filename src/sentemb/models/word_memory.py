@@ -108,7 +108,7 @@ class WordMemory:
         moved = np.arange(known + len(new), dtype=np.int32)
         moved[[places[word] for word in kept]] = np.arange(known, known + len(kept))
         moved[before] = np.arange(known + len(kept), known + len(new))
-        places.update(zip(kept, range(known, known + len(kept))))
+        places.update(zip(kept, range(known, known + len(kept)), strict=True))
         index[...] = moved[index]
         return kept + long
 

@@ -59,9 +59,9 @@ class Vocabulary:
             used = np.bincount(some.word_index, minlength=len(some.words))
             uses.append(np.repeat(used, [len(word) for word in some.words]))
             if word_features:
-                words.update(dict(zip(some.words, used.tolist())))
+                words.update(dict(zip(some.words, used.tolist(), strict=True)))
         counts = np.bincount(ids, weights=np.concatenate(uses), minlength=len(places))
-        of_trigram = dict(zip(places, counts.tolist()))
+        of_trigram = dict(zip(places, counts.tolist(), strict=True))
         frequent = {word: count for word, count in words.items() if count >= word_features}
         return cls(_most_frequent_first(of_trigram), _most_frequent_first(frequent))
 

@@ -47,4 +47,4 @@ def read_dev(dev: AnyPath | JudgedSet) -> JudgedSet:
 def measure(model: Ranker, dev: JudgedSet) -> dict[str, float]:
     """NDCG by name, such as ``{"ndcg@1": 0.8}``, rounded as a training's history keeps it."""
     mean = evaluate_model(model, dev, DEV_CUTOFFS).mean
-    return {f"ndcg@{k}": round(float(value), 6) for k, value in zip(DEV_CUTOFFS, mean)}
+    return {f"ndcg@{k}": round(float(value), 6) for k, value in zip(DEV_CUTOFFS, mean, strict=True)}

@@ -149,7 +149,7 @@ class TwoTowers:
         self, workers: Workers, job: Callable[[str], Generator[list[KernelTask], None, Any]]
     ) -> dict[str, Any]:
         """The results of ``job(side)`` by side; both sides run phase by phase."""
-        return dict(zip(self.sides, workers.together(*map(job, self.sides))))
+        return dict(zip(self.sides, workers.together(*map(job, self.sides)), strict=True))
 
     def embed(self, side: str, texts: TextBatch, workers: Workers) -> np.ndarray:
         """Embeddings by the tower of ``side``, (n_texts, dim). Call `flush` first."""
