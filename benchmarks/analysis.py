@@ -92,7 +92,9 @@ def words_of(queries, truth):
     return Words(
         words=[word for words in split for word in words],
         texts=np.repeat(np.arange(len(split)), [len(words) for words in split]),
-        relevant=np.concatenate([truth[q].marks(words) for q, words in zip(queries, split, strict=True)]),
+        relevant=np.concatenate(
+            [truth[q].marks(words) for q, words in zip(queries, split, strict=True)]
+        ),
         judged=np.concatenate([np.arange(len(words)) > 0 for words in split]),
     )
 
@@ -342,7 +344,9 @@ def measure_learning(data, seed, threads):
 def major_groups(judged):
     """The queries all of whose best titles are of one major group of O*NET, and their groups."""
     queries, groups = [], []
-    for query, start, stop in zip(judged.queries, judged.offsets[:-1], judged.offsets[1:], strict=True):
+    for query, start, stop in zip(
+        judged.queries, judged.offsets[:-1], judged.offsets[1:], strict=True
+    ):
         best = judged.title_index[start:stop][judged.grade[start:stop] == 3]
         ids = [judged.title_ids[title] for title in best]
         # onet:29-1141.00 is of group 29.

@@ -189,7 +189,9 @@ def figure_7(lab: Laboratory) -> dict:
     """Cost by epoch of the LSTM and the RNN."""
     histories = {name: lab.history(name) for name in ("lstm", "rnn")}
     _save(loss_figure(list(histories.values()), ["LSTM", "RNN"]), "figure-07")
-    costs = {name: dict(zip(one.epochs, one.losses, strict=True)) for name, one in histories.items()}
+    costs = {
+        name: dict(zip(one.epochs, one.losses, strict=True)) for name, one in histories.items()
+    }
     lower = sum(costs["lstm"][epoch] < costs["rnn"][epoch] for epoch in costs["lstm"])
     epochs = [1, 6, 12, 24]
     whole = len(costs["lstm"])
@@ -302,7 +304,9 @@ def _counts(counts: list[int], verdicts: list[bool | None] | None = None) -> lis
     shown = ["-" if count == NOT_COMPARED else f"{count}" for count in counts]
     if verdicts is None:
         return shown
-    return [f"**{count}**" if verdict else count for count, verdict in zip(shown, verdicts, strict=True)]
+    return [
+        f"**{count}**" if verdict else count for count, verdict in zip(shown, verdicts, strict=True)
+    ]
 
 
 # -- topics -------------------------------------------------------------------------------------

@@ -184,6 +184,7 @@ def shuffled_within(texts, rng):
     texts : (k,) int
         Rising.
     rng : numpy.random.Generator
+        Source of the shuffles.
 
     Returns
     -------

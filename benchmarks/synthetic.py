@@ -4,6 +4,7 @@ Words are random letters, so that an alphabet of k letters gives about k³ lette
 frequencies follow Zipf's law. Texts are drawn word by word, all from one seed.
 """
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,9 @@ def write_log(path, pairs, trigrams=50_000, query_words=3.6, title_words=7.3, sp
     Parameters
     ----------
     path : path
+        The log, replaced if it exists.
     pairs : int
+        Lines to write.
     trigrams : int
         Approximate number of distinct letter trigrams, if there are enough words.
     query_words, title_words : float

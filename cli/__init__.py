@@ -53,6 +53,7 @@ class LazyGroup(click.Group):
         """Run the command line; ``standalone_mode`` ends the program with its exit code."""
 
         def run() -> Any:
+            # click declares one signature per value of standalone_mode, and none for **settings.
             return super(LazyGroup, self).main(  # type: ignore[call-overload]
                 *arguments, standalone_mode=False, **settings
             )

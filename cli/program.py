@@ -49,35 +49,40 @@ def exit_code_of(run: Callable[[], object]) -> int:
     closed = sys.stdout is None
     if closed:
         sys.stdout = io.TextIOWrapper(io.BufferedWriter(_Closed()))
-    try:
-        with _termination(), signals_from_kernels():
-            ended = run() or 0
-            code = ended if isinstance(ended, int) else 0
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    except click.Abort as abort:
-        interrupted = isinstance(abort.__cause__, KeyboardInterrupt)
-        code = INTERRUPTED if interrupted else _failed("the input ended too early")
-    except click.ClickException as error:
-        with contextlib.suppress(OSError):
-            error.show()
-        code = error.exit_code
-    except BrokenPipeError:  # the reader of our output has enough
-        _discard(sys.stdout)
-        code = 1
-    except SentembError as error:
-        code = _failed(str(error))
-    except MemoryError:
-        code = _failed("not enough memory; give less data or a smaller model")
-    except OSError as error:
-        code = _failed(f"{error.filename or 'standard output'}: {reason_of(error)}")
+    code = _outcome(run)
     lost = _flushed(sys.stdout, None if code else "standard output")
     _flushed(sys.stderr)
     if closed:
         sys.stdout = None
     return code or lost
+
+
+def _outcome(run: Callable[[], object]) -> int:
+    """The exit code of ``run``, whatever ends it."""
+    try:
+        with _termination(), signals_from_kernels():
+            ended = run() or 0
+            return ended if isinstance(ended, int) else 0
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except click.Abort as abort:
+        interrupted = isinstance(abort.__cause__, KeyboardInterrupt)
+        return INTERRUPTED if interrupted else _failed("the input ended too early")
+    except click.ClickException as error:
+        with contextlib.suppress(OSError):
+            error.show()
+        return error.exit_code
+    except BrokenPipeError:  # the reader of our output has enough
+        _discard(sys.stdout)
+        return 1
+    except SentembError as error:
+        return _failed(str(error))
+    except MemoryError:
+        return _failed("not enough memory; give less data or a smaller model")
+    except OSError as error:
+        return _failed(f"{error.filename or 'standard output'}: {reason_of(error)}")
 
 
 class _Closed(io.RawIOBase):

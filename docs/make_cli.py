@@ -16,10 +16,11 @@ exit code 2. Ctrl-C ends a command with exit code 130, SIGTERM with 143.
 
 def reference():
     """The whole page."""
-    parts = [HEAD]
-    for context in _contexts(main, "sentemb", None):
-        parts.append(f"## `{context.command_path}`\n\n```\n{context.get_help()}\n```\n")
-    return "\n".join(parts)
+    sections = [
+        f"## `{context.command_path}`\n\n```\n{context.get_help()}\n```\n"
+        for context in _contexts(main, "sentemb", None)
+    ]
+    return "\n".join([HEAD, *sections])
 
 
 def _contexts(command, name, parent):

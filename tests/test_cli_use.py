@@ -56,7 +56,7 @@ class TestEncode:
         result = run("encode", model_dir, "texts", "-o", "out.npy", "--side", "document")
         vectors = np.load("out.npy")
         assert vectors.dtype == np.float32
-        with pytest.warns(UserWarning):
+        with pytest.warns(UserWarning, match="1 of 3 texts have no words"):
             np.testing.assert_array_equal(vectors, model.encode_document(lines))
         assert not vectors[1].any()
         assert result.stdout == ""
@@ -97,7 +97,9 @@ class TestScore:
         titles = ["shanghai hotels", "bath tub"]
         result = run("score", model_dir, "hotels", *titles)
         scores = model.score("hotels", titles)
-        assert result.stdout == "".join(f"{s:.6f}\t{t}\n" for s, t in zip(scores, titles, strict=True))
+        assert result.stdout == "".join(
+            f"{s:.6f}\t{t}\n" for s, t in zip(scores, titles, strict=True)
+        )
 
     def test_json(self, model, model_dir):
         found = json.loads(run("score", model_dir, "hotels", "bath", "--json").stdout)

@@ -31,7 +31,9 @@ def test_a_table_escapes_its_cells_and_colours_them():
     assert cells(html_table([("a", 1)])) == [["a", "1"]]
 
 
-@pytest.mark.parametrize(("share", "opacity"), [(-1, "0.00"), (0, "0.00"), (1, "0.80"), (7, "0.80")])
+@pytest.mark.parametrize(
+    ("share", "opacity"), [(-1, "0.00"), (0, "0.00"), (1, "0.80"), (7, "0.80")]
+)
 def test_shades_stay_within_their_range(share, opacity):
     assert shade(share) == f"rgba(0, 114, 178, {opacity})"
 

@@ -348,7 +348,9 @@ SIZES = [(variant, cells) for variant in VARIANTS for cells in (1, 2, 7)] + [
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
-@pytest.mark.parametrize(("variant", "cells"), SIZES, ids=[f"{variant_name(v)}-{c}" for v, c in SIZES])
+@pytest.mark.parametrize(
+    ("variant", "cells"), SIZES, ids=[f"{variant_name(v)}-{c}" for v, c in SIZES]
+)
 def test_recurrences_forward_and_backward(variant, cells, dtype, tolerance, workers):
     texts = texts_of_all_kinds()
     model = made_up_model(variant, known_texts(), cells=cells, dtype=dtype)
@@ -444,7 +446,10 @@ def candidates_of(pairs, n_titles, listed):
     if listed:
         lists = [[c, *some] for c, some in zip(clicked, others, strict=True)]
     else:
-        lists = [sorted(set(range(n_titles)) - {c, *some}) for c, some in zip(clicked, others, strict=True)]
+        lists = [
+            sorted(set(range(n_titles)) - {c, *some})
+            for c, some in zip(clicked, others, strict=True)
+        ]
     queries, clicked = np.array(queries, np.int32), np.array(clicked, np.int32)
     offsets = np.cumsum([0] + [len(some) for some in lists], dtype=np.int64)
     titles = np.array([title for some in lists for title in some], np.int32)

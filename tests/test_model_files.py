@@ -223,7 +223,9 @@ FOREIGN = {
 }
 
 
-@pytest.mark.parametrize(("name", "kind"), list(itertools.product([*FILES, "history.jsonl"], FOREIGN)))
+@pytest.mark.parametrize(
+    ("name", "kind"), list(itertools.product([*FILES, "history.jsonl"], FOREIGN))
+)
 def test_a_foreign_file_is_refused_and_named(tmp_path, name, kind):
     save(tmp_path / "m", write=write_format_2)
     (tmp_path / "m" / name).write_bytes(FOREIGN[kind])

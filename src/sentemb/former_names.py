@@ -27,6 +27,7 @@ def former_names(**names: str) -> Callable[[F], F]:
                 keywords[new] = keywords.pop(old)
             return function(*arguments, **keywords)
 
+        # With the current names it takes what ``function`` takes.
         return call  # type: ignore[return-value]
 
     return decorate

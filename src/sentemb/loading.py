@@ -1,21 +1,21 @@
 """A model folder, opened as the class that its kind of model is used through."""
 
-import os
-
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import load_model
 from sentemb.storage.saved_model import TOWERS, SavedModel
+from sentemb.system.paths import AnyPath
 
 # Kind of a stored model -> the class that it is used through.
 FACES = {TOWERS: SentenceEncoder}
 
 
-def load(path: str | os.PathLike[str], threads: int | None = None) -> SentenceEncoder:
+def load(path: AnyPath, threads: int | None = None) -> SentenceEncoder:
     """Read a model folder of any kind.
 
     Parameters
     ----------
     path : path
+        A model folder.
     threads : int, optional
         By default all processors.
 

@@ -1,6 +1,5 @@
 """The public face of a trained model."""
 
-import os
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,6 +23,7 @@ from sentemb.storage.model_files import load_model, save_model
 from sentemb.storage.saved_model import SavedModel
 from sentemb.system.html_tables import html_table, shade
 from sentemb.system.parallel import Workers, renew_after_fork, signals_from_kernels
+from sentemb.system.paths import AnyPath
 from sentemb.text.checks import as_text, as_texts
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import split_words
@@ -141,6 +141,7 @@ class SentenceEncoder:
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        # The state holds the arguments of __init__; a subclass with others has its own state.
         self.__init__(**state)  # type: ignore[misc]
 
     def __repr__(self) -> str:
@@ -166,12 +167,13 @@ class SentenceEncoder:
         return html_table(rows)
 
     @classmethod
-    def from_pretrained(cls, path: str | os.PathLike[str], threads: int | None = None) -> Self:
+    def from_pretrained(cls, path: AnyPath, threads: int | None = None) -> Self:
         """Read a model folder; docs/formats.md describes its files.
 
         Parameters
         ----------
         path : path
+            A model folder.
         threads : int, optional
             By default all processors.
 
@@ -182,12 +184,13 @@ class SentenceEncoder:
         """
         return cls.of(load_model(path), threads)
 
-    def save_pretrained(self, path: str | os.PathLike[str], force: bool = False) -> None:
+    def save_pretrained(self, path: AnyPath, force: bool = False) -> None:
         """Write a model folder, all of it or nothing.
 
         Parameters
         ----------
         path : path
+            The folder to write; it is made if it is missing.
         force : bool
             Replace a model that is there.
 
@@ -286,6 +289,7 @@ class SentenceEncoder:
         Parameters
         ----------
         texts : str or list of str
+            One text, or a list of them.
         side : {"query", "document"}
             Which tower reads them.
         normalize_embeddings : bool
@@ -364,6 +368,7 @@ class SentenceEncoder:
         Parameters
         ----------
         a, b : (k, dim) float
+            Vectors, one per row.
 
         Returns
         -------
@@ -378,8 +383,9 @@ class SentenceEncoder:
 
     # -- scores -------------------------------------------------------------------------------
 
+    # A str is a Sequence[str] as well; the first signature that fits counts.
     @overload
-    def score(self, query: str, title: str) -> float: ...
+    def score(self, query: str, title: str) -> float: ...  # type: ignore[overload-overlap]
     @overload
     def score(self, query: str, title: Sequence[str]) -> np.ndarray: ...
 
@@ -389,7 +395,9 @@ class SentenceEncoder:
         Parameters
         ----------
         query : str
+            One query.
         title : str or list of str
+            One title, or a list of them.
 
         Returns
         -------
@@ -398,7 +406,9 @@ class SentenceEncoder:
         """
         if isinstance(title, str):
             return float(self.score(query, [title])[0])
-        return self.similarity(self.encode_query(as_text(query)), self.encode_document(title))[0]
+        vector = self.encode_query(as_text(query))
+        scores: np.ndarray = self.similarity(vector, self.encode_document(title))[0]
+        return scores
 
     @former_names(docs="titles", doc_index="title_index")
     def score_pairs(
@@ -413,6 +423,7 @@ class SentenceEncoder:
         Parameters
         ----------
         queries, titles : list of str
+            The texts that pairs are made of.
         query_index, title_index : (k,) int
             Pair j is ``queries[query_index[j]]`` with ``titles[title_index[j]]``.
 
@@ -433,7 +444,9 @@ class SentenceEncoder:
         Parameters
         ----------
         query : str
+            One query.
         titles : list of str
+            The titles to rank.
         top_k : int, optional
             How many to return; by default all.
 
@@ -459,6 +472,7 @@ class SentenceEncoder:
         Parameters
         ----------
         text : str
+            A text with at least one word.
         side : {"query", "document"}
             Which tower reads it.
 

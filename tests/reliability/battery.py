@@ -520,9 +520,8 @@ def _wrong_with_message(case, outcome, lines, last):
     if outcome.code == 2 and not (said_as_click or whole_help):
         wrong.append(f"wrong usage is not said as click says it: {last[:80]!r}")
     if outcome.code in (1, 2):
-        for part in case.says:
-            if part.lower() not in last.lower():
-                wrong.append(f"{part!r} is not in {last[:160]!r}")
+        absent = [part for part in case.says if part.lower() not in last.lower()]
+        wrong += [f"{part!r} is not in {last[:160]!r}" for part in absent]
     if outcome.code == 0 and errors:
         wrong.append(f"exit code 0 with {last[:80]!r}")
     return wrong

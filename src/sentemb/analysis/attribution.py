@@ -57,7 +57,9 @@ def word_effects(model: SentenceEncoder, query: str, title: str) -> dict[str, Wo
     Parameters
     ----------
     model : SentenceEncoder
+        A recurrent model.
     query, title : str
+        Texts with at least one word each.
 
     Returns
     -------
@@ -100,7 +102,9 @@ def _cosines(Y: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Parameters
     ----------
     Y : (k, dim) float
+        Embeddings; row 0 is that of the whole text.
     y : (dim,) float
+        The embedding of the other text.
 
     Returns
     -------
@@ -127,9 +131,16 @@ def _gradient_times_input(
 
     Parameters
     ----------
+    model : SentenceEncoder
+        A recurrent model.
+    side : {"query", "document"}
+        The tower that read the texts.
     done : ForwardPass
+        From `_forward`.
     V : (n_texts, dim) float
         The derivative of the score by the embeddings.
+    workers : Workers
+        Threads to compute with.
     """
     encoder = cast(RecurrentEncoder, model.encoder)
     weights, batch = model.weights[side], done.batch

@@ -1,6 +1,5 @@
 """The numbers of a figure of gates as a NumPy archive; docs/formats.md describes it."""
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -9,6 +8,7 @@ from sentemb.analysis.gates import Reading, TextReading, chosen_gates
 from sentemb.analysis.labels import fitting
 from sentemb.errors import SentembError
 from sentemb.system.files import replacing
+from sentemb.system.paths import AnyPath
 
 _LONGEST_WORD = 100
 
@@ -49,13 +49,13 @@ def _numbers(
     return arrays
 
 
-def check_numbers_path(path: str | os.PathLike) -> None:
+def check_numbers_path(path: AnyPath) -> None:
     """Raise a `SentembError` unless ``path`` has the ending of NumPy's archives."""
     if not str(path).endswith(".npz"):
         raise SentembError(f"{path}: the numbers are a NumPy archive; let the name end in .npz")
 
 
-def save_numbers(arrays: dict[str, np.ndarray], path: str | os.PathLike) -> None:
+def save_numbers(arrays: dict[str, np.ndarray], path: AnyPath) -> None:
     """Write a dict of arrays as a NumPy archive (.npz), replacing an earlier one."""
     check_numbers_path(path)
     with replacing(path) as temporary, open(temporary, "wb") as file:

@@ -148,6 +148,7 @@ def chosen_gates(readings: Sequence[Reading], names: Iterable[str] | None = None
     Parameters
     ----------
     readings : list of Reading
+        One per model.
     names : iterable of str, optional
         Some of `GATES`; by default every gate that one of the models has.
 

@@ -9,6 +9,7 @@ from sentemb.analysis.labels import short_names
 from sentemb.errors import SentembError
 from sentemb.storage.history import HISTORY, history_line
 from sentemb.system.files import is_file, is_folder, numbered_lines, place_name
+from sentemb.system.paths import AnyPath
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class History:
         return [epoch for epoch, _ in pairs], [value for _, value in pairs]
 
 
-def read_history(path: str | os.PathLike) -> History:
+def read_history(path: AnyPath) -> History:
     """Read the `History` of a model folder, or a history.jsonl on its own.
 
     Raises
@@ -76,7 +77,7 @@ def _damaged(place: str, reason: str) -> SentembError:
     return SentembError(f"{place}: {reason}; correct the line or train the model again")
 
 
-def run_names(paths: Sequence[str | os.PathLike]) -> list[str]:
+def run_names(paths: Sequence[AnyPath]) -> list[str]:
     """The folder of each run, with as much of the path as it takes to tell them apart."""
     return short_names(
         Path(path) if is_folder(path) else Path(os.path.realpath(path)).parent for path in paths

@@ -125,8 +125,11 @@ def step_changes(model: SentenceEncoder, text: str, side: str = "query") -> Step
     Parameters
     ----------
     model : SentenceEncoder
+        A recurrent model.
     text : str
+        A text with at least one word.
     side : {"query", "document"}
+        Which tower reads it.
 
     Returns
     -------
@@ -161,7 +164,9 @@ def extract_keywords(
     Parameters
     ----------
     model : SentenceEncoder
+        A recurrent model.
     text : str
+        A text with at least one word.
     side : {"query", "document"}
         Which tower reads it.
     threshold : float, optional

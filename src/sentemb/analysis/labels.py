@@ -4,11 +4,13 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from sentemb.system.paths import AnyPath
+
 # A figure and a page have room for this many words of a text.
 MAX_WORDS = 200
 
 
-def short_names(paths: Iterable[str | os.PathLike]) -> list[str]:
+def short_names(paths: Iterable[AnyPath]) -> list[str]:
     """The last part of each path, or as many last parts as it takes to tell the paths apart."""
     parts = [Path(os.path.realpath(path)).parts for path in paths]
     for count in range(1, max(map(len, parts)) + 1):

@@ -55,7 +55,9 @@ def query_cells(model: SentenceEncoder, query: str, threshold: float | None = No
     Parameters
     ----------
     model : SentenceEncoder
+        A recurrent model.
     query : str
+        A text with at least one word.
     threshold : float, optional
         What a change must exceed, instead of the query's mean change.
 
@@ -87,6 +89,7 @@ def collect_words(queries: Iterable[QueryCells]) -> dict[int, list[CollectedWord
     Parameters
     ----------
     queries : iterable of QueryCells
+        From `query_cells`.
 
     Returns
     -------
@@ -122,6 +125,7 @@ def cells_by_topics(
     Parameters
     ----------
     queries : list of QueryCells
+        From `query_cells`.
     topics : list of str
         The topic of each query.
     dim : int

@@ -61,6 +61,7 @@ def differences(problem: Loss, move: Callable[[float], None]) -> Differences:
     Parameters
     ----------
     problem : Loss
+        The loss as a function of the parameters that ``move`` changes.
     move : function of float
         Puts the parameters at this distance; called with both signs, and never put back.
     """
@@ -82,7 +83,7 @@ def differences(problem: Loss, move: Callable[[float], None]) -> Differences:
     return Differences(STEPS, second, fourth, taken)
 
 
-def entry_differences(problem: Loss, parameter: np.ndarray, index: tuple) -> Differences:
+def entry_differences(problem: Loss, parameter: np.ndarray, index: tuple[int, ...]) -> Differences:
     """`differences` by one entry of ``parameter``, which is put back."""
     value = parameter[index]
 

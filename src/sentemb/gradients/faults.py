@@ -53,6 +53,7 @@ def broken_gradient(problem: PairProblem, fault: str) -> dict[str, Arrays]:
     Parameters
     ----------
     problem : PairProblem
+        Pairs and an LSTM.
     fault : str
         A key of `FAULTS`.
 

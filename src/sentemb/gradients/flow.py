@@ -60,6 +60,7 @@ def gradient_flow(towers: Towers, query: str, title: str) -> list[ErrorFlow]:
     towers : Towers
         With a recurrent encoder.
     query, title : str
+        Texts with at least one word each.
 
     Returns
     -------

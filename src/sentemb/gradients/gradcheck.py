@@ -84,12 +84,12 @@ class BlockCheck:
     """
 
     block: str
-    shape: tuple
+    shape: tuple[int, ...]
     checked: int
     kinks: int
     relative: float
     absolute: float
-    index: tuple
+    index: tuple[int, ...]
     analytic: float
     numeric: float
     form_difference: float | None
@@ -120,9 +120,9 @@ class GradientReport:
 
     model: str
     form: str
-    settings: dict
+    settings: dict[str, Any]
     tolerance: float
-    blocks: list = field(default_factory=list)
+    blocks: list[BlockCheck] = field(default_factory=list)
     directional: float = 0.0
     repeatable: bool = True
     passed: bool = False
@@ -214,6 +214,7 @@ def gradcheck(
         Standard deviation of the random parameters, at most 100; that of recurrent ones is divided
         by sqrt(cells).
     seed : int
+        Random seed.
     entries : int
         Entries of each block that are compared, the largest ones and random ones; at most a
         million.

@@ -45,6 +45,7 @@ def loss_and_gradient(
     truncation : {"window", "cec"}
         What happens beyond those steps, see `Truncation`.
     threads : int
+        The result does not depend on it. None is all processors.
 
     Returns
     -------

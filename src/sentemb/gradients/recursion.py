@@ -67,6 +67,7 @@ def errors(own: Matrices, values: dict[str, np.ndarray], v: np.ndarray) -> Error
     Parameters
     ----------
     own : Matrices
+        From `matrices`.
     values : dict of (T, n) float
         What `gate_values` of the encoder returns, in reading order.
     v : (n,) float

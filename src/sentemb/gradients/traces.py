@@ -80,13 +80,17 @@ def trace_gradient(
     Parameters
     ----------
     encoder : LSTM, BiLSTM or RNN
+        The shape of the tower.
     weights : dict of arrays
+        The tower's weights.
     done : ForwardPass
+        From `Encoder.forward` with these weights.
     V : (n_texts, dim) float
         dL/dy of every text.
     form : {"trace", "printed"}
         With exact signals, or with those that the paper prints.
     truncation : Truncation, optional
+        How far errors travel back; by default to the first word.
 
     Returns
     -------
@@ -139,9 +143,16 @@ def _lstm_signals(
 
     Parameters
     ----------
-    state, rows : as for `RecurrentEncoder.gate_values`
+    encoder, weights : LSTM, dict of arrays
+        The tower.
+    direction : {0, 1}
+        1 reads from right to left.
+    state, rows : dict of arrays, (T,) int64
+        As for `RecurrentEncoder.gate_values`.
     v : (n,) float
         dL/dy of the last step.
+    form : {"trace", "printed"}
+        As for `trace_gradient`.
     first : int
         Steps before it get no error.
     """

@@ -1,6 +1,7 @@
 """The highest scores of a row, in order: what ranking and search select with."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sentemb.kernels.jit import kernel
 
@@ -71,7 +72,7 @@ def _sift(heap, scores, root, size):
         root = child
 
 
-def highest(scores, k):
+def highest(scores: np.ndarray, k: int) -> NDArray[np.int64]:
     """The places of the k highest of some scores, highest first: `top_k` of one row.
 
     Parameters

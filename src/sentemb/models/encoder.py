@@ -29,6 +29,8 @@ from sentemb.text.batch import TextBatch
 _T = TypeVar("_T")
 # A job for `Workers.together`: yields the tasks of each phase, returns its result.
 Job: TypeAlias = Generator[list[KernelTask], None, _T]
+# Column, errors, offsets and rows, as `Encoder._gather_words` sums them up.
+WordErrors: TypeAlias = tuple[int, np.ndarray, NDArray[np.int64], NDArray[np.int32]]
 
 
 class Workspace:
@@ -169,8 +171,11 @@ class Encoder:
         Parameters
         ----------
         n_features : int
+            Rows of ``table``.
         rng : numpy.random.Generator
+            Source of the normal numbers.
         dtype : float32 or float64
+            Type of the weights.
         seen : (k,) int, optional
             Features that this tower meets in training. The rows of all others start at zero and
             stay there.
@@ -226,6 +231,7 @@ class Encoder:
         point : GradientPoint
             Where the gradient is to be taken; see `point_of` for the weights as they are.
         layout : Layout
+            From `lay_out`.
         workspace : Workspace
             Holds what the pass returns until it is used again.
         """
@@ -244,10 +250,13 @@ class Encoder:
         Parameters
         ----------
         weights : dict of arrays
+            The tower's weights.
         P : (n_words, width) float
             Projected words.
         word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
+            As in `TextBatch`.
         workers : Workers
+            Threads to compute with.
 
         Returns
         -------
@@ -273,9 +282,11 @@ class Encoder:
         weights : dict of arrays
             As given to `forward`.
         done : ForwardPass
+            From `forward` with the same weights.
         V : (n_texts, dim) float
             dL/dy of every text, summed over all pairs that the text takes part in.
         workers : Workers
+            Threads to compute with.
         truncation : Truncation, optional
             For recurrent encoders only.
 
@@ -320,7 +331,7 @@ class Encoder:
     def _gather_words(
         self,
         batch: TextBatch,
-        parts: Sequence[tuple[int, np.ndarray, NDArray[np.int64], NDArray[np.int32]]],
+        parts: Sequence[WordErrors],
         workspace: Workspace,
     ) -> Job[tuple[np.ndarray, np.ndarray]]:
         """The gradient at the projected words, as a job.
@@ -328,9 +339,11 @@ class Encoder:
         Parameters
         ----------
         batch : TextBatch
+            The texts of the pass.
         parts : list of (column, errors, offsets, rows)
             ``dP[w, column:]`` gets the sum of ``errors[rows[e]]`` over the entries e of list w.
         workspace : Workspace
+            Holds the result.
 
         Returns
         -------

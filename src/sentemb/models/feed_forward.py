@@ -22,7 +22,7 @@ from sentemb.kernels.layers import (
     tanh_errors,
 )
 from sentemb.kernels.words import invert_lists, sum_rows
-from sentemb.models.encoder import Encoder, ForwardPass, Job, Workspace
+from sentemb.models.encoder import Encoder, ForwardPass, Job, WordErrors, Workspace
 from sentemb.models.layout import Layout
 from sentemb.models.truncation import Truncation
 from sentemb.protocols import Arrays, GradientPoint, KernelTask
@@ -186,7 +186,7 @@ class DSSM(FeedForward):
         word_index: NDArray[np.int32],
         offsets: NDArray[np.int64],
         workspace: Workspace,
-    ) -> tuple:
+    ) -> KernelTask:
         """The kernel that pools a text's words, before the tanh, and its arguments."""
         return sum_words, state["H"], P, 0, weights["bias"], word_index, offsets
 
@@ -242,7 +242,9 @@ class DSSM(FeedForward):
         """Tasks that carry the errors at the pooled vectors back to the tokens, where needed."""
         return []
 
-    def _errors_of_words(self, dH: np.ndarray, layout: Layout, workspace: Workspace) -> list:
+    def _errors_of_words(
+        self, dH: np.ndarray, layout: Layout, workspace: Workspace
+    ) -> list[WordErrors]:
         """What `Encoder._gather_words` sums up."""
         return [(0, dH, *layout.texts_of_words)]
 
@@ -287,7 +289,7 @@ class CLSM(DSSM):
         word_index: NDArray[np.int32],
         offsets: NDArray[np.int64],
         workspace: Workspace,
-    ) -> tuple:
+    ) -> KernelTask:
         state["places"] = workspace.empty("places", state["H"].shape, np.int32)
         return (
             pool_windows,
@@ -311,7 +313,9 @@ class CLSM(DSSM):
         D = workspace.empty("D_tokens", (batch.word_index.size, self.hidden), dH.dtype)
         return [(spread_to_maxima, D, dH, state["places"], batch.offsets, low, high)]
 
-    def _errors_of_words(self, dH: np.ndarray, layout: Layout, workspace: Workspace) -> list:
+    def _errors_of_words(
+        self, dH: np.ndarray, layout: Layout, workspace: Workspace
+    ) -> list[WordErrors]:
         batch = layout.batch
         D = workspace.empty("D_tokens", (batch.word_index.size, self.hidden), dH.dtype)
         text_of_token = np.repeat(np.arange(batch.n_texts), np.diff(batch.offsets))

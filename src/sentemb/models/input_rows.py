@@ -49,6 +49,7 @@ def point_of(weights: Arrays, rows: NDArray[np.int32]) -> GradientPoint:
     Parameters
     ----------
     weights : dict of arrays
+        Used as they are, not copied.
     rows : (n_rows,) int32
         The input rows of the batch.
     """

@@ -75,7 +75,7 @@ class LSTM(RecurrentEncoder):
 
     def _prepare(
         self, weights: Arrays, direction: int, packing: Packing, P: np.ndarray, workspace: Workspace
-    ) -> tuple[dict[str, np.ndarray], Callable, tuple]:
+    ) -> tuple[dict[str, np.ndarray], Callable[..., Any], tuple[Any, ...]]:
         n, rows = self.cells, packing.n_rows
         state = {
             "Z": workspace.empty(f"Z{direction}", (rows, self.gate_width), P.dtype),
@@ -103,7 +103,7 @@ class LSTM(RecurrentEncoder):
         D: np.ndarray,
         V: np.ndarray,
         truncation: Truncation,
-    ) -> tuple[Callable, tuple]:
+    ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         state = done.states[direction]
         arguments = (
             D,

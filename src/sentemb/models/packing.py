@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,7 +102,7 @@ class Packing:
 
 
 @lru_cache(maxsize=64)
-def _one_text(length: int) -> tuple:
+def _one_text(length: int) -> tuple[Any, ...]:
     """The part of the packing of a text of ``length`` words that does not depend on the words."""
     tokens = np.arange(length + 1)
     arrays = (np.zeros(1, np.int64), np.array([length]), np.array([0, length]), tokens)

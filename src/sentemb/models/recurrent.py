@@ -22,6 +22,7 @@ name           shape                                holds
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -191,7 +192,7 @@ class RecurrentEncoder(Encoder):
 
     def _prepare(
         self, weights: Arrays, direction: int, packing: Packing, P: np.ndarray, workspace: Workspace
-    ) -> tuple[dict[str, np.ndarray], Callable, tuple]:
+    ) -> tuple[dict[str, np.ndarray], Callable[..., Any], tuple[Any, ...]]:
         """What the forward kernel will write, the kernel, and its arguments without the chunks."""
         raise NotImplementedError
 
@@ -240,7 +241,8 @@ class RecurrentEncoder(Encoder):
 
         Parameters
         ----------
-        weights, done, V, workers, truncation : as for `backward`
+        weights, done, V, workers, truncation
+            As for `backward`.
 
         Returns
         -------
@@ -260,7 +262,7 @@ class RecurrentEncoder(Encoder):
         D: np.ndarray,
         V: np.ndarray,
         truncation: Truncation,
-    ) -> tuple[Callable, tuple]:
+    ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """The backward kernel, which writes D, and its arguments without the chunks."""
         raise NotImplementedError
 
@@ -308,7 +310,9 @@ class RecurrentEncoder(Encoder):
 
         errors = [
             (direction * self.gate_width, D, *lists)
-            for direction, ((D, _), lists) in enumerate(zip(scans, layout.packed_rows_of_words, strict=True))
+            for direction, ((D, _), lists) in enumerate(
+                zip(scans, layout.packed_rows_of_words, strict=True)
+            )
         ]
         if self.bag_dim:
             V_bag = np.ascontiguousarray(V[:, self.n_outputs :])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ class RNN(RecurrentEncoder):
 
     def _prepare(
         self, weights: Arrays, direction: int, packing: Packing, P: np.ndarray, workspace: Workspace
-    ) -> tuple[dict[str, np.ndarray], Callable, tuple]:
+    ) -> tuple[dict[str, np.ndarray], Callable[..., Any], tuple[Any, ...]]:
         Y = workspace.empty(f"Y{direction}", (packing.n_rows, self.cells), P.dtype)
         steps = (packing.block_steps, packing.step_rows)
         arguments = (Y, P, packing.words[direction], *steps, weights["recurrent"][direction])
@@ -36,7 +37,7 @@ class RNN(RecurrentEncoder):
         D: np.ndarray,
         V: np.ndarray,
         truncation: Truncation,
-    ) -> tuple[Callable, tuple]:
+    ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         arguments = (
             D,
             done.states[direction]["Y"],

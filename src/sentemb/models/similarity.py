@@ -46,7 +46,9 @@ def indexed_cosines(
     Parameters
     ----------
     A, B : (m, dim), (n, dim) float
+        Vectors, one per row.
     a_index, b_index : (k,) int
+        Rows of A and of B.
     """
     units = unit_rows(A)[a_index], unit_rows(B)[b_index]
     return np.einsum("kd,kd->k", *units).astype(np.float64)

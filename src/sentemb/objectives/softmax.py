@@ -77,12 +77,15 @@ def embedding_loss(
     Yq, Yd : (n_queries, dim), (n_titles, dim) float
         Embeddings.
     candidates : ListedCandidates or BatchCandidates
+        Which titles compete for each query.
     gamma : float
         Softmax scale.
     weights : (n_pairs,) float
         Weight of each pair.
     workers : Workers
+        Threads to compute with.
     workspace : Workspace
+        Holds the results.
 
     Returns
     -------

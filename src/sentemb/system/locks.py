@@ -20,7 +20,7 @@ from sentemb.system.paths import AnyPath
 
 try:
     import fcntl
-except ImportError:
+except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 # Errors of systems that cannot lock or flush a folder: Windows, some network folders.

@@ -46,6 +46,7 @@ class Vocabulary:
         Parameters
         ----------
         *tokens : Tokens
+            The texts to collect from.
         word_features : int
             Also collect the words that occur at least this often in all ``tokens`` together; 0
             collects none.

@@ -37,6 +37,7 @@ def write_checkpoint(
     update : int
         The number of the next update, from 0.
     arrays : dict of arrays
+        Everything that training needs to continue.
     progress : dict
         Anything that JSON can hold.
     """

@@ -103,6 +103,7 @@ class Corpus:
         Parameters
         ----------
         side : {"query", "document"}
+            Which texts ``numbers`` counts.
         numbers : (k,) int32
             Which queries or titles, all different.
         """
@@ -131,6 +132,7 @@ class Corpus:
         Parameters
         ----------
         pairs : (k,) int
+            Numbers of pairs.
         titles : (n_titles,) int32
             The titles of a mini-batch; only these count.
 
@@ -164,14 +166,14 @@ class Corpus:
         word_index, offsets, words = take_texts(
             texts, corpus.word_index, corpus.offsets, self._scratch[name]
         )
-        *lists, rows = take_words(
+        feature_offsets, ids, counts, rows = take_words(
             words,
             corpus.feature_offsets,
             corpus.feature_ids,
             corpus.feature_counts,
             self._row_scratch[: corpus.input_rows.size],
         )
-        return TextBatch(word_index, offsets, *lists, corpus.input_rows[rows])
+        return TextBatch(word_index, offsets, feature_offsets, ids, counts, corpus.input_rows[rows])
 
     def _check_negatives(self) -> None:
         """Raise a `SentembError` unless some pair has a title that can be its negative."""

@@ -50,9 +50,11 @@ def look_up(
     Parameters
     ----------
     corpus : Corpus
+        The log.
     towers : TwoTowers
         Flushed.
     workers : Workers
+        Threads to compute with.
     stopped : function
         Asked before every portion of the queries. After a yes the look-up ends, and the other
         queries have no titles.

@@ -44,9 +44,11 @@ def mini_batch(
     Parameters
     ----------
     corpus : Corpus
+        The log.
     pairs : (k,) int
         Their numbers in the log.
     settings : Settings
+        Uses ``seed`` and what concerns negatives.
     epoch, step : int
         From 0.
     hard_titles : (n_queries, m) int32, optional

@@ -308,6 +308,7 @@ class Settings:
 
     def as_dict(self) -> dict[str, Any]:
         """The settings by name, as model files hold them."""
+        # The decorator makes it a dataclass, which the type checker cannot see.
         return asdict(self)  # type: ignore[call-overload]
 
 

@@ -86,11 +86,13 @@ class TwoTowers:
         Parameters
         ----------
         batch : MiniBatch
+            Pairs, texts and candidates.
         layouts : dict of Layout
             From `lay_out`.
         number : int
             The number of this update, from 0.
         workers : Workers
+            Threads to compute with.
 
         Returns
         -------

@@ -1,7 +1,6 @@
 """What all figures share: sizes of letters, and saving a figure whole or not at all."""
 
 import io
-import os
 import unicodedata
 import warnings
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 from sentemb.errors import SentembError
 from sentemb.system.files import replacing
+from sentemb.system.paths import AnyPath
 
 FORMATS = ("png", "svg", "pdf")
 LABEL_SIZE, TITLE_SIZE = 8, 10
@@ -19,7 +19,7 @@ _SCREEN_DPI = 120
 _NAMED = 12
 
 
-def figure_format(path: str | os.PathLike) -> str:
+def figure_format(path: AnyPath) -> str:
     """The format that the ending of ``path`` asks for; a `SentembError` for any other ending."""
     ending = Path(path).suffix
     if ending.lower()[1:] not in FORMATS:
@@ -29,7 +29,7 @@ def figure_format(path: str | os.PathLike) -> str:
     return ending.lower()[1:]
 
 
-def save_figure(figure: Any, path: str | os.PathLike) -> None:
+def save_figure(figure: Any, path: AnyPath) -> None:
     """Write a figure as PNG, SVG or PDF, by the ending of ``path``, replacing an earlier one.
 
     Letters that its font lacks are drawn with other installed fonts; a warning names the letters

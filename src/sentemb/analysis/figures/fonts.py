@@ -17,6 +17,7 @@ def lend_fonts(figure: Any) -> list[str]:
     Parameters
     ----------
     figure : matplotlib.figure.Figure
+        Its texts get lists of font families.
 
     Returns
     -------

@@ -33,6 +33,7 @@ def loss_figure(
     Parameters
     ----------
     histories : list of History
+        One per curve.
     labels : list of str
         What the legend, on the right of the panels, calls them.
     metric : str

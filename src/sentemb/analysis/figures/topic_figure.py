@@ -34,6 +34,7 @@ def topics_figure(names: Sequence[str], counts: np.ndarray) -> Figure:
     Parameters
     ----------
     names : list of str
+        Names of the topics.
     counts : (dim, n_topics) int
         As `sentemb.analysis.topics.cells_by_topics` gives them.
 

@@ -14,6 +14,7 @@ def trace_figure(trace: GateTrace, name: str = "text", directions: int = 1) -> F
     Parameters
     ----------
     trace : GateTrace
+        From `SentenceEncoder.trace`.
     name : str
         The title of the figure.
     directions : {1, 2}

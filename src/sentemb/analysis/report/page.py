@@ -10,7 +10,6 @@ import hashlib
 import html
 import json
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -32,6 +31,7 @@ from sentemb.models.towers import SIDES
 from sentemb.sentence_encoder import GateTrace, SentenceEncoder
 from sentemb.storage.history import best_epoch
 from sentemb.system.files import is_folder, place_name
+from sentemb.system.paths import AnyPath
 from sentemb.text.words import split_words
 from sentemb.version import __version__
 
@@ -73,9 +73,7 @@ class Page(str):
         return f'<iframe srcdoc="{framed}" width="100%" height="700"></iframe>'
 
 
-def read_pairs(
-    model: SentenceEncoder, path: str | os.PathLike, limit: int
-) -> tuple[list[Pair], list[str]]:
+def read_pairs(model: SentenceEncoder, path: AnyPath, limit: int) -> tuple[list[Pair], list[str]]:
     """Read the pairs to show, and all queries, from a file or a judged set.
 
     Parameters
@@ -113,9 +111,7 @@ def read_pairs(
     return pairs, list(dict.fromkeys(queries))
 
 
-def _of_file(
-    model: SentenceEncoder, path: str | os.PathLike, limit: int
-) -> tuple[list[Pair], list[str]]:
+def _of_file(model: SentenceEncoder, path: AnyPath, limit: int) -> tuple[list[Pair], list[str]]:
     pairs: list[Pair] = []
     queries: list[str] = []
     for number, line in clean_lines(path):
@@ -137,7 +133,7 @@ def _of_file(
 
 
 def _of_judged_set(
-    model: SentenceEncoder, path: str | os.PathLike, limit: int
+    model: SentenceEncoder, path: AnyPath, limit: int
 ) -> tuple[list[Pair], list[str]]:
     judged = read_judged_set(path)
     pairs: list[Pair] = []
@@ -164,9 +160,11 @@ def collect(
     Parameters
     ----------
     model : SentenceEncoder
+        The model that the page is about.
     name : str
         What the page calls the model.
     pairs : list of Pair
+        Queries and titles to show in detail.
     queries : list of str
         The queries from which the cells collect words; the first 5,000 are used.
 

@@ -27,6 +27,7 @@ def renormalisation(
     rows : RowGradient
         Its part at the input rows.
     max_norm : float
+        The longest gradient allowed.
 
     Returns
     -------
