@@ -16,7 +16,8 @@ from safetensors.numpy import save_file
 import sentemb
 from sentemb import SentembError, SentenceEncoder
 from sentemb.storage import model_files, tensor_files
-from sentemb.storage.model_files import check_place, save_model
+from sentemb.storage.folder import check_place
+from sentemb.storage.model_files import save_model
 from sentemb.storage.saved_model import SavedModel
 from sentemb.storage.tensor_files import open_tensors, write_tensors
 from sentemb.system import files

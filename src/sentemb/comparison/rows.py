@@ -12,7 +12,8 @@ from sentemb.comparison.store import is_row_name
 from sentemb.errors import SentembError
 from sentemb.protocols import Ranker
 from sentemb.sentence_encoder import SentenceEncoder
-from sentemb.storage.model_files import TENSORS, load_model
+from sentemb.storage.folder import TENSORS
+from sentemb.storage.model_files import load_model
 from sentemb.system.files import path_of, reading
 from sentemb.system.paths import AnyPath
 from sentemb.training.settings import Settings

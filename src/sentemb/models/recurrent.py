@@ -309,10 +309,8 @@ class RecurrentEncoder(Encoder):
         gradient = {name: part.sum(axis=1) for name, part in parts.items()}
 
         errors = [
-            (direction * self.gate_width, D, *lists)
-            for direction, ((D, _), lists) in enumerate(
-                zip(scans, layout.packed_rows_of_words, strict=True)
-            )
+            (direction * self.gate_width, D, *layout.packed_rows_of_words[direction])
+            for direction, (D, _) in enumerate(scans)
         ]
         if self.bag_dim:
             V_bag = np.ascontiguousarray(V[:, self.n_outputs :])

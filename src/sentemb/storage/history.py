@@ -1,17 +1,36 @@
 """The history of a training, one dict per epoch; see docs/formats.md."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from sentemb.bounds import is_finite
 from sentemb.errors import SentembError
-from sentemb.storage.tensor_files import parse_json
+from sentemb.storage.tensor_files import damaged, parse_json
+from sentemb.storage.text_files import contents_of, lines_of
+from sentemb.system.files import status
 
 HISTORY = "history.jsonl"
 # The figure that decides which epoch is the best.
 DEV_FIGURE = "ndcg@1"
 # What differs from run to run, whatever the seed.
 _TIMES = ("pairs_per_second", "seconds")
+
+
+def history_of(path: Path) -> list[dict[str, Any]]:
+    """The epochs that file ``path`` describes; none if there is no such file."""
+    if status(path) is None:
+        return []
+    lines = []
+    raw = contents_of(path)
+    if raw and not raw.endswith(b"\n"):
+        raise damaged(path, "its last line does not end")
+    for number, text in enumerate(lines_of(path, raw), 1):
+        try:
+            lines.append(history_line(text))
+        except SentembError as error:
+            raise damaged(f"{path}:{number}", str(error)) from error
+    return lines
 
 
 def history_line(text: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sentemb.errors import SentembError
 from sentemb.protocols import Arrays
-from sentemb.storage.model_files import CHECKPOINTS, STEP
+from sentemb.storage.folder import CHECKPOINTS, STEP
 from sentemb.storage.tensor_files import Damaged, TensorFile, open_tensors, write_tensors
 from sentemb.system.files import is_folder, names_in, status, unwritable
 from sentemb.system.locks import remove_abandoned

@@ -14,8 +14,9 @@ from sentemb.data.judged_set import JudgedSet
 from sentemb.errors import SentembError
 from sentemb.loading import face_of
 from sentemb.protocols import Task
+from sentemb.storage.folder import is_model
 from sentemb.storage.history import best_epoch
-from sentemb.storage.model_files import is_model, load_model, write_model
+from sentemb.storage.model_files import load_model, write_model
 from sentemb.storage.saved_model import SavedModel
 from sentemb.storage.tensor_files import TensorFile
 from sentemb.system.parallel import Workers

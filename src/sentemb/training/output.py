@@ -4,7 +4,8 @@ import shutil
 from pathlib import Path
 
 from sentemb.errors import SentembError
-from sentemb.storage.model_files import check_place, is_model, load_model
+from sentemb.storage.folder import check_place, is_model
+from sentemb.storage.model_files import load_model
 from sentemb.system.files import make_folder
 from sentemb.system.paths import AnyPath
 from sentemb.training.checkpoints import folder_of, has_checkpoints, remove_checkpoints

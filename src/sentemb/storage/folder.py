@@ -1,0 +1,68 @@
+"""The files of a model folder, and where one may be written."""
+
+import os
+import re
+from pathlib import Path
+
+from sentemb.errors import SentembError
+from sentemb.storage.tensor_files import open_tensors, parse_json
+from sentemb.storage.text_files import contents_of
+from sentemb.system.files import is_folder, names_in, path_of, status
+from sentemb.system.locks import is_temporary
+from sentemb.system.paths import AnyPath
+
+CONFIG, TENSORS, VOCABULARY, WORDS = (
+    "config.json",
+    "model.safetensors",
+    "vocabulary.txt",
+    "words.txt",
+)
+CHECKPOINTS = "checkpoints"
+STEP = re.compile(r"step-(\d{9,18})\.safetensors")  # in that folder
+
+
+def is_model(path: AnyPath) -> bool:
+    """Whether folder ``path`` holds a model, whole or damaged."""
+    return any(status(Path(path) / name) is not None for name in (CONFIG, TENSORS))
+
+
+def check_place(path: AnyPath) -> None:
+    """Raise a `SentembError` unless a model may be written to ``path``.
+
+    A model may be written to a new or empty folder, over another sentemb model, and into the folder
+    of a training. Any other files in a folder are somebody's work.
+    """
+    folder = path_of(path)
+    if not os.fspath(path):
+        raise SentembError("the name of the model's folder is empty; give one")
+    if status(folder) is None:
+        return
+    if not is_folder(folder):
+        raise SentembError(f"{path}: is not a folder; choose another place")
+    names = {name for name in names_in(folder) if not is_temporary(name)}
+    if names and not (_is_training(folder, names) or _is_ours(folder)):
+        raise SentembError(
+            f"{path}: the folder holds other files and not a sentemb model; choose another place"
+        )
+
+
+def _is_training(folder: Path, names: set[str]) -> bool:
+    """Whether a sentemb training began here: other programs write checkpoints too."""
+    inside = folder / CHECKPOINTS
+    return names == {CHECKPOINTS} or (
+        is_folder(inside) and any(map(STEP.fullmatch, names_in(inside)))
+    )
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether at least one of the two main files was written by sentemb."""
+    try:
+        with open_tensors(folder / TENSORS):
+            return True
+    except SentembError:
+        pass
+    try:
+        config = parse_json(contents_of(folder / CONFIG))
+        return isinstance(config, dict) and {"format", "sentemb"} <= config.keys()
+    except (SentembError, ValueError):
+        return False
