@@ -20,6 +20,7 @@ import numpy as np
 from pages import ROOT, write_section
 
 from sentemb.gradients.pairs import PairProblem
+from sentemb.gradients.recursion import delayed
 from sentemb.kernels.nesterov import coefficients
 from sentemb.models import make_encoder
 from sentemb.models.towers import SIDES
@@ -175,10 +176,6 @@ def start_vectors(query, title):
 
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
-
-
-def delayed(rows):
-    return np.vstack([np.zeros_like(rows[:1]), rows[:-1]])
 
 
 def peephole_matrix(blocks, k, n):

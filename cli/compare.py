@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
+from sentemb.cli.options import Names, json_option, markdown_option, option, threads_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import compare_with as compare_with_option
-from sentemb.cli.options import json_option, markdown_option, option, threads_option
 from sentemb.cli.program import note
 
 REFERENCE = "lstm-96"
@@ -26,16 +26,12 @@ def _minutes(ctx: Any, parameter: Any, value: float | None) -> float | None:
     return value
 
 
-def _names(ctx: Any, parameter: Any, value: str | None) -> list[str] | None:
-    return None if value is None else [name.strip() for name in value.split(",")]
-
-
 @new_command("compare")
 @click.argument("data_dir", type=click.Path())
 @option("-o", "--output", type=click.Path(), help="Directory in which all results are kept.")
 @option(
     "--models",
-    callback=_names,
+    type=Names(),
     metavar="ROWS",
     help=f"Rows of the table, separated by commas; {_LIST} prints all. [default: all that can run]",
 )

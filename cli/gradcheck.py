@@ -12,6 +12,7 @@ from sentemb.cli.options import command as new_command
 from sentemb.errors import SentembError
 from sentemb.gradients.options import (
     ENTRIES,
+    FAULTS,
     FORM,
     GAMMA,
     LENGTHS,
@@ -29,8 +30,6 @@ from sentemb.models.registry import (
 )
 
 _ALL = "all"
-# The keys of sentemb.gradients.faults.FAULTS, here so that --help loads nothing heavy.
-FAULT_NAMES = ["cell-path", "other-gates", "b_g", "peepholes"]
 
 
 def _encoder_settings(function: Any) -> Any:
@@ -62,7 +61,7 @@ def _encoder_settings(function: Any) -> Any:
 @option(
     "--break",
     "fault",
-    type=click.Choice(FAULT_NAMES),
+    type=click.Choice(list(FAULTS)),
     help="Check a gradient that lacks one term of the LSTM's recursion, to watch the check fail.",
     group=CHECK,
 )
@@ -168,8 +167,6 @@ def _number(value: float | None, form: str) -> str:
 
 def _print_fault(report: Any) -> None:
     """Which term was left out on purpose."""
-    from sentemb.gradients.faults import FAULTS
-
     if report.fault:
         click.echo(f"struck out on purpose, {report.fault}: {FAULTS[report.fault]}")
 
@@ -184,6 +181,39 @@ def _print_failed(report: Any) -> None:
     click.echo(f"without {report.fault}, {f'these blocks fail: {named}' if named else unused}")
 
 
+def _cells_of(block: Any, printed: bool) -> list[str]:
+    """The row of one block."""
+    if not printed:
+        difference = block.form_difference
+        comparison = ["-" if difference is None else f"{difference:.1e}"]
+    elif block.cosine is None:
+        comparison = ["-", "-"]
+    else:
+        comparison = [f"{block.cosine:.4f}", f"{block.norm_ratio:.3g}"]
+    return [
+        block.block,
+        "x".join(map(str, block.shape)),
+        str(block.checked),
+        f"{block.relative:.1e}",
+        f"{block.absolute:.1e}",
+        ",".join(map(str, block.index)),
+        f"{block.analytic:+.6e}",
+        f"{block.numeric:+.6e}",
+        *comparison,
+        "pass" if block.passed else "FAIL",
+    ]
+
+
+def _print_equations(report: Any) -> None:
+    """The equations of the paper that are at fault, each with the blocks that it spoils."""
+    spoilt: dict[str, list[str]] = {}
+    for block in report.blocks:
+        if block.equations:
+            spoilt.setdefault(block.equations, []).append(block.block)
+    for equations, blocks in spoilt.items():
+        click.echo(f"at fault in {', '.join(blocks)}: {equations}")
+
+
 def _print(report: Any) -> None:
     from sentemb.tables import aligned
 
@@ -196,38 +226,10 @@ def _print(report: Any) -> None:
     last = ["cosine", "norm ratio"] if printed else ["other form"]
     head = ["block", "shape", "checked", "relative", "absolute", "at", "analytic", "numeric"]
     rows = [[*head, *last, "verdict"]]
-    for block in report.blocks:
-        if not printed:
-            difference = block.form_difference
-            comparison = ["-" if difference is None else f"{difference:.1e}"]
-        elif block.cosine is None:
-            comparison = ["-", "-"]
-        else:
-            comparison = [f"{block.cosine:.4f}", f"{block.norm_ratio:.3g}"]
-        rows.append(
-            [
-                block.block,
-                "x".join(map(str, block.shape)),
-                str(block.checked),
-                f"{block.relative:.1e}",
-                f"{block.absolute:.1e}",
-                ",".join(map(str, block.index)),
-                f"{block.analytic:+.6e}",
-                f"{block.numeric:+.6e}",
-                *comparison,
-                "pass" if block.passed else "FAIL",
-            ]
-        )
+    rows += [_cells_of(block, printed) for block in report.blocks]
     for line in aligned(rows):
         click.echo(line)
-    faults: dict[str, list[str]] = {
-        block.equations: [] for block in report.blocks if block.equations
-    }
-    for block in report.blocks:
-        if block.equations:
-            faults[block.equations].append(block.block)
-    for equations, blocks in faults.items():
-        click.echo(f"at fault in {', '.join(blocks)}: {equations}")
+    _print_equations(report)
     kinks = sum(block.kinks for block in report.blocks)
     if kinks:
         click.echo(f"{kinks} entries left out: they are too near to a kink of max pooling")

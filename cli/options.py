@@ -99,6 +99,15 @@ class Integers(click.ParamType):
             self.fail("give integers separated by commas, such as 1,3,10", param, ctx)
 
 
+class Names(click.ParamType):
+    """Names separated by commas, as a list."""
+
+    name = "names"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[str]:
+        return value if isinstance(value, list) else [part.strip() for part in value.split(",")]
+
+
 class _IntegerOr(click.ParamType):
     """An integer, or one of some words."""
 

@@ -1,9 +1,12 @@
 """``sentemb plot-gates``: a figure of what the gates do."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import click
 
 from sentemb.cli.common import warnings_to_stderr
-from sentemb.cli.options import Text, compare_with, figure_option, option
+from sentemb.cli.options import Names, Text, compare_with, figure_option, option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 
@@ -22,6 +25,7 @@ from sentemb.cli.program import note
 )
 @option(
     "--gates",
+    type=Names(),
     metavar="LIST",
     help="Draw only these gates: some of i, f, o, c, y, separated by commas. [default: all]",
 )
@@ -46,7 +50,7 @@ def command(
     query: str,
     title: str | None,
     view: str,
-    gates: str | None,
+    gates: list[str] | None,
     scale: str,
     compare_with: str | None,
     output: str,
@@ -65,24 +69,14 @@ def command(
     sentemb plot-gates model "hotels in shanghai" --gates i --scale own -o input_gate.png
     sentemb plot-gates lstm "hotels in shanghai" --compare-with rnn --view cells -o cells.pdf
     """
-    from sentemb.analysis.figures.cell_figure import cells_figure
     from sentemb.analysis.figures.drawing import figure_format, save_figure
-    from sentemb.analysis.figures.gate_figure import gates_figure
-    from sentemb.analysis.gate_numbers import (
-        check_numbers_path,
-        numbers_of_cells,
-        numbers_of_gates,
-        save_numbers,
-    )
-    from sentemb.analysis.gates import chosen_gates, read_texts
+    from sentemb.analysis.gate_numbers import check_numbers_path, save_numbers
+    from sentemb.analysis.gates import read_texts
     from sentemb.analysis.labels import short_names
     from sentemb.sentence_encoder import SentenceEncoder
 
-    chosen = None
-    if gates is not None:
-        if view == "cells":
-            raise click.UsageError("--gates is for --view gates; the other view draws y")
-        chosen = [gate.strip() for gate in gates.split(",")]
+    if gates is not None and view == "cells":
+        raise click.UsageError("--gates is for --view gates; the other view draws y")
     # A wrong ending is reported before any work.
     figure_format(output)
     if output_numbers is not None:
@@ -93,19 +87,37 @@ def command(
         for path, name in zip(paths, short_names(paths), strict=True)
     ]
     if view == "gates":
-        shown = chosen_gates(readings, chosen)
-        figure = gates_figure(readings, scale, shown)
-        numbers = numbers_of_gates(readings, shown)
-        drawn = [
-            f"{', '.join(gate for gate in shown if gate in one.gates) or 'nothing'} of "
-            f"{one.cells} cells"
-            for one in readings
-        ]
+        figure, numbers, drawn = _draw_gates(readings, scale, gates)
     else:
-        figure, numbers = cells_figure(readings, scale), numbers_of_cells(readings)
-        drawn = [f"y of the most active of {one.cells} cells" for one in readings]
+        figure, numbers, drawn = _draw_cells(readings, scale)
     with warnings_to_stderr():
         save_figure(figure, output)
     if output_numbers is not None:
         save_numbers(numbers, output_numbers)
     note(f"{output}: {', against '.join(drawn)}")
+
+
+def _draw_gates(
+    readings: Sequence[Any], scale: str, gates: Sequence[str] | None
+) -> tuple[Any, dict[str, Any], list[str]]:
+    """The figure of the gates, its numbers, and what it shows of each model."""
+    from sentemb.analysis.figures.gate_figure import gates_figure
+    from sentemb.analysis.gate_numbers import numbers_of_gates
+    from sentemb.analysis.gates import chosen_gates
+
+    shown = chosen_gates(readings, gates)
+    drawn = [
+        f"{', '.join(gate for gate in shown if gate in one.gates) or 'nothing'} of "
+        f"{one.cells} cells"
+        for one in readings
+    ]
+    return gates_figure(readings, scale, shown), numbers_of_gates(readings, shown), drawn
+
+
+def _draw_cells(readings: Sequence[Any], scale: str) -> tuple[Any, dict[str, Any], list[str]]:
+    """As `_draw_gates`, of the outputs of the most active cells."""
+    from sentemb.analysis.figures.cell_figure import cells_figure
+    from sentemb.analysis.gate_numbers import numbers_of_cells
+
+    drawn = [f"y of the most active of {one.cells} cells" for one in readings]
+    return cells_figure(readings, scale), numbers_of_cells(readings), drawn

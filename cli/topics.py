@@ -72,7 +72,7 @@ def command(
     sentemb topics model/ dev/queries.tsv
     """
     from sentemb.analysis.figures.drawing import figure_format
-    from sentemb.analysis.topics import cells_by_topics, collect_words, query_cells
+    from sentemb.analysis.topics import collect_words, query_cells
     from sentemb.data.lines import write_lines
     from sentemb.sentence_encoder import SentenceEncoder
 
@@ -91,12 +91,7 @@ def command(
         raise SentembError(
             f"{queries}: the cells extract no words; lower the threshold or give longer queries"
         )
-    leading: Leading = {}
-    if topics is not None:
-        names, counts = cells_by_topics(found, topics, encoder.dim)
-        leading = _leading(names, counts)
-        if heat_map is not None:
-            _draw(heat_map, names, counts)
+    leading = {} if topics is None else _leading(found, topics, encoder.dim, heat_map)
     if cell is not None:
         collected = {number: words for number, words in collected.items() if number == cell}
     shown = [
@@ -109,15 +104,22 @@ def command(
         write_lines("-", [json.dumps(described, indent=1)])
         return
     lines = _query_lines(shown) if per_query else []
-    lines += _cells_lines(cell, collected, leading, top_k)
-    write_lines("-", lines)
+    write_lines("-", lines + _cells_lines(cell, collected, leading, top_k))
     silent = sum(not any(of_query.extracted.values()) for _, _, of_query in shown)
     if silent:
         note(f"note: no word is extracted from {silent} of {len(shown)} queries")
 
 
-def _leading(names: Sequence[str], counts: Any) -> Leading:
-    """From the number of words that each cell (row) takes from each topic (column)."""
+def _leading(
+    found: Sequence[Any], topics: Sequence[str], cells: int, heat_map: str | None
+) -> Leading:
+    """The leading topic of each cell that extracts words; draws them all if there is a file."""
+    from sentemb.analysis.topics import cells_by_topics
+
+    # Rows are cells, columns topics.
+    names, counts = cells_by_topics(found, topics, cells)
+    if heat_map is not None:
+        _draw(heat_map, names, counts)
     return {
         number: (names[row.argmax()], float(row.max() / row.sum()))
         for number, row in enumerate(counts)

@@ -85,7 +85,7 @@ def run_dense(twin, momenta, rate):
     theta = {name: array.copy() for name, array in twin.start.items()}
     v = {name: np.zeros_like(array) for name, array in theta.items()}
     norms = []
-    for rows, mu in zip(twin.touched, momenta, strict=True):
+    for rows, mu in zip(twin.touched, momenta, strict=False):
 
         def gradient_at(ahead, rows=rows):
             by_row, by_recurrent = twin.gradient(rows, ahead["table"][rows], ahead["recurrent"])

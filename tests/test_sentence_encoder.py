@@ -284,7 +284,7 @@ def test_remembered_words_have_the_bits_of_new_ones(limit, monkeypatch):
     seen = []
     for _ in range(6):
         new = texts_of_new_words(rng)
-        mixed = [f"{a} {b}" for a, b in zip(new, [*seen[-150:], *new], strict=True)]
+        mixed = [f"{a} {b}" for a, b in zip(new, [*seen[-150:], *new], strict=False)]
         for texts in (new, mixed, seen[:50], mixed[::-1]):
             for side in ("query", "document"):
                 found = model.encode(texts, side=side)

@@ -8,6 +8,8 @@ from sentemb.system.paths import AnyPath
 
 # A figure and a page have room for this many words of a text.
 MAX_WORDS = 200
+# What the text of each side is called.
+TEXT_NAMES = {"query": "query", "document": "title"}
 
 
 def short_names(paths: Iterable[AnyPath]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from sentemb.errors import SentembError
+from sentemb.gradients.options import FAULTS
 from sentemb.gradients.pairs import PairProblem
 from sentemb.gradients.recursion import delayed, lstm_errors, matrices
 from sentemb.models.encoder import Encoder
@@ -18,13 +19,6 @@ from sentemb.models.lstm import LSTM
 from sentemb.protocols import Arrays
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import TextBatch
-
-FAULTS = {
-    "cell-path": "f(t+1) eps(t+1), the error along the cell",
-    "other-gates": "the Wrec of every gate but its own in the error of each gate",
-    "b_g": "the factor b_g(t) between the cell and the pre-activations of gates 2, 3 and 4",
-    "peepholes": "the errors that reach the cell through Wp1, Wp2 and Wp3",
-}
 
 
 def check_fault(fault: str, encoder: Encoder, form: str = "scan") -> None:

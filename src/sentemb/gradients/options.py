@@ -91,6 +91,14 @@ FORM_TOLERANCE = Hyperparameter(
     most=1,
 )
 
+# The terms of the LSTM's recursion that `sentemb.gradients.faults` can leave out.
+FAULTS = {
+    "cell-path": "f(t+1) eps(t+1), the error along the cell",
+    "other-gates": "the Wrec of every gate but its own in the error of each gate",
+    "b_g": "the factor b_g(t) between the cell and the pre-activations of gates 2, 3 and 4",
+    "peepholes": "the errors that reach the cell through Wp1, Wp2 and Wp3",
+}
+
 
 @dataclass(frozen=True)
 class Problem:

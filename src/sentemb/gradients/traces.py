@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
 from sentemb.gradients.options import FORM
+from sentemb.gradients.recursion import delayed
 from sentemb.kernels.traces import (
     accumulate_products,
     accumulate_trace,
@@ -176,7 +177,7 @@ def _lstm_signals(
             Wp[1] = 0
     c = values["c"]
     f = values.get("f", np.ones_like(c))
-    i, y_g, c_last = values["i"], values["y_g"], _delayed(c)
+    i, y_g, c_last = values["i"], values["y_g"], delayed(c)
     lstm_exact_signals(signals, v, o, i, y_g, f, h, c_last, R, Wp, first)
     return signals
 
@@ -236,7 +237,7 @@ def _add_text(
     y, c = values["y"], values.get("c", values["y"])
     ones = np.ones((len(L), 1), L.dtype)
     # u(t) = [l(t); y(t-1); 1; c(t-1)], the output gate's peepholes looking at c(t) instead
-    U = np.hstack([L, _delayed(y), ones, _delayed(c)])
+    U = np.hstack([L, delayed(y), ones, delayed(c)])
     U_output = np.hstack([U[:, :-n], c])
     f = np.ascontiguousarray(values.get("f", np.ones_like(y)))
     for slot, gate in enumerate(encoder.gates):
@@ -261,12 +262,7 @@ def _factor(gate: str, values: Arrays) -> np.ndarray:
     """b_g(t), the derivative of c(t) by the pre-activation of gate g: (T, n)."""
     i, y_g = values["i"], values["y_g"]
     if gate == "2":
-        return _delayed(values["c"]) * values["f"] * (1 - values["f"])
+        return delayed(values["c"]) * values["f"] * (1 - values["f"])
     if gate == "3":
         return y_g * i * (1 - i)
     return i * (1 - y_g**2)
-
-
-def _delayed(rows: np.ndarray) -> np.ndarray:
-    """Every row moved one step later, with zeros in the first."""
-    return np.vstack([np.zeros_like(rows[:1]), rows[:-1]])

@@ -33,6 +33,9 @@ from sentemb.text.batch import TextBatch
 class FeedForward(Encoder):
     """Base: `_layers` turns projected words into embeddings."""
 
+    def _layout_parts(self) -> tuple[str, ...]:
+        return (*super()._layout_parts(), "texts_of_words")
+
     def forward_tasks(
         self, point: GradientPoint, layout: Layout, workspace: Workspace
     ) -> Job[ForwardPass]:
@@ -85,9 +88,6 @@ class Bag(FeedForward):
     def blocks(self, weights: Arrays) -> Arrays:
         """A view of ``table`` as ``W`` (n, d)."""
         return {"W": weights["table"].T}
-
-    def _layout_parts(self) -> tuple[str, ...]:
-        return (*super()._layout_parts(), "texts_of_words")
 
     def _layers(
         self,
@@ -148,9 +148,6 @@ class DSSM(FeedForward):
         """Views of the stacked arrays as ``W1``, ``b1``, ``W2`` and ``b2``."""
         names = {"W1": "table", "b1": "bias", "W2": "output", "b2": "output_bias"}
         return {block: weights[name].T for block, name in names.items()}
-
-    def _layout_parts(self) -> tuple[str, ...]:
-        return (*super()._layout_parts(), "texts_of_words")
 
     def _layers(
         self,
@@ -279,7 +276,7 @@ class CLSM(DSSM):
         return named | {block: weights[name].T for block, name in others.items()}
 
     def _layout_parts(self) -> tuple[str, ...]:
-        return FeedForward._layout_parts(self)  # pooling needs no texts of words
+        return Encoder._layout_parts(self)  # pooling needs no texts of words
 
     def _pooling(
         self,

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from sentemb.analysis.figures.drawing import LABEL_SIZE, TITLE_SIZE
-from sentemb.analysis.labels import fitting
+from sentemb.analysis.labels import TEXT_NAMES, fitting
 
 if TYPE_CHECKING:
     from sentemb.gradients.flow import ErrorFlow
@@ -18,7 +18,6 @@ _COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#56b4e9", "#
 _STYLES = {"forward": ("-", "o"), "backward": ("--", "s")}
 _PANEL_WIDTH, _HEIGHT = 4.2, 3.0
 _LONGEST_LABEL = 32
-_SIDES = {"query": "query", "document": "title"}
 
 
 def flow_figure(flows: Mapping[str, Sequence["ErrorFlow"]]) -> Figure:
@@ -37,7 +36,7 @@ def flow_figure(flows: Mapping[str, Sequence["ErrorFlow"]]) -> Figure:
     """
     figure = Figure((2 * _PANEL_WIDTH, _HEIGHT), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
-    for ax, (side, title) in zip(axes, _SIDES.items(), strict=True):
+    for ax, (side, title) in zip(axes, TEXT_NAMES.items(), strict=True):
         for (name, some), colour in zip(flows.items(), cycle(_COLOURS)):
             chosen = [flow for flow in some if flow.side == side]
             for flow in chosen:

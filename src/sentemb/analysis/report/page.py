@@ -20,7 +20,7 @@ import numpy as np
 from sentemb.analysis.attribution import word_effects
 from sentemb.analysis.gates import GATES, SIGMOIDS
 from sentemb.analysis.keywords import KEYWORD_SHARE, NOT_COMPARED, extract_keywords
-from sentemb.analysis.labels import MAX_WORDS
+from sentemb.analysis.labels import MAX_WORDS, TEXT_NAMES
 from sentemb.analysis.topics import collect_words, query_cells
 from sentemb.bounds import is_finite
 from sentemb.data.judged_set import read_judged_set
@@ -36,8 +36,6 @@ from sentemb.text.words import split_words
 from sentemb.version import __version__
 
 _LARGEST_INT16 = 32767
-# What the page calls the text of each side.
-_NAMES = dict(zip(SIDES, ("query", "title"), strict=True))
 
 _TOPIC_QUERIES = 5000
 _TOPIC_WORDS = 12
@@ -309,7 +307,7 @@ def _pair(
 ) -> dict[str, Any]:
     shown: dict[str, Any] = {"title": None}
     for side, trace in traces.items():
-        name = _NAMES[side]
+        name = TEXT_NAMES[side]
         text = getattr(pair, name)
         shown[name] = {
             "text": text,
@@ -320,7 +318,7 @@ def _pair(
     if pair.title is None:
         return shown
     effects = word_effects(model, pair.query, pair.title)
-    for side, name in _NAMES.items():
+    for side, name in TEXT_NAMES.items():
         shown[name]["left_out"] = _rounded(effects[side].left_out)
         shown[name]["gradient"] = _rounded(effects[side].gradient)
     query, title = (
