@@ -23,6 +23,7 @@ _VECTOR_BYTES = 64 if _WIDE else 32
 _TILE_ROWS = 8 if _WIDE else 4
 # Inner length of which two vectors a step fit into the first cache of any processor.
 _DEPTH = 320
+_INT32, _INT64 = ir.IntType(32), ir.IntType(64)
 
 
 def _tile(rows, vectors, masked):
@@ -43,6 +44,65 @@ def _tile(rows, vectors, masked):
     return tile
 
 
+def _bytes_of(element):
+    """Bytes of a float or a double."""
+    return 4 if isinstance(element, ir.FloatType) else 8
+
+
+def _suffix(vector):
+    """How LLVM's intrinsics name a type of vectors: v16f32."""
+    return f"v{vector.count}f{8 * _bytes_of(vector.element)}"
+
+
+def _first_everywhere(lanes):
+    """The shuffle that copies the first lane into all lanes."""
+    return ir.Constant(ir.VectorType(_INT32, lanes), [0] * lanes)
+
+
+class _Memory:
+    """Instructions that load and store vectors, or only their first ``width`` lanes."""
+
+    def __init__(self, builder, vector, width):
+        self.builder, self.vector, self.mask = builder, vector, None
+        self.size = _bytes_of(vector.element)
+        if width is None:
+            return
+        wide = ir.VectorType(_INT64, vector.count)
+        limit = builder.insert_element(ir.Constant(wide, ir.Undefined), width, _INT32(0))
+        limit = builder.shuffle_vector(limit, limit, _first_everywhere(vector.count))
+        lane = ir.Constant(wide, list(range(vector.count)))
+        self.mask = builder.icmp_signed("<", lane, limit)
+        flags, pointer = ir.VectorType(ir.IntType(1), vector.count), vector.as_pointer()
+        self.load_masked = builder.module.declare_intrinsic(
+            f"llvm.masked.load.{_suffix(vector)}.p0",
+            (),
+            ir.FunctionType(vector, [pointer, _INT32, flags, vector]),
+        )
+        self.store_masked = builder.module.declare_intrinsic(
+            f"llvm.masked.store.{_suffix(vector)}.p0",
+            (),
+            ir.FunctionType(ir.VoidType(), [vector, pointer, _INT32, flags]),
+        )
+
+    def place(self, base, offset):
+        """The address ``offset`` elements behind ``base``."""
+        return self.builder.bitcast(self.builder.gep(base, [offset]), self.vector.as_pointer())
+
+    def load(self, at):
+        """The vector at an address; lanes beyond the width are 0."""
+        if self.mask is None:
+            return self.builder.load(at, align=self.size)
+        nothing = ir.Constant(self.vector, None)
+        return self.builder.call(self.load_masked, [at, _INT32(self.size), self.mask, nothing])
+
+    def store(self, value, at):
+        """Write a vector to an address; lanes beyond the width stay as they are."""
+        if self.mask is None:
+            self.builder.store(value, at, align=self.size)
+        else:
+            self.builder.call(self.store_masked, [value, at, _INT32(self.size), self.mask])
+
+
 def _emit_tile(context, builder, dtype, args, rows, vectors, masked):
     """Write the instructions of one tile: C[r, :] += sum_k A[r, k] B[k, :].
 
@@ -54,87 +114,47 @@ def _emit_tile(context, builder, dtype, args, rows, vectors, masked):
     """
     c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, height, width = args
     element = context.get_value_type(dtype)
-    size = 4 if isinstance(element, ir.FloatType) else 8
-    lanes = _VECTOR_BYTES // size
+    lanes = _VECTOR_BYTES // _bytes_of(element)
     vector = ir.VectorType(element, lanes)
-    int32, int64 = ir.IntType(32), ir.IntType(64)
-    suffix = f"v{lanes}f{8 * size}"
     fma = builder.module.declare_intrinsic(
-        f"llvm.fma.{suffix}", (), ir.FunctionType(vector, [vector] * 3)
+        f"llvm.fma.{_suffix(vector)}", (), ir.FunctionType(vector, [vector] * 3)
     )
     nothing = ir.Constant(vector, ir.Undefined)
+    memory = _Memory(builder, vector, width if masked else None)
 
-    if masked:
-        flags = ir.VectorType(ir.IntType(1), lanes)
-        lane = ir.Constant(ir.VectorType(int64, lanes), list(range(lanes)))
-        limit = builder.insert_element(
-            ir.Constant(ir.VectorType(int64, lanes), ir.Undefined), width, int32(0)
-        )
-        limit = builder.shuffle_vector(
-            limit, limit, ir.Constant(ir.VectorType(int32, lanes), [0] * lanes)
-        )
-        mask = builder.icmp_signed("<", lane, limit)
-        pointer = vector.as_pointer()
-        load_masked = builder.module.declare_intrinsic(
-            f"llvm.masked.load.{suffix}.p0",
-            (),
-            ir.FunctionType(vector, [pointer, int32, flags, vector]),
-        )
-        store_masked = builder.module.declare_intrinsic(
-            f"llvm.masked.store.{suffix}.p0",
-            (),
-            ir.FunctionType(ir.VoidType(), [vector, pointer, int32, flags]),
-        )
-
-    def place(base, offset):
-        return builder.bitcast(builder.gep(base, [offset]), vector.as_pointer())
-
-    def load(at):
-        if masked:
-            return builder.call(load_masked, [at, int32(size), mask, ir.Constant(vector, None)])
-        return builder.load(at, align=size)
-
-    def store(value, at):
-        if masked:
-            builder.call(store_masked, [value, at, int32(size), mask])
-        else:
-            builder.store(value, at, align=size)
-
-    last = builder.sub(height, int64(1))
+    last = builder.sub(height, _INT64(1))
     row_numbers = [
-        builder.select(builder.icmp_signed("<", int64(r), last), int64(r), last)
+        builder.select(builder.icmp_signed("<", _INT64(r), last), _INT64(r), last)
         for r in range(rows)
     ]
     places = [
-        place(c, builder.add(builder.mul(row_of_c, r), int64(v * lanes)))
+        memory.place(c, builder.add(builder.mul(row_of_c, r), _INT64(v * lanes)))
         for r in row_numbers
         for v in range(vectors)
     ]
     rows_of_a = [builder.mul(row_of_a, r) for r in row_numbers]
-    start = [load(at) for at in places]
+    start = [memory.load(at) for at in places]
 
     entry = builder.block
     loop = builder.append_basic_block("inner")
     after = builder.append_basic_block("after")
-    builder.cbranch(builder.icmp_signed(">", inner, int64(0)), loop, after)
+    builder.cbranch(builder.icmp_signed(">", inner, _INT64(0)), loop, after)
 
     builder.position_at_end(loop)
-    k = builder.phi(int64)
+    k = builder.phi(_INT64)
     sums = [builder.phi(vector) for _ in places]
     row = builder.gep(b, [builder.mul(k, row_of_b)])
-    b_vectors = [load(place(row, int64(v * lanes))) for v in range(vectors)]
+    b_vectors = [memory.load(memory.place(row, _INT64(v * lanes))) for v in range(vectors)]
     column = builder.gep(a, [builder.mul(k, column_of_a)])
     new = []
     for r in range(rows):
         scalar = builder.load(builder.gep(column, [rows_of_a[r]]))
-        spread = builder.insert_element(nothing, scalar, int32(0))
-        spread = builder.shuffle_vector(
-            spread, nothing, ir.Constant(ir.VectorType(int32, lanes), [0] * lanes)
-        )
+        spread = builder.insert_element(nothing, scalar, _INT32(0))
+        spread = builder.shuffle_vector(spread, nothing, _first_everywhere(lanes))
         for v in range(vectors):
             new.append(builder.call(fma, [spread, b_vectors[v], sums[r * vectors + v]]))
-    following = builder.add(k, int64(1))
-    k.add_incoming(int64(0), entry)
+    following = builder.add(k, _INT64(1))
+    k.add_incoming(_INT64(0), entry)
     k.add_incoming(following, loop)
     for value, first, later in zip(sums, start, new, strict=True):
         value.add_incoming(first, entry)
@@ -146,7 +166,7 @@ def _emit_tile(context, builder, dtype, args, rows, vectors, masked):
     for total, first, later, at in zip(totals, start, new, places, strict=True):
         total.add_incoming(first, entry)
         total.add_incoming(later, loop)
-        store(total, at)
+        memory.store(total, at)
 
 
 @intrinsic
