@@ -15,6 +15,7 @@ HEAD = """# The Python reference
 Made by `make docs` from the docstrings. `import sentemb` gives the names of the first part. Shapes
 are in parentheses: `(k, dim)` is an array of k rows. Mistakes in arguments and files raise
 [`SentembError`](#sentemberror), whose message is one line with the place and a remedy.
+In signatures, `AnyPath` is a str or a path object, and `Arrays` a dict of NumPy arrays by name.
 
 ```python
 from sentemb import SentenceEncoder, train
