@@ -73,7 +73,7 @@ SHARED_TOWERS = Hyperparameter(
     help="Use one tower for queries and titles instead of two.",
     group=MODEL,
 )
-# Of the backward pass of a recurrent encoder.
+# Settings of the backward pass, for recurrent encoders only.
 TRUNCATE = Hyperparameter(
     name="truncate",
     kind=int,
@@ -220,10 +220,10 @@ def entry_of(model: str) -> EncoderEntry:
 
 
 def own_settings(model: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of ``given`` that the encoder ``model`` takes, checked.
+    """The settings in ``given`` that the encoder ``model`` takes, checked.
 
-    A setting of another encoder may be given too, as long as it has the value that stands for "not
-    asked for".
+    A setting of another encoder may be given too, as long as it has the value that means "not
+    given".
 
     Raises
     ------
