@@ -1,4 +1,4 @@
-"""What the declaration of a hyper-parameter says, and how a value is checked against it.
+"""How a hyper-parameter is declared, and how a value is checked against its declaration.
 
 Each hyper-parameter is declared once: those of encoders in `sentemb.models.registry`, those of
 training in `sentemb.training.settings`, those of a gradient check in `sentemb.gradients.options`.

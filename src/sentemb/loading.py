@@ -1,4 +1,4 @@
-"""A model folder, opened as the class that its kind of model is used through."""
+"""Open a model folder as the class for its kind of model."""
 
 import os
 
@@ -6,7 +6,7 @@ from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import load_model
 from sentemb.storage.saved_model import TOWERS, SavedModel
 
-# Kind of a stored model -> the class that it is used through.
+# Kind of a stored model -> its class.
 FACES = {TOWERS: SentenceEncoder}
 
 
@@ -33,5 +33,5 @@ def load(path: str | os.PathLike[str], threads: int | None = None) -> SentenceEn
 
 
 def face_of(saved: SavedModel, threads: int | None = None) -> SentenceEncoder:
-    """The model as the class that its kind is used through."""
+    """``saved`` as an object of the class for its kind."""
     return FACES[saved.kind].of(saved, threads)

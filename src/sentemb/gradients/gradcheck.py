@@ -150,8 +150,8 @@ class GradientReport:
     def _repr_html_(self) -> str:
         """A table of the blocks, for notebooks."""
         shape = ", ".join(f"{key} {value}" for key, value in self.settings.items())
-        struck_out = f"struck out on purpose: {self.fault}" if self.fault else ""
-        first = [f"{self.model}, form {self.form}: {shape}", self.legend, struck_out]
+        left_out = f"left out on purpose: {self.fault}" if self.fault else ""
+        first = [f"{self.model}, form {self.form}: {shape}", self.legend, left_out]
         rows = [
             (
                 block.block,
@@ -313,7 +313,7 @@ def _made_up_problem(
 
 @dataclass(frozen=True)
 class _Gradients:
-    """Gradients of one block, or of all, by three ways: {side: {block: array}}.
+    """Gradients of one block, or of all, computed in three ways: {side: {block: array}}.
 
     ``other`` is the other exact form; None where there is none.
     """
@@ -488,7 +488,7 @@ def _directional_error(
 ) -> float:
     """Relative error of the slope in a random direction of all parameters at once.
 
-    0 if every step goes over a kink: then the direction tells nothing.
+    0 if every step crosses a kink: then the direction shows nothing.
     """
     before, direction, slope, square = {}, {}, 0.0, 0.0
     for side in sides:

@@ -1,7 +1,7 @@
-"""Which encoders there are, where they are, and their hyper-parameters.
+"""The registry of encoders: names, classes and hyper-parameters.
 
-This is where an encoder is registered: the classes, the training settings, the command line, the
-gradient check and the model files all read it. It needs no Numba.
+The encoder classes, the training settings, the command line, the gradient check and the model files
+all read it. Importing it does not load Numba.
 """
 
 from collections.abc import Mapping
@@ -106,7 +106,7 @@ class EncoderEntry:
     home : str
         ``module:class``, imported when the first encoder of this name is made.
     parameters : tuple of Hyperparameter
-        What its constructor takes.
+        The arguments of its constructor.
     recurrent : bool
         Whether it reads word by word.
     variants : tuple of dict

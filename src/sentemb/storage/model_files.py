@@ -311,7 +311,7 @@ def _history(path: Path) -> list[dict[str, Any]]:
     lines = []
     raw = _read(path)
     if raw and not raw.endswith(b"\n"):
-        raise damaged(path, "its last line does not end")
+        raise damaged(path, "its last line has no line end")
     for number, text in enumerate(_split_lines(path, raw), 1):
         try:
             lines.append(history_line(text))
