@@ -281,8 +281,11 @@ def _inline(text, known):
             name = part[1:-1].removeprefix("~").removeprefix("sentemb.")
             parts[k] = f"[`{name}`](#{known[name]})" if name in known else f"`{name}`"
         else:
-            # Signs that Markdown would read as its own.
-            parts[k] = re.sub(r"([*<])", r"\\\1", part)
+            # Signs that Markdown would read as its own; options by their names in Python.
+            part = re.sub(r"([*<])", r"\\\1", part)
+            parts[k] = re.sub(
+                r"--([a-z][a-z-]+)", lambda name: f"`{name[1].replace('-', '_')}`", part
+            )
     return "".join(parts)
 
 

@@ -57,7 +57,7 @@ CONFIG, TENSORS, VOCABULARY, WORDS, CARD = (
 )
 CHECKPOINTS = "checkpoints"
 STEP = re.compile(r"step-(\d{9,18})\.safetensors")  # in that folder
-# A larger text file in a model folder is not ours.
+# sentemb does not write a larger text file into a model folder.
 _MAX_TEXT_BYTES = 64 << 20
 # Configuration, encoder, vocabulary and history.
 _Parts: TypeAlias = tuple[dict[str, Any], Encoder, Vocabulary, list[dict[str, Any]]]
@@ -75,7 +75,7 @@ def check_place(path: AnyPath) -> None:
     """Raise a `SentembError` unless a model may be written to ``path``.
 
     A model may be written to a new or empty folder, over another sentemb model, and into the folder
-    of a training. Any other files in a folder are somebody's work.
+    of a training. Any other files belong to the user and are left alone.
     """
     folder = path_of(path)
     if not os.fspath(path):
