@@ -53,7 +53,7 @@ class Kept:
     """What a variant keeps of the exact error recursion; the traces are always exact."""
 
     factor: bool = True  # b_g(t) on the way from c(t) through gate g to y(t-1)
-    cell_path: bool = True  # f(t+1) eps(t+1) in what goes on to y(t-1)
+    cell_path: bool = True  # f(t+1) eps(t+1) in what reaches y(t-1)
     other_gates: bool = True  # all recurrent matrices, not only the gate's own
     peephole_paths: bool = True  # Wp_1, Wp_2, Wp_3
 
@@ -433,7 +433,7 @@ def measure_rnn(workers):
 TOPICS, TOPIC_WORDS, FILLERS = 8, 3, 20
 TRAIN_CELLS, UPDATES, RATES, TRAIN_SEEDS = 16, 400, (0.003, 0.01, 0.03), range(3)
 TEST_BATCHES = 10
-# Every so many updates of a printed run, its gradient is compared with the exact one.
+# Updates of a printed run between two comparisons of its gradient with the exact one.
 COMPARED = 10
 
 

@@ -240,10 +240,12 @@ def _head() -> str:
         f"In the examples, {_listed(parts.FUNCTION_WORDS)} count as function words and all others "
         f"as content words. The second title, *{parts.BATH_TITLE}*, goes as far as the paper's "
         "captions print it. A dash marks the first word that a direction reads: it has no earlier "
-        "output to compare with. In the pictures cells go down and words across; where a command "
-        "draws a query and a title, the picture may show the title alone. The rows are the input "
-        "gate i (gate 3 in the paper), the output gate o (gate 1), the cell state c and the output "
-        "y. This LSTM has no forget gate f (gate 2).",
+        "output to compare with. *Left out* is the score minus the score without the word. In the "
+        "pictures cells go down and words across; where a command draws a query and a title, the "
+        "picture may show the title alone. The panels are the input gate i (gate 3 in the paper), "
+        "the output gate o (gate 1), the cell state c and the output y, each with its own colour "
+        "scale: for a gate the palest colour is its smallest value, not zero. This LSTM has no "
+        "forget gate f (gate 2).",
         100,
     )
     return f"""# The paper on one page

@@ -19,7 +19,7 @@ COMMANDS = {
     "data": "Turn public data into click logs and judged sets.",
     "train": "Train a model on a click log.",
     "gradcheck": "Check every gradient against finite differences.",
-    "encode": "Turn texts into vectors.",
+    "encode": "Turn texts into embeddings.",
     "score": "Score one query against titles.",
     "rank": "Rank titles for queries.",
     "evaluate": "Measure NDCG of a model or a run on a judged set.",

@@ -1,4 +1,4 @@
-"""``sentemb compare``: Table IV of the paper on one's own data."""
+"""``sentemb compare``: Table IV of the paper on your own data."""
 
 import json
 import math
@@ -28,7 +28,7 @@ def _minutes(ctx: Any, parameter: Any, value: float | None) -> float | None:
 
 @new_command("compare")
 @click.argument("data_dir", type=click.Path())
-@option("-o", "--output", type=click.Path(), help="Directory in which all results are kept.")
+@option("-o", "--output", type=click.Path(), help="Folder in which all results are kept.")
 @option(
     "--models",
     type=Names(),
@@ -36,7 +36,7 @@ def _minutes(ctx: Any, parameter: Any, value: float | None) -> float | None:
     help=f"Rows of the table, separated by commas; {_LIST} prints all. [default: all that can run]",
 )
 @compare_with_option(
-    "Add a trained model as a row with the name of its directory; may be repeated.",
+    "Add a trained model as a row with the name of its folder; may be repeated.",
     multiple=True,
     former=["--with-model"],
 )
@@ -61,9 +61,7 @@ def _minutes(ctx: Any, parameter: Any, value: float | None) -> float | None:
 )
 @threads_option()
 @option("--keep-models", is_flag=True, help="Also keep the trained models.")
-@option(
-    "--force", is_flag=True, help="Discard results that are on other data or of other settings."
-)
+@option("--force", is_flag=True, help="Discard results on other data or with other settings.")
 @markdown_option("the table")
 @json_option(instead_of="a table")
 def command(
@@ -95,7 +93,7 @@ def command(
         _show_rows(rows_of())
         return
     if settings["output"] is None:
-        raise click.UsageError("give the directory of the results: -o OUT")
+        raise click.UsageError("give the folder of the results: -o OUT")
     if as_json and markdown:
         raise click.UsageError("give --json or --markdown, not both")
     rows = rows_of(models)

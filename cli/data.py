@@ -29,12 +29,14 @@ def command() -> None:
     show_default=True,
     help="Random seed of the split and of the random candidates.",
 )
-@option("--force", is_flag=True, help="Write into a directory that has files already.")
+@option("--force", is_flag=True, help="Write into a folder that already has files.")
 def onet(source: str, out: str, dev: float, test: float, seed: int, force: bool) -> None:
-    """Import the O*NET database: from what people call a job to its official title.
+    """Import the O*NET database of occupations.
 
-    SRC is the unpacked directory of text files from https://www.onetcenter.org/database.html. OUT
-    is the directory to write pairs.tsv, dev/, test/ and README.md to.
+    The queries are what people call their jobs, the clicked titles the official job titles.
+
+    SRC is the unpacked folder of text files from https://www.onetcenter.org/database.html. OUT is
+    the folder to write pairs.tsv, dev/, test/ and README.md to.
     """
     from sentemb.data.importers.onet import import_onet
 

@@ -1,4 +1,4 @@
-"""``sentemb encode``: texts in, an array of vectors out."""
+"""``sentemb encode``: texts in, an array of embeddings out."""
 
 import time
 from io import BufferedIOBase
@@ -22,21 +22,21 @@ from sentemb.errors import SentembError
     metavar="OUT.npy",
     type=click.Path(),
     required=True,
-    help="File of the vectors; - is standard output.",
+    help="File of the embeddings; - is standard output.",
 )
 @side_option()
 @option(
     "--normalise",
     is_flag=True,
-    help="Divide each vector by its length.",
+    help="Divide each embedding by its length.",
     former=["--normalize"],
 )
 def command(model: str, texts: str, output: str, side: str, normalise: bool) -> None:
-    """Turn texts into vectors.
+    """Turn texts into embeddings.
 
     TEXTS is a file with one text per line, unpacked if it ends in .gz; without it, or if it is -,
-    standard input is read. The vectors are written as a float32 array of shape (lines, dim) in
-    NumPy's .npy format. A text without words becomes a zero vector.
+    standard input is read. The embeddings are written as a float32 array of shape (lines, dim)
+    in NumPy's .npy format. The embedding of a text without words is zero.
     """
     from sentemb.data.lines import clean_lines
     from sentemb.sentence_encoder import SentenceEncoder

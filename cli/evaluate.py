@@ -45,8 +45,8 @@ def command(
 ) -> None:
     """Measure NDCG of a model or a run on a judged set.
 
-    MODEL_OR_RUN is the directory of a model, which ranks the judged titles of each query, or a TREC
-    run from this or any other program: a file, or - for standard input. JUDGED is a directory with
+    MODEL_OR_RUN is the folder of a model, which ranks the judged titles of each query, or a TREC
+    run from this or any other program: a file, or - for standard input. JUDGED is a folder with
     queries.tsv, docs.tsv and qrels.txt.
 
     \b

@@ -136,8 +136,8 @@ def _explain(entry: str, as_json: bool, **settings: Any) -> None:
     if as_json:
         click.echo(json.dumps(found.as_dict(), indent=1))
         sys.exit(0 if found.passed else 1)
-    struck_out = f", without {found.fault}" if found.fault else ""
-    click.echo(f"{found.entry} of {found.model}, form {found.form}{struck_out}")
+    left_out = f", without {found.fault}" if found.fault else ""
+    click.echo(f"{found.entry} of {found.model}, form {found.form}{left_out}")
     click.echo(f"analytic {found.analytic:+.12e}, largest of its block {found.largest:.3e}\n")
     heads = ("step", "second order", "error", "fourth order", "error", "change", "taken")
     rows = [heads] + [
@@ -168,7 +168,7 @@ def _number(value: float | None, form: str) -> str:
 def _print_fault(report: Any) -> None:
     """Which term was left out on purpose."""
     if report.fault:
-        click.echo(f"struck out on purpose, {report.fault}: {FAULTS[report.fault]}")
+        click.echo(f"left out on purpose, {report.fault}: {FAULTS[report.fault]}")
 
 
 def _print_failed(report: Any) -> None:

@@ -60,9 +60,10 @@ def command(
 
     Draws the input gate i, the forget gate f if there is one, the output gate o, the cell state c
     and the output y as heat maps: one row per cell, one column per word. With --title those of the
-    title are drawn next to those of the query; columns beyond the end of the shorter text are zero
-    and hatched. With --compare-with a second model reads the same texts, for instance an RNN next
-    to an LSTM. The colours suit colour-blind readers; white is zero.
+    title are drawn next to those of the query; columns beyond the end of the shorter text are
+    hatched. With --compare-with a second model reads the same texts, for instance an RNN next
+    to an LSTM. The colours suit colour-blind readers. White is zero, except that with
+    --scale own the palest colour of a gate is its smallest value.
 
     \b
     sentemb plot-gates model "hotels in shanghai" --title "Shanghai Hotels" -o gates.png

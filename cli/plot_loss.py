@@ -15,7 +15,7 @@ from sentemb.cli.program import note
     type=click.Choice(["ndcg@1", "ndcg@3", "ndcg@10"]),
     default="ndcg@1",
     show_default=True,
-    help="Figure on the dev set to draw.",
+    help="Metric on the dev set to draw.",
 )
 @option(
     "--label",
@@ -23,13 +23,13 @@ from sentemb.cli.program import note
     multiple=True,
     type=Text(),
     help="Name of a run in the legend; give it once per run, in their order. [default: the run's "
-    "directory]",
+    "folder]",
 )
 @figure_option("loss.png")
 def command(runs: tuple[str, ...], metric: str, labels: tuple[str, ...], output: str) -> None:
     """Draw the training cost of runs, epoch by epoch.
 
-    Each RUN is a model directory or its history.jsonl. The cost has a logarithmic scale; NDCG on
+    Each RUN is a model folder or its history.jsonl. The cost has a logarithmic scale; NDCG on
     the dev set is drawn below it for runs that were trained with one. The costs of two runs can be
     compared only if both have the same negatives and the same gamma.
 
@@ -50,4 +50,5 @@ def command(runs: tuple[str, ...], metric: str, labels: tuple[str, ...], output:
     with warnings_to_stderr():
         save_figure(loss_figure(histories, labels or run_names(runs), metric), output)
     measured = sum(bool(history.measured(metric)[0]) for history in histories)
-    note(f"{output}: training cost of {len(runs)}, {metric} of {measured} runs")
+    count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
+    note(f"{output}: training cost of {count}, {metric} of {measured}")

@@ -44,7 +44,7 @@ def is_terminal() -> bool:
 
 
 def exit_code_of(run: Callable[[], object]) -> int:
-    """Call ``run``, say in one line what goes wrong, and return the exit code."""
+    """Call ``run``, report an error in one line, and return the exit code."""
     _occupy_standard_streams()
     closed = sys.stdout is None
     if closed:
@@ -115,7 +115,7 @@ def _flushed(stream: Any, name: str | None = None) -> int:
 
 
 def _discard(stream: Any) -> None:
-    """Lead what ``stream`` still holds to nowhere, or Python would try once more at its end."""
+    """Discard what ``stream`` still holds, or Python would try to write it again when it exits."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -137,7 +137,7 @@ def _occupy_standard_streams() -> None:
 
 @contextlib.contextmanager
 def _termination() -> Iterator[None]:
-    """Let a termination signal end the program as an exception does: with all cleaning up."""
+    """Let a termination signal end the program like an exception, with all its clean-up."""
     ignored = signal.getsignal(signal.SIGTERM) in (signal.SIG_IGN, None)
     if ignored or threading.current_thread() is not threading.main_thread():
         yield

@@ -26,7 +26,7 @@ def command(model: str, queries: str, output: str, limit: int) -> None:
     and the words that each cell collects over the first 5000 queries.
 
     QUERIES is a file with one pair per line, query<TAB>title, such as a click log; a query alone on
-    a line is shown without a score. It may also be the directory of a judged set: each query is
+    a line is shown without a score. It may also be the folder of a judged set: each query is
     then shown with the title that the model ranks first and, if that is not among the most
     relevant titles, with the best of these.
 

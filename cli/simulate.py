@@ -46,7 +46,7 @@ SECONDS_BEFORE_PROGRESS = 1.5
 def command(out: str, **settings: Any) -> None:
     """Write a simulated click log with judged dev and test sets.
 
-    Writes these files to the directory OUT: pairs.tsv (the log), log.jsonl (the log with skipped
+    Writes these files to the folder OUT: pairs.tsv (the log), log.jsonl (the log with skipped
     titles), dev/ and test/ (judged sets), truth.jsonl (keywords and topic of every text), and a
     README.md that describes them.
 

@@ -35,7 +35,7 @@ def _settings(function: Any) -> Any:
     "--output",
     required=True,
     type=click.Path(),
-    help="Directory of the model.",
+    help="Folder of the model.",
     group=RUN,
 )
 @option(
@@ -47,7 +47,7 @@ def _settings(function: Any) -> Any:
 @_settings
 @threads_option(group=RUN)
 @option("--resume", is_flag=True, help="Continue from the last checkpoint.", group=RUN)
-@option("--force", is_flag=True, help="Replace the model in the output directory.", group=RUN)
+@option("--force", is_flag=True, help="Replace the model in the output folder.", group=RUN)
 @option(
     "--skip-bad-lines",
     is_flag=True,

@@ -28,6 +28,7 @@ PARTS = {
     "The package": [f"sentemb:{name}" for name in FIRST],
     "What they return": [
         "sentemb.sentence_encoder:GateTrace",
+        "sentemb.gradients.flow:ErrorFlow",
         "sentemb.training.progress:Progress",
         "sentemb.gradients.gradcheck:GradientReport",
         "sentemb.gradients.gradcheck:BlockCheck",
@@ -152,7 +153,7 @@ def _signature(name, function):
         function = function.__init__
     source = textwrap.dedent(inspect.getsource(inspect.unwrap(function)))
     definition = ast.parse(source).body[0]
-    said = list(_arguments(definition.args))
+    said = list(_arguments(definition.args, inspect.unwrap(function).__globals__))
     if said and said[0] in ("self", "cls"):
         said = said[1:]
     returns = definition.returns
@@ -165,12 +166,12 @@ def _signature(name, function):
     return ["```python", call, "```", ""]
 
 
-def _arguments(arguments):
-    """Every argument as it is written, with its type and default."""
+def _arguments(arguments, names):
+    """Every argument with its type and default; ``names`` are the globals of its module."""
     plain = [*arguments.posonlyargs, *arguments.args]
     missing = [None] * (len(plain) - len(arguments.defaults))
     for argument, default in zip(plain, [*missing, *arguments.defaults], strict=True):
-        yield _argument(argument, default)
+        yield _argument(argument, default, names)
         if argument in arguments.posonlyargs[-1:]:
             yield "/"
     if arguments.vararg:
@@ -178,16 +179,19 @@ def _arguments(arguments):
     elif arguments.kwonlyargs:
         yield "*"
     for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        yield _argument(argument, default)
+        yield _argument(argument, default, names)
     if arguments.kwarg:
         yield f"**{ast.unparse(arguments.kwarg)}"
 
 
-def _argument(argument, default):
+def _argument(argument, default, names):
     text = ast.unparse(argument)
     if default is None:
         return text
-    return f"{text}{' = ' if argument.annotation else '='}{ast.unparse(default)}"
+    said = ast.unparse(default)
+    if isinstance(default, ast.Name | ast.Attribute):  # a reader wants the value of a constant
+        said = repr(eval(said, names))
+    return f"{text}{' = ' if argument.annotation else '='}{said}"
 
 
 def _documented(thing, known):
@@ -278,8 +282,11 @@ def _inline(text, known):
             name = part[1:-1].removeprefix("~").removeprefix("sentemb.")
             parts[k] = f"[`{name}`](#{known[name]})" if name in known else f"`{name}`"
         else:
-            # Signs that Markdown would read as its own.
-            parts[k] = re.sub(r"([*<])", r"\\\1", part)
+            # Signs that Markdown would read as its own; options by their names in Python.
+            part = re.sub(r"([*<])", r"\\\1", part)
+            parts[k] = re.sub(
+                r"--([a-z][a-z-]+)", lambda name: f"`{name[1].replace('-', '_')}`", part
+            )
     return "".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""Terms struck out on purpose: which blocks of the gradient check fail, and which do not."""
+"""Terms left out on purpose: which blocks of the gradient check fail, and which do not."""
 
 from dataclasses import replace
 
@@ -120,7 +120,7 @@ def test_the_whole_check_passes_after_a_fault():
         ({"fault": "b_f"}, "cell-path, other-gates, b_g, peepholes"),
         ({"fault": "b_g", "model": "rnn"}, "rnn has no such term; use lstm or bilstm"),
         ({"fault": "cell-path", "model": "dssm"}, "dssm has no such term"),
-        ({"fault": "peepholes"}, "no peepholes to strike out; choose diagonal or full"),
+        ({"fault": "peepholes"}, "no peepholes to leave out; choose diagonal or full"),
         ({"fault": "b_g", "form": "trace"}, "leave out the form trace"),
     ],
 )
@@ -142,7 +142,7 @@ def run(*arguments):
 def test_the_command_names_the_fault_and_the_blocks_that_fail():
     result = run("--lengths", "2", "--break", "cell-path")
     assert result.exit_code == 1
-    line = next(line for line in result.stdout.splitlines() if line.startswith("struck out"))
+    line = next(line for line in result.stdout.splitlines() if line.startswith("left out"))
     assert "cell-path" in line and FAULTS["cell-path"] in line
     failing = "query.W3, query.b3, query.W4, query.b4, document.W3, document.b3"
     assert failing in result.stdout and "FAIL (tolerance" in result.stdout

@@ -124,7 +124,7 @@ def test_command_writes_a_figure():
     said = run("lstm", "rnn/history.jsonl")
     assert said == (
         "rnn/history.jsonl: a cost of 0 cannot be drawn on a logarithmic scale\n"
-        "loss.png: training cost of 2, ndcg@1 of 1 runs\n"
+        "loss.png: training cost of 2 runs, ndcg@1 of 1\n"
     )
     assert Path("loss.png").read_bytes().startswith(b"\x89PNG")
     run("lstm", "rnn", "--label", "one", "--label", "two", "--metric", "ndcg@10", "-o", "x.svg")

@@ -75,7 +75,8 @@ def test_small_tables_are_those_of_the_csv(page, section):
 
 
 def _linked():
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+    folders = (ROOT / "docs").rglob("*.md"), (ROOT / "notebooks").glob("*.md")
+    for path in (*ROOT.glob("*.md"), *(path for folder in folders for path in sorted(folder))):
         text = re.sub(r"```.*?```|`[^`\n]*`", "", path.read_text(encoding="utf-8"), flags=re.S)
         for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
             if "://" not in target:

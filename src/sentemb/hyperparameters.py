@@ -1,4 +1,4 @@
-"""What the declaration of a hyper-parameter says, and how a value is checked against it.
+"""How a hyper-parameter is declared, and how a value is checked against its declaration.
 
 Each hyper-parameter is declared once: those of encoders in `sentemb.models.registry`, those of
 training in `sentemb.training.settings`, those of a gradient check in `sentemb.gradients.options`.
@@ -77,7 +77,7 @@ class Hyperparameter:
 
     @property
     def unset(self) -> Any:
-        """The value of a setting that nobody asked for."""
+        """The value of a setting that was not given."""
         return None if self.optional else self.default
 
     def checked(self, value: Any) -> Any:
@@ -95,7 +95,7 @@ class Hyperparameter:
         if not self._is_right(value):
             raise SentembError(f"{self.name} is {brief(value)}; give {self.expected()}")
         if self.kind is float:
-            # A whole number stays one, so that settings are written as they were given.
+            # An integer stays one, so that settings are written as they were given.
             return value if type(value) in (int, float) else float(value)
         return int(value) if self.kind is int else value
 

@@ -1,11 +1,11 @@
-"""A model folder, opened as the class that its kind of model is used through."""
+"""Open a model folder as the class for its kind of model."""
 
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import load_model
 from sentemb.storage.saved_model import TOWERS, SavedModel
 from sentemb.system.paths import AnyPath
 
-# Kind of a stored model -> the class that it is used through.
+# Kind of a stored model -> its class.
 FACES = {TOWERS: SentenceEncoder}
 
 
@@ -33,5 +33,5 @@ def load(path: AnyPath, threads: int | None = None) -> SentenceEncoder:
 
 
 def face_of(saved: SavedModel, threads: int | None = None) -> SentenceEncoder:
-    """The model as the class that its kind is used through."""
+    """``saved`` as an object of the class for its kind."""
     return FACES[saved.kind].of(saved, threads)

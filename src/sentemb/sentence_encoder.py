@@ -126,8 +126,8 @@ class SentenceEncoder:
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """Be usable in a forked child: a lock that another thread held would never be free."""
-        # Several threads of a server may ask for vectors; they take turns with the memories.
+        """Replace the lock, after a fork: in the child the old one may never be released."""
+        # Several threads may use one model; they take turns with the word memories.
         self._turn = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -204,13 +204,13 @@ class SentenceEncoder:
 
     @classmethod
     def of(cls, saved: SavedModel, threads: int | None = None) -> Self:
-        """The model from what a model folder keeps."""
+        """The model from what a model folder holds; the inverse of `saved`."""
         towers = saved.model
         parts = towers.encoder, towers.vocabulary, towers.weights
         return cls(*parts, saved.training, saved.history, threads)
 
     def saved(self) -> SavedModel:
-        """What a model folder keeps of this model."""
+        """What `save_pretrained` writes: the towers, how they were trained, and the history."""
         return SavedModel(self.towers, self.training, self.history)
 
     # -- parts --------------------------------------------------------------------------------
@@ -263,7 +263,7 @@ class SentenceEncoder:
         saved = SavedModel(self.towers.astype(dtype), self.training, self.history)
         return self.of(saved, self._threads)
 
-    # -- vectors ------------------------------------------------------------------------------
+    # -- embeddings ---------------------------------------------------------------------------
 
     def encode_query(
         self, texts: str | Sequence[str], *, normalize_embeddings: bool = False
@@ -284,7 +284,7 @@ class SentenceEncoder:
         side: str = "query",
         normalize_embeddings: bool = False,
     ) -> np.ndarray:
-        """Embed texts: of a recurrent encoder, the output y after the last word.
+        """Embed texts: for a recurrent encoder, y after the last word, then the bag if it has one.
 
         Parameters
         ----------
@@ -318,7 +318,7 @@ class SentenceEncoder:
         return vectors[0] if single else vectors
 
     def _encode(self, texts: list[str], side: str) -> tuple[np.ndarray, int]:
-        """The vectors of a list of texts, and how many texts have no words."""
+        """The embeddings of a list of texts, and how many texts have no words."""
         _check_side(side)
         weights = self.weights[side]
         vectors = np.empty((len(texts), self.dim), self.dtype)
@@ -456,7 +456,7 @@ class SentenceEncoder:
             Index in ``titles`` and score, best first, equal scores in the order given.
         """
         if top_k is not None and (not isinstance(top_k, int | np.integer) or top_k < 1):
-            raise SentembError(f"top_k must be a whole number of at least 1, not {top_k!r}")
+            raise SentembError(f"top_k must be an integer of at least 1, not {top_k!r}")
         titles = as_texts(titles)
         if not titles:
             return []
@@ -467,7 +467,7 @@ class SentenceEncoder:
     # -- what happens inside ------------------------------------------------------------------
 
     def trace(self, text: str, side: str = "query") -> GateTrace:
-        """Every gate after every word of a text.
+        """The gates, cell state and output after every word of a text.
 
         Parameters
         ----------
@@ -503,9 +503,19 @@ class SentenceEncoder:
     def gradient_flow(self, query: str, title: str) -> list[ErrorFlow]:
         """How strongly the score of a pair depends on the state after each word.
 
-        One `ErrorFlow` per side and reading direction, with the norms of the error at y(t) and at
-        c(t). Raises a `SentembError` for a model that does not read word by word and for a text
-        without words.
+        Parameters
+        ----------
+        query, title : str
+
+        Returns
+        -------
+        list of ErrorFlow
+            The query first, then the title; two for each text if the model is bidirectional.
+
+        Raises
+        ------
+        SentembError
+            If the model is not recurrent, or a text has no words.
         """
         return gradient_flow(self.towers, query, title)
 

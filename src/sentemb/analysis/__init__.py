@@ -1,1 +1,1 @@
-"""Looking inside a model: traces and figures."""
+"""What a model does, in numbers and figures: gates, keywords, topics, word effects, a report."""

@@ -25,7 +25,7 @@ from sentemb.text.words import split_words
 class WordEffects:
     """What each of the T words of one text does to the score.
 
-    In a notebook it shows itself as a table.
+    Notebooks show it as a table.
 
     Attributes
     ----------
@@ -33,9 +33,9 @@ class WordEffects:
     left_out : (T,) float
         The score minus the score of the text without this word; an empty text scores 0.
     gradient : (T,) float
-        d score / d s at s = 1, where s scales l(t), the word's feature counts: the derivative by
-        W_g l(t) times W_g l(t), summed over the gates g and the cells (and over Wbag l(t) if the
-        encoder has a bag).
+        d score / d s at s = 1, where s scales l(t), the word's feature counts: the derivative with
+        respect to W_g l(t), times W_g l(t), summed over the gates g and the cells (and over
+        Wbag l(t) if the encoder has a bag).
     """
 
     words: list[str]
@@ -88,7 +88,7 @@ def word_effects(model: SentenceEncoder, query: str, title: str) -> dict[str, Wo
 
 
 def _with_each_left_out(words: list[str]) -> list[str]:
-    """The whole text, then the T texts with one word less."""
+    """The whole text, then the T texts with one word left out."""
     return [" ".join(words)] + [" ".join(words[:t] + words[t + 1 :]) for t in range(len(words))]
 
 
@@ -97,7 +97,7 @@ def _forward(model: SentenceEncoder, side: str, texts: list[str], workers: Worke
 
 
 def _cosines(Y: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Cosines of every row of Y with y, and the gradient of the first one by Y.
+    """Cosines of every row of Y with y, and the gradient of the first one with respect to Y.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def _cosines(Y: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _gradient_times_input(
     model: SentenceEncoder, side: str, done: ForwardPass, V: np.ndarray, workers: Workers
 ) -> np.ndarray:
-    """The derivative of the score by a scale on each word of the first text: (T,).
+    """The derivative of the score with respect to a scale on each word of the first text: (T,).
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def _gradient_times_input(
     done : ForwardPass
         From `_forward`.
     V : (n_texts, dim) float
-        The derivative of the score by the embeddings.
+        The derivative of the score with respect to the embeddings.
     workers : Workers
         Threads to compute with.
     """

@@ -74,7 +74,7 @@ class TextReading:
 class Reading:
     """What a model did on a query, and on a title if one is given.
 
-    In a notebook it shows the mean size of each gate over all cells, word by word;
+    Notebooks show it as the mean size of each gate over all cells, word by word;
     `sentemb.analysis.figures.gate_figure.gates_figure` draws every cell.
 
     Attributes

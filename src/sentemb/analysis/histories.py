@@ -19,7 +19,7 @@ class History:
     Attributes
     ----------
     epochs : list of int
-        In rising order.
+        In ascending order.
     losses : list of float
         The mean training loss of each epoch.
     dev : list of dict

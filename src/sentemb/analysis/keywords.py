@@ -61,7 +61,7 @@ class StepChanges:
         """What a change must exceed, (directions,) float: ``given``, or the mean change of each."""
         if given is None:
             return self.changes.mean(axis=(1, 2), dtype=np.float64)
-        if not given >= 0:  # so that a NaN is rejected too
+        if not given >= 0:  # so that NaN is rejected too
             raise SentembError(f"the threshold is {given}; give 0 or more")
         return np.full(len(self.final), float(given))
 
@@ -70,7 +70,7 @@ class StepChanges:
 class Keywords:
     """How many cells declare each word of a text.
 
-    In a notebook it shows itself as a table.
+    Notebooks show it as a table.
 
     Attributes
     ----------

@@ -1,1 +1,1 @@
-"""The gradient, checked: finite differences, the paper's traces and its printed forms."""
+"""Checks of the gradient: finite differences, the paper's traces, its printed forms."""

@@ -1,4 +1,4 @@
-"""The gradient with one term struck out, to watch the check fail.
+"""The gradient with one term left out, to watch the check fail.
 
 Each fault drops one term of the LSTM's backward recursion (docs/gradients.md, section 4) in a
 NumPy copy of it; the kernels that train are not touched.
@@ -22,27 +22,27 @@ from sentemb.text.batch import TextBatch
 
 
 def check_fault(fault: str, encoder: Encoder, form: str = "scan") -> None:
-    """Raise a `SentembError` unless the encoder has the term that ``fault`` strikes out.
+    """Raise a `SentembError` unless the encoder has the term that ``fault`` leaves out.
 
-    Other forms than ``scan`` cannot be broken.
+    Only the form ``scan`` can be broken.
     """
     if form != "scan":
-        raise SentembError(f"a fault is struck out of the form scan; leave out the form {form}")
+        raise SentembError(f"only the form scan can be broken; leave out the form {form}")
     if fault not in tuple(FAULTS):
         raise SentembError(f"the fault must be one of {', '.join(FAULTS)}, not {fault!r}")
     if not isinstance(encoder, LSTM):
         raise SentembError(
-            f"the fault {fault} strikes out a term of the LSTM, and the model {encoder.name} has "
+            f"the fault {fault} leaves out a term of the LSTM, and the model {encoder.name} has "
             "no such term; use lstm or bilstm"
         )
     if fault == "peepholes" and encoder.peepholes == "none":
         raise SentembError(
-            "this model has no peepholes to strike out; choose diagonal or full peepholes"
+            "this model has no peepholes to leave out; choose diagonal or full peepholes"
         )
 
 
 def broken_gradient(problem: PairProblem, fault: str) -> dict[str, Arrays]:
-    """``problem.gradient()`` with one term struck out.
+    """``problem.gradient()`` with one term left out.
 
     Parameters
     ----------

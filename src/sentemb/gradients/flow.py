@@ -1,4 +1,4 @@
-"""How far an error travels: the derivative of one score by the state after every word."""
+"""How far an error travels: the derivative of a score with respect to the state after each word."""
 
 from dataclasses import dataclass
 
@@ -26,9 +26,10 @@ class ErrorFlow:
     words : list of str
         In the order in which this direction reads them, length T.
     output : (T,) float64
-        |e(t)|, the length of the derivative of the score by y(t), through every later word.
+        |e(t)|, the norm of the derivative of the score with respect to y(t), through every later
+        word.
     cell : (T,) float64 or None
-        The same by the cell c(t); None for the RNN.
+        The same for the cell state c(t); None for the RNN.
     """
 
     side: str
@@ -51,9 +52,9 @@ class ErrorFlow:
 def gradient_flow(towers: Towers, query: str, title: str) -> list[ErrorFlow]:
     """How strongly the score of a pair depends on the state after each word.
 
-    The score is the cosine of equation (3), whose derivative by the two embeddings is (15). The
-    loss multiplies it by a number that is the same for every word, so that what remains after k
-    words back is the same for both.
+    The score is the cosine of equation (3), whose derivative with respect to the two
+    embeddings is (15). The loss multiplies it by a number that is the same for every word, so the
+    fraction that remains k words back is the same for both.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ def gradient_flow(towers: Towers, query: str, title: str) -> list[ErrorFlow]:
 
 
 def _start_vectors(query: Array, title: Array) -> tuple[Array, Array]:
-    """The cosine's derivatives by both embeddings, equation (15)."""
+    """The cosine's derivatives with respect to both embeddings, equation (15)."""
     lengths = np.linalg.norm(query), np.linalg.norm(title)
     if not all(lengths):
         return np.zeros_like(query), np.zeros_like(title)

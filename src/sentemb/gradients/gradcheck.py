@@ -55,7 +55,7 @@ _MOST_PROJECTED = 20_000_000
 
 @dataclass(frozen=True)
 class BlockCheck:
-    """One parameter block.
+    """What `gradcheck` found in one block of parameters.
 
     Attributes
     ----------
@@ -76,8 +76,8 @@ class BlockCheck:
         Largest difference from the other exact form, relative to the block's largest entry; None
         where there is no other form.
     cosine, norm_ratio : float or None
-        Of the checked gradient and the true one (form ``scan``), for the form ``printed``; None
-        where either is zero.
+        For the form ``printed``: the cosine of the checked gradient with the true one (form
+        ``scan``), and the ratio of their norms. None where either gradient is zero.
     equations : str
         For a failing block of the form ``printed``: what in the paper is at fault.
     passed : bool
@@ -107,7 +107,7 @@ class GradientReport:
     ----------
     model, form : str
     settings : dict
-        The encoder's and the problem's sizes.
+        Settings of the encoder and of the problem.
     blocks : list of BlockCheck
     directional : float
         Largest relative error of the slope of the loss in random directions of all parameters.
@@ -115,7 +115,7 @@ class GradientReport:
         Whether the backward pass gives the same bits twice.
     passed : bool
     fault : str or None
-        The term that was struck out on purpose.
+        The term that was left out on purpose.
     """
 
     model: str
@@ -150,8 +150,8 @@ class GradientReport:
     def _repr_html_(self) -> str:
         """A table of the blocks, for notebooks."""
         shape = ", ".join(f"{key} {value}" for key, value in self.settings.items())
-        struck_out = f"struck out on purpose: {self.fault}" if self.fault else ""
-        first = [f"{self.model}, form {self.form}: {shape}", self.legend, struck_out]
+        left_out = f"left out on purpose: {self.fault}" if self.fault else ""
+        first = [f"{self.model}, form {self.form}: {shape}", self.legend, left_out]
         rows = [
             (
                 block.block,
@@ -314,7 +314,7 @@ def _made_up_problem(
 
 @dataclass(frozen=True)
 class _Gradients:
-    """Gradients of one block, or of all, by three ways: {side: {block: array}}.
+    """Gradients of one block, or of all, computed in three ways: {side: {block: array}}.
 
     ``other`` is the other exact form; None where there is none.
     """
@@ -489,7 +489,7 @@ def _directional_error(
 ) -> float:
     """Relative error of the slope in a random direction of all parameters at once.
 
-    0 if every step goes over a kink: then the direction tells nothing.
+    0 if every step crosses a kink: then the direction shows nothing.
     """
     before, direction, slope, square = {}, {}, 0.0, 0.0
     for side in sides:

@@ -1,4 +1,4 @@
-"""What a gradient check can be asked: the declarations, and the two bundles that it works with.
+"""The options of a gradient check: their declarations, and the two bundles that it works with.
 
 Nothing here needs Numba, so that ``sentemb gradcheck --help`` stays quick.
 """

@@ -1,4 +1,4 @@
-"""The loss of given pairs and its gradient by every parameter, for checks."""
+"""The loss of given pairs and its gradient with respect to every parameter, for checks."""
 
 from collections.abc import Mapping, Sequence
 
@@ -26,7 +26,7 @@ def loss_and_gradient(
     truncation: str = "window",
     threads: int | None = 1,
 ) -> tuple[float, dict[str, Arrays]]:
-    """The loss of some pairs and its gradient by every parameter, for checks of your own.
+    """The loss of some pairs and its gradient in every parameter, for checks of your own.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def loss_and_gradient(
     form : {"scan", "trace", "printed"}
         See `sentemb.gradients.traces.FORMS`.
     truncate : int, optional
-        Steps that errors travel back (the paper's T). None is all.
+        Steps through which errors travel back (the paper's T). None means all.
     truncation : {"window", "cec"}
         What happens beyond those steps, see `Truncation`.
     threads : int
@@ -114,7 +114,7 @@ class PairProblem:
     def gradient(
         self, form: str = "scan", truncation: Truncation | None = None
     ) -> dict[str, Arrays]:
-        """The gradient by every parameter: ``{"query": {"W1": ...}, "document": ...}``."""
+        """The gradient in every parameter: ``{"query": {"W1": ...}, "document": ...}``."""
         towers = self.towers
         done = self._forward()
         _, Vq, Vd = self._embedding_loss(done)

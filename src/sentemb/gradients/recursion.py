@@ -38,11 +38,11 @@ class Errors(NamedTuple):
     Attributes
     ----------
     e : (T, n) float64
-        By y(t), through everything that follows.
+        With respect to y(t), through everything that follows.
     eps : (T, n) float64 or None
-        By c(t); None for the RNN.
+        With respect to c(t); None for the RNN.
     delta : dict of (T, n) float64
-        By the pre-activation of each gate.
+        With respect to the pre-activation of each gate.
     """
 
     e: Array
@@ -71,7 +71,7 @@ def errors(own: Matrices, values: dict[str, np.ndarray], v: np.ndarray) -> Error
     values : dict of (T, n) float
         What `gate_values` of the encoder returns, in reading order.
     v : (n,) float
-        The derivative of the loss by y at the last word.
+        The derivative of the loss with respect to y at the last word.
     """
     if "c" in values:
         return lstm_errors(own, values, v)

@@ -47,7 +47,7 @@ def normalise_rows_backward(dU, U, norms):
 
 @summing_kernel
 def softmax_loss_row(s, clicked, gamma, weight):
-    """Loss of one query from its cosines; the cosines become the loss's gradient by them.
+    """Loss of one query from its cosines, which the gradient with respect to them replaces.
 
     ``-log softmax(gamma s)[clicked]``, equation (5) in a form that cannot overflow, and
     ``gamma (p - 1)`` at the clicked title, ``gamma p`` elsewhere, both times ``weight``: equation

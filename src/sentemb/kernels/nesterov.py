@@ -12,7 +12,7 @@ import numpy as np
 from sentemb.kernels.jit import kernel
 from sentemb.kernels.words import gather_weighted_row
 
-# Coefficients of rests of fewer updates than this are looked up instead of computed.
+# Coefficients of fewer idle updates than this are looked up instead of computed.
 _KNOWN_RESTS = 256
 
 
@@ -84,7 +84,7 @@ def row_coefficients(lead_now, decay, state, rows, update, bounds, momenta):
     bounds, momenta : see `coefficients`
     """
     synced, lead = state.synced, state.lead
-    # Most rows have rested for a few updates only, so each rest's logarithms are taken once.
+    # Most rows were idle for a few updates only, so logarithms are taken once per idle length.
     known = min(update + 1, _KNOWN_RESTS)
     A_of_rest, B_of_rest = np.empty(known), np.empty(known)
     for rest in range(known):

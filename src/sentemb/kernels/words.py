@@ -167,7 +167,7 @@ def invert_lists(offsets, items, n_items):
     -------
     inverse_offsets : (n_items + 1,) int64
     lists : (n_entries,) int32
-        In rising order for each item.
+        In ascending order for each item.
     entries : (n_entries,) int32
         The place in ``items`` that each came from.
     """
@@ -229,7 +229,7 @@ def take_texts(texts, word_index, offsets, local_word):
 
 @kernel
 def take_words(words, offsets, ids, counts, local_row):
-    """Copy the feature lists of some words, renumbering the features in rising order.
+    """Copy the feature lists of some words, renumbering the features in ascending order.
 
     Parameters
     ----------
@@ -242,8 +242,8 @@ def take_words(words, offsets, ids, counts, local_row):
     -------
     new_offsets, new_ids, new_counts : (k + 1,) int64, (entries,) int32, (entries,) int32
     rows : (distinct features,) int32
-        The old number of every new one, in rising order, so that the rows of the input weights are
-        visited in the order in which they lie in memory.
+        The old number of every new one, in ascending order, so that the rows of the input weights
+        are visited in the order in which they lie in memory.
     """
     new_offsets = np.zeros(words.size + 1, np.int64)
     for k in range(words.size):

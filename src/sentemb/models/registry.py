@@ -1,7 +1,7 @@
-"""Which encoders there are, where they are, and their hyper-parameters.
+"""The registry of encoders: names, classes and hyper-parameters.
 
-This is where an encoder is registered: the classes, the training settings, the command line, the
-gradient check and the model files all read it. It needs no Numba.
+The encoder classes, the training settings, the command line, the gradient check and the model files
+all read it. Importing it does not load Numba.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ BAG_DIM = Hyperparameter(
     name="bag_dim",
     kind=int,
     default=0,
-    help="Length of a linear bag of words that is joined to the embedding; 0 leaves it out.",
+    help="Length of a linear bag of the features, joined to the embedding; 0 leaves it out.",
     group=MODEL,
     least=0,
     most=MAX_CELLS,
@@ -73,7 +73,7 @@ SHARED_TOWERS = Hyperparameter(
     help="Use one tower for queries and titles instead of two.",
     group=MODEL,
 )
-# Of the backward pass of a recurrent encoder.
+# Settings of the backward pass, for recurrent encoders only.
 TRUNCATE = Hyperparameter(
     name="truncate",
     kind=int,
@@ -106,7 +106,7 @@ class EncoderEntry:
     home : str
         ``module:class``, imported when the first encoder of this name is made.
     parameters : tuple of Hyperparameter
-        What its constructor takes.
+        The arguments of its constructor.
     recurrent : bool
         Whether it reads word by word.
     variants : tuple of dict
@@ -220,10 +220,10 @@ def entry_of(model: str) -> EncoderEntry:
 
 
 def own_settings(model: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of ``given`` that the encoder ``model`` takes, checked.
+    """The settings in ``given`` that the encoder ``model`` takes, checked.
 
-    A setting of another encoder may be given too, as long as it has the value that stands for "not
-    asked for".
+    A setting of another encoder may be given too, as long as it has the value that means "not
+    given".
 
     Raises
     ------

@@ -15,7 +15,7 @@ class Truncation:
     Attributes
     ----------
     steps : int or None
-        The paper's T; None is the whole text.
+        The paper's T; None means the whole text.
     keep_cell_path : bool
         What happens beyond the window: the error continues along the cell (``cec``, as in the
         paper's Appendix A) or stops (``window``).

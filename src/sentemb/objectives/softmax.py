@@ -1,4 +1,4 @@
-"""Equations (3) to (5): -log softmax over cosines, and its gradient by the embeddings."""
+"""Equations (3) to (5): -log softmax over cosines, and its gradient at the embeddings."""
 
 from dataclasses import dataclass
 from typing import TypeAlias

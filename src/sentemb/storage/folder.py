@@ -30,7 +30,7 @@ def check_place(path: AnyPath) -> None:
     """Raise a `SentembError` unless a model may be written to ``path``.
 
     A model may be written to a new or empty folder, over another sentemb model, and into the folder
-    of a training. Any other files in a folder are somebody's work.
+    of a training. Any other files belong to the user and are left alone.
     """
     folder = path_of(path)
     if not os.fspath(path):

@@ -24,7 +24,7 @@ def history_of(path: Path) -> list[dict[str, Any]]:
     lines = []
     raw = contents_of(path)
     if raw and not raw.endswith(b"\n"):
-        raise damaged(path, "its last line does not end")
+        raise damaged(path, "its last line has no line end")
     for number, text in enumerate(lines_of(path, raw), 1):
         try:
             lines.append(history_line(text))
@@ -58,9 +58,9 @@ def check_line(line: Any) -> None:
     loss: Any = line.get("loss")
     dev: Any = line.get("dev") or {}
     if type(epoch) is not int or not 1 <= epoch < 2**53:
-        raise SentembError(f"the epoch is {_quoted(epoch)}, not a whole number from 1")
+        raise SentembError(f"the epoch is {_quoted(epoch)}, not an integer of at least 1")
     if not is_finite(loss) or loss < 0:
-        raise SentembError(f"the loss is {_quoted(loss)}, not a number from 0")
+        raise SentembError(f"the loss is {_quoted(loss)}, not a number of at least 0")
     if not isinstance(dev, dict) or not all(map(is_finite, dev.values())):
         raise SentembError("dev is not a JSON object of numbers")
     if not is_finite(line.get("seconds", 0)):

@@ -34,10 +34,10 @@ class Stored(Protocol):
     """A class that can be stored in a model folder."""
 
     def saved(self) -> SavedModel:
-        """What a model folder keeps of this model."""
+        """What a model folder holds of this model."""
         ...
 
     @classmethod
     def of(cls, saved: SavedModel, threads: int | None = None) -> Self:
-        """The model from what a folder keeps."""
+        """The model from what a folder holds."""
         ...

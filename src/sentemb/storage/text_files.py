@@ -6,7 +6,7 @@ from pathlib import Path
 from sentemb.storage.tensor_files import check_regular, damaged
 from sentemb.system.files import reading
 
-# A larger text file in a model folder is not ours.
+# sentemb does not write a larger text file into a model folder.
 _MAX_TEXT_BYTES = 64 << 20
 
 

@@ -205,7 +205,7 @@ def writing(path: AnyPath) -> Iterator[BufferedIOBase]:
             yield output
             output.flush()
         except BrokenPipeError:
-            raise  # the reader stopped early, which is not an error of the writer
+            raise  # the reader stopped early, which is not the writer's error
         except OSError as error:
             raise unwritable(path, error) from error
         return

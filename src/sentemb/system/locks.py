@@ -1,4 +1,4 @@
-"""Locks that leave nothing behind: one on a folder for its only writer, one on a temporary file.
+"""Locks that end with their process: one on a folder for its only writer, one on a temporary file.
 
 The system releases a lock however its process ends. So a second writer into a folder is refused
 only while the first one runs, and a temporary file without a lock was abandoned. Where such locks

@@ -1,4 +1,4 @@
-"""What may name a file or a folder."""
+"""The type of a path that a caller gives."""
 
 import os
 from typing import TypeAlias

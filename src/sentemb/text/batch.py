@@ -52,7 +52,7 @@ class TextBatch:
     feature_counts : (n_entries,) int32
         How often the word holds the feature.
     input_rows : (n_features,) int32
-        The distinct features of the batch, as rows of the input weights, in rising order.
+        The distinct features of the batch, as rows of the input weights, in ascending order.
     """
 
     word_index: NDArray[np.int32]
@@ -74,7 +74,7 @@ class TextBatch:
 
 
 class Places(dict[str, int]):
-    """A number for every word that is asked for: a new word gets the next number."""
+    """A number for every word that is looked up: a new word gets the next number."""
 
     def __missing__(self, word: str) -> int:
         place = self[word] = len(self)

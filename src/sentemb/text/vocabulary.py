@@ -84,7 +84,7 @@ class Vocabulary:
         return places[known >= 0], known[known >= 0]
 
     def features(self, word: str) -> dict[int, int]:
-        """The known features of ``word`` as a dict from id to count, in rising order of ids.
+        """The known features of ``word`` as a dict from id to count, in ascending order of ids.
 
         A batch has the same order, so that the sum of a word's rows has the same bits everywhere.
         """

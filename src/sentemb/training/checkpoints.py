@@ -50,7 +50,7 @@ def write_checkpoint(
 def take_up_checkpoint(
     output: AnyPath, take_up: Callable[[TensorFile], None], note: Callable[[str], None]
 ) -> bool:
-    """Call ``take_up`` with the newest checkpoint that is whole.
+    """Call ``take_up`` with the newest checkpoint that is complete.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def take_up_checkpoint(
         If the file cannot be used it raises a `Damaged`, before it changes anything. Then the
         next file is tried.
     note : function of a str
-        Called for every file that is passed over.
+        Called for every file that is skipped.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def has_checkpoints(output: AnyPath) -> bool:
 
 
 def remove_checkpoints(output: AnyPath) -> None:
-    """Remove all checkpoints, and what killed processes left of others."""
+    """Remove all checkpoints, complete or not."""
     folder = folder_of(output)
     if not is_folder(folder):
         return

@@ -1,4 +1,4 @@
-"""The model folder that a training writes: may it, is it finished, is there room?"""
+"""The model folder of a training: whether it can be written, is finished, and fits on the disk."""
 
 import shutil
 from pathlib import Path
@@ -13,7 +13,7 @@ from sentemb.training.identity import Identity
 
 
 def check_output(output: AnyPath, resume: bool, force: bool) -> None:
-    """Raise a `SentembError` if a training may not write to the folder ``output``."""
+    """Raise a `SentembError` if a training must not write to the folder ``output``."""
     if resume and force:
         raise SentembError("resume continues what is there and force replaces it; choose one")
     check_place(output)

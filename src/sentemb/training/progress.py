@@ -1,4 +1,4 @@
-"""Where a training is, and how fast it is: what progress reports say."""
+"""Progress reports: how far a training is, and how fast."""
 
 import time
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Progress:
-    """A report on a training.
+    """A report on a running training.
 
     Attributes
     ----------

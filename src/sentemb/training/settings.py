@@ -245,7 +245,7 @@ def _documented(one: Hyperparameter) -> str:
 
 @_with_declared_fields
 class Settings:
-    """Everything that decides which model comes out of a log. The number of threads does not.
+    """All settings that affect the trained model. The number of threads does not.
 
     Attributes
     ----------"""
@@ -329,7 +329,7 @@ def _check_negatives(settings: Settings) -> None:
         )
     if settings.hard_negatives and settings.epochs < HARD_FROM_EPOCH:
         raise SentembError(
-            f"hard negatives begin with epoch {HARD_FROM_EPOCH}; train that long at least"
+            f"hard negatives begin with epoch {HARD_FROM_EPOCH}; train for at least as many epochs"
         )
 
 

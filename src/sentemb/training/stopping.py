@@ -54,7 +54,7 @@ def stop_signals() -> Iterator[StopRequest]:
     """Turn Ctrl-C and SIGTERM into a `StopRequest` within this block.
 
     A second Ctrl-C acts at once. A signal that is ignored stays ignored (a shell lets background
-    jobs ignore Ctrl-C). Outside the main thread Python cannot handle signals: nothing happens.
+    jobs ignore Ctrl-C). Outside the main thread Python cannot handle signals, so this does nothing.
     """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():

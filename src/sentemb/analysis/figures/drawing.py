@@ -1,4 +1,4 @@
-"""What all figures share: sizes of letters, and saving a figure whole or not at all."""
+"""What all figures share: font sizes, and saving a figure completely or not at all."""
 
 import io
 import unicodedata

@@ -1,4 +1,4 @@
-"""The HTML report: what a model is, how it learnt, and what it does with some pairs.
+"""The HTML report: what a model is, how it learned, and what it does with some pairs.
 
 `collect` gathers the numbers as one dict that JSON can hold. `page` fills the template in this
 folder, ``report.html``, with them; its style sheet and script draw everything in the browser and

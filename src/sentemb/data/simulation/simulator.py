@@ -166,7 +166,7 @@ def simulate(
 
 
 def _check(settings: dict[str, Any]) -> None:
-    """Refuse settings that make no sense, naming the option."""
+    """Refuse settings that make no sense and name the option."""
     whole("pairs", settings["pairs"], 1, MAX_PAIRS)
     for name in ("dev_queries", "test_queries"):
         whole(name, settings[name], 1, MAX_QUERIES)

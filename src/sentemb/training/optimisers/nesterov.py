@@ -95,7 +95,7 @@ class Nesterov:
     ----------
     weights : dict of arrays
         Changed in place. Between updates the rows of ``table`` are not theta: until `flush`, each
-        is at theta + lead v of the update up to which it has been followed.
+        is at theta + lead v, as of the last update to which it was brought up to date.
     schedule : MomentumSchedule
     max_norm : float
         th_G of the gradient's re-normalisation.
