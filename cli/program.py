@@ -46,13 +46,14 @@ def is_terminal() -> bool:
 def exit_code_of(run: Callable[[], object]) -> int:
     """Call ``run``, report an error in one line, and return the exit code."""
     _occupy_standard_streams()
-    closed = sys.stdout is None
-    if closed:
-        sys.stdout = io.TextIOWrapper(io.BufferedWriter(_Closed()))
+    closed = _Closed() if sys.stdout is None else None
+    if closed is not None:
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(closed))
     code = _outcome(run)
     lost = _flushed(sys.stdout, None if code else "standard output")
     _flushed(sys.stderr)
-    if closed:
+    if closed is not None:
+        closed.dropped = True
         sys.stdout = None
     return code or lost
 
@@ -86,12 +87,20 @@ def _outcome(run: Callable[[], object]) -> int:
 
 
 class _Closed(io.RawIOBase):
-    """Standard output that was closed at the start: printing to it is an error."""
+    """Standard output that was closed at the start: printing to it is an error.
+
+    Once it is ``dropped`` it discards what its buffer still holds: Python 3.13 and later print a
+    traceback if the last write of a stream fails.
+    """
+
+    dropped = False
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
+        if self.dropped:
+            return len(data)
         raise OSError(errno.EBADF, "it is closed")
 
 

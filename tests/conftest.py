@@ -4,6 +4,7 @@ import signal
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from sentemb import SentenceEncoder
 from sentemb.models import make_encoder
@@ -12,6 +13,10 @@ from sentemb.text.vocabulary import Vocabulary
 
 # A shell lets jobs in the background ignore Ctrl-C, and their children too; some tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# A busy machine may take longer for one example than hypothesis allows.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 TEXTS = ["hotels in shanghai", "shanghai hotels and resorts", "fix a bath tub", "bath tub repair"]
 

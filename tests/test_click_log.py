@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb import SentembError
@@ -254,7 +254,6 @@ clicks = st.integers(1, 2**40)
 few_texts = st.sampled_from(["a", "b", "c d", "{", "é\u2028", '"']) | texts
 
 
-@settings(deadline=None)
 @given(
     entries=st.lists(
         st.tuples(few_texts, few_texts, clicks, st.lists(few_texts, max_size=3)), min_size=1

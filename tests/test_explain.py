@@ -12,6 +12,7 @@ from sentemb.cli import main
 from sentemb.gradients import differences
 from sentemb.gradients.differences import STEPS
 from sentemb.gradients.explain import explain
+from sentemb.models.registry import ENCODERS
 
 SMALL = {"cells": 3, "lengths": (1, 2, 4), "negatives": 2}
 
@@ -79,14 +80,15 @@ def test_a_kink_is_said(monkeypatch):
 @pytest.mark.parametrize(
     ("entry", "settings", "message"),
     [
-        ("query.Wrec2[0,0]", {}, r"no block 'query.Wrec2'.*query.W1 3x\d+,.* document.b4 3"),
+        ("query.Wrec2[0,0]", {}, r"no block 'query.Wrec2'. Blocks of query, document: W1, .* b4$"),
         ("query.Wrec3[0,3]", {}, r"shape 3x3, so it has no entry \[0,3\]"),
         ("query.Wrec3[0]", {}, "shape 3x3"),
         ("query.b1[0,0]", {}, "shape 3, "),
-        ("query.Wrec3", {}, "does not name an entry; .* such as query.W1"),
+        ("query.Wrec3", {}, "does not name an entry such as query.W1"),
         ("query.Wrec3[-1,0]", {}, "does not name an entry"),
-        ("query.Wrec3[0,0]", {"shared_towers": True}, r"blocks are shared.W1"),
+        ("query.Wrec3[0,0]", {"shared_towers": True}, r"Blocks of shared: W1,"),
         (3, {}, "does not name an entry"),
+        (f"query.b1[{'9' * 5000}]", {}, "does not name an entry"),
         ("query.Wrec3[0,0]", {"tolerance": 0}, "tolerance"),
         ("query.Wrec3[0,0]", {"cells": 0}, "cells"),
     ],
@@ -94,6 +96,22 @@ def test_a_kink_is_said(monkeypatch):
 def test_what_cannot_be_explained_is_refused(entry, settings, message):
     with pytest.raises(SentembError, match=message):
         explain(entry, **{**SMALL, **settings})
+
+
+@pytest.mark.parametrize("model", ENCODERS)
+def test_a_refusal_lists_all_blocks(model):
+    own = {"forget_gate": True, "peepholes": "full", "bag_dim": 2}
+    settings = {key: value for key, value in own.items() if key in ENCODERS[model].names}
+    blocks = [block.block for block in sentemb.gradcheck(model, **SMALL, **settings).blocks]
+    with pytest.raises(SentembError) as refusal:
+        explain("a block with a very, very long name", model, **SMALL, **settings)
+    listed = {
+        f"{place}.{name}"
+        for group in str(refusal.value).split(". Blocks of ")[1].split("; of ")
+        for place in group.split(": ")[0].split(", ")
+        for name in group.split(": ")[1].split(", ")
+    }
+    assert listed == set(blocks)
 
 
 def test_shared_towers_have_one_side():

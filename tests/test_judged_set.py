@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb import SentembError
@@ -135,7 +135,6 @@ def judged_sets(draw):
     )
 
 
-@settings(deadline=None)
 @given(judged=judged_sets())
 def test_round_trip(tmp_path_factory, judged):
     folder = tmp_path_factory.getbasetemp() / "judged"

@@ -6,6 +6,8 @@ import sys
 import pytest
 from helpers import made_up_model, run_python
 
+from sentemb.cli.program import exit_code_of
+
 HEAVY = ("numba", "llvmlite", "matplotlib", "safetensors", "scipy", "torch")
 LOADED = "; import sys; print(*sorted({name.split('.')[0] for name in sys.modules}))"
 
@@ -97,3 +99,19 @@ def test_a_model_encodes_where_no_cache_can_be_written(tmp_path):
     result = run_python(code, tmp_path / "m", **nowhere)
     assert result.returncode == 0, result.stderr
     assert [float(x) for x in result.stdout.split()] == model.encode_query("ab cd").tolist()
+
+
+def test_a_standard_output_that_was_closed_can_be_dropped(monkeypatch, capfd):
+    """Python 3.13 prints a traceback if a stream fails while it is dropped."""
+    held = []
+
+    def run():
+        held.append(sys.stdout)
+        print("a line")
+
+    monkeypatch.setattr(sys, "stdout", None)
+    assert exit_code_of(run) == 1
+    assert sys.stdout is None
+    (stream,) = held
+    stream.close()
+    assert capfd.readouterr().err == "Error: standard output: cannot be written: it is closed\n"

@@ -5,7 +5,7 @@ import math
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb import SentembError
@@ -81,7 +81,6 @@ ids = st.text(min_size=1, max_size=4).filter(
 scores = st.floats(allow_nan=False) | st.floats(allow_nan=False, width=32)
 
 
-@settings(deadline=None)
 @given(
     run=st.dictionaries(ids, st.dictionaries(ids, scores, min_size=1, max_size=6), min_size=1),
     name=st.sampled_from(["run.txt", "run.txt.gz"]),

@@ -14,7 +14,7 @@ from sentemb.gradients.gradcheck import FLOOR, checked_gradient, made_up_pairs
 from sentemb.gradients.options import FORM, LENGTHS, TOLERANCE, Problem, checked_lengths
 from sentemb.models.towers import SIDES, Towers
 
-_ENTRY = re.compile(r"([^\[\]]+)\[\s*(\d+(?:\s*,\s*\d+)*)\s*\]")
+_ENTRY = re.compile(r"([^\[\]]+)\[\s*(\d{1,9}(?:\s*,\s*\d{1,9})*)\s*\]", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -177,22 +177,34 @@ def _find(entry: str, towers: Towers) -> tuple[str, str, tuple[int, ...]]:
         for shown, side in sides.items()
         for name, block in towers.parameters()[side].items()
     }
-    listed = ", ".join(f"{name} {'x'.join(map(str, shape))}" for name, shape in shapes.items())
     match = _ENTRY.fullmatch(entry.strip()) if isinstance(entry, str) else None
     if match is None:
         raise SentembError(
-            f"{brief(entry)} does not name an entry; give a block and an index from 0, such as "
-            f"{next(iter(shapes))}[0,1]. The blocks are {listed}"
+            f"{brief(entry)} does not name an entry such as {next(iter(shapes))}[0,1], counted "
+            f"from 0. {_listed(shapes)}"
         )
     block = match[1].strip()
     if block not in shapes:
-        raise SentembError(f"there is no block {brief(block)}. The blocks are {listed}")
+        raise SentembError(f"there is no block {brief(block)}. {_listed(shapes)}")
     index = tuple(int(part) for part in match[2].split(","))
     shape = shapes[block]
     if len(index) != len(shape) or any(k >= size for k, size in zip(index, shape, strict=True)):
         raise SentembError(
             f"{block} has the shape {'x'.join(map(str, shape))}, so it has no entry "
-            f"[{match[2]}]; indices count from 0. The blocks are {listed}"
+            f"[{match[2]}]; indices count from 0"
         )
     shown, name = block.split(".", 1)
     return sides[shown], name, index
+
+
+def _listed(blocks: Iterable[str]) -> str:
+    """The names of all blocks, without repeating the names of sides and directions."""
+    names: dict[str, list[str]] = {}
+    for block in blocks:
+        place, _, name = block.rpartition(".")
+        names.setdefault(place, []).append(name)
+    places: dict[str, list[str]] = {}
+    for place, own in names.items():
+        places.setdefault(", ".join(own), []).append(place)
+    listed = (f"of {', '.join(alike)}: {own}" for own, alike in places.items())
+    return f"Blocks {'; '.join(listed)}"
