@@ -505,7 +505,10 @@ class SentenceEncoder:
 
         Parameters
         ----------
-        query, title : str
+        query : str
+            Read by the query tower.
+        title : str
+            Read by the document tower.
 
         Returns
         -------
