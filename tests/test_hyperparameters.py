@@ -71,7 +71,7 @@ def test_the_fields_of_settings_are_those_declared():
         one.name for one in HYPERPARAMETERS
     ]
     for one in HYPERPARAMETERS:
-        assert f"    {one.name} : " in Settings.__doc__
+        assert f"\n{one.name} : " in Settings.__doc__
         assert one.help in Settings.__doc__
 
 

@@ -1,5 +1,6 @@
 """How to train: the declarations of all settings, the presets, and `Settings`, checked."""
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -233,14 +234,16 @@ def _with_declared_fields(cls: type) -> type:
     }
     for one in HYPERPARAMETERS:
         setattr(cls, one.name, one.unset)
-    cls.__doc__ = f"{cls.__doc__}\n{''.join(map(_documented, HYPERPARAMETERS))}    "
+    # Python 3.13 removes the indentation of docstrings, earlier versions keep it.
+    written = inspect.cleandoc(cls.__doc__ or "")
+    cls.__doc__ = f"{written}\n{''.join(map(_documented, HYPERPARAMETERS))}"
     return dataclass(frozen=True)(cls)
 
 
 def _documented(one: Hyperparameter) -> str:
     kind = f"{{{', '.join(map(repr, one.choices))}}}" if one.choices else one.kind.__name__
     default = one.default_text or repr(one.default)
-    return f"    {one.name} : {kind}, default {default}\n        {describe(one)}\n"
+    return f"{one.name} : {kind}, default {default}\n    {describe(one)}\n"
 
 
 @_with_declared_fields
