@@ -175,10 +175,11 @@ def test_laying_out_computes_what_the_passes_would_compute_themselves(variant):
 
 
 def test_the_lists_of_a_layout_say_where_words_and_features_are():
-    texts = ["ab cd ab", "", "cd XYZ", "ef"]
-    model = made_up_model(("bilstm", {}), ["ab cd", "ef"])
+    texts = ["ab cd ab", "", "cd XYZ", "efaaaaab"]  # aaa three times in the last word
+    model = made_up_model(("bilstm", {}), ["ab cd", "efaaaaab"])
     layout = Layout(model.vocabulary.batch(texts))
     batch, packing = layout.batch, layout.packing
+    assert batch.feature_counts.max() == 3
     offsets, words, counts = layout.words_of_features
     for feature in range(batch.input_rows.size):
         held = {
