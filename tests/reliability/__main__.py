@@ -5,6 +5,7 @@ make reliability CHECKS="kills soak"  some of them; the page keeps the counts of
 """
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -121,4 +122,6 @@ def main(names: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    # A shell lets jobs in the background ignore Ctrl-C, and their children too; some cases send it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))
