@@ -331,7 +331,7 @@ def main() -> None:
     options = parser.parse_args()
     unknown = set(options.again) - {"all", *(part.key for part in PARTS)}
     if unknown:
-        parser.error(f"there is no part {', '.join(sorted(unknown))}")
+        parser.error(f"unknown part: {', '.join(sorted(unknown))}")
     lab = Laboratory(WORK, options.threads)
     results = {}
     for part in PARTS:

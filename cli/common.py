@@ -52,7 +52,7 @@ class ProgressLine:
         return time.monotonic() - self._drawn >= self._seconds
 
     def draw(self, text: str) -> None:
-        """Replace the line by ``text``; nothing happens where there is no terminal."""
+        """Replace the line by ``text`` on a terminal; do nothing elsewhere."""
         self._drawn = time.monotonic()
         if self.on_terminal:
             # A longer line would wrap, and could not be drawn over.

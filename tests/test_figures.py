@@ -127,7 +127,7 @@ def test_only_chosen_gates_are_drawn_in_the_usual_order(both):
 def test_gates_that_are_not_there_are_refused(both):
     with pytest.raises(SentembError, match=r"no forget gate f; it has i, o, c, y"):
         gates_figure(both, gates=["i", "f"])
-    with pytest.raises(SentembError, match=r"no gate 'x'; the gates are i, f, o, c, y"):
+    with pytest.raises(SentembError, match=r"unknown gate 'x'; the gates are i, f, o, c, y"):
         gates_figure(both, gates=["x"])
 
 

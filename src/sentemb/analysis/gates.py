@@ -163,7 +163,7 @@ def chosen_gates(readings: Sequence[Reading], names: Iterable[str] | None = None
     names = list(names)
     for name in names:
         if name not in GATES:
-            raise SentembError(f"there is no gate {name!r}; the gates are {', '.join(GATES)}")
+            raise SentembError(f"unknown gate {name!r}; the gates are {', '.join(GATES)}")
         if name not in there:
             raise SentembError(f"the model has no {GATES[name]} {name}; it has {', '.join(there)}")
     return [gate for gate in there if gate in names]

@@ -22,7 +22,7 @@ class Data:
     log : ClickLog or None
         What the rankers learn from.
     dev : JudgedSet or None
-        The set that settings are chosen on; None only if there is no log.
+        The set on which settings are chosen; None without a log.
     test : JudgedSet
         The set that the results are measured on.
     fingerprint : str

@@ -74,7 +74,7 @@ class BlockCheck:
         Where the relative error is largest, with ``analytic`` and ``numeric`` there.
     form_difference : float or None
         Largest difference from the other exact form, relative to the block's largest entry; None
-        where there is no other form.
+        for models with only one exact form.
     cosine, norm_ratio : float or None
         For the form ``printed``: the cosine of the checked gradient with the true one (form
         ``scan``), and the ratio of their norms. None where either gradient is zero.
