@@ -14,11 +14,11 @@ import pytest
 
 from sentemb import SentembError
 from sentemb.baselines import BASELINES, make_baseline
-from sentemb.baselines.baseline import plain_words
 from sentemb.baselines.plsa import PLSA
 from sentemb.baselines.skip_thought import SOURCE
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.kernels.plsa import expect_words, fold_in
+from sentemb.text.words import plain_words
 
 TITLES = ["red shoes shop", "blue shoes", "garden shop and tools", "red red wine", "tools"]
 QUERIES = ["red shoes", "tools shop", "wine", "unknown words", "", "shoes shoes"]

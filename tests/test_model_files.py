@@ -15,12 +15,15 @@ from safetensors.numpy import save_file
 
 import sentemb
 from sentemb import SentembError, SentenceEncoder
+from sentemb.models import make_encoder
+from sentemb.models.towers import Towers
 from sentemb.storage import model_files, tensor_files
 from sentemb.storage.folder import check_place
 from sentemb.storage.model_files import save_model
 from sentemb.storage.saved_model import SavedModel
 from sentemb.storage.tensor_files import open_tensors, write_tensors
 from sentemb.system import files
+from sentemb.text.vocabulary import Vocabulary
 
 FILES = ("config.json", "model.safetensors", "vocabulary.txt")
 TEXTS = ["abcd ab abc", "ab", "dcba abcd"]
@@ -260,7 +263,7 @@ def change_config(folder, **changes):
 
 def test_a_newer_format_asks_for_an_upgrade(tmp_path):
     save(tmp_path / "m", write=write_format_2)
-    change_config(tmp_path / "m", format=4)
+    change_config(tmp_path / "m", format=5)
     assert "upgrade" in assert_refused(tmp_path / "m", "config.json")
 
 
@@ -369,7 +372,7 @@ def rewrite(folder, change=None, history=None, **arrays):
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": 4},
+        {"format": 5},
         {"format": True},
         {"model": "lstn"},
         {"model": {}},
@@ -389,7 +392,7 @@ def test_a_wrong_setting_with_a_right_checksum_is_refused(tmp_path, change):
     save(tmp_path / "m")
     rewrite(tmp_path / "m", change)
     message = assert_refused(tmp_path / "m", "model.safetensors")
-    assert ("upgrade" in message) == (change == {"format": 4})
+    assert ("upgrade" in message) == (change == {"format": 5})
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -611,3 +614,33 @@ def test_tensor_files_are_those_of_the_safetensors_library(tmp_path):
         own = json.dumps({"contents": file.metadata, "sha256": file._sha256})
     save_file(tensors, tmp_path / "theirs", {"sentemb": own})
     assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
+
+
+# -- format 4: how texts are split ----------------------------------------------------------------
+
+
+def bag_of_words(splitting):
+    table = np.arange(6, dtype=np.float32).reshape(3, 2) + 1
+    vocabulary = Vocabulary([], ["red", "shoes", "tea"], splitting)
+    towers = Towers.of(make_encoder("bag", cells=2), vocabulary, {"query": {"table": table}})
+    return SentenceEncoder.of(SavedModel(towers))
+
+
+@pytest.mark.parametrize(("splitting", "number"), [("words", 4), ("white-space", 3)])
+def test_a_model_splits_texts_as_it_did_before_it_was_saved(tmp_path, splitting, number):
+    model = bag_of_words(splitting)
+    model.save_pretrained(tmp_path / "m")
+    read = SentenceEncoder.from_pretrained(tmp_path / "m")
+    assert read.vocabulary.splitting == splitting
+    texts = ["Red, shoes!", "red shoes", "tea."]
+    assert np.array_equal(read.encode(texts), model.encode(texts))
+    assert json.loads((tmp_path / "m/config.json").read_text())["format"] == number
+    alike = read.encode("Red, shoes!").tolist() == read.encode("red shoes").tolist()
+    assert alike == (splitting == "words")
+
+
+def test_an_unknown_splitting_is_refused(tmp_path):
+    model = bag_of_words("words")
+    model.vocabulary.splitting = "syllables"
+    model.save_pretrained(tmp_path / "m")
+    assert "splitting" in assert_refused(tmp_path / "m", "model.safetensors")

@@ -26,7 +26,6 @@ from sentemb.system.parallel import Workers, renew_after_fork, signals_from_kern
 from sentemb.system.paths import AnyPath
 from sentemb.text.checks import as_text, as_texts
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.text.words import split_words
 
 # Texts and characters of one pass at most: enough work for all threads, little memory.
 _PASS_TEXTS = 2048
@@ -488,7 +487,7 @@ class SentenceEncoder:
                 f"a {encoder.name} does not read word by word, so there is nothing to trace; "
                 "use an lstm, bilstm or rnn"
             )
-        words = split_words(as_text(text))
+        words = self.vocabulary.split(as_text(text))
         if not words:
             raise SentembError("a text without words has nothing to trace; give one with words")
         with signals_from_kernels():

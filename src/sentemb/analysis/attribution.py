@@ -18,7 +18,6 @@ from sentemb.models.towers import SIDES
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.html_tables import html_table, shade
 from sentemb.system.parallel import Workers
-from sentemb.text.words import split_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +70,8 @@ def word_effects(model: SentenceEncoder, query: str, title: str) -> dict[str, Wo
     SentembError
         For a text without words.
     """
-    words = {side: split_words(text) for side, text in zip(SIDES, (query, title), strict=True)}
+    split = model.vocabulary.split
+    words = {side: split(text) for side, text in zip(SIDES, (query, title), strict=True)}
     if not all(words.values()):
         raise SentembError("a text without words has no effects; give one with words")
     with Workers(1) as workers:

@@ -1,7 +1,6 @@
 """What all baselines share."""
 
 import inspect
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
@@ -11,8 +10,6 @@ from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
-
-_WORD = re.compile(r"\w+")
 
 
 class Baseline(ABC):
@@ -92,15 +89,6 @@ def learned_from(log: ClickLog | None, name: str) -> ClickLog:
     if log is None:
         raise SentembError(f"the baseline {name} needs a click log; give one")
     return log
-
-
-def plain_words(text: str) -> list[str]:
-    """Lower-cased runs of letters, digits and underscores.
-
-    Letter trigrams make "shoes:" nearly identical to "shoes"; word-level rankers need the
-    punctuation stripped first.
-    """
-    return _WORD.findall(text.lower())
 
 
 def cosines(a: np.ndarray, b: np.ndarray) -> NDArray[np.float64]:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.baselines.baseline import Baseline, package, plain_words
+from sentemb.baselines.baseline import Baseline, package
 from sentemb.bounds import number, share
+from sentemb.text.words import plain_words
 
 
 class BM25(Baseline):

@@ -12,8 +12,9 @@ from unittest import mock
 
 import numpy as np
 
-from sentemb.baselines.baseline import VectorBaseline, learned_from, package, plain_words
+from sentemb.baselines.baseline import VectorBaseline, learned_from, package
 from sentemb.data.click_log import ClickLog
+from sentemb.text.words import plain_words
 
 _SIZE = 100
 _EPOCHS = 30

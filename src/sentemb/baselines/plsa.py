@@ -11,11 +11,12 @@ from typing import Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.baselines.baseline import VectorBaseline, learned_from, plain_words
+from sentemb.baselines.baseline import VectorBaseline, learned_from
 from sentemb.bounds import number, whole
 from sentemb.data.click_log import ClickLog
 from sentemb.kernels.plsa import expect_words, fold_in
 from sentemb.text.batch import Places
+from sentemb.text.words import plain_words
 
 _ITERATIONS = 40
 _FOLD_IN_ITERATIONS = 30

@@ -17,9 +17,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.baselines.baseline import Baseline, plain_words
+from sentemb.baselines.baseline import Baseline
 from sentemb.bounds import positive
 from sentemb.data.click_log import ClickLog
+from sentemb.text.words import plain_words
 
 
 class Unigram(Baseline):

@@ -11,7 +11,6 @@ from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.towers import SIDES, Towers
 from sentemb.system.parallel import Workers
 from sentemb.text.checks import as_text
-from sentemb.text.words import split_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +79,8 @@ def gradient_flow(towers: Towers, query: str, title: str) -> list[ErrorFlow]:
             "use an lstm, bilstm or rnn"
         )
     texts = dict(zip(SIDES, (as_text(query), as_text(title)), strict=True))
-    if not all(split_words(text) for text in texts.values()):
+    split = towers.vocabulary.split
+    if not all(map(split, texts.values())):
         raise SentembError("a text without words has no gradient; give one with words")
     with Workers(1) as workers:
         done = {
@@ -92,7 +92,7 @@ def gradient_flow(towers: Towers, query: str, title: str) -> list[ErrorFlow]:
     for (side, text), v in zip(texts.items(), starts, strict=True):
         for direction, state in enumerate(done[side].states):
             rows = done[side].packing.rows_of_tokens(direction)
-            words = split_words(text)
+            words = split(text)
             if direction == 1:
                 rows, words = rows[::-1], words[::-1]
             found = errors(

@@ -14,7 +14,6 @@ from sentemb.models.encoder import Encoder
 from sentemb.protocols import Arrays
 from sentemb.text.batch import Places
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.text.words import split_words
 
 # When words and projections take more bytes than this, all are forgotten.
 _LIMIT = 128 << 20
@@ -67,12 +66,12 @@ class WordMemory:
         if not self._whole or self._P.nbytes + self._words_bytes > _LIMIT:
             self._forget()
         self._whole = False
-        places = self._places
+        places, split = self._places, self._vocabulary.split
         known = len(places)
         found: list[int] = []
         offsets, empty = [0], 0
         for text in texts:
-            words = split_words(text)
+            words = split(text)
             if not words:
                 empty += 1
             found += map(places.__getitem__, words)

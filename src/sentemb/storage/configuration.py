@@ -9,20 +9,26 @@ from sentemb.models.encoder import Encoder
 from sentemb.models.registry import encoder_parameters, entry_of
 from sentemb.storage.saved_model import TOWERS, SavedModel
 from sentemb.storage.tensor_files import damaged
+from sentemb.text.words import SPLITTINGS, WHITE_SPACE
 from sentemb.version import __version__
 
-# Formats 1 and 2 have the configuration and the vocabulary in files of their own.
-FORMAT = 3
+# Formats 1 and 2 have the configuration and the vocabulary in files of their own. Format 4 is
+# format 3 with `splitting`, which earlier versions would ignore.
+FORMAT = 4
 
 
 def configuration_of(saved: SavedModel) -> dict[str, Any]:
     """What `checked_config` will find in the folder of a model."""
     model = saved.model
+    splitting = model.vocabulary.splitting
+    # Without a splitting of its own, a model can be read by the version before too.
+    own = {} if splitting == WHITE_SPACE else {"splitting": splitting}
     return {
-        "format": FORMAT,
+        "format": FORMAT if own else 3,
         "kind": saved.kind,
         "model": model.encoder.name,
         **model.encoder.settings(),
+        **own,
         "shared_towers": model.shared,
         "dim": model.encoder.dim,
         "trigrams": len(model.vocabulary.trigrams),
@@ -49,7 +55,9 @@ def checked_config(place: object, config: Any, first: int = 1) -> dict[str, Any]
     for key, kind in needed.items():
         if type(config.get(key)) is not kind:
             raise damaged(place, f"{key} is missing or of the wrong kind")
-    return config
+    if config.get("splitting", WHITE_SPACE) not in tuple(SPLITTINGS):
+        raise damaged(place, f"splitting is not one of {', '.join(SPLITTINGS)}")
+    return {"splitting": WHITE_SPACE, **config}
 
 
 def encoder_of(place: object, config: dict[str, Any]) -> Encoder:

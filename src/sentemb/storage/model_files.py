@@ -119,7 +119,8 @@ def _parts(
     """Configuration, encoder, vocabulary and history of the model in folder ``path``."""
     config = checked_config(file.path, file.metadata.get("config"), first=3)
     encoder = encoder_of(file.path, config)
-    vocabulary = Vocabulary(_stored_lines(file, "vocabulary"), _stored_lines(file, "words"))
+    trigrams, words = (_stored_lines(file, name) for name in ("vocabulary", "words"))
+    vocabulary = Vocabulary(trigrams, words, config["splitting"])
     history: Any = file.metadata.get("history")
     try:
         for line in history:

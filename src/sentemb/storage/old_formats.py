@@ -37,10 +37,15 @@ def old_parts(
     for name in texts:
         if type(config.get(f"{name}_sha256")) is not str:
             raise damaged(path / CONFIG, f"{name}_sha256 is missing or of the wrong kind")
-    lines = [_old_lines(text, config[f"{name}_sha256"]) for name, text in texts.items()]
+    lines = {name: _old_lines(text, config[f"{name}_sha256"]) for name, text in texts.items()}
     if file.metadata.get("config_sha256") != _sha256(raw):
         raise damaged(file.path, f"it belongs to another {CONFIG}")
-    return config, encoder, Vocabulary(*lines), history_of(path / HISTORY)
+    return (
+        config,
+        encoder,
+        Vocabulary(lines["vocabulary"], lines.get("words", ())),
+        history_of(path / HISTORY),
+    )
 
 
 def _old_lines(path: Path, sha256: str) -> list[str]:

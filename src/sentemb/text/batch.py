@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -81,13 +81,13 @@ class Places(dict[str, int]):
         return place
 
 
-def tokenize(texts: Iterable[str]) -> Tokens:
-    """Split ``texts`` into `Tokens`."""
+def tokenize(texts: Iterable[str], split: Callable[[str], list[str]] = split_words) -> Tokens:
+    """Split ``texts`` into `Tokens`, with one of `sentemb.text.words.SPLITTINGS`."""
     places = Places()
     word_index: list[int] = []
     lengths = [0]
     for text in texts:
-        words = split_words(text)
+        words = split(text)
         word_index += map(places.__getitem__, words)
         lengths.append(len(words))
     return Tokens(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.text.batch import TextBatch, Tokens, batch_of, tokenize
-from sentemb.text.words import letter_trigrams
+from sentemb.text.words import SPLITTINGS, WHITE_SPACE, letter_trigrams
 
 
 class Vocabulary:
@@ -22,9 +22,24 @@ class Vocabulary:
     ----------
     trigrams, words : iterable of str
         Neither may hold a string twice.
+    splitting : {"white-space", "words"}
+        How texts are split into words, see `sentemb.text.words.SPLITTINGS`.
+
+    Attributes
+    ----------
+    trigrams, words : list of str
+    splitting : str
+    split : function of a str
+        The words of a text.
     """
 
-    def __init__(self, trigrams: Iterable[str], words: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        trigrams: Iterable[str],
+        words: Iterable[str] = (),
+        splitting: str = WHITE_SPACE,
+    ) -> None:
+        self.splitting, self.split = splitting, SPLITTINGS[splitting]
         self.trigrams, self.words = list(trigrams), list(words)
         self._trigram_ids = {trigram: i for i, trigram in enumerate(self.trigrams)}
         self._word_ids = {word: i for i, word in enumerate(self.words, len(self.trigrams))}
@@ -99,7 +114,7 @@ class Vocabulary:
 
     def batch(self, texts: Iterable[str]) -> TextBatch:
         """``texts`` as a `TextBatch`."""
-        return batch_of(tokenize(texts), self)
+        return batch_of(tokenize(texts, self.split), self)
 
 
 def _trigrams_of_all(words: Iterable[str]) -> Iterator[str]:

@@ -32,7 +32,6 @@ from sentemb.sentence_encoder import GateTrace, SentenceEncoder
 from sentemb.storage.history import best_epoch
 from sentemb.system.files import is_folder, place_name
 from sentemb.system.paths import AnyPath
-from sentemb.text.words import split_words
 from sentemb.version import __version__
 
 _LARGEST_INT16 = 32767
@@ -101,7 +100,7 @@ def read_pairs(model: SentenceEncoder, path: AnyPath, limit: int) -> tuple[list[
     pairs, queries = (_of_judged_set if is_folder(path) else _of_file)(model, path, limit)
     for pair in pairs:
         for text in filter(None, (pair.query, pair.title)):
-            if len(split_words(text)) > MAX_WORDS:
+            if len(model.vocabulary.split(text)) > MAX_WORDS:
                 raise SentembError(
                     f"{place_name(path)}: the text {text[:40]!r} ... has more than {MAX_WORDS} "
                     "words, the limit of a page; leave it out"
@@ -178,7 +177,7 @@ def collect(
         }
         for pair in pairs
     ]
-    topic_queries = [query for query in queries[:_TOPIC_QUERIES] if split_words(query)]
+    topic_queries = [query for query in queries[:_TOPIC_QUERIES] if model.vocabulary.split(query)]
     gates = [gate for gate in GATES if getattr(traces[0]["query"], gate) is not None]
     history = _history(model.history)
     every_trace = [trace for some in traces for trace in some.values()]

@@ -1,0 +1,1 @@
+"""Word vectors, word probabilities, and SIF: sentence embeddings without training."""
