@@ -16,7 +16,8 @@ from sentemb.errors import SentembError
 # Sections of a command's help, in this order.
 MODEL, FEATURES, NEGATIVES, OPTIMISER = "Model", "Features", "Negatives", "Optimiser"
 PROBLEM, CHECK, RUN = "Problem", "Check", "Run"
-GROUPS = (MODEL, FEATURES, NEGATIVES, OPTIMISER, PROBLEM, CHECK, RUN)
+WORDS, COMPONENTS = "Words", "Components"
+GROUPS = (MODEL, WORDS, COMPONENTS, FEATURES, NEGATIVES, OPTIMISER, PROBLEM, CHECK, RUN)
 # The largest integer that training settings take: counts are stored as int32.
 MOST = 2**31 - 1
 

@@ -1,0 +1,86 @@
+"""Averages of word vectors over texts, and their moments, without a matrix of all texts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.kernels.sif import add_moments, average_words
+from sentemb.system.parallel import CHUNKS, Workers, spans
+from sentemb.text.batch import Tokens
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Sums over the averages x of some texts.
+
+    Attributes
+    ----------
+    second : (d, d) float64
+        Sum of x x^T, not centred.
+    first : (d,) float64
+        Sum of x.
+    n_texts : int
+        Texts with at least one known word.
+    """
+
+    second: NDArray[np.float64]
+    first: NDArray[np.float64]
+    n_texts: int
+
+    def __add__(self, other: "Moments") -> "Moments":
+        return Moments(
+            self.second + other.second, self.first + other.first, self.n_texts + other.n_texts
+        )
+
+
+def only_known(tokens: Tokens, known: Callable[[str], bool]) -> Tokens:
+    """``tokens`` without the words that are not ``known``."""
+    is_known = np.fromiter(map(known, tokens.words), bool, len(tokens.words))
+    if is_known.all():
+        return tokens
+    places = np.cumsum(is_known, dtype=np.int32) - np.int32(1)
+    kept = is_known[tokens.word_index]
+    before = np.concatenate([[0], np.cumsum(kept)])
+    return Tokens(
+        word_index=places[tokens.word_index[kept]],
+        offsets=before[tokens.offsets],
+        words=[word for word, yes in zip(tokens.words, is_known, strict=True) if yes],
+    )
+
+
+def averages(table: np.ndarray, tokens: Tokens, workers: Workers) -> np.ndarray:
+    """The mean of each text's rows, zero for a text without words.
+
+    Parameters
+    ----------
+    table : (n_words, d) float32 or float64
+        A row for each of ``tokens.words``.
+    tokens : Tokens
+        The texts.
+    workers : Workers
+        Threads to compute with.
+
+    Returns
+    -------
+    (n_texts, d) float, as ``table``
+    """
+    X = np.empty((tokens.offsets.size - 1, table.shape[1]), table.dtype)
+    workers.over(len(X), average_words, X, table, tokens.word_index, tokens.offsets)
+    return X
+
+
+def moments(table: np.ndarray, tokens: Tokens, workers: Workers) -> Moments:
+    """The moments of the `averages`, which are computed a few at a time and not kept."""
+    d, n_texts = table.shape[1], tokens.offsets.size - 1
+    second, first = np.zeros((CHUNKS, d, d)), np.zeros((CHUNKS, d))
+    workers.run(
+        [
+            (add_moments, second[c], first[c], table, tokens.word_index, tokens.offsets, low, high)
+            for c, low, high in spans(n_texts)
+        ]
+    )
+    upper = np.triu(second.sum(axis=0))
+    has_words = np.diff(tokens.offsets) > 0
+    return Moments(upper + np.triu(upper, 1).T, first.sum(axis=0), int(np.count_nonzero(has_words)))

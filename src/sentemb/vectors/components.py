@@ -1,0 +1,93 @@
+"""The common components of text vectors: which they are, and how they are removed."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.errors import SentembError
+from sentemb.kernels.sif import orthogonalise_rows, remove_components
+from sentemb.system.parallel import Workers
+from sentemb.vectors.averages import Moments
+
+_SWEEPS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """Directions that all texts share.
+
+    Attributes
+    ----------
+    directions : (k, d) float64
+        Orthonormal, the strongest first; the largest entry of each is positive.
+    strengths : (k,) float64
+        How much of each is removed: 1 for all of it.
+    shares : (k,) float64
+        The share of each in the sum of all squared lengths of the texts.
+    """
+
+    directions: NDArray[np.float64]
+    strengths: NDArray[np.float64]
+    shares: NDArray[np.float64]
+
+    def removed(self, X: np.ndarray, workers: Workers) -> np.ndarray:
+        """A copy of the rows of X, (n, d) float, without the components."""
+        X = np.array(X, order="C")
+        if len(self.strengths):
+            workers.over(len(X), remove_components, X, self.directions, self.strengths)
+        return X
+
+
+def common_components(moments: Moments, k: int, weighted: bool = False) -> Components:
+    """The first k right singular vectors of the matrix with a row for each text, not centred.
+
+    Lines 4 to 6 of Algorithm 1, which has k = 1. The authors' code finds them by a randomised
+    method; these are exact.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of the texts.
+    k : int
+        How many, less than the length of a vector.
+    weighted : bool
+        Remove of component i the share lambda_i = s_i^2 / (s_1^2 + ... + s_k^2), as uSIF does,
+        instead of all of it.
+
+    Raises
+    ------
+    SentembError
+        If there are fewer than two texts, or k is not less than the length of a vector, or the
+        texts span fewer than k directions.
+    """
+    d = len(moments.first)
+    if k == 0:
+        return Components(np.empty((0, d)), np.empty(0), np.empty(0))
+    if moments.n_texts < 2:
+        raise SentembError(
+            f"{moments.n_texts} texts with known words are too few to find common components; "
+            "give at least 2, or components 0"
+        )
+    if k >= d:
+        raise SentembError(
+            f"{k} components would leave nothing of vectors of length {d}; give fewer"
+        )
+    # Scaled, so that no product overflows.
+    scale = np.trace(moments.second)
+    if not 0 < scale < np.inf:
+        raise SentembError("all texts have the zero vector; there are no components to remove")
+    rows = moments.second / scale
+    orthogonalise_rows(rows, _SWEEPS)
+    shares = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    order = np.argsort(-shares, kind="stable")[:k]
+    if shares[order[-1]] < 1e-12:
+        raise SentembError(
+            f"the texts do not have {k} components; give more texts or fewer components"
+        )
+    directions = rows[order] / shares[order, None]
+    largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=1)[:, None], axis=1)
+    directions *= np.sign(largest)
+    found = shares[order]
+    strengths = found / found.sum() if weighted else np.ones(k)
+    return Components(directions, strengths, found)

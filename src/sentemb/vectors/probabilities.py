@@ -1,0 +1,61 @@
+"""p(w): how probable each word of some vectors is."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.errors import SentembError
+
+# What a word without a count gets: Zipf's probability of its rank, 0 or 1.
+UNKNOWN = ("rank", "zero", "one")
+
+
+def zipf(n_words: int) -> NDArray[np.float64]:
+    """Zipf's law for words in order of their frequency: p_r ~ 1 / (r + 2), r from 0.
+
+    Returns
+    -------
+    (n_words,) float64
+        They sum to 1.
+    """
+    p = 1 / np.arange(2, n_words + 2, dtype=np.float64)
+    total: np.float64 = p.sum()
+    return p / total
+
+
+def relative_frequencies(
+    words: Sequence[str], counts: Mapping[str, int], unknown: str = "rank"
+) -> NDArray[np.float64]:
+    """The share of each word in all that was counted.
+
+    Parameters
+    ----------
+    words : sequence of str
+        In the order of their frequency, which matters only for ``unknown``.
+    counts : mapping
+        Word -> count. Words that are not among ``words`` count in the total too.
+    unknown : {"rank", "zero", "one"}
+        The probability of a word without a count: `zipf` of its rank, 0 (so that SIF gives it the
+        weight 1, as the authors' code does) or 1 (almost no weight).
+
+    Returns
+    -------
+    (n_words,) float64
+
+    Raises
+    ------
+    SentembError
+        If all counts are zero.
+    """
+    total = sum(counts.values())
+    if total <= 0:
+        raise SentembError("there are no counts of words to compute probabilities from; give some")
+    counted = np.array([counts.get(word, 0) for word in words], np.float64)
+    p: NDArray[np.float64] = counted / total
+    unseen = counted == 0
+    if unknown == "rank":
+        p[unseen] = zipf(len(words))[unseen]
+    else:
+        p[unseen] = float(unknown == "one")
+    return p
