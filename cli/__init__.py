@@ -18,6 +18,7 @@ COMMANDS = {
     "simulate": "Write a simulated click log with judged dev and test sets.",
     "data": "Turn public data into click logs and judged sets.",
     "train": "Train a model on a click log.",
+    "sif": "Turn word vectors into a model without training.",
     "gradcheck": "Check every gradient against finite differences.",
     "encode": "Turn texts into embeddings.",
     "score": "Score one query against titles.",

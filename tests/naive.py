@@ -389,3 +389,26 @@ def highest(scores, k):
     """The places of the k highest scores: ties in the order of places, NaN behind all numbers."""
     key = [(math.isnan(x), 0.0 if math.isnan(x) else -x, place) for place, x in enumerate(scores)]
     return [place for _, _, place in sorted(key)][:k]
+
+
+# -- SIF -----------------------------------------------------------------------------------------
+
+
+def sif(vectors, weights, texts, k):
+    """Algorithm 1 of Arora, Liang and Ma (2017) with k components: (n_texts, d).
+
+    ``vectors`` maps words to (d,), ``weights`` words to numbers; ``texts`` are lists of words.
+    Unknown words are passed over; a text without known words stays zero.
+    """
+    d = len(next(iter(vectors.values())))
+    X = np.zeros((len(texts), d))
+    for row, words in enumerate(texts):
+        known = [word for word in words if word in vectors]
+        for word in known:
+            X[row] += weights[word] * np.asarray(vectors[word], np.float64)
+        if known:
+            X[row] /= len(known)
+    _, _, right = np.linalg.svd(X, full_matrices=False)
+    for u in right[:k]:
+        X = X - np.outer(X @ u, u)
+    return X

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from sentemb.loading import load
     from sentemb.sentence_encoder import SentenceEncoder
     from sentemb.training.trainer import train
+    from sentemb.vectors.sif import SIF
 
 __all__ = [
+    "SIF",
     "SentembError",
     "SentenceEncoder",
     "__version__",
@@ -30,6 +32,7 @@ _HOME = {
     "SentenceEncoder": "sentemb.sentence_encoder",
     "load": "sentemb.loading",
     "train": "sentemb.training.trainer",
+    "SIF": "sentemb.vectors.sif",
     "loss_and_gradient": "sentemb.gradients.pairs",
     "gradcheck": "sentemb.gradients.gradcheck",
 }

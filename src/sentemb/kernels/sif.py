@@ -7,9 +7,10 @@ Algorithm 1.
 import numpy as np
 
 from sentemb.kernels.jit import kernel, summing_kernel
+from sentemb.kernels.matmul import add_matmul
 
 # Texts whose averages are in memory at once while the second moment is summed up.
-_BLOCK = 16
+_BLOCK = 256
 
 
 @kernel
@@ -53,7 +54,6 @@ def add_moments(M, m, table, word_index, offsets, first, end):
     Parameters
     ----------
     M : (d, d) float64, added to
-        On and above the diagonal.
     m : (d,) float64, added to
     table, word_index, offsets
         As for `average_words`.
@@ -70,13 +70,7 @@ def add_moments(M, m, table, word_index, offsets, first, end):
             for j in range(d):
                 X[text - low, j] = x[j]
                 m[j] += X[text - low, j]
-        for i in range(d):
-            row = M[i]
-            for k in range(high - low):
-                y = X[k]
-                factor = y[i]
-                for j in range(i, d):
-                    row[j] += factor * y[j]
+        add_matmul(M, X[: high - low].T, X[: high - low])
 
 
 @summing_kernel

@@ -89,9 +89,12 @@ class Vocabulary:
         places, ids : (k,) int64
             Word ``places[j]`` of the list has the feature ``ids[j]``.
         """
-        ids = [self._trigram_ids.get(t, -1) for t in _trigrams_of_all(words)]
-        # A word of n letters has n trigrams.
-        places = np.repeat(np.arange(len(words)), [len(word) for word in words])
+        ids: list[int] = []
+        places = np.zeros(0, np.int64)
+        if self.trigrams:
+            ids = [self._trigram_ids.get(t, -1) for t in _trigrams_of_all(words)]
+            # A word of n letters has n trigrams.
+            places = np.repeat(np.arange(len(words)), [len(word) for word in words])
         if self.words:
             ids += [self._word_ids.get(word, -1) for word in words]
             places = np.concatenate([places, np.arange(len(words))])

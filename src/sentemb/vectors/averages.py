@@ -81,6 +81,5 @@ def moments(table: np.ndarray, tokens: Tokens, workers: Workers) -> Moments:
             for c, low, high in spans(n_texts)
         ]
     )
-    upper = np.triu(second.sum(axis=0))
     has_words = np.diff(tokens.offsets) > 0
-    return Moments(upper + np.triu(upper, 1).T, first.sum(axis=0), int(np.count_nonzero(has_words)))
+    return Moments(second.sum(axis=0), first.sum(axis=0), int(np.count_nonzero(has_words)))

@@ -192,6 +192,13 @@ class SIF:
         )
         return face_of(SavedModel(towers, self._record(texts)), threads)
 
+    def distinct_components(self) -> dict[str, Components]:
+        """What `fit` removed: by side, or under ``""`` if queries and titles have the same."""
+        query, document = (self.components_[side] for side in SIDES)
+        if query is document:
+            return {"": query}
+        return {"queries": query, "titles": document}
+
     # -- the parts of `fit` -------------------------------------------------------------------
 
     def _check_texts(self, tokens: Mapping[str, Tokens]) -> None:

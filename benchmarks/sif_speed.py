@@ -1,0 +1,251 @@
+"""How fast SIF is: from tokens to vectors, the fit, strings to vectors, reading word vectors.
+
+Contenders take turns in one process on one thread; ratios compare neighbouring turns. Texts and
+vectors are made up in the sizes of a real log and of GloVe. Writes docs/results/sif-speed.md.
+
+    python benchmarks/sif_speed.py [--quick]
+"""
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from pages import machine, write_results
+from rounds import Result, note
+from scipy.sparse import csr_matrix
+from synthetic import lexicon
+
+from sentemb import SIF
+from sentemb.system.parallel import Workers
+from sentemb.tables import markdown_table
+from sentemb.text.batch import tokenize
+from sentemb.text.words import plain_words
+from sentemb.vectors.averages import averages, moments, only_known
+from sentemb.vectors.components import common_components
+from sentemb.vectors.probabilities import zipf
+from sentemb.vectors.reading import read_word_vectors
+from sentemb.vectors.weights import sif_weights
+from sentemb.vectors.word_vectors import WordVectors
+
+DIM = 100
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), "1")
+
+
+def made_up_vectors(n_words):
+    """Words in order of their frequency, as GloVe has them, and random vectors."""
+    rng = np.random.default_rng(0)
+    words = lexicon(200_000, rng)
+    words += [f"{word}{k}" for k in range(n_words // len(words)) for word in words]
+    vectors = rng.standard_normal((n_words, DIM), np.float32)
+    return WordVectors(words[:n_words], vectors, name="made-up")
+
+
+def made_up_texts(n_texts, words):
+    """Texts of 1 + Poisson(2.5) words by Zipf's law, so 3.5 on average, as queries and titles."""
+    rng = np.random.default_rng(1)
+    cumulative = np.cumsum(1 / np.arange(3, len(words) + 3))
+    lengths = 1 + rng.poisson(2.5, n_texts)
+    places = np.searchsorted(cumulative, rng.random(lengths.sum()) * cumulative[-1])
+    tokens = iter([words[place] for place in np.minimum(places, len(words) - 1)])
+    return [" ".join(next(tokens) for _ in range(length)) for length in lengths]
+
+
+def take_turns(contenders, rounds):
+    """Seconds of every contender, round by round, after one turn each to warm up."""
+    seconds = {name: [] for name in contenders}
+    for count in range(rounds + 1):
+        for name, function in contenders.items():
+            began = time.perf_counter()
+            function()
+            if count:
+                seconds[name].append(time.perf_counter() - began)
+    return Result(seconds)
+
+
+def numpy_loop(table, tokens):
+    X = np.zeros((tokens.offsets.size - 1, DIM), np.float32)
+    for text, (low, high) in enumerate(zip(tokens.offsets, tokens.offsets[1:], strict=False)):
+        if high > low:
+            X[text] = table[tokens.word_index[low:high]].mean(axis=0)
+    return X
+
+
+def scipy_averages(table, tokens):
+    """The usual short program: a sparse matrix of counts times the vectors."""
+    lengths = np.diff(tokens.offsets)
+    shares = np.repeat(1 / np.maximum(lengths, 1), lengths).astype(np.float32)
+    shape = (lengths.size, len(table))
+    return csr_matrix((shares, tokens.word_index, tokens.offsets), shape) @ table
+
+
+def scipy_component(table, tokens):
+    X = scipy_averages(table, tokens)
+    return np.linalg.eigh(X.T @ X)[1][:, -1]
+
+
+def section(title, n_texts, result, ours, words=()):
+    """A table of contenders with texts per second and ratios."""
+    rows = [["", "seconds", "texts/s", f"ratio to {ours}"]]
+    for name in result.seconds:
+        spread, ratio = result.time(name), result.ratio(name, ours)
+        rows.append(
+            [
+                name,
+                f"{spread.median:.3f}",
+                f"{n_texts / spread.median:,.0f}",
+                f"{ratio.median:.2f} × ({ratio.least:.2f}–{ratio.most:.2f})",
+            ]
+        )
+    return [f"## {title}", "", *markdown_table(rows), "", *words, ""]
+
+
+def in_process(code, *arguments):
+    """Seconds and peak memory in MB of a Python program of its own."""
+    began = time.perf_counter()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True
+    )
+    seconds = time.perf_counter() - began
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return seconds, peak / 1024 if peak > before else None, done.stdout
+
+
+def command(*arguments):
+    code = "import sys; from sentemb.cli import main; sys.argv[0] = 'sentemb'; main()"
+    return in_process(code, *arguments)
+
+
+def files_section(quick, n_words):
+    """Commands on files: conversion, start-up, the whole `sentemb sif`."""
+    rows = [["command", "seconds", "peak memory"]]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        vectors = made_up_vectors(n_words)
+        text, halves = folder / "glove.txt", vectors.vectors[:, : DIM // 2]
+        with open(text, "w", encoding="utf-8") as file:
+            for word, row in zip(vectors.words, halves.tolist(), strict=True):
+                file.write(f"{word} {' '.join(f'{value:.5g}' for value in row)}\n")
+        texts = made_up_texts(20_000 if quick else 230_000, vectors.words[:100_000])
+        (folder / "titles.txt").write_text("".join(f"{line}\n" for line in texts))
+        size = f"{n_words:,} × {DIM // 2}"
+        jobs = {
+            f"`sentemb vectors convert`, {size} text": (
+                "vectors",
+                "convert",
+                text,
+                folder / "vectors",
+            ),
+            f"`sentemb vectors show`, {size}": ("vectors", "show", folder / "vectors"),
+            f"`sentemb sif`, {len(texts):,} texts": (
+                "sif",
+                folder / "vectors",
+                folder / "titles.txt",
+                "-o",
+                folder / "model",
+            ),
+        }
+        for what, arguments in jobs.items():
+            note(what)
+            seconds, peak, _ = command(*arguments)
+            # The peak of children is that of the largest so far.
+            rows.append([what, f"{seconds:.1f} s", f"{peak:,.0f} MB" if peak else "less"])
+        code = "import sys, time; from sentemb.vectors.reading import read_word_vectors as r; "
+        code += "t = time.perf_counter(); r(sys.argv[1]); print(time.perf_counter() - t)"
+        opened = float(in_process(code, folder / "vectors")[2])
+        rows.append([f"opening the folder, {size}", f"{opened:.2f} s", "less"])
+        assert len(read_word_vectors(folder / "vectors")) == n_words
+    return ["## Commands", "", "One run each.", "", *markdown_table(rows), ""]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes, results not written")
+    quick = parser.parse_args().quick
+    if os.environ.get("OPENBLAS_NUM_THREADS") != "1":
+        # NumPy reads it once, when it is imported.
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | ONE_THREAD)
+    n_words, n_texts, rounds = (20_000, 5_000, 2) if quick else (400_000, 230_000, 7)
+    vectors = made_up_vectors(n_words)
+    texts = made_up_texts(n_texts, vectors.words[:100_000])
+    tokens = only_known(tokenize(texts, plain_words), vectors.places.__contains__)
+    rows = vectors.rows(tokens.words)
+    weights = sif_weights(zipf(n_words), 1e-3)[rows, None]
+    table = (vectors.vectors[rows] * weights).astype(np.float32)
+    with Workers(1) as workers:
+        assert np.allclose(
+            averages(table, tokens, workers), scipy_averages(table, tokens), atol=1e-5
+        )
+        assert np.allclose(averages(table, tokens, workers), numpy_loop(table, tokens), atol=1e-5)
+        note("averages")
+        averaged = take_turns(
+            {
+                "sentemb": lambda: averages(table, tokens, workers),
+                "SciPy, sparse product": lambda: scipy_averages(table, tokens),
+                "NumPy, loop over texts": lambda: numpy_loop(table, tokens),
+            },
+            rounds,
+        )
+        note("component")
+        fitted = take_turns(
+            {
+                "sentemb, one pass": lambda: common_components(moments(table, tokens, workers), 1),
+                "SciPy and LAPACK": lambda: scipy_component(table, tokens),
+            },
+            rounds,
+        )
+    note("whole")
+    model = SIF(vectors).fit(titles=texts, threads=1)
+    whole = take_turns(
+        {
+            "`SIF.fit`": lambda: SIF(vectors).fit(titles=texts, threads=1),
+            "`encode` of the model": lambda: model.encode(texts),
+            "splitting alone": lambda: tokenize(texts, plain_words),
+        },
+        max(rounds // 2, 1),
+    )
+    met = n_texts / averaged.time("sentemb").median
+    lines = [
+        f"Machine: {machine()}. One thread, wall-clock time, median of {rounds} rounds "
+        f"(least–most). {n_texts:,} texts with {tokens.word_index.size:,} words, "
+        f"{n_words:,} vectors of length {DIM}, float32, all made up.",
+        "",
+        *section(
+            "From tokens to vectors",
+            n_texts,
+            averaged,
+            "sentemb",
+            [
+                f"The target is 2,000,000 texts per second: "
+                f"{'met' if met >= 2e6 else 'missed'}. All results agree to 1e-5 (checked)."
+            ],
+        ),
+        *section(
+            "The common component",
+            n_texts,
+            fitted,
+            "sentemb, one pass",
+            [
+                "sentemb adds up the second moment in float64 and keeps no text vector; the SciPy "
+                f"program holds {n_texts * DIM * 4 / 1e6:,.0f} MB of them in float32."
+            ],
+        ),
+        *section("From strings", n_texts, whole, "splitting alone"),
+        *files_section(quick, n_words),
+    ]
+    if quick:
+        print("\n".join(lines))
+    else:
+        write_results("sif-speed", "Speed of SIF", "benchmarks/sif_speed.py", lines)
+
+
+if __name__ == "__main__":
+    main()

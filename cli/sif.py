@@ -1,0 +1,92 @@
+"""``sentemb sif``: a model from word vectors, without training."""
+
+import time
+from typing import Any
+
+import click
+
+from sentemb.cli.options import command as new_command
+from sentemb.cli.options import given, option, option_of, threads_option
+from sentemb.cli.program import note, say
+from sentemb.hyperparameters import RUN, WORDS
+from sentemb.vectors.options import HYPERPARAMETERS, P_HELP, P_SOURCES
+
+_NEAREST = 10  # words that the summary names
+
+
+def _settings(function: Any) -> Any:
+    """``function`` with an option for every hyper-parameter."""
+    for declared in reversed(HYPERPARAMETERS):
+        function = option_of(declared)(function)
+    return function
+
+
+@new_command("sif")
+@click.argument("vectors", type=click.Path())
+@click.argument("texts", type=click.Path(), nargs=-1)
+@option("-o", "--output", required=True, type=click.Path(), help="Folder of the model.", group=RUN)
+@option(
+    "--log",
+    type=click.Path(),
+    metavar="PAIRS",
+    help="Click log whose queries and titles are texts too.",
+    group=RUN,
+)
+@option(
+    "--p",
+    metavar=f"[{'|'.join(P_SOURCES)}|FILE]",
+    help=f"{P_HELP} [default: {P_SOURCES[0]}]",
+    group=WORDS,
+)
+@_settings
+@threads_option(group=RUN)
+@option("--force", is_flag=True, help="Replace the model in the output folder.", group=RUN)
+def command(
+    vectors: str,
+    texts: tuple[str, ...],
+    output: str,
+    log: str | None,
+    threads: int | None,
+    force: bool,
+    **options: Any,
+) -> None:
+    """Turn word vectors into a model without training.
+
+    The vector of a text is the weighted average of its words' vectors, without the component that
+    all texts have in common (Arora, Liang and Ma, 2017). VECTORS is a folder of `sentemb vectors
+    convert`, or a file in the formats of GloVe and word2vec. TEXTS are what the component comes
+    from: files with one text per line, or judged sets; they may be left out with --log or with
+    --components 0. The model works with every command.
+
+    \b
+    sentemb sif glove.6B.100d.txt titles.txt -o model/
+    sentemb sif vectors/ --log pairs.tsv --sides each -o model/
+    """
+    from sentemb.storage.folder import check_place
+    from sentemb.storage.model_files import save_model
+    from sentemb.vectors.sif import SIF
+    from sentemb.vectors.texts import read_fit_texts
+
+    began = time.monotonic()
+    check_place(output)
+    sif = SIF(vectors, **given(options))
+    queries, titles = read_fit_texts(texts, log)
+    model = sif.fit(queries, titles, threads)
+    save_model(model.saved(), output, force)
+    words = len(model.vocabulary)
+    say(
+        f"{output}: sif, {words:,} words, {model.dim} dimensions, "
+        f"{len(queries) + len(titles):,} texts, {time.monotonic() - began:.1f} s"
+    )
+    left = len(sif.vectors) - words
+    if left and options["keep"] != "texts":
+        note(f"{left:,} vectors are left out: no text is split into such words")
+    for side, removed in sif.distinct_components().items():
+        for number, direction in enumerate(removed.directions, 1):
+            nearest = sif.vectors.nearest(direction, _NEAREST)
+            share = removed.shares[number - 1]
+            say(
+                f"removed{side and f' from {side}'}: component {number}, {share:.1%} of the "
+                f"squared lengths, nearest words: {' '.join(word for word, _ in nearest)}"
+            )
+    say(f'next: sentemb score {output} "a query" "a title"')

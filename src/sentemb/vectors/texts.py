@@ -1,0 +1,50 @@
+"""The texts that SIF's components come from: files of lines, judged sets, a click log."""
+
+from collections.abc import Sequence
+
+from sentemb.data.click_log import read_click_log
+from sentemb.data.judged_set import read_judged_set
+from sentemb.data.lines import clean_lines
+from sentemb.errors import SentembError
+from sentemb.system.files import is_folder, place_name
+from sentemb.system.paths import AnyPath
+
+
+def read_fit_texts(
+    paths: Sequence[AnyPath], log: AnyPath | None = None
+) -> tuple[list[str], list[str]]:
+    """Queries and titles from several places.
+
+    Parameters
+    ----------
+    paths : sequence of path
+        Files with one title per line (empty lines are left out), or folders with a judged set.
+    log : path, optional
+        A click log: each of its distinct queries and titles counts once.
+
+    Returns
+    -------
+    queries, titles : list of str
+
+    Raises
+    ------
+    SentembError
+        For a file without texts; also the errors of `read_click_log` and `read_judged_set`.
+    """
+    queries: list[str] = []
+    titles: list[str] = []
+    for path in paths:
+        if is_folder(path):
+            judged = read_judged_set(path)
+            queries += judged.queries
+            titles += judged.titles
+        else:
+            found = [text for _, text in clean_lines(path) if text.strip()]
+            if not found:
+                raise SentembError(f"{place_name(path)}: there are no texts; write one per line")
+            titles += found
+    if log is not None:
+        clicks = read_click_log(log)
+        queries += clicks.queries
+        titles += clicks.titles
+    return queries, titles
