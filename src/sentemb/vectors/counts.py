@@ -1,0 +1,52 @@
+"""Counts of words, as files list them: one word and its count per line."""
+
+from sentemb.bounds import brief
+from sentemb.data.lines import clean_lines
+from sentemb.errors import SentembError
+from sentemb.system.files import place_name
+from sentemb.system.paths import AnyPath
+
+_MAX_COUNT = 2**63 - 1
+_REMEDY = "write lines of a word, a blank or tab, and its count"
+
+
+def read_counts(path: AnyPath) -> dict[str, int]:
+    """Read how often words occur in a corpus.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Lines of a word, a blank or tab, and its count: an integer from 0. A word may contain
+        blanks. UTF-8; unpacked if the name ends in ``.gz``; ``-`` is standard input.
+
+    Returns
+    -------
+    dict of str to int
+        In the order of the file. The counts of a word that occurs on several lines are added up.
+
+    Raises
+    ------
+    SentembError
+        With the line: no count, a count that is not an integer of at most 63 bits, bytes that are
+        not UTF-8. Also if there are no lines, or all counts are 0.
+    """
+    name = place_name(path)
+    counts: dict[str, int] = {}
+    for number, line in clean_lines(path):
+        # Not str.split: words of web text may be Unicode spaces.
+        text = line.strip(" \t")
+        cut = max(text.rfind(" "), text.rfind("\t"))
+        if cut < 0:
+            raise SentembError(f"{name}:{number}: not a word and its count; {_REMEDY}")
+        word, digits = text[:cut].rstrip(" \t"), text[cut + 1 :]
+        is_count = digits.isascii() and digits.isdigit() and len(digits) <= len(str(_MAX_COUNT))
+        count = counts.get(word, 0) + int(digits) if is_count else _MAX_COUNT + 1
+        if count > _MAX_COUNT:
+            raise SentembError(
+                f"{name}:{number}: the count {brief(digits)} is not an integer from 0, or those "
+                f"of the word add up to more than {_MAX_COUNT}; {_REMEDY}"
+            )
+        counts[word] = count
+    if not any(counts.values()):
+        raise SentembError(f"{name}: no counts above 0; {_REMEDY}")
+    return counts

@@ -1,0 +1,82 @@
+"""Word vectors from a file of any known format, or from a folder of ours."""
+
+from collections.abc import Callable, Iterable
+
+from sentemb.bounds import whole
+from sentemb.errors import SentembError
+from sentemb.system.files import is_folder, path_of, place_name
+from sentemb.system.paths import AnyPath
+from sentemb.text.checks import as_texts
+from sentemb.vectors.folder import check_vectors, read_folder
+from sentemb.vectors.text_formats import read_text
+from sentemb.vectors.word2vec_binary import read_binary
+from sentemb.vectors.word_vectors import WordVectors
+
+_MOST_WORDS = 2**31 - 1
+
+
+def read_word_vectors(
+    path: AnyPath,
+    *,
+    limit: int | None = None,
+    words: Iterable[str] | None = None,
+    verify: bool = False,
+    note: Callable[[str], None] | None = None,
+) -> WordVectors:
+    """Read word vectors.
+
+    Nothing is ever unpickled or executed.
+
+    Parameters
+    ----------
+    path : str or path-like
+        GloVe text (lines of a word and its numbers), word2vec text (the same below a line
+        ``words dimensions``), word2vec binary (a name that ends in ``.bin``), each unpacked if the
+        name ends in ``.gz``; or a folder that `write_word_vectors` wrote. ``-`` is text from
+        standard input.
+    limit : int, optional
+        Read only the first words. By default all.
+    words : iterable of str, optional
+        Keep only these of the words that are read, in the order of the file.
+    verify : bool
+        Read all vectors of a folder and compare them with their SHA-256. Otherwise the words and
+        all sizes are checked, and the vectors are mapped and not read. Files have no checksum.
+    note : callable, optional
+        Called with a line about duplicate words (the first vector of each is kept) and the like.
+
+    Returns
+    -------
+    WordVectors
+        Vectors are float32, (n, d); those of a folder are mapped from its file as float32 or
+        float16 unless ``words`` is given.
+
+    Raises
+    ------
+    SentembError
+        With the place and a remedy: a row with too few or too many numbers, NaN, infinity or a
+        number above 1e12, a header that says something else, a file that is cut, bytes that are
+        not UTF-8, a folder that was changed, no vectors.
+    """
+    name = place_name(path_of(path))
+    if limit is not None:
+        limit = whole("limit", limit, 1, _MOST_WORDS)
+    wanted = None if words is None else frozenset(_as_list(words))
+    say = note or _silent
+    if str(path) != "-" and is_folder(path):
+        if verify:
+            check_vectors(path)
+        return read_folder(path, limit, wanted)
+    if name.removesuffix(".gz").endswith(".bin"):
+        return read_binary(path, limit, wanted, say)
+    return read_text(path, limit, wanted, say)
+
+
+def _as_list(words: Iterable[str]) -> list[str]:
+    found = as_texts(words)
+    if not found:
+        raise SentembError("words is empty; name some, or leave it out for all words")
+    return found
+
+
+def _silent(message: str) -> None:
+    pass
