@@ -4,7 +4,7 @@ A discourse vector c emits a word w with the probability (Arora, Liang and Ma, I
 
     p(w | c) = alpha p(w) + (1 - alpha) exp(<v_w, c>) / Z(c),    Z(c) = sum_u exp(<v_u, c>)
 
-The paper takes Z for a constant; here it is exact, and its slope can be left out.
+The paper treats Z as a constant. Here Z is exact, and its slope can be left out.
 """
 
 from collections.abc import Sequence
