@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
 
 import click
@@ -10,6 +11,7 @@ import click
 from sentemb.cli.options import Integers, given, json_option, option, option_of
 from sentemb.cli.options import command as new_command
 from sentemb.errors import SentembError
+from sentemb.gradients.checks import CHECKS, check_parameters
 from sentemb.gradients.options import (
     ENTRIES,
     FAULTS,
@@ -20,6 +22,7 @@ from sentemb.gradients.options import (
     SCALE,
     SEED,
     TOLERANCE,
+    Problem,
 )
 from sentemb.hyperparameters import CHECK, PROBLEM
 from sentemb.models.registry import (
@@ -32,16 +35,24 @@ from sentemb.models.registry import (
 _ALL = "all"
 
 
-def _encoder_settings(function: Any) -> Any:
-    """``function`` with an option for every hyper-parameter of the encoders."""
+def _own_settings(function: Any) -> Any:
+    """``function`` with an option for every hyper-parameter of the encoders and the checks."""
+    for declared in reversed(check_parameters()):
+        users = [name for name, entry in CHECKS.items() if declared in entry.parameters]
+        help = f"Only for {', '.join(users)}."
+        function = option_of(declared, default=declared.check_default, help=help)(function)
     for declared in reversed(encoder_parameters()):
         function = option_of(declared, default=declared.check_default)(function)
     return function
 
 
 @new_command("gradcheck")
-@option_of(MODEL_NAME, choices=[_ALL], help=f"{_ALL} checks every variant of every model.")
-@_encoder_settings
+@option_of(
+    MODEL_NAME,
+    choices=[*CHECKS, _ALL],
+    help=f"{', '.join(CHECKS)}: a loss without towers. {_ALL} checks every variant of each.",
+)
+@_own_settings
 @option_of(SHARED_TOWERS)
 @option(
     "--lengths",
@@ -84,6 +95,10 @@ def command(model: str | None, entry: str | None, as_json: bool, **options: Any)
     With --form printed, the recursions printed in the paper are checked. They pass for the RNN, and
     for the LSTM only on texts of one word.
 
+    sif-likelihood is the log-likelihood of sentences in the SIF paper (equation 2) by their
+    discourse vectors, at random points and at 0. There --form printed drops the slope of the
+    partition function, as that paper does.
+
     Blocks have the paper's names. The number of a gate is 1 output, 2 forget, 3 input,
     4 candidate: Wrec3 is the recurrent matrix of the input gate, b1 the bias of the output gate.
 
@@ -110,21 +125,30 @@ def command(model: str | None, entry: str | None, as_json: bool, **options: Any)
 
 
 def _reports(model: str, settings: dict[str, Any]) -> Iterator[Any]:
-    """The report of one model, or those of every variant of every model."""
+    """The report of one model or check, or those of every variant of all of them."""
     from sentemb.gradients.gradcheck import gradcheck
 
     if model != _ALL:
         yield gradcheck(model, **settings)
         return
-    varied = {name for entry in ENCODERS.values() for some in entry.variants for name in some}
+    variants = [entry.variants for entry in ENCODERS.values()]
+    variants += [entry.variants for entry in CHECKS.values()]
+    varied = {name for of_entry in variants for some in of_entry for name in some}
     if varied & settings.keys():
         raise SentembError(f"--model {_ALL} tries all variants itself; leave their settings out")
     of_encoders = {declared.name for declared in encoder_parameters()}
-    for name, entry in ENCODERS.items():
-        others = of_encoders - set(entry.names)
+    of_checks = {declared.name for declared in check_parameters()}
+    for encoder in ENCODERS.values():
+        others = (of_encoders | of_checks) - set(encoder.names)
         own = {key: value for key, value in settings.items() if key not in others}
-        for variant in entry.variants:
-            yield gradcheck(name, **variant, **own)
+        for variant in encoder.variants:
+            yield gradcheck(encoder.name, **variant, **own)
+    of_towers = of_encoders | of_checks | {field.name for field in fields(Problem)}
+    for check in CHECKS.values():
+        others = of_towers - set(check.names)
+        own = {key: value for key, value in settings.items() if key not in others}
+        for variant in check.variants:
+            yield gradcheck(check.name, **variant, **own)
 
 
 def _explain(entry: str, as_json: bool, **settings: Any) -> None:

@@ -412,3 +412,18 @@ def sif(vectors, weights, texts, k):
     for u in right[:k]:
         X = X - np.outer(X @ u, u)
     return X
+
+
+def sif_likelihood(c, words, vectors, p, alpha):
+    """Equation (2) of the SIF paper, word by word: the value, its gradient, that without Z's."""
+    emitted = [np.exp(np.dot(v, c)) for v in vectors]
+    Z = sum(emitted)
+    mean = sum(e * v for e, v in zip(emitted, vectors, strict=True)) / Z
+    value, exact, without = 0.0, np.zeros(len(c)), np.zeros(len(c))
+    for w in words:
+        discourse = (1 - alpha) * emitted[w] / Z
+        probability = alpha * p[w] + discourse
+        value += np.log(probability)
+        exact += discourse / probability * (vectors[w] - mean)
+        without += discourse / probability * vectors[w]
+    return value, exact, without

@@ -14,8 +14,7 @@ import sentemb
 import sentemb.kernels.jit
 from sentemb import SentembError
 from sentemb.cli import main
-from sentemb.gradients import gradcheck as gradient_check
-from sentemb.gradients import traces
+from sentemb.gradients import comparison, traces
 from sentemb.gradients.pairs import PairProblem
 from sentemb.kernels import lstm as lstm_kernels
 from sentemb.kernels import recurrent as recurrent_kernels
@@ -420,7 +419,7 @@ def test_a_forward_pass_that_the_gradient_does_not_follow_is_found(monkeypatch):
 @pytest.fixture
 def compare_first_entries(monkeypatch):
     """Only the first entry of each block is compared with differences."""
-    monkeypatch.setattr(gradient_check, "_choose", lambda g, entries, rng: [(0,) * g.ndim])
+    monkeypatch.setattr(comparison, "_choose", lambda g, entries, rng: [(0,) * g.ndim])
 
 
 def test_a_wrong_entry_that_no_block_compares_is_found_in_random_directions(

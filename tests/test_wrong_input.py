@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from helpers import failing_calls, tree
 
 import sentemb.comparison.data
-import sentemb.gradients.gradcheck
+import sentemb.gradients.two_towers
 from sentemb import SentembError
 from sentemb.cli import main
 from sentemb.data.importers.onet import import_onet
@@ -120,7 +120,7 @@ def _begin(settings):
     ],
 )
 def test_numbers_of_gradcheck(option, value, monkeypatch):
-    monkeypatch.setattr(sentemb.gradients.gradcheck, "_made_up_problem", _begin_check)
+    monkeypatch.setattr(sentemb.gradients.two_towers, "_made_up_problem", _begin_check)
     model = {"--hidden": "dssm", "--window": "clsm"}.get(option, "lstm")
     code, line, out = run("gradcheck", "--model", model, f"{option}={value}")
     assert code in (1, 2) and line.startswith("Error: ") and out == "", (code, line)
@@ -224,13 +224,13 @@ def test_simulations_that_would_never_end(tmp_path, settings, monkeypatch):
     ids=str,
 )
 def test_checks_that_would_never_end(settings, monkeypatch):
-    monkeypatch.setattr(sentemb.gradients.gradcheck, "_made_up_problem", _begin_check)
+    monkeypatch.setattr(sentemb.gradients.two_towers, "_made_up_problem", _begin_check)
     with pytest.raises(SentembError, match=r"give |lower one of them"):
         sentemb.gradcheck(**settings)
 
 
 def test_the_largest_check_of_the_documentation_is_allowed(monkeypatch):
-    monkeypatch.setattr(sentemb.gradients.gradcheck, "_made_up_problem", _begin_check)
+    monkeypatch.setattr(sentemb.gradients.two_towers, "_made_up_problem", _begin_check)
     for settings in ({"cells": 1000}, {"cells": 288, "lengths": (200,) * 5}, {"entries": 10**6}):
         with pytest.raises(SentembError, match="begun"):
             sentemb.gradcheck(**settings)
@@ -261,7 +261,7 @@ RIGHT = {
 
 @pytest.mark.parametrize("name", SETTINGS_OF_GRADCHECK)
 def test_types_of_gradcheck(name, monkeypatch):
-    monkeypatch.setattr(sentemb.gradients.gradcheck, "_made_up_problem", _begin_check)
+    monkeypatch.setattr(sentemb.gradients.two_towers, "_made_up_problem", _begin_check)
     right = RIGHT.get(name, [])
     for value in WRONG:
         with pytest.raises(SentembError) as caught:

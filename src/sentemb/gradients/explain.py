@@ -9,10 +9,11 @@ import numpy as np
 
 from sentemb.bounds import brief
 from sentemb.errors import SentembError
+from sentemb.gradients.comparison import FLOOR, checked_gradient
 from sentemb.gradients.differences import entry_differences
-from sentemb.gradients.gradcheck import FLOOR, checked_gradient, made_up_pairs
+from sentemb.gradients.gradcheck import made_up
 from sentemb.gradients.options import FORM, LENGTHS, TOLERANCE, Problem, checked_lengths
-from sentemb.models.towers import SIDES, Towers
+from sentemb.protocols import Arrays
 
 _ENTRY = re.compile(r"([^\[\]]+)\[\s*(\d{1,9}(?:\s*,\s*\d{1,9})*)\s*\]", re.ASCII)
 
@@ -129,12 +130,12 @@ def explain(
     """
     tolerance = TOLERANCE.checked(tolerance)
     own = {field.name for field in fields(Problem)} & settings.keys()
-    sizes = {name: settings.pop(name) for name in own}
-    made_up = Problem(lengths=checked_lengths(lengths), **sizes)
-    with made_up_pairs(model, made_up, form, fault, settings) as (problem, _):
-        side, name, index = _find(entry, problem.towers)
+    given = {name: settings.pop(name) for name in own}
+    sizes = Problem(lengths=checked_lengths(lengths), **given)
+    with made_up(model, sizes, form, fault, settings) as problem:
+        side, name, index = _find(entry, problem.parameters)
         gradient = checked_gradient(problem, form, fault)[side][name]
-        found = entry_differences(problem, problem.towers.parameters()[side][name], index)
+        found = entry_differences(problem, problem.parameters[side][name], index)
     analytic, largest = float(gradient[index]), float(np.abs(gradient).max())
 
     def relative(value: float | None) -> float | None:
@@ -169,13 +170,12 @@ def _or_none(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _find(entry: str, towers: Towers) -> tuple[str, str, tuple[int, ...]]:
+def _find(entry: str, parameters: dict[str, Arrays]) -> tuple[str, str, tuple[int, ...]]:
     """The side, block and index that ``entry`` names."""
-    sides = {"shared": "query"} if towers.shared else {side: side for side in SIDES}
     shapes = {
-        f"{shown}.{name}": block.shape
-        for shown, side in sides.items()
-        for name, block in towers.parameters()[side].items()
+        f"{side}.{name}": block.shape
+        for side, blocks in parameters.items()
+        for name, block in blocks.items()
     }
     match = _ENTRY.fullmatch(entry.strip()) if isinstance(entry, str) else None
     if match is None:
@@ -193,8 +193,8 @@ def _find(entry: str, towers: Towers) -> tuple[str, str, tuple[int, ...]]:
             f"{block} has the shape {'x'.join(map(str, shape))}, so it has no entry "
             f"[{match[2]}]; indices count from 0"
         )
-    shown, name = block.split(".", 1)
-    return sides[shown], name, index
+    side, name = block.split(".", 1)
+    return side, name, index
 
 
 def _listed(blocks: Iterable[str]) -> str:

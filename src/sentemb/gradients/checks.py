@@ -1,0 +1,147 @@
+"""The registry of gradient checks that are not towers: names, classes and settings.
+
+`sentemb.gradcheck`, ``sentemb gradcheck --model NAME`` and ``--model all`` read it. Importing it
+does not load Numba.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from sentemb.errors import SentembError
+from sentemb.gradients.options import Problem
+from sentemb.hyperparameters import MODEL, Hyperparameter
+from sentemb.models.registry import ENCODERS, encoder_parameters
+
+if TYPE_CHECKING:
+    from sentemb.gradients.problem import CheckedProblem
+
+
+@dataclass(frozen=True)
+class CheckEntry:
+    """One check.
+
+    Attributes
+    ----------
+    name : str
+        No encoder has it.
+    home : str
+        ``module:class`` of a `CheckedProblem`, called with the keyword ``seed`` and one for each of
+        ``takes`` and of ``parameters``.
+    takes : tuple of str
+        Which fields of `Problem` the class takes, ``seed`` aside.
+    parameters : tuple of Hyperparameter
+        Its own settings; those of encoders may be among them. ``check_default`` counts if there is
+        one.
+    forms : tuple of str
+        Which gradients it has: "scan" and maybe "trace" and "printed".
+    variants : tuple of dict
+        The settings that ``sentemb gradcheck --model all`` tries.
+    """
+
+    name: str
+    home: str
+    takes: tuple[str, ...] = ()
+    parameters: tuple[Hyperparameter, ...] = ()
+    forms: tuple[str, ...] = ("scan",)
+    variants: tuple[Mapping[str, Any], ...] = ({},)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all settings."""
+        return (*(one.name for one in self.parameters), *self.takes, "seed")
+
+
+CHECKS: dict[str, CheckEntry] = {}
+
+
+def register_check(entry: CheckEntry) -> None:
+    """Add a check.
+
+    Raises
+    ------
+    SentembError
+        If there is a check or a model of that name.
+    """
+    if entry.name in CHECKS or entry.name in ENCODERS:
+        raise SentembError(f"there is a check {entry.name} already; choose another name")
+    CHECKS[entry.name] = entry
+
+
+ALPHA = Hyperparameter(
+    name="alpha",
+    kind=float,
+    default=0.3,
+    help="Share of words that are drawn by frequency alone, alpha of equation (2).",
+    group=MODEL,
+    above=0,
+    below=1,
+)
+register_check(
+    CheckEntry(
+        name="sif-likelihood",
+        home="sentemb.gradients.sif_likelihood:SIFLikelihood",
+        takes=("lengths", "scale"),
+        parameters=(ALPHA,),
+        forms=("scan", "printed"),
+        variants=({}, {"alpha": 0.01}),
+    )
+)
+
+
+def check_parameters() -> tuple[Hyperparameter, ...]:
+    """The hyper-parameters of all checks that no encoder has, each once."""
+    found = {one.name: one for entry in CHECKS.values() for one in entry.parameters}
+    return tuple(one for one in found.values() if one not in encoder_parameters())
+
+
+def make_check(
+    name: str, problem: Problem, form: str, settings: Mapping[str, Any]
+) -> "CheckedProblem":
+    """The problem of a check.
+
+    Parameters
+    ----------
+    name : str
+        One of `CHECKS`.
+    problem : Problem
+        A field that the check does not take must have its default.
+    form : str
+        Which gradient will be asked for.
+    settings : dict
+        Settings that are not in ``problem``.
+
+    Raises
+    ------
+    SentembError
+        For a form or a setting that the check does not have, or a wrong value.
+    """
+    entry = CHECKS[name]
+    if form not in entry.forms:
+        raise SentembError(f"{name} has no form {form}, only {', '.join(entry.forms)}")
+    defaults = asdict(Problem())
+    for key, value in asdict(problem).items():
+        if key not in entry.names and value != defaults[key]:
+            raise _not_there(entry, key)
+    known = {one.name: one for one in (*encoder_parameters(), *check_parameters())}
+    own = {one.name: one for one in entry.parameters}
+    chosen = {
+        key: one.default if one.check_default is None else one.check_default
+        for key, one in own.items()
+    }
+    for key, value in settings.items():
+        if key in own:
+            chosen[key] = own[key].checked(value)
+        elif key not in known or known[key].checked(value) != known[key].unset:
+            raise _not_there(entry, key)
+    chosen |= {key: value for key, value in asdict(problem).items() if key in entry.names}
+    module, kind = entry.home.split(":")
+    made: CheckedProblem = getattr(import_module(module), kind)(**chosen)
+    return made
+
+
+def _not_there(entry: CheckEntry, key: str) -> SentembError:
+    return SentembError(
+        f"{entry.name} has no {key}, only {', '.join(entry.names)}; leave {key} out"
+    )

@@ -1,0 +1,76 @@
+"""What a gradient check looks at: a loss, its parameters and its gradient."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from sentemb.errors import SentembError
+from sentemb.protocols import Arrays
+
+
+class CheckedProblem(ABC):
+    """A loss with its gradient, made up for a check.
+
+    Two towers on pairs of texts are one such problem (`sentemb.gradients.two_towers`); the others
+    are listed in `sentemb.gradients.checks`. A subclass has at least the attributes below, `loss`
+    and `gradient`. The blocks of ``parameters`` are changed in place by the check, and `loss` and
+    `gradient` must follow them.
+
+    Attributes
+    ----------
+    name : str
+        As reports and ``--model`` name it.
+    settings : dict
+        What the problem was made from, in the order in which it is printed.
+    parameters : dict of dict of ndarray
+        By side and block: ``parameters["query"]["W1"]`` is reported as ``query.W1``. float64.
+    rng : numpy.random.Generator
+        As making the problem left it; the check draws entries and directions from it.
+    """
+
+    name: str
+    settings: dict[str, Any]
+    parameters: dict[str, Arrays]
+    rng: np.random.Generator
+
+    @abstractmethod
+    def loss(self) -> float:
+        """The loss at the present parameters."""
+
+    @abstractmethod
+    def gradient(self, form: str = "scan") -> dict[str, Arrays]:
+        """The gradient by every block of ``parameters``.
+
+        Parameters
+        ----------
+        form : str
+            "scan" is the exact gradient; "trace" and "printed" as for `gradcheck`, where the
+            problem has them.
+        """
+
+    def broken_gradient(self, fault: str) -> dict[str, Arrays]:
+        """The gradient with one term left out.
+
+        Raises
+        ------
+        SentembError
+            If the problem has no terms to leave out.
+        """
+        raise SentembError(f"{self.name} has no terms to leave out; leave out the fault {fault}")
+
+    def second_form(self) -> dict[str, Arrays]:
+        """The exact gradient computed in another way; sides and blocks without one are left out."""
+        return {}
+
+    def maxima(self) -> bytes:
+        """Where maxima were found in the last pass; the loss has a kink wherever they change."""
+        return b""
+
+    def is_reached(self, block: str) -> bool:
+        """Whether the loss depends on ``block``, such as ``query.W1``: then it has a gradient."""
+        return True
+
+    def at_fault(self, block: str) -> str:
+        """For a failing block of the form ``printed``: what in the paper is at fault."""
+        return ""

@@ -1,0 +1,132 @@
+"""What a gradient check found: by block, and as a whole."""
+
+from dataclasses import asdict, dataclass, field
+from html import escape
+from typing import Any
+
+from sentemb.system.html_tables import FAILED, html_table
+
+GATE_LEGEND = "gates: 1 output, 2 forget, 3 input, 4 candidate"
+
+
+@dataclass(frozen=True)
+class BlockCheck:
+    """What `gradcheck` found in one block of parameters.
+
+    Attributes
+    ----------
+    block : str
+        Side and the paper's name, such as ``query.Wrec3``.
+    shape : tuple of int
+    checked : int
+        Entries compared with differences.
+    kinks : int
+        Entries left out because max pooling picks another word on some step of the differences,
+        where the loss has no slope.
+    relative, absolute : float
+        Largest errors; relative is |a - n| / max(|a| + |n|, floor), the floor a thousandth of the
+        block's largest entry.
+    index : tuple of int
+        Where the relative error is largest, with ``analytic`` and ``numeric`` there.
+    form_difference : float or None
+        Largest difference from the other exact form, relative to the block's largest entry; None
+        for models with only one exact form.
+    cosine, norm_ratio : float or None
+        For the form ``printed``: the cosine of the checked gradient with the true one (form
+        ``scan``), and the ratio of their norms. None where either gradient is zero.
+    equations : str
+        For a failing block of the form ``printed``: what in the paper is at fault.
+    passed : bool
+    """
+
+    block: str
+    shape: tuple[int, ...]
+    checked: int
+    kinks: int
+    relative: float
+    absolute: float
+    index: tuple[int, ...]
+    analytic: float
+    numeric: float
+    form_difference: float | None
+    cosine: float | None
+    norm_ratio: float | None
+    equations: str
+    passed: bool
+
+
+@dataclass(frozen=True, repr=False)
+class GradientReport:
+    """What `gradcheck` found.
+
+    Attributes
+    ----------
+    model, form : str
+    settings : dict
+        Settings of the encoder and of the problem.
+    blocks : list of BlockCheck
+    directional : float
+        Largest relative error of the slope of the loss in random directions of all parameters.
+    repeatable : bool
+        Whether the backward pass gives the same bits twice.
+    passed : bool
+    fault : str or None
+        The term that was left out on purpose.
+    """
+
+    model: str
+    form: str
+    settings: dict[str, Any]
+    tolerance: float
+    blocks: list[BlockCheck] = field(default_factory=list)
+    directional: float = 0.0
+    repeatable: bool = True
+    passed: bool = False
+    fault: str | None = None
+
+    @property
+    def legend(self) -> str:
+        """What the numbers in the blocks' names mean; empty where they have none."""
+        return GATE_LEGEND if self.model in ("lstm", "bilstm") else ""
+
+    @property
+    def failed(self) -> list[str]:
+        """The names of the blocks that fail."""
+        return [block.block for block in self.blocks if not block.passed]
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        verdict = "passed" if self.passed else f"failed in {len(self.failed)}"
+        return (
+            f"GradientReport({self.model}, form {self.form}, {len(self.blocks)} blocks, {verdict})"
+        )
+
+    def _repr_html_(self) -> str:
+        """A table of the blocks, for notebooks."""
+        shape = ", ".join(f"{key} {value}" for key, value in self.settings.items())
+        left_out = f"left out on purpose: {self.fault}" if self.fault else ""
+        first = [f"{self.model}, form {self.form}: {shape}", self.legend, left_out]
+        rows = [
+            (
+                block.block,
+                " × ".join(map(str, block.shape)),
+                block.checked,
+                f"{block.relative:.1e}",
+                list(block.index),
+                f"{block.analytic:+.6e}",
+                f"{block.numeric:+.6e}",
+                "pass" if block.passed else "FAIL",
+            )
+            for block in self.blocks
+        ]
+        table = html_table(rows, _HEADS, ["" if block.passed else FAILED for block in self.blocks])
+        return (
+            f"<p>{'<br/>'.join(escape(line) for line in first if line)}</p>{table}"
+            f"<p>All parameters in random directions: relative error {self.directional:.1e}. "
+            f"{'PASS' if self.passed else 'FAIL'} (tolerance {self.tolerance:g})</p>"
+        )
+
+
+_HEADS = ("block", "shape", "checked", "relative error", "at", "analytic", "numeric", "verdict")

@@ -1,0 +1,160 @@
+"""Two towers on made-up pairs, as training has them: the problem of most gradient checks.
+
+Words, texts and a model are made up in float64. No parameter is zero, biases and peepholes
+included.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from sentemb.errors import SentembError
+from sentemb.gradients.faults import broken_gradient, check_fault
+from sentemb.gradients.options import FORM, Problem, check_defaults
+from sentemb.gradients.pairs import PairProblem
+from sentemb.gradients.problem import CheckedProblem
+from sentemb.gradients.traces import check_form, has_traces
+from sentemb.models import make_encoder
+from sentemb.models.encoder import Encoder
+from sentemb.models.registry import encoder_parameters
+from sentemb.models.towers import Towers, distinct_sides
+from sentemb.protocols import Arrays
+from sentemb.system.parallel import Workers
+from sentemb.text.batch import tokenize
+from sentemb.text.vocabulary import Vocabulary
+
+# Numbers that the projected words of a problem may have.
+_MOST_PROJECTED = 20_000_000
+
+
+class TwoTowers(CheckedProblem):
+    """The training loss of two towers, or of one shared tower, on some pairs.
+
+    Parameters
+    ----------
+    pairs : PairProblem
+    made_from : Problem
+        The settings of ``pairs``.
+    rng : numpy.random.Generator
+        As making the pairs left it.
+    """
+
+    def __init__(self, pairs: PairProblem, made_from: Problem, rng: np.random.Generator) -> None:
+        towers = pairs.towers
+        self.name = towers.encoder.name
+        self.settings = {**towers.encoder.settings(), **asdict(made_from)}
+        self.rng = rng
+        self._pairs = pairs
+        self._encoder = towers.encoder
+        # One tower for both sides has the blocks of the query side.
+        self._shown = {side: "shared" if towers.shared else side for side in towers.each}
+        self.parameters = self._of_towers(towers.parameters())
+
+    def _of_towers(self, by_side: dict[str, Arrays]) -> dict[str, Arrays]:
+        return {shown: by_side[side] for side, shown in self._shown.items()}
+
+    def loss(self) -> float:
+        return self._pairs.loss()
+
+    def maxima(self) -> bytes:
+        return self._pairs.maxima()
+
+    def gradient(self, form: str = "scan") -> dict[str, Arrays]:
+        return self._of_towers(self._pairs.gradient(form))
+
+    def broken_gradient(self, fault: str) -> dict[str, Arrays]:
+        return self._of_towers(broken_gradient(self._pairs, fault))
+
+    def second_form(self) -> dict[str, Arrays]:
+        return self.gradient("trace") if has_traces(self._encoder) else {}
+
+    def is_reached(self, block: str) -> bool:
+        return self._encoder.is_reached(block.rsplit(".", 1)[1], max(self.settings["lengths"]))
+
+    def at_fault(self, block: str) -> str:
+        """The paper's equations that make a printed block differ from the gradient."""
+        settings = self.settings
+        gate, peepholes = block[-1], settings.get("peepholes", "none") != "none"
+        reasons = []
+        if max(settings["lengths"]) > 1:
+            reasons.append(
+                "(43): error follows Wrec1 only"
+                if gate == "1"
+                else "(44): factor b_g missing, own Wrec only, no cell path"
+            )
+        if gate != "1" and peepholes:
+            reasons.append("(78), (85), (95), (105): o(t) sees c(t) through Wp1")
+        if peepholes and max(settings["lengths"]) > 1:
+            reasons.append("(43), (44): no peephole paths")
+        return "; ".join(reasons)
+
+
+@contextmanager
+def made_up_towers(
+    model: str, problem: Problem, form: str, fault: str | None, encoder_settings: dict[str, Any]
+) -> Iterator[TwoTowers]:
+    """The pairs and the model of a check, for as long as the context lasts.
+
+    Parameters and errors as for `sentemb.gradcheck`.
+    """
+    encoder = make_encoder(model, **check_defaults(model, encoder_settings))
+    check_form(encoder, FORM.checked(form))
+    if fault is not None:
+        check_fault(fault, encoder, form)
+    _check_size(encoder, sum(problem.lengths) * (2 + problem.negatives))
+    rng = np.random.default_rng(problem.seed)
+    with Workers(1) as workers:
+        yield TwoTowers(_made_up_problem(encoder, problem, rng, workers), problem, rng)
+
+
+def _check_size(encoder: Any, n_words: int) -> None:
+    """Refuse a problem that would fill the memory, before any of it is made."""
+    one, two = (
+        sum(math.prod(shape) for shape in encoder.shapes(n_features).values())
+        for n_features in (1, 2)
+    )
+    if n_words * (two - one) > _MOST_PROJECTED:
+        sizes = [one.name for one in encoder_parameters() if one.kind is int and not one.choices]
+        raise SentembError(
+            f"{n_words:,} words of {two - one:,} numbers each are too many for a check; there are "
+            f"lengths, negatives, {', '.join(sizes)}: lower one of them"
+        )
+
+
+def _made_up_problem(
+    encoder: Encoder, problem: Problem, rng: np.random.Generator, workers: Workers
+) -> PairProblem:
+    """Pairs of unequal lengths, with repeated words, and a model with nothing at zero."""
+    lengths = problem.lengths
+    letters = list("abcde")
+    words = ["".join(rng.choice(letters, rng.integers(1, 6))) for _ in range(3 * len(lengths) + 6)]
+    # Words that hold a trigram more than once, so that counts matter.
+    words += ["aaaaa", "babababa"] * len(lengths)
+
+    def text(length: int) -> str:
+        chosen = list(rng.choice(words, length))
+        if length > 2:
+            chosen[-1] = chosen[0]
+        return " ".join(chosen)
+
+    queries = [text(length) for length in lengths]
+    titles = [text(length) for length in (*lengths[1:], lengths[0])]
+    others = [
+        [text(int(rng.choice(lengths))) for _ in range(problem.negatives)]
+        for _ in range(len(lengths))
+    ]
+    tokens = tokenize([*queries, *titles, *(title for some in others for title in some)])
+    vocabulary = Vocabulary.collect(tokens)
+    weights = {}
+    for side in distinct_sides(problem.shared_towers):
+        weights[side] = encoder.initialise(len(vocabulary), rng, np.float64)
+        for name, array in weights[side].items():
+            array[...] = problem.scale * rng.standard_normal(array.shape)
+            if name in ("recurrent", "output") or array.ndim == 4:
+                array /= np.sqrt(array.shape[-2])
+    towers = Towers.of(encoder, vocabulary, weights)
+    return PairProblem(towers, queries, titles, others, problem.gamma, workers)
