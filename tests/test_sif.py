@@ -344,7 +344,7 @@ def test_the_command_makes_a_model_that_other_commands_use(tmp_path):
     done = run("sif", glove, tmp_path / "titles.txt", "-o", out, "--components", 2)
     assert done.exit_code == 0, done.output
     assert "40 texts" in done.output and "component 2" in done.output
-    assert run("score", out, "w1 w2", "w2 w1").output.startswith("1.000000")
+    assert load(out).score("w1 w2", ["w2 w1"])[0] == pytest.approx(1)
     again = run("sif", glove, tmp_path / "titles.txt", "-o", out)
     assert again.exit_code == 1 and "--force" in again.output
     assert run("sif", glove, "-o", out, "--components", 0, "--force").exit_code == 0
