@@ -20,7 +20,7 @@ class Components:
     Attributes
     ----------
     directions : (k, d) float64
-        Orthonormal, the strongest first; the largest entry of each is positive.
+        Orthonormal, the strongest first; the mean of the texts lies on the positive side of each.
     strengths : (k,) float64
         How much of each is removed: 1 for all of it.
     shares : (k,) float64
@@ -86,8 +86,9 @@ def common_components(moments: Moments, k: int, weighted: bool = False) -> Compo
             f"the texts do not have {k} components; give more texts or fewer components"
         )
     directions = rows[order] / shares[order, None]
-    largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=1)[:, None], axis=1)
-    directions *= np.sign(largest)
+    # An eigenvector has no sign. Words near u are to be what the texts share, not its opposite.
+    along = np.einsum("kd,d->k", directions, moments.first)
+    directions[along < 0] *= -1
     found = shares[order]
     strengths = found / found.sum() if weighted else np.ones(k)
     return Components(directions, strengths, found)
