@@ -53,11 +53,15 @@ class Collector:
 
         Parameters
         ----------
-        words : sequence of str, (k)
+        words : sequence of str
+            The k words.
         rows : (k, d) float32 or float64
-        place : function
-            Where row k is in the file, for messages.
+            Their vectors.
+        place : callable
+            Where a row is in the file, for messages.
         """
+        if not words:
+            return
         if not is_sound(rows):
             raise SentembError(
                 f"{place(first_unsound(rows))}: a number is NaN, infinite or above "

@@ -1,5 +1,10 @@
 """Counts of words, as files list them: one word and its count per line."""
 
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
 from sentemb.bounds import brief
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
@@ -50,3 +55,14 @@ def read_counts(path: AnyPath) -> dict[str, int]:
     if not any(counts.values()):
         raise SentembError(f"{name}: no counts above 0; {_REMEDY}")
     return counts
+
+
+def counts_of(words: Sequence[str], counts: Mapping[str, int], name: str) -> NDArray[np.int64]:
+    """The count of each word, 0 for one without: (n,) int64.
+
+    ``name`` is that of the counts, for the `SentembError` if none of the words has one.
+    """
+    found = np.array([counts.get(word, 0) for word in words], np.int64)
+    if not found.any():
+        raise SentembError(f"{name}: none of the words has a count; give counts of these words")
+    return found

@@ -164,8 +164,9 @@ def _words(path: Path, description: Description) -> list[str]:
 
 
 def _counts(path: Path, description: Description) -> NDArray[np.int64]:
+    lines = _checked_lines(path, description)
     try:
-        counts = list(map(int, _checked_lines(path, description)))
+        counts = list(map(int, lines))
     except ValueError:
         raise _damaged(path, "a line is not an integer") from None
     if not 0 <= min(counts) <= max(counts) <= MAX_COUNT:

@@ -12,7 +12,7 @@ _MOST_DIGITS = 18
 class Header(NamedTuple):
     """The number of words and the length of a vector."""
 
-    count: int
+    n_words: int
     dim: int
 
 
@@ -27,8 +27,8 @@ def header_of(line: bytes) -> Header | None:
 
 
 def checked_header(header: Header, name: str) -> Header:
-    """``header``; a `SentembError` if there can be no such vectors. ``name`` is that of the file."""
-    if header.count == 0:
+    """``header``; a `SentembError`, with the file's ``name``, if there can be no such vectors."""
+    if header.n_words == 0:
         raise SentembError(f"{name}:1: no vectors: the header says 0 words; give another file")
     if not 1 <= header.dim <= MAX_DIM:
         raise SentembError(

@@ -132,7 +132,8 @@ def train_word_vectors(
     words = list(model.wv.index_to_key)
     if not words:
         raise SentembError(
-            f"no word of the log occurs {settings['min_count']:,} times; lower min_count"
+            "the log has no word of letters or digits that occurs min_count = "
+            f"{settings['min_count']:,} times; lower it or give another log"
         )
     model.train(
         sentences,

@@ -5,7 +5,6 @@ is read from its end. Both formats are told apart by the first line: two integer
 header. (A row of GloVe with one number could look like that as well, so GloVe needs two or more.)
 """
 
-import contextlib
 from array import array
 from collections.abc import Callable, Collection
 from itertools import chain
@@ -19,9 +18,10 @@ from sentemb.system.paths import AnyPath
 from sentemb.vectors.collector import Collector
 from sentemb.vectors.header import Header, checked_header, header_of
 from sentemb.vectors.limits import MAX_DIM
+from sentemb.vectors.text_rows import is_number, numbers_at_end
 from sentemb.vectors.word_vectors import WordVectors
 
-FORMATS = (
+_FORMATS = (
     "give GloVe text (lines of a word and its numbers), word2vec text (the same below a line "
     '"words dimensions"), or word2vec binary named .bin'
 )
@@ -38,24 +38,24 @@ def read_text(
 ) -> WordVectors:
     """Read GloVe text or word2vec text; see `sentemb.vectors.reading.read_word_vectors`."""
     name = place_name(path)
-    # Closed here, since reading may stop at the limit.
-    with contextlib.closing(raw_lines(path)) as lines:
-        number, raw = next(lines, (1, b""))
-        raw = raw.removeprefix(_BYTE_ORDER_MARK)
-        if not raw:
-            raise SentembError(f"{name}: no vectors, the file is empty; {FORMATS}")
-        header = header_of(raw)
-        if header is None:
-            rows, dim = chain([(number, raw)], lines), _dim_of(raw, name)
-        else:
-            rows, dim = lines, checked_header(header, name).dim
-        reader = _Rows(name, header, dim, Collector(name, limit, words))
-        for number, raw in rows:
-            reader.read(number, raw)
-            if reader.is_full:
-                break
-        else:
-            reader.check_end(number, raw, note)
+    lines = raw_lines(path)
+    number, raw = next(lines, (1, b""))
+    raw = raw.removeprefix(_BYTE_ORDER_MARK)
+    if not raw:
+        raise SentembError(f"{name}: no vectors, the file is empty; {_FORMATS}")
+    header = header_of(raw)
+    if header is None:
+        dim = _dim_of(raw, name)
+        lines = chain([(number, raw)], lines)
+    else:
+        dim = checked_header(header, name).dim
+    reader = _Rows(name, header, dim, Collector(name, limit, words))
+    for number, raw in lines:
+        reader.read(number, raw)
+        if reader.is_full:
+            break
+    else:
+        reader.check_end(number, raw, note)
     return reader.collected(note)
 
 
@@ -95,9 +95,9 @@ class _Rows:
         if len(fields) <= self._dim or b"\0" in raw:
             raise self._fault(line, raw)
         self._count += 1
-        if self._header is not None and self._count > self._header.count:
+        if self._header is not None and self._count > self._header.n_words:
             raise SentembError(
-                f"{self._name}:{line}: the header says {self._header.count:,} words and here is "
+                f"{self._name}:{line}: the header says {self._header.n_words:,} words, but here is "
                 "one more; correct the header in line 1"
             )
         try:
@@ -124,9 +124,9 @@ class _Rows:
 
     def check_end(self, line: int, raw: bytes, note: Callable[[str], None]) -> None:
         """Check what is known at the end of the file, where ``raw`` is the last line."""
-        if self._header is not None and self._count < self._header.count:
+        if self._header is not None and self._count < self._header.n_words:
             raise SentembError(
-                f"{self._name}:1: the header says {self._header.count:,} words, the file has "
+                f"{self._name}:1: the header says {self._header.n_words:,} words, but the file has "
                 f"{self._count:,}; get the whole file again or correct the header"
             )
         if not raw.endswith(b"\n"):
@@ -151,29 +151,29 @@ class _Rows:
                 f"{place}: a NUL character; save the file as UTF-8 text, or name it .bin if it is "
                 "word2vec binary"
             )
-        wanted = "in line 1" if self._header is None else "as the header says"
         fields = raw.split()
-        if len(fields) > self._dim and not all(map(_is_number, fields[-self._dim :])):
-            wrong = next(field for field in fields[-self._dim :] if not _is_number(field))
+        last = fields[-self._dim :]
+        if len(fields) > self._dim and not all(map(is_number, last)):
+            wrong = next(field for field in last if not is_number(field))
             return SentembError(
                 f"{place}: {brief(wrong.decode('utf-8', 'replace'))} is not a number; a row is a "
-                f"word and {self._dim} numbers, {wanted}; correct the row"
+                f"word and {_numbers(self._dim)}: correct it"
             )
-        count = _numbers_at_end(fields)
+        wanted = "line 1 has" if self._header is None else "the header says"
         return SentembError(
-            f"{place}: {count} numbers after the word, not {self._dim} {wanted}; correct the row, "
-            f"or {FORMATS}"
+            f"{place}: {_numbers(numbers_at_end(fields))} in the row, but {wanted} {self._dim}; "
+            "correct the row, or get the whole file again"
         )
 
 
 def _dim_of(raw: bytes, name: str) -> int:
     """The numbers in the first row of a file without a header."""
-    count = _numbers_at_end(raw.split())
+    count = numbers_at_end(raw.split())
     if b"\0" in raw or count == 0:
-        raise SentembError(f"{name}:1: not a row of a word and its numbers; {FORMATS}")
+        raise SentembError(f"{name}:1: not a row of a word and its numbers; {_FORMATS}")
     if count == 1:
         raise SentembError(
-            f'{name}:1: one number after the word, as in a file of counts; {FORMATS}; vectors of '
+            f"{name}:1: one number after the word, as in a file of counts; {_FORMATS}; vectors of "
             'one dimension need the line "words 1" above them'
         )
     if count > MAX_DIM:
@@ -181,25 +181,11 @@ def _dim_of(raw: bytes, name: str) -> int:
     return count
 
 
-def _numbers_at_end(fields: list[bytes]) -> int:
-    """How many numbers end a row; its first field is the word, even if that is a number."""
-    count = 0
-    for field in reversed(fields[1:]):
-        if not _is_number(field):
-            break
-        count += 1
-    return count
-
-
 def _has_one_more(word: bytes) -> bool:
     """Whether a word with blanks ends in a number: then the row has one too many."""
     parts = word.split()
-    return len(parts) > 1 and _is_number(parts[-1])
+    return len(parts) > 1 and is_number(parts[-1])
 
 
-def _is_number(field: bytes) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return b"_" not in field
+def _numbers(count: int) -> str:
+    return f"{count} number{'s' * (count != 1)}"

@@ -13,7 +13,8 @@ from sentemb.errors import SentembError
 from sentemb.system.files import place_name, reading
 from sentemb.system.paths import AnyPath
 from sentemb.vectors.collector import Collector
-from sentemb.vectors.header import checked_header, header_of
+from sentemb.vectors.header import Header, checked_header, header_of
+from sentemb.vectors.text_rows import numbers_at_end
 from sentemb.vectors.word_vectors import WordVectors
 
 _AGAIN = "get the whole file again"
@@ -21,8 +22,6 @@ _MOST_HEADER_BYTES = 100
 _MOST_WORD_BYTES = 65_536
 # Bytes that are read at a time, and about the bytes of vectors that are kept at a time.
 _PIECE = 1 << 20
-# Numbers written as text consist of these.
-_TEXT_OF_NUMBERS = b"0123456789+-.eE \t\r\n"
 
 
 def read_binary(
@@ -89,60 +88,68 @@ class _Rows:
         self._source = source
         self._name = name
         self._collector = collector
+        self._line_end: bytes | None = None
+        self._n_unstorable = 0
+        self._start_block()
 
     def read(self, note: Callable[[str], None]) -> None:
         """Read everything, or up to the limit."""
-        source, collector = self._source, self._collector
         count, dim = self._header()
-        words: list[str] = []
-        places: list[int] = []
-        vectors = bytearray()
-        n_unstorable = 0
-        line_end = b""
-
-        def flush() -> None:
-            rows = np.frombuffer(vectors, "<f4").reshape(-1, dim)
-            collector.add(words, rows, lambda k: f"{self._name}: byte {places[k]:,}")
-
         for row in range(count):
-            place = source.place
-            word = self._word(row, count)
-            vector = source.take(4 * dim)
-            if len(vector) < 4 * dim:
-                raise self._cut(row, count)
-            if row == 0:
-                if not vector.strip(_TEXT_OF_NUMBERS):
-                    raise SentembError(
-                        f"{self._name}: is text, not word2vec binary; give it a name without .bin"
-                    )
-                line_end = b"\n" if source.peek(1) == b"\n" else b""
-            if line_end and source.take(1) != line_end:
-                raise self._damaged(source.place, "no line feed after the vector")
-            if "\n" in word:
-                n_unstorable += 1
-            elif collector.wants(word):
-                words.append(word)
-                places.append(place)
-                vectors += vector
-                if len(vectors) >= _PIECE:
-                    flush()
-                    words, places, vectors = [], [], bytearray()
-            if collector.is_full:
+            self._read_row(row, count, dim)
+            if len(self._vectors) >= _PIECE:
+                self._flush(dim)
+            if self._collector.is_full:
                 break
         else:
-            if source.peek(1):
+            if self._source.peek(1):
                 raise self._damaged(
-                    source.place, f"more bytes follow the {count:,} words of the header"
+                    self._source.place, f"more bytes follow the {count:,} words of the header"
                 )
-        flush()
-        if n_unstorable:
-            note(f"{self._name}: {n_unstorable:,} words with a line end were left out")
+        self._flush(dim)
+        if self._n_unstorable:
+            note(f"{self._name}: {self._n_unstorable:,} words with a line end were left out")
 
-    def _header(self) -> tuple[int, int]:
+    def _start_block(self) -> None:
+        self._words: list[str] = []
+        self._places: list[int] = []
+        self._vectors = bytearray()
+
+    def _flush(self, dim: int) -> None:
+        places = self._places
+        rows = np.frombuffer(self._vectors, "<f4").reshape(-1, dim)
+        self._collector.add(self._words, rows, lambda k: f"{self._name}: byte {places[k]:,}")
+        self._start_block()
+
+    def _read_row(self, row: int, count: int, dim: int) -> None:
+        source = self._source
+        place = source.place
+        word = self._word(row, count)
+        vector = source.take(4 * dim)
+        if len(vector) < 4 * dim:
+            raise self._cut(row, count)
+        if self._line_end is None:
+            self._line_end = b"\n" if source.peek(1) == b"\n" else b""
+        if self._line_end and source.take(1) != self._line_end:
+            raise self._damaged(source.place, "no line feed after the vector")
+        if "\n" in word:
+            self._n_unstorable += 1
+        elif self._collector.wants(word):
+            self._words.append(word)
+            self._places.append(place)
+            self._vectors += vector
+
+    def _header(self) -> Header:
         first = self._source.take_until(b"\n", _MOST_HEADER_BYTES)
         header = None if first is None else header_of(first)
         if header is not None:
-            return checked_header(header, self._name)
+            checked_header(header, self._name)
+            second = self._source.peek(_PIECE).partition(b"\n")[0]
+            if numbers_at_end(second.split()) >= header.dim:
+                raise SentembError(
+                    f"{self._name}:2: word2vec text, not binary; give the file a name without .bin"
+                )
+            return header
         if not self._source.peek(1) and not self._source.place:
             raise SentembError(f"{self._name}: no vectors, the file is empty; {_AGAIN}")
         raise SentembError(

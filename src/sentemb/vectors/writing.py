@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,6 +36,7 @@ def write_word_vectors(
     Parameters
     ----------
     vectors : WordVectors
+        What is written: words, vectors, counts if there are any, source and licence.
     folder : str or path-like
         A new or empty folder.
     force : bool
@@ -77,7 +79,10 @@ def write_word_vectors(
 
 def check_output(folder: AnyPath, force: bool) -> None:
     """Refuse a folder that `write_word_vectors` would refuse, before any work."""
-    check_free(path_of(folder), force)
+    path_of(folder)
+    if not os.fspath(folder):
+        raise SentembError("the name of the folder is empty; give one")
+    check_free(folder, force)
     if names_in(folder) and not is_ours(folder):
         raise SentembError(
             f"{folder}: holds other files than word vectors; name a new or empty folder"

@@ -1,0 +1,214 @@
+"""``sentemb vectors``: convert, show and train word vectors."""
+
+from typing import Any
+
+import click
+
+from sentemb.cli.common import ProgressLine
+from sentemb.cli.options import Command, Text, given, json_option, option, option_of
+from sentemb.cli.program import note, say
+from sentemb.vectors.skip_gram import SETTINGS
+
+# Words that are printed of a file as a whole.
+_FIRST_WORDS = 10
+
+
+@click.group()
+def command() -> None:
+    """Convert, show and train word vectors."""
+
+
+@command.command(cls=Command)
+@click.argument("file", type=click.Path())
+@click.argument("out", type=click.Path())
+@option("--limit", type=click.IntRange(min=1), help="Read only the first words. [default: all]")
+@option(
+    "--dtype",
+    type=click.Choice(["float32", "float16"]),
+    default="float32",
+    show_default=True,
+    help="How numbers are stored; float16 takes half the space and keeps about three digits.",
+)
+@option(
+    "--counts",
+    type=click.Path(),
+    metavar="COUNTS",
+    help="File of lines: a word and how often it occurs. A word that is not there gets 0.",
+)
+@option("--source", type=Text(), help="Where the vectors are from; kept with them.")
+@option("--licence", type=Text(), help="Their licence; kept with them.")
+@option("--force", is_flag=True, help="Replace the word vectors in the output folder.")
+def convert(
+    file: str,
+    out: str,
+    limit: int | None,
+    dtype: str,
+    counts: str | None,
+    source: str | None,
+    licence: str | None,
+    force: bool,
+) -> None:
+    """Convert word vectors to a folder that opens at once.
+
+    FILE is GloVe text (lines of a word and its numbers), word2vec text (the same below a line
+    "words dimensions"), word2vec binary (a name that ends in .bin), or a folder of word vectors,
+    whose checksum is verified. Files that end in .gz are unpacked; - is text from standard input.
+    OUT is the folder to write.
+
+    \b
+    sentemb vectors convert glove.6B.50d.txt glove-50/ --licence PDDL-1.0
+    """
+    from dataclasses import replace
+
+    from sentemb.vectors.counts import counts_of, read_counts
+    from sentemb.vectors.reading import read_word_vectors
+    from sentemb.vectors.writing import check_output, write_word_vectors
+
+    check_output(out, force)
+    known = None if counts is None else read_counts(counts)
+    vectors = read_word_vectors(file, limit=limit, verify=True, note=_note)
+    if known is not None:
+        vectors = replace(vectors, counts=counts_of(vectors.words, known, str(counts)))
+        n_counted = int((vectors.counts > 0).sum()) if vectors.counts is not None else 0
+        _note(f"{counts}: {n_counted:,} of {len(vectors):,} words have a count")
+    told = {"source": source, "licence": licence}
+    vectors = replace(vectors, **given(told))
+    write_word_vectors(vectors, out, force=force, dtype=dtype)
+    say(f"{out}: {len(vectors):,} words, {vectors.dim} dimensions, {dtype}")
+
+
+@command.command(cls=Command)
+@click.argument("vectors", type=click.Path())
+@click.argument("words", type=Text(), metavar="[WORD]...", nargs=-1)
+@option(
+    "-k",
+    "--top-k",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Nearest words of each word.",
+)
+@json_option("lines")
+def show(vectors: str, words: tuple[str, ...], top_k: int, as_json: bool) -> None:
+    """Show word vectors, or the nearest words of a word.
+
+    VECTORS is anything that "sentemb vectors convert" reads. Without a WORD: how many words and
+    dimensions, where they are from, the first words, and the lengths of the vectors; the checksum
+    of a folder is verified. With WORDs: lines of a word, a near word, and the cosine of both.
+
+    \b
+    sentemb vectors show glove-50/ king queen -k 5
+    """
+    import json
+
+    from sentemb.vectors.reading import read_word_vectors
+
+    found = read_word_vectors(vectors, verify=not words, note=_note)
+    if words:
+        nearest = {word: found.nearest(word, top_k) for word in words}
+        if as_json:
+            click.echo(json.dumps(nearest, ensure_ascii=False))
+        else:
+            for word, others in nearest.items():
+                for other, cosine in others:
+                    _say_fields(word, other, f"{cosine:.4f}")
+        return
+    facts = _facts(found)
+    if as_json:
+        click.echo(json.dumps(facts, ensure_ascii=False))
+    else:
+        for name, value in facts.items():
+            shown = " ".join(value) if isinstance(value, list) else value
+            if shown not in ("", None):
+                _say_fields(name.replace("_", " "), _shown(shown))
+
+
+@command.command(cls=Command)
+@click.argument("log", type=click.Path())
+@option(
+    "-o",
+    "--output",
+    metavar="VECTORS_DIR",
+    type=click.Path(),
+    required=True,
+    help="Folder to write the word vectors to.",
+)
+@option_of(SETTINGS["dim"])
+@option_of(SETTINGS["window"])
+@option_of(SETTINGS["min_count"])
+@option_of(SETTINGS["epochs"])
+@option_of(SETTINGS["seed"])
+@option("--force", is_flag=True, help="Replace the word vectors in the output folder.")
+@option(
+    "--skip-bad-lines",
+    is_flag=True,
+    help="Skip and count malformed lines of the log instead of stopping at the first.",
+)
+def train(log: str, output: str, force: bool, skip_bad_lines: bool, **settings: Any) -> None:
+    """Train word vectors on a click log.
+
+    LOG is a click log as for "sentemb train". Each pair is one sentence: the words of the query,
+    then those of the clicked title, lower-cased and without punctuation. A pair with c clicks is
+    read round(1 + ln c) times per epoch. The method is skip-gram by gensim, which must be
+    installed: pip install 'sentemb[baselines]'.
+
+    \b
+    sentemb vectors train pairs.tsv -o vectors/
+    """
+    import time
+
+    from sentemb.data.click_log import read_click_log
+    from sentemb.vectors.skip_gram import train_word_vectors
+    from sentemb.vectors.writing import check_output, write_word_vectors
+
+    check_output(output, force)
+    began = time.monotonic()
+    clicks = read_click_log(log, skip_bad_lines=skip_bad_lines)
+    if clicks.bad_lines:
+        _note(f"{log}: skipped {clicks.bad_lines:,} bad lines")
+    line = ProgressLine()
+    try:
+        vectors = train_word_vectors(
+            clicks,
+            on_epoch=lambda done, epochs: line.note(
+                f"epoch {done}/{epochs}  {time.monotonic() - began:.0f} s"
+            ),
+            **given(settings),
+        )
+    finally:
+        line.close()
+    write_word_vectors(vectors, output, force=force)
+    say(f"{output}: {len(vectors):,} words, {vectors.dim} dimensions, float32")
+
+
+def _say_fields(*fields: str) -> None:
+    """Print fields with tabs between them; one that could not be printed is escaped."""
+    from sentemb.errors import printable
+
+    click.echo("\t".join(map(printable, fields)))
+
+
+def _facts(vectors: Any) -> dict[str, Any]:
+    lengths = vectors.lengths()
+    return {
+        "name": vectors.name,
+        "words": len(vectors),
+        "dimensions": vectors.dim,
+        "dtype": vectors.vectors.dtype.name,
+        "counted_words": None if vectors.counts is None else int((vectors.counts > 0).sum()),
+        "source": vectors.source,
+        "licence": vectors.licence,
+        "sha256": vectors.sha256,
+        "first_words": vectors.words[:_FIRST_WORDS],
+        "shortest_vector": float(lengths.min()),
+        "mean_length": float(lengths.mean()),
+        "longest_vector": float(lengths.max()),
+    }
+
+
+def _shown(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _note(message: str) -> None:
+    note(f"note: {message}")
