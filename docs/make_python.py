@@ -43,6 +43,13 @@ PARTS = {
         "sentemb.data.judged_set:JudgedSet",
         "sentemb.data.simulation.simulator:simulate",
     ],
+    "Word vectors": [
+        "sentemb.vectors.reading:read_word_vectors",
+        "sentemb.vectors.writing:write_word_vectors",
+        "sentemb.vectors.word_vectors:WordVectors",
+        "sentemb.vectors.counts:read_counts",
+        "sentemb.vectors.skip_gram:train_word_vectors",
+    ],
     "Evaluation": [
         "sentemb.evaluation.evaluate:evaluate_model",
         "sentemb.evaluation.evaluate:judged_run",

@@ -10,8 +10,8 @@ from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
 from sentemb.system.files import place_name
 from sentemb.system.paths import AnyPath
+from sentemb.vectors.limits import MAX_COUNT
 
-_MAX_COUNT = 2**63 - 1
 _REMEDY = "write lines of a word, a blank or tab, and its count"
 
 
@@ -44,12 +44,12 @@ def read_counts(path: AnyPath) -> dict[str, int]:
         if cut < 0:
             raise SentembError(f"{name}:{number}: not a word and its count; {_REMEDY}")
         word, digits = text[:cut].rstrip(" \t"), text[cut + 1 :]
-        is_count = digits.isascii() and digits.isdigit() and len(digits) <= len(str(_MAX_COUNT))
-        count = counts.get(word, 0) + int(digits) if is_count else _MAX_COUNT + 1
-        if count > _MAX_COUNT:
+        is_count = digits.isascii() and digits.isdigit() and len(digits) <= len(str(MAX_COUNT))
+        count = counts.get(word, 0) + int(digits) if is_count else MAX_COUNT + 1
+        if count > MAX_COUNT:
             raise SentembError(
                 f"{name}:{number}: the count {brief(digits)} is not an integer from 0, or those "
-                f"of the word add up to more than {_MAX_COUNT}; {_REMEDY}"
+                f"of the word add up to more than {MAX_COUNT}; {_REMEDY}"
             )
         counts[word] = count
     if not any(counts.values()):

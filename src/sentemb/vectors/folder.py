@@ -16,13 +16,12 @@ from sentemb.errors import SentembError
 from sentemb.storage.tensor_files import parse_json
 from sentemb.system.files import is_file, path_of, reading, status, unreadable
 from sentemb.system.paths import AnyPath
-from sentemb.vectors.limits import MAX_DIM
+from sentemb.vectors.limits import MAX_COUNT, MAX_DIM
 from sentemb.vectors.word_vectors import WordVectors
 
 DESCRIPTION, WORDS, VECTORS, COUNTS = "vectors.json", "words.txt", "vectors.npy", "counts.txt"
 FORMAT = 1
 DTYPES = ("float32", "float16")
-MAX_COUNT = 2**63 - 1
 _MAX_DESCRIPTION_BYTES = 65_536
 _MAX_TEXT_BYTES = 1 << 30
 _SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -5,6 +5,7 @@ import numpy as np
 MAX_DIM = 10_000
 # Sums of products of two such numbers stay finite.
 MAX_NUMBER = 1e12
+MAX_COUNT = 2**63 - 1
 
 
 def is_sound(numbers: np.ndarray) -> bool:

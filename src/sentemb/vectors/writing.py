@@ -18,13 +18,12 @@ from sentemb.vectors.folder import (
     COUNTS,
     DESCRIPTION,
     DTYPES,
-    MAX_COUNT,
     VECTORS,
     WORDS,
     Description,
     is_ours,
 )
-from sentemb.vectors.limits import MAX_DIM
+from sentemb.vectors.limits import MAX_COUNT, MAX_DIM
 from sentemb.vectors.word_vectors import WordVectors
 
 
