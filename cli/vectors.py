@@ -107,7 +107,7 @@ def show(vectors: str, words: tuple[str, ...], top_k: int, as_json: bool) -> Non
     if words:
         nearest = {word: found.nearest(word, top_k) for word in words}
         if as_json:
-            click.echo(json.dumps(nearest, ensure_ascii=False))
+            click.echo(json.dumps(nearest, indent=1))
         else:
             for word, others in nearest.items():
                 for other, cosine in others:
@@ -115,7 +115,7 @@ def show(vectors: str, words: tuple[str, ...], top_k: int, as_json: bool) -> Non
         return
     facts = _facts(found)
     if as_json:
-        click.echo(json.dumps(facts, ensure_ascii=False))
+        click.echo(json.dumps(facts, indent=1))
     else:
         for name, value in facts.items():
             shown = " ".join(value) if isinstance(value, list) else value
