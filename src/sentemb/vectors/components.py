@@ -48,7 +48,7 @@ def common_components(moments: Moments, k: int, weighted: bool = False) -> Compo
     Parameters
     ----------
     moments : Moments
-        Of the texts.
+        The sums over the averages of the texts.
     k : int
         How many, less than the length of a vector.
     weighted : bool

@@ -25,7 +25,7 @@ def usif_weights(p: NDArray[np.float64]) -> NDArray[np.float64]:
     a = (1 - alpha) / (alpha Z) with Z = n / 2.
     """
     n_words = p.size
-    alpha = np.mean(p > 1 - (1 - 1 / n_words) ** _USIF_WORDS)
+    alpha = float(np.mean(p > 1 - (1 - 1 / n_words) ** _USIF_WORDS))
     # Without such a word, alpha would be 0 and all weights alike.
     a = (1 - alpha) / (max(alpha, 1 / n_words) * n_words / 2)
     weights: NDArray[np.float64] = a / (a / 2 + p)
