@@ -64,12 +64,16 @@ def command(
     """
     from sentemb.storage.folder import check_place
     from sentemb.storage.model_files import save_model
+    from sentemb.system.files import is_folder
+    from sentemb.vectors.reading import read_word_vectors
     from sentemb.vectors.sif import SIF
     from sentemb.vectors.texts import read_fit_texts
 
     began = time.monotonic()
     check_place(output)
-    sif = SIF(vectors, **given(options))
+    if not is_folder(vectors):
+        note(f"{vectors}: reading; a folder of `sentemb vectors convert` opens at once")
+    sif = SIF(read_word_vectors(vectors, note=note), **given(options))
     queries, titles = read_fit_texts(texts, log)
     model = sif.fit(queries, titles, threads)
     save_model(model.saved(), output, force)
