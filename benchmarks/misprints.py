@@ -25,6 +25,7 @@ from sentemb.kernels.nesterov import coefficients
 from sentemb.models import make_encoder
 from sentemb.models.towers import SIDES
 from sentemb.models.truncation import Truncation
+from sentemb.objectives.objective import Objective
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
@@ -112,7 +113,9 @@ class Problem:
     def __init__(self, model, queries, titles, others, workers):
         self.model = model
         self.parameters = model.parameters()
-        self._package = PairProblem(model.towers, queries, titles, others, GAMMA, workers)
+        self._package = PairProblem(
+            model.towers, queries, titles, others, Objective(gamma=GAMMA), workers
+        )
         self.queries = [self._counts(text) for text in queries]
         self.titles = [
             [self._counts(text) for text in [clicked, *some]]
@@ -486,7 +489,7 @@ def train(encoder, form, rate, seed, workers):
             for name, v in velocity[side].items():
                 v *= schedule.at(update)
                 parameters[side][name] += v  # the look-ahead point
-        problem = PairProblem(model.towers, *task.batch(), GAMMA, workers)
+        problem = PairProblem(model.towers, *task.batch(), Objective(gamma=GAMMA), workers)
         gradient = problem.gradient(form)
         if form == "printed" and update % COMPARED == 0:
             cosines.append(cosine(flat(gradient), flat(problem.gradient("scan"))))
@@ -497,7 +500,7 @@ def train(encoder, form, rate, seed, workers):
                 velocity[side][name] -= step * array
                 parameters[side][name] -= step * array
     losses = [
-        PairProblem(model.towers, *task.batch(), GAMMA, workers).loss() / TOPICS
+        PairProblem(model.towers, *task.batch(), Objective(gamma=GAMMA), workers).loss() / TOPICS
         for _ in range(TEST_BATCHES)
     ]
     quarters = np.reshape(cosines, (4, -1)).mean(axis=1) if cosines else []

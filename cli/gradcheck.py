@@ -31,6 +31,7 @@ from sentemb.models.registry import (
     SHARED_TOWERS,
     encoder_parameters,
 )
+from sentemb.objectives.options import MARGIN, OBJECTIVE
 
 _ALL = "all"
 
@@ -63,7 +64,9 @@ def _own_settings(function: Any) -> Any:
     group=PROBLEM,
 )
 @option_of(NEGATIVES)
+@option_of(OBJECTIVE)
 @option_of(GAMMA)
+@option_of(MARGIN)
 @option_of(SCALE)
 @option_of(SEED)
 @option_of(FORM)
@@ -256,7 +259,7 @@ def _print(report: Any) -> None:
     _print_equations(report)
     kinks = sum(block.kinks for block in report.blocks)
     if kinks:
-        click.echo(f"{kinks} entries left out: they are too near to a kink of max pooling")
+        click.echo(f"{kinks} entries left out: they are too near to a kink of the loss")
     click.echo(
         f"whole gradient in random directions: relative error {report.directional:.1e}; "
         f"backward twice: {'same bits' if report.repeatable else 'DIFFERENT BITS'}"

@@ -13,6 +13,7 @@ from sentemb.cli import main
 from sentemb.gradients.faults import BrokenEncoder, broken_gradient
 from sentemb.gradients.options import FAULTS
 from sentemb.gradients.pairs import PairProblem
+from sentemb.objectives.objective import Objective
 from sentemb.system.parallel import Workers
 
 SMALL = {"cells": 3, "entries": 6, "negatives": 2}
@@ -30,7 +31,7 @@ def blocks(*names):
 def problem_of(variant, workers):
     texts = [*QUERIES, *TITLES, *(title for some in NEGATIVES for title in some)]
     return PairProblem(
-        made_up_model(variant, texts).towers, QUERIES, TITLES, NEGATIVES, 10.0, workers
+        made_up_model(variant, texts).towers, QUERIES, TITLES, NEGATIVES, Objective(), workers
     )
 
 

@@ -36,7 +36,8 @@ from sentemb.kernels.words import (
 )
 from sentemb.models.encoder import Workspace
 from sentemb.models.truncation import Truncation
-from sentemb.objectives.softmax import BatchCandidates, ListedCandidates, embedding_loss
+from sentemb.objectives.candidates import BatchCandidates, ListedCandidates
+from sentemb.objectives.softmax import embedding_loss
 from sentemb.system.parallel import Workers
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -23,6 +23,7 @@ from sentemb.models.layout import Layout
 from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.registry import BAG_DIM, CELLS, ENCODERS, EncoderEntry
 from sentemb.models.truncation import Truncation
+from sentemb.objectives.objective import Objective
 from sentemb.system.parallel import Workers
 
 LENGTHS = (5, 1, 2, 9, 3, 3, 1, 14, 6)
@@ -264,7 +265,9 @@ def test_truncation_by_name_is_that_of_the_backward_pass():
     model = made_up_model(("lstm", {"forget_gate": True}), texts)
     for name, truncation in (("window", Truncation(2)), ("cec", Truncation(2, True))):
         with Workers(1) as workers:
-            problem = PairProblem(model.towers, [texts[0]], [texts[1]], [[texts[2]]], 10.0, workers)
+            problem = PairProblem(
+                model.towers, [texts[0]], [texts[1]], [[texts[2]]], Objective(), workers
+            )
             expected = problem.gradient(truncation=truncation)
         _, found = loss_and_gradient(
             model, [texts[0]], [texts[1]], [[texts[2]]], truncate=2, truncation=name

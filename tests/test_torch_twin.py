@@ -16,7 +16,8 @@ from helpers import (
 
 from sentemb import loss_and_gradient
 from sentemb.models.encoder import Workspace
-from sentemb.objectives.softmax import BatchCandidates, embedding_loss
+from sentemb.objectives.candidates import BatchCandidates
+from sentemb.objectives.softmax import embedding_loss
 from sentemb.system.parallel import Workers
 
 torch = pytest.importorskip("torch", reason="PyTorch is the reference; pip install sentemb[bench]")

@@ -14,10 +14,12 @@ from sentemb.bounds import brief, is_integer, is_number
 from sentemb.errors import SentembError
 
 # Sections of a command's help, in this order.
-MODEL, FEATURES, NEGATIVES, OPTIMISER = "Model", "Features", "Negatives", "Optimiser"
-PROBLEM, CHECK, RUN = "Problem", "Check", "Run"
+MODEL, FEATURES, NEGATIVES, OBJECTIVE = "Model", "Features", "Negatives", "Objective"
+OPTIMISER, PROBLEM, CHECK, RUN = "Optimiser", "Problem", "Check", "Run"
 WORDS, COMPONENTS = "Words", "Components"
-GROUPS = (MODEL, WORDS, COMPONENTS, FEATURES, NEGATIVES, OPTIMISER, PROBLEM, CHECK, RUN)
+GROUPS = (
+    MODEL, WORDS, COMPONENTS, FEATURES, NEGATIVES, OBJECTIVE, OPTIMISER, PROBLEM, CHECK, RUN
+)  # fmt: skip
 # The largest integer that training settings take: counts are stored as int32.
 MOST = 2**31 - 1
 
@@ -53,6 +55,8 @@ class Hyperparameter:
         The default in a gradient check, where it differs.
     former : tuple of str
         Earlier names, which are still understood.
+    added : bool
+        Whether earlier versions did not have it: a record without it means the default.
     """
 
     name: str
@@ -70,6 +74,7 @@ class Hyperparameter:
     default_text: str = ""
     check_default: Any = None
     former: tuple[str, ...] = ()
+    added: bool = False
 
     @property
     def option(self) -> str:

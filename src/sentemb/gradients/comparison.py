@@ -125,7 +125,7 @@ def _compared(
     chosen = [index for index, slope in slopes.items() if slope is not None]
     if not chosen:
         raise SentembError(
-            f"{block}: every entry is too near to a kink of max pooling; try another seed or more "
+            f"{block}: every entry is too near to a kink of the loss; try another seed or more "
             "entries"
         )
     return _Compared(

@@ -20,7 +20,7 @@ class Loss(Protocol):
         ...
 
     def maxima(self) -> bytes:
-        """Where max pooling found its maxima; the loss has a kink wherever they change."""
+        """Where maxima were found in the last `loss`; it has a kink wherever they change."""
         ...
 
 
@@ -32,8 +32,8 @@ class Differences(NamedTuple):
     steps : tuple of float
         h, from coarse to fine.
     second : (k,) float64
-        (L(h) - L(-h)) / 2h at every step. NaN where max pooling picks another word
-        within the step: the loss has a kink there.
+        (L(h) - L(-h)) / 2h at every step. NaN where a maximum is at another place within the
+        step: the loss has a kink there.
     fourth : (k,) float64
         (8 [L(h) - L(-h)] - [L(2h) - L(-2h)]) / 12h; NaN as above, and also if a kink lies between
         h and 2h.
@@ -66,6 +66,7 @@ def differences(problem: Loss, move: Callable[[float], None]) -> Differences:
         Puts the parameters at this distance; called with both signs, and never put back.
     """
     move(0)
+    problem.loss()
     smooth = problem.maxima()
 
     def loss_at(offset: float) -> float:

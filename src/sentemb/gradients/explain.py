@@ -27,8 +27,8 @@ class Step:
     step : float
         h.
     second, fourth : float or None
-        The central differences of second and fourth order; None if max pooling picks another word
-        between their points, where the loss has a kink.
+        The central differences of second and fourth order; None if max pooling or the hinge picks
+        something else between their points, where the loss has a kink.
     second_error, fourth_error : float or None
         Their relative errors, as `gradcheck` defines them.
     change : float or None
@@ -86,8 +86,9 @@ class Explanation:
         """Which step was taken, and why."""
         if self.numeric is None:
             return (
-                "No step was taken: max pooling picks another word between the points of the "
-                "differences, so the loss has a kink here and gradcheck leaves the entry out."
+                "No step was taken: max pooling or the hinge picks something else between the "
+                "points of the differences, so the loss has a kink here and gradcheck leaves the "
+                "entry out."
             )
         (taken,) = (step for step in self.steps if step.taken)
         return (

@@ -31,6 +31,7 @@ from sentemb.gradients.report import BlockCheck, GradientReport
 from sentemb.gradients.two_towers import made_up_towers
 from sentemb.hyperparameters import formerly
 from sentemb.models.registry import ENCODERS, MODEL_NAME, SHARED_TOWERS, encoder_parameters
+from sentemb.objectives.options import MARGIN, OBJECTIVE
 
 __all__ = ["BlockCheck", "GradientReport", "gradcheck"]
 
@@ -46,6 +47,8 @@ def gradcheck(
     gamma: float = GAMMA.default,
     scale: float = SCALE.default,
     seed: int = SEED.default,
+    objective: str = OBJECTIVE.default,
+    margin: float = MARGIN.default,
     entries: int = ENTRIES.default,
     tolerance: float = TOLERANCE.default,
     form_tolerance: float = FORM_TOLERANCE.default,
@@ -77,6 +80,10 @@ def gradcheck(
         by sqrt(cells).
     seed : int
         Random seed.
+    objective : {"softmax", "hinge"}
+        The loss. With the hinge all titles of the problem compete.
+    margin : float
+        Margin of the hinge.
     entries : int
         Entries of each block that are compared, the largest ones and random ones; at most a
         million.
@@ -100,7 +107,9 @@ def gradcheck(
     SentembError
         For settings that are wrong or do not go together, and for a problem that is too large.
     """
-    problem = Problem(shared_towers, checked_lengths(lengths), negatives, gamma, scale, seed)
+    problem = Problem(
+        shared_towers, checked_lengths(lengths), negatives, gamma, scale, seed, objective, margin
+    )
     tolerances = Tolerances(entries, tolerance, form_tolerance)
     with made_up(model, problem, form, fault, encoder_settings) as made:
         return compare(made, form, fault, tolerances)

@@ -3,13 +3,14 @@
 Nothing here needs Numba, so that ``sentemb gradcheck --help`` stays quick.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from sentemb.bounds import MAX_SEED, brief, is_integer, whole
 from sentemb.errors import SentembError
-from sentemb.hyperparameters import CHECK, PROBLEM, Hyperparameter
+from sentemb.hyperparameters import CHECK, OBJECTIVE, PROBLEM, Hyperparameter
 from sentemb.models.registry import SHARED_TOWERS, entry_of
+from sentemb.objectives import options as objectives
 
 # Bounds, so that a check ends and fits into memory.
 _LONGEST, _MOST_LENGTHS, _MOST_NEGATIVES, _MOST_ENTRIES = 200, 50, 100, 10**6
@@ -39,8 +40,8 @@ GAMMA = Hyperparameter(
     name="gamma",
     kind=float,
     default=10.0,
-    help="Softmax scale gamma.",
-    group=PROBLEM,
+    help=f"Softmax scale gamma. Only for --objective {objectives.SOFTMAX}.",
+    group=OBJECTIVE,
     above=0,
     most=_LARGEST_GAMMA,
 )
@@ -114,6 +115,8 @@ class Problem:
         Per query.
     gamma, scale : float
     seed : int
+    objective : str
+    margin : float
 
     Raises
     ------
@@ -127,9 +130,17 @@ class Problem:
     gamma: float = GAMMA.default
     scale: float = SCALE.default
     seed: int = SEED.default
+    objective: str = objectives.OBJECTIVE.default
+    margin: float = objectives.MARGIN.default
 
     def __post_init__(self) -> None:
-        _check(self, SHARED_TOWERS, NEGATIVES, GAMMA, SCALE, SEED)
+        own = objectives.OBJECTIVE, objectives.MARGIN
+        _check(self, SHARED_TOWERS, NEGATIVES, GAMMA, SCALE, SEED, *own)
+
+    def used(self) -> dict[str, Any]:
+        """The settings by name, without those of a loss that is not checked."""
+        unused = {"gamma"} if self.objective == objectives.HINGE else {"objective", "margin"}
+        return {name: value for name, value in asdict(self).items() if name not in unused}
 
 
 @dataclass(frozen=True)

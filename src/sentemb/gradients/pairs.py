@@ -3,14 +3,16 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
+from sentemb.gradients.options import GAMMA
 from sentemb.gradients.traces import gradient_of_form
 from sentemb.models.encoder import ForwardPass, Workspace
 from sentemb.models.towers import HasTowers, Towers, join_gradients, split_embeddings
 from sentemb.models.truncation import Truncation
-from sentemb.objectives.softmax import ListedCandidates, embedding_loss
+from sentemb.objectives.candidates import BatchCandidates, Candidates, ListedCandidates
+from sentemb.objectives.objective import LossAtEmbeddings, Objective
+from sentemb.objectives.options import MARGIN, OBJECTIVE, check_scale
 from sentemb.protocols import Arrays
 from sentemb.system.parallel import Workers
 
@@ -20,11 +22,13 @@ def loss_and_gradient(
     queries: Sequence[str],
     titles: Sequence[str],
     negatives: Sequence[Sequence[str]],
-    gamma: float = 10.0,
+    gamma: float = GAMMA.default,
     form: str = "scan",
     truncate: int | None = None,
     truncation: str = "window",
     threads: int | None = 1,
+    objective: str = OBJECTIVE.default,
+    margin: float = MARGIN.default,
 ) -> tuple[float, dict[str, Arrays]]:
     """The loss of some pairs and its gradient in every parameter, for checks of your own.
 
@@ -35,7 +39,8 @@ def loss_and_gradient(
     queries, titles : list of str
         Pair r is ``queries[r]`` with the clicked title ``titles[r]``.
     negatives : list of list of str
-        The unclicked titles of each pair, at least one.
+        The unclicked titles of each pair, at least one. With the objective "hinge" they join the
+        titles of all pairs, and there may be none.
     gamma : float
         Softmax scale.
     form : {"scan", "trace", "printed"}
@@ -46,11 +51,16 @@ def loss_and_gradient(
         What happens beyond those steps, see `Truncation`.
     threads : int
         The result does not depend on it. None is all processors.
+    objective : {"softmax", "hinge"}
+        The loss, see `Settings`.
+    margin : float
+        Margin of the hinge.
 
     Returns
     -------
     loss : float
-        L of equation (4): the sum of -log softmax(gamma cos) over the pairs.
+        L of equation (4): the sum of -log softmax(gamma cos) over the pairs, or that of their
+        hinge losses, each with weight 1.
     gradient : dict of dict of ndarray
         ``gradient["query"]["Wrec1"]`` and so on, with the names and shapes of
         `SentenceEncoder.parameters`. With shared towers both sides have the same arrays, which hold
@@ -59,18 +69,29 @@ def loss_and_gradient(
     Raises
     ------
     SentembError
-        For lists of different lengths, a text without words, a pair without negatives.
+        For lists of different lengths, a text without words, a pair without negatives, or a wrong
+        objective.
     """
+    loss = checked_objective(objective, gamma, margin)
     with Workers(threads) as workers:
-        problem = PairProblem(model.towers, queries, titles, negatives, gamma, workers)
+        problem = PairProblem(model.towers, queries, titles, negatives, loss, workers)
         cut = Truncation.of(truncate, truncation)
         return problem.loss(), problem.gradient(form, cut)
+
+
+def checked_objective(objective: str, gamma: float, margin: float) -> Objective:
+    """The loss of a check; a `SentembError` for settings that are wrong or do not apply."""
+    objective, margin = OBJECTIVE.checked(objective), MARGIN.checked(margin)
+    given = {"gamma": gamma != GAMMA.default, "margin": margin != MARGIN.default}
+    check_scale(objective, given)
+    return Objective(objective, gamma, margin)
 
 
 class PairProblem:
     """Some pairs with their negatives, and the loss of two towers on them.
 
-    The parameters are those of `loss_and_gradient`. The weights may change between calls.
+    The parameters are those of `loss_and_gradient`, with an `Objective` in place of its settings.
+    The weights may change between calls.
     """
 
     def __init__(
@@ -79,15 +100,16 @@ class PairProblem:
         queries: Sequence[str],
         titles: Sequence[str],
         negatives: Sequence[Sequence[str]],
-        gamma: float,
+        objective: Objective,
         workers: Workers,
     ) -> None:
-        _check_pairs(queries, titles, negatives)
+        _check_pairs(queries, titles, negatives, 0 if objective.needs_batch else 1)
         self.towers = towers
-        self.gamma = gamma
+        self._objective = objective
         self._workers = workers
         self._workspace = Workspace()
-        self._candidates, texts = _number_texts(queries, titles, negatives)
+        listed, texts = _number_texts(queries, titles, negatives)
+        self._candidates: Candidates = _all_together(listed) if objective.needs_batch else listed
         self._n_queries = len(texts["query"])
         if towers.shared:
             texts = {"query": texts["query"] + texts["document"]}
@@ -95,13 +117,14 @@ class PairProblem:
 
     def loss(self) -> float:
         """The sum of the losses of the pairs."""
-        losses, _, _ = self._embedding_loss(self._forward())
-        return float(losses.sum())
+        found = self._embedding_loss(self._forward())
+        self._choices = found.choices
+        return float(found.losses.sum())
 
     def maxima(self) -> bytes:
-        """Where max pooling found its maxima in the last pass; empty without pooling.
+        """Where max pooling found its maxima, and what the objective picked, in the last `loss`.
 
-        The loss has a kink wherever these places change.
+        Empty without either. The loss has a kink wherever one of these places changes.
         """
         places = [
             state["places"]
@@ -109,7 +132,7 @@ class PairProblem:
             for state in done.states
             if "places" in state
         ]
-        return b"".join(array.tobytes() for array in places)
+        return b"".join(array.tobytes() for array in [*places, self._choices])
 
     def gradient(
         self, form: str = "scan", truncation: Truncation | None = None
@@ -117,7 +140,7 @@ class PairProblem:
         """The gradient in every parameter: ``{"query": {"W1": ...}, "document": ...}``."""
         towers = self.towers
         done = self._forward()
-        _, Vq, Vd = self._embedding_loss(done)
+        _, Vq, Vd, _ = self._embedding_loss(done)
         V = join_gradients(Vq, Vd, towers.shared)
         named: dict[str, Arrays] = {}
         for side, batch in self._batches.items():
@@ -139,19 +162,15 @@ class PairProblem:
         }
         return self._done
 
-    def _embedding_loss(
-        self, done: Mapping[str, ForwardPass]
-    ) -> tuple[NDArray[np.float64], np.ndarray, np.ndarray]:
+    def _embedding_loss(self, done: Mapping[str, ForwardPass]) -> LossAtEmbeddings:
         embeddings = {side: forward.embeddings for side, forward in done.items()}
         Yq, Yd = split_embeddings(embeddings, self._n_queries)
         weights = np.ones(self._candidates.queries.size)
-        return embedding_loss(
-            Yq, Yd, self._candidates, self.gamma, weights, self._workers, self._workspace
-        )
+        return self._objective.at(Yq, Yd, self._candidates, weights, self._workers, self._workspace)
 
 
 def _check_pairs(
-    queries: Sequence[str], titles: Sequence[str], negatives: Sequence[Sequence[str]]
+    queries: Sequence[str], titles: Sequence[str], negatives: Sequence[Sequence[str]], least: int
 ) -> None:
     if not len(queries) == len(titles) == len(negatives):
         raise SentembError(
@@ -161,8 +180,9 @@ def _check_pairs(
     if not queries:
         raise SentembError("there is no pair; give at least one query with its title")
     for r, others in enumerate(negatives):
-        if isinstance(others, str) or not others:
-            raise SentembError(f"pair {r}: negatives must be a list of at least one title")
+        if isinstance(others, str) or len(others) < least:
+            how_many = "at least one title" if least else "titles"
+            raise SentembError(f"pair {r}: negatives must be a list of {how_many}")
     for text in [*queries, *titles, *(title for others in negatives for title in others)]:
         if not text.split():
             raise SentembError("a text without words has no embedding; leave it out")
@@ -186,3 +206,18 @@ def _number_texts(
         titles=np.array([number for numbers in lists for number in numbers], np.int32),
     )
     return candidates, {"query": list(query_numbers), "document": list(title_numbers)}
+
+
+def _all_together(listed: ListedCandidates) -> BatchCandidates:
+    """The same pairs as one mini-batch, in which the titles of all lists compete."""
+    clicked = listed.titles[listed.offsets[:-1]]
+    others = [
+        np.unique(clicked[(listed.queries == query) & (clicked != title)])
+        for query, title in zip(listed.queries, clicked, strict=True)
+    ]
+    return BatchCandidates(
+        queries=listed.queries,
+        clicked=clicked,
+        offsets=np.cumsum([0] + [some.size for some in others], dtype=np.int64),
+        excluded=np.concatenate(others).astype(np.int32),
+    )

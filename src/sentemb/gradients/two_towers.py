@@ -7,7 +7,6 @@ included.
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from sentemb.errors import SentembError
 from sentemb.gradients.faults import broken_gradient, check_fault
 from sentemb.gradients.options import FORM, Problem, check_defaults
-from sentemb.gradients.pairs import PairProblem
+from sentemb.gradients.pairs import PairProblem, checked_objective
 from sentemb.gradients.problem import CheckedProblem
 from sentemb.gradients.traces import check_form, has_traces
 from sentemb.models import make_encoder
@@ -46,7 +45,7 @@ class TwoTowers(CheckedProblem):
     def __init__(self, pairs: PairProblem, made_from: Problem, rng: np.random.Generator) -> None:
         towers = pairs.towers
         self.name = towers.encoder.name
-        self.settings = {**towers.encoder.settings(), **asdict(made_from)}
+        self.settings = {**towers.encoder.settings(), **made_from.used()}
         self.rng = rng
         self._pairs = pairs
         self._encoder = towers.encoder
@@ -157,4 +156,5 @@ def _made_up_problem(
             if name in ("recurrent", "output") or array.ndim == 4:
                 array /= np.sqrt(array.shape[-2])
     towers = Towers.of(encoder, vocabulary, weights)
-    return PairProblem(towers, queries, titles, others, problem.gamma, workers)
+    objective = checked_objective(problem.objective, problem.gamma, problem.margin)
+    return PairProblem(towers, queries, titles, others, objective, workers)

@@ -1,8 +1,5 @@
 """Equations (3) to (5): -log softmax over cosines, and its gradient at the embeddings."""
 
-from dataclasses import dataclass
-from typing import TypeAlias
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,53 +9,12 @@ from sentemb.kernels.cosine_softmax import (
     add_rows,
     dense_softmax,
     listed_softmax,
-    normalise_rows,
     normalise_rows_backward,
 )
 from sentemb.models.encoder import Workspace
+from sentemb.objectives.candidates import BatchCandidates, Candidates, ListedCandidates
+from sentemb.objectives.unit_embeddings import unit_embeddings
 from sentemb.system.parallel import Workers
-
-
-@dataclass(frozen=True)
-class ListedCandidates:
-    """Each pair has its own list of competing titles.
-
-    All numbers are places in the mini-batch.
-
-    Attributes
-    ----------
-    queries : (n_pairs,) int32
-        The query of each pair.
-    offsets, titles : (n_pairs + 1,) int64, (n,) int32
-        The candidates of each pair, its clicked title first.
-    """
-
-    queries: NDArray[np.int32]
-    offsets: NDArray[np.int64]
-    titles: NDArray[np.int32]
-
-
-@dataclass(frozen=True)
-class BatchCandidates:
-    """Every title of the mini-batch competes for every query, apart from some exclusions.
-
-    All numbers are places in the mini-batch.
-
-    Attributes
-    ----------
-    queries, clicked : (n_pairs,) int32
-        The query and the clicked title of each pair.
-    offsets, excluded : (n_pairs + 1,) int64, (n,) int32
-        For each pair the titles that do not compete: the others clicked for its query.
-    """
-
-    queries: NDArray[np.int32]
-    clicked: NDArray[np.int32]
-    offsets: NDArray[np.int64]
-    excluded: NDArray[np.int32]
-
-
-Candidates: TypeAlias = ListedCandidates | BatchCandidates
 
 
 def embedding_loss(
@@ -94,8 +50,8 @@ def embedding_loss(
     Vq, Vd : as Yq, Yd
         dL/dY, valid until the workspace is used again.
     """
-    Uq, Vq, q_norms = _normalised("q", Yq, workspace)
-    Ud, Vd, d_norms = _normalised("d", Yd, workspace)
+    Uq, Vq, q_norms = unit_embeddings("q", Yq, workspace)
+    Ud, Vd, d_norms = unit_embeddings("d", Yd, workspace)
     losses = np.empty(candidates.queries.size)
     weights = weights.astype(Yq.dtype)
     if isinstance(candidates, ListedCandidates):
@@ -167,13 +123,3 @@ def _batch_loss(
     workers.over(n_pairs, add_matmul_rows, V_pairs, S, Ud)
     workers.over(n_titles, add_matmul_columns, Vd, S, U_pairs)
     add_rows(Vq, candidates.queries, V_pairs)
-
-
-def _normalised(
-    side: str, Y: np.ndarray, workspace: Workspace
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(U, zeros shaped like U, norms) of embeddings Y."""
-    U = workspace.empty(f"U_{side}", Y.shape, Y.dtype)
-    norms = workspace.empty(f"norms_{side}", (len(Y),), Y.dtype)
-    normalise_rows(U, norms, Y)
-    return U, workspace.zeros(f"V_{side}", Y.shape, Y.dtype), norms

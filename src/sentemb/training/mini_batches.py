@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.kernels.negatives import draw_negatives
-from sentemb.objectives.softmax import BatchCandidates, Candidates, ListedCandidates
+from sentemb.objectives.candidates import BatchCandidates, Candidates, ListedCandidates
 from sentemb.text.batch import TextBatch
 from sentemb.training.corpus import Corpus
 from sentemb.training.settings import ALL, Settings

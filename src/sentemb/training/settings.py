@@ -10,6 +10,7 @@ from sentemb.hyperparameters import (
     FEATURES,
     MOST,
     NEGATIVES,
+    OBJECTIVE,
     OPTIMISER,
     RUN,
     Hyperparameter,
@@ -26,9 +27,11 @@ from sentemb.models.registry import (
     entry_of,
     own_settings,
 )
+from sentemb.objectives import options as objectives
 
 if TYPE_CHECKING:
     from sentemb.models.truncation import Truncation
+    from sentemb.objectives.objective import Objective
 
 # The defaults that depend on the optimiser.
 OPTIMISERS: dict[str, dict[str, Any]] = {
@@ -49,6 +52,16 @@ DRAWN_NEGATIVES = 4
 def _by_optimiser(name: str) -> str:
     return ", ".join(f"{values[name]} with {optimiser}" for optimiser, values in OPTIMISERS.items())
 
+
+GAMMA = Hyperparameter(
+    name="gamma",
+    kind=float,
+    default=10.0,
+    help=f"Softmax scale gamma. Only for --objective {objectives.SOFTMAX}.",
+    group=OBJECTIVE,
+    above=0,
+    below=1e30,
+)
 
 # In the order in which model files list them.
 HYPERPARAMETERS = (
@@ -119,15 +132,9 @@ HYPERPARAMETERS = (
         most=HARD_AMONG,
         optional=True,
     ),
-    Hyperparameter(
-        name="gamma",
-        kind=float,
-        default=10.0,
-        help="Softmax scale gamma.",
-        group=NEGATIVES,
-        above=0,
-        below=1e30,
-    ),
+    objectives.OBJECTIVE,
+    GAMMA,
+    objectives.MARGIN,
     Hyperparameter(
         name="optimiser",
         kind=str,
@@ -271,6 +278,7 @@ class Settings:
             may_be = self.n_negatives == ALL and self.epochs >= HARD_FROM_EPOCH
             self._set("hard_negatives", HARD_NEGATIVES if may_be else 0)
         _check_negatives(self)
+        _check_objective(self)
         _check_truncation(self)
         own_settings(self.model, self._of_encoders())
 
@@ -309,6 +317,12 @@ class Settings:
 
         return Truncation.of(self.truncate, self.truncation)
 
+    def loss(self) -> "Objective":
+        """The loss that is minimised."""
+        from sentemb.objectives.objective import Objective  # loads Numba
+
+        return Objective(self.objective, self.gamma, self.margin)
+
     def as_dict(self) -> dict[str, Any]:
         """The settings by name, as model files hold them."""
         # The decorator makes it a dataclass, which the type checker cannot see.
@@ -316,8 +330,15 @@ class Settings:
 
 
 def recorded_settings(written: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that this or an earlier version wrote to a file, under today's names."""
-    return current_names(written, HYPERPARAMETERS)
+    """Settings that this or an earlier version wrote to a file, under today's names.
+
+    Those of a training are complete: a setting that the earlier version did not have is at its
+    default. Others, such as those of a baseline, are returned as they are.
+    """
+    known = current_names(written, HYPERPARAMETERS)
+    if not {MODEL_NAME.name, GAMMA.name} <= known.keys():
+        return known
+    return {one.name: one.default for one in HYPERPARAMETERS if one.added} | known
 
 
 def _check_negatives(settings: Settings) -> None:
@@ -333,6 +354,21 @@ def _check_negatives(settings: Settings) -> None:
     if settings.hard_negatives and settings.epochs < HARD_FROM_EPOCH:
         raise SentembError(
             f"hard negatives begin with epoch {HARD_FROM_EPOCH}; train for at least as many epochs"
+        )
+
+
+def _check_objective(settings: Settings) -> None:
+    objectives.check_scale(
+        settings.objective,
+        {
+            one.name: getattr(settings, one.name) != one.default
+            for one in (GAMMA, objectives.MARGIN)
+        },
+    )
+    if settings.objective == objectives.HINGE and settings.n_negatives != ALL:
+        raise SentembError(
+            f"the objective {objectives.HINGE} looks for the nearest texts of the mini-batch; it "
+            f"needs negatives batch and n_negatives {ALL}"
         )
 
 

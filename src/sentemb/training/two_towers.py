@@ -9,7 +9,6 @@ import numpy as np
 from sentemb.models.encoder import Workspace
 from sentemb.models.layout import Layout
 from sentemb.models.towers import distinct_sides, join_gradients, split_embeddings
-from sentemb.objectives.softmax import embedding_loss
 from sentemb.protocols import Arrays, KernelTask, Optimiser, StoredState
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import TextBatch
@@ -50,6 +49,7 @@ class TwoTowers:
         self.encoder = settings.encoder()
         self.sides = distinct_sides(settings.shared_towers)
         self._truncation = settings.truncation_settings()
+        self._objective = settings.loss()
         self._updates = updates
         self._towers: dict[str, Optimiser] = {}
         for number, side in enumerate(self.sides):
@@ -117,14 +117,8 @@ class TwoTowers:
         )
         embeddings = {side: done.embeddings for side, done in passes.items()}
         Yq, Yd = split_embeddings(embeddings, int(batch.candidates.queries.max()) + 1)
-        losses, Vq, Vd = embedding_loss(
-            Yq,
-            Yd,
-            batch.candidates,
-            settings.gamma,
-            batch.weights,
-            workers,
-            self._workspaces["loss"],
+        losses, Vq, Vd, _ = self._objective.at(
+            Yq, Yd, batch.candidates, batch.weights, workers, self._workspaces["loss"]
         )
         loss = float(losses.sum())
         if not math.isfinite(loss):

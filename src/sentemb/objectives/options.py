@@ -1,0 +1,46 @@
+"""The loss that is minimised: declarations of which one it is, and of its settings.
+
+Nothing here needs Numba, so that ``--help`` stays quick.
+"""
+
+from sentemb.errors import SentembError
+from sentemb.hyperparameters import OBJECTIVE as GROUP
+from sentemb.hyperparameters import Hyperparameter
+
+SOFTMAX, HINGE = "softmax", "hinge"
+OBJECTIVE = Hyperparameter(
+    name="objective",
+    kind=str,
+    default=SOFTMAX,
+    help="Loss: softmax over the clicked title and its negatives, or hinge, which compares each "
+    "pair with the nearest other title and the nearest other query of the mini-batch.",
+    group=GROUP,
+    choices=(SOFTMAX, HINGE),
+    added=True,
+)
+MARGIN = Hyperparameter(
+    name="margin",
+    kind=float,
+    default=0.4,
+    help="Margin of the hinge: how much higher the cosine of a pair should be than that of the "
+    f"nearest others. Only for --objective {HINGE}.",
+    group=GROUP,
+    above=0,
+    most=2,
+    added=True,
+)
+_OF_THE_OTHER = {SOFTMAX: "margin", HINGE: "gamma"}
+
+
+def check_scale(objective: str, given: dict[str, bool]) -> None:
+    """Refuse ``gamma`` for the hinge, and ``margin`` for the softmax.
+
+    Parameters
+    ----------
+    objective : {"softmax", "hinge"}
+    given : dict of bool
+        Whether ``gamma`` and ``margin`` have a value that is not the default.
+    """
+    other = _OF_THE_OTHER[objective]
+    if given[other]:
+        raise SentembError(f"the objective {objective} has no {other}; leave {other} out")
