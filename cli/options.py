@@ -136,7 +136,11 @@ def option(*names: str, **settings: Any) -> Decorator:
 
 
 def option_of(
-    declared: Hyperparameter, default: Any = None, choices: Sequence[str] = (), help: str = ""
+    declared: Hyperparameter,
+    default: Any = None,
+    choices: Sequence[str] = (),
+    help: str = "",
+    off: str = "",
 ) -> Decorator:
     """The option of a declared hyper-parameter.
 
@@ -152,6 +156,8 @@ def option_of(
         Choices in addition to those declared.
     help : str
         Added to the declared text.
+    off : str
+        For a flag whose default is not always off: the option that switches it off.
     """
     settings: dict[str, Any] = {"default": None, "group": declared.group}
     shown = default if default is not None else declared.default_text or declared.default
@@ -162,7 +168,8 @@ def option_of(
         text += f" [default: {shown}]"
         settings |= _type_of(declared, choices)
     former = [f"--{name.replace('_', '-')}" for name in declared.former]
-    return option(declared.option, help=text, former=former, **settings)
+    name = f"{declared.option}/{off}" if off else declared.option
+    return option(name, help=text, former=former, **settings)
 
 
 def _type_of(declared: Hyperparameter, choices: Sequence[str]) -> dict[str, Any]:

@@ -11,18 +11,33 @@ from sentemb.cli.options import command as new_command
 from sentemb.cli.options import given, option, option_of, threads_option
 from sentemb.cli.program import say
 from sentemb.hyperparameters import MODEL, RUN
+from sentemb.models.registry import SHARED_TOWERS
 from sentemb.training.settings import HYPERPARAMETERS, PRESETS
+
+# A model to start from may switch these on.
+_OFF = {SHARED_TOWERS.name: "--separate-towers"}
 
 
 def _settings(function: Any) -> Any:
     """``function`` with an option for every hyper-parameter."""
     for declared in reversed(HYPERPARAMETERS):
-        function = option_of(declared)(function)
+        function = option_of(declared, off=_OFF.get(declared.name, ""))(function)
     return function
 
 
 @new_command("train")
 @click.argument("pairs", type=click.Path(allow_dash=True))
+@option(
+    "--start-from",
+    "--init",
+    "start_from",
+    type=click.Path(),
+    metavar="MODEL_DIR",
+    help="Start from the weights and the vocabulary of this model. Its settings are the defaults "
+    "of --model and of the model's shape. A bag gives any other model its word vectors. "
+    "--word-features does not apply.",
+    group=MODEL,
+)
 @option(
     "--preset",
     type=click.Choice(list(PRESETS)),

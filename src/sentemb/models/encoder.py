@@ -191,6 +191,15 @@ class Encoder:
         """Standard deviations of the initial dense matrices by name; the others start at zero."""
         return {}
 
+    def word_vector_columns(self) -> slice:
+        """The columns of ``table`` that can start as word vectors, as they are.
+
+        Those whose numbers the encoder adds up, averages or hands on. If there are as many as a
+        word vector has numbers, a training that starts from word vectors copies them there; all
+        other columns start as a random projection. Empty where the encoder has none.
+        """
+        return slice(0, 0)
+
     # -- forward ------------------------------------------------------------------------------
 
     def word_bias(self, weights: Arrays, dtype: DTypeLike) -> np.ndarray:

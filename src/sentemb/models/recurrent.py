@@ -78,6 +78,10 @@ class RecurrentEncoder(Encoder):
         """Length of a projected word."""
         return self.bag_column + self.bag_dim
 
+    def word_vector_columns(self) -> slice:
+        """Those of Wbag, which are added up; the others go through the gates."""
+        return slice(self.bag_column, self.width)
+
     # -- weights ------------------------------------------------------------------------------
 
     def shapes(self, n_features: int) -> dict[str, tuple[int, ...]]:

@@ -33,13 +33,9 @@ _OF_THE_OTHER = {SOFTMAX: "margin", HINGE: "gamma"}
 
 
 def check_scale(objective: str, given: dict[str, bool]) -> None:
-    """Refuse ``gamma`` for the hinge, and ``margin`` for the softmax.
+    """Raise a `SentembError` for ``gamma`` with the hinge, or ``margin`` with the softmax.
 
-    Parameters
-    ----------
-    objective : {"softmax", "hinge"}
-    given : dict of bool
-        Whether ``gamma`` and ``margin`` have a value that is not the default.
+    ``given`` says of both whether they have a value that is not the default.
     """
     other = _OF_THE_OTHER[objective]
     if given[other]:

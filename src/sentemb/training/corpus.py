@@ -13,6 +13,7 @@ from sentemb.kernels.negatives import titles_to_leave_out
 from sentemb.kernels.words import take_texts, take_words
 from sentemb.text.batch import TextBatch, batch_of, tokenize
 from sentemb.text.vocabulary import Vocabulary
+from sentemb.text.words import split_words
 from sentemb.training.settings import Settings
 
 # Texts per portion; the projected words of one portion are in memory at once.
@@ -28,11 +29,13 @@ class Corpus:
     settings : Settings
         Uses ``word_features`` and ``shared_towers``. With shared towers queries and titles have
         one list of words.
+    vocabulary : Vocabulary, optional
+        The features to read, and how texts are split; by default they are collected from the log.
 
     Attributes
     ----------
     vocabulary : Vocabulary
-        All trigrams of the log, and its frequent words.
+        The one that was given, or all trigrams of the log and its frequent words.
     n_pairs, n_queries, n_titles : int
     query_index, title_index : (n_pairs,) int32
         The query and the clicked title of each pair.
@@ -46,12 +49,20 @@ class Corpus:
         The titles that the log lists as shown and skipped, for each pair.
     """
 
-    def __init__(self, log: ClickLog, settings: Settings) -> None:
+    def __init__(
+        self, log: ClickLog, settings: Settings, vocabulary: Vocabulary | None = None
+    ) -> None:
+        split = split_words if vocabulary is None else vocabulary.split
         if settings.shared_towers:
-            tokens = {"query": tokenize([*log.queries, *log.titles])}
+            tokens = {"query": tokenize([*log.queries, *log.titles], split)}
         else:
-            tokens = {"query": tokenize(log.queries), "document": tokenize(log.titles)}
-        self.vocabulary = Vocabulary.collect(*tokens.values(), word_features=settings.word_features)
+            tokens = {
+                "query": tokenize(log.queries, split),
+                "document": tokenize(log.titles, split),
+            }
+        if vocabulary is None:
+            vocabulary = Vocabulary.collect(*tokens.values(), word_features=settings.word_features)
+        self.vocabulary = vocabulary
         self.query_index, self.title_index = log.query_index, log.title_index
         self.n_pairs = log.query_index.size
         self.n_queries, self.n_titles = len(log.queries), len(log.titles)
@@ -88,6 +99,15 @@ class Corpus:
     def seen(self, side: str) -> NDArray[np.int32]:
         """The features that the tower of ``side`` ("query" or "document") reads."""
         return self._texts[self._list_of(side)].input_rows
+
+    def unknown_share(self) -> float:
+        """The share of the words of all queries and titles that have no known feature."""
+        known = total = 0
+        for texts in self._texts.values():
+            has_features = np.diff(texts.feature_offsets) > 0
+            known += int(np.count_nonzero(has_features[texts.word_index]))
+            total += texts.word_index.size
+        return 1 - known / total if total else 1.0
 
     def n_batches(self, batch_size: int) -> int:
         """Mini-batches per epoch."""

@@ -1,11 +1,13 @@
 """What must be the same for a training to be resumed: settings, click log, dev set."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from sentemb.errors import SentembError
 from sentemb.training.settings import recorded_settings
+
+START = "start_from"  # in the record of a model
 
 
 @dataclass(frozen=True)
@@ -20,15 +22,23 @@ class Identity:
         Fingerprint of the click log.
     dev : str or None
         Fingerprint of the dev set.
+    start : dict or None
+        The model that the training started from, as `Start.record` gives it; its ``sha256`` counts.
     """
 
     settings: dict[str, Any]
     log: str
     dev: str | None
+    start: dict[str, str] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """As a checkpoint keeps it."""
-        return asdict(self)
+        return {
+            "settings": self.settings,
+            "log": self.log,
+            "dev": self.dev,
+            "start": _hash_of(self.start),
+        }
 
     def record(self, n_pairs: int, finished: bool) -> dict[str, Any]:
         """As a model keeps it: how it was trained, and whether the training is finished."""
@@ -37,6 +47,7 @@ class Identity:
             "pairs": n_pairs,
             "log": self.log,
             "dev": self.dev,
+            **({} if self.start is None else {START: self.start}),
             "finished": finished,
         }
 
@@ -45,7 +56,8 @@ class Identity:
         written = recorded_settings(record)
         known = {key: written.get(key) for key in self.settings}
         # Version 0.1.0 did not record the dev set.
-        return {"settings": known, **{key: record[key] for key in ("log", "dev") if key in record}}
+        data = {key: record[key] for key in ("log", "dev") if key in record}
+        return {"settings": known, **data, "start": _hash_of(record.get(START))}
 
     def check(self, other: Mapping[str, Any], output: object) -> None:
         """Raise a `SentembError` if ``other``, as of `as_dict`, is another training."""
@@ -61,9 +73,20 @@ class Identity:
                 f"{output}: was trained on another click log; give that one, or start again "
                 "with --force"
             )
+        # Earlier versions could not start from a model.
+        if other.get("start") != _hash_of(self.start):
+            raise SentembError(
+                f"{output}: was trained from another model to start from, or from none; give the "
+                "same, or start again with --force"
+            )
         # Version 0.1.0 did not write which dev set it was.
         if "dev" in other and other["dev"] != self.dev:
             raise SentembError(
                 f"{output}: was trained with another dev set, or without one; give the same, "
                 "or start again with --force"
             )
+
+
+def _hash_of(start: Any) -> Any:
+    """The hash in the record of the model that a training started from; None without one."""
+    return start.get("sha256") if isinstance(start, dict) else None

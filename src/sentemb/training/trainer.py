@@ -29,6 +29,7 @@ from sentemb.training.loop import TrainingLoop
 from sentemb.training.output import check_output, is_finished
 from sentemb.training.progress import Progress
 from sentemb.training.settings import HYPERPARAMETERS, Settings
+from sentemb.training.start import Start
 from sentemb.training.stopping import stop_signals
 from sentemb.training.two_tower_task import TwoTowerTask
 
@@ -39,6 +40,7 @@ def train(
     *,
     output: AnyPath | None = None,
     dev: AnyPath | JudgedSet | None = None,
+    start_from: AnyPath | SentenceEncoder | None = None,
     preset: str | None = None,
     resume: bool = False,
     force: bool = False,
@@ -60,6 +62,14 @@ def train(
     dev : path or JudgedSet, optional
         A judged set on which the model is measured after every epoch. The result is the model of
         the best epoch by NDCG@1; without ``dev`` it is the model of the last epoch.
+    start_from : path or SentenceEncoder, optional
+        A model whose weights and vocabulary the training starts from; it is not changed. Its
+        settings are the defaults of ``model``, the model's shape and ``shared_towers``; separate
+        towers may start from a shared one. If it is a ``bag`` and another ``model`` is trained, its
+        rows are word vectors: the input weights start as ``rows Q``, where Q is random, from the
+        seed, with the variance 1 / dim, or the identity for a linear bag (``bag_dim``) of the same
+        length. The word vectors and Q are then trained as one matrix. Features of the log that the
+        model does not know are not read.
     preset : {"paper", "large"}, optional
         Other defaults: the paper's, or those of a wider model that takes a few minutes to train.
     resume : bool
@@ -91,22 +101,35 @@ def train(
     Interrupted
         After Ctrl-C or SIGTERM, once the checkpoint is written.
     """
+    start = None if start_from is None else Start.of(start_from)
+    if start is not None:
+        settings = start.settings(preset, settings)
     chosen = Settings.of(preset, **settings)
     if not (is_number(checkpoint_seconds) and 0 <= checkpoint_seconds < np.inf):
         raise SentembError(f"checkpoint_seconds must be a number from 0, not {checkpoint_seconds}")
     note = on_note or _ignore
     if output is not None:
         check_output(output, resume, force)
+        if start is not None:
+            _check_start_stays(start_from, output)
     elif resume:
         raise SentembError("resume needs the output of the training to continue")
     judged = None if dev is None else read_dev(dev)
     with Workers(threads) as workers:
         # The log itself is not kept: it takes several times the memory of the corpus.
-        corpus = Corpus(_read_log(pairs, skip_bad_lines, chosen, note), chosen)
+        log = _read_log(pairs, skip_bad_lines, chosen, note)
+        corpus = Corpus(log, chosen, None if start is None else start.towers.vocabulary)
+        del log
+        if start is not None:
+            _note_unknown_words(corpus, start, note)
         identity = Identity(
-            chosen.as_dict(), corpus.fingerprint(), None if judged is None else judged.fingerprint()
+            chosen.as_dict(),
+            corpus.fingerprint(),
+            None if judged is None else judged.fingerprint(),
+            None if start is None else start.record(),
         )
-        task = TwoTowerTask(corpus, chosen, workers, note)
+        task = TwoTowerTask(corpus, chosen, workers, note, start)
+        del start  # the towers have what they need of it
         folder = None if output is None else Path(output)
         loop = TrainingLoop(task, identity, judged, folder, checkpoint_seconds, workers, note)
         with contextlib.nullcontext() if folder is None else locked(make_folder(folder)):
@@ -148,6 +171,27 @@ def _read_log(
             "choose negatives from the batch"
         )
     return log
+
+
+def _check_start_stays(start_from: object, output: AnyPath) -> None:
+    """Refuse a training that would replace the model that it starts from."""
+    if isinstance(start_from, str | os.PathLike) and os.path.realpath(
+        start_from
+    ) == os.path.realpath(output):
+        raise SentembError(
+            f"{output}: the training starts from the model there and would replace it; choose "
+            "another output"
+        )
+
+
+def _note_unknown_words(corpus: Corpus, start: Start, note: Callable[[str], None]) -> None:
+    share = corpus.unknown_share()
+    if share == 1:
+        raise SentembError(
+            f"no word of the log is in the vocabulary of {start}; start from a model of the same "
+            "language"
+        )
+    note(f"{share:.1%} of the words of the log are not in the vocabulary of {start} and not read")
 
 
 def _are_kernels_cached() -> bool:

@@ -13,6 +13,7 @@ from sentemb.training import hard_negatives
 from sentemb.training.corpus import Corpus
 from sentemb.training.mini_batches import MiniBatch, mini_batch
 from sentemb.training.settings import HARD_AMONG, Settings
+from sentemb.training.start import Start
 from sentemb.training.two_towers import Layouts, TwoTowers
 
 _HARD_TITLES = "hard_titles"  # in checkpoints
@@ -30,6 +31,8 @@ class TwoTowerTask:
     workers : Workers
     note : function of a str
         Called when hard negatives are looked up.
+    start : Start, optional
+        The model to start from; by default all weights start at random.
 
     Attributes
     ----------
@@ -39,12 +42,17 @@ class TwoTowerTask:
     """
 
     def __init__(
-        self, corpus: Corpus, settings: Settings, workers: Workers, note: Callable[[str], None]
+        self,
+        corpus: Corpus,
+        settings: Settings,
+        workers: Workers,
+        note: Callable[[str], None],
+        start: Start | None = None,
     ) -> None:
         self.corpus = corpus
         self.settings = settings
         self.steps = corpus.n_batches(settings.batch_size)
-        self.towers = TwoTowers(corpus, settings, settings.epochs * self.steps)
+        self.towers = TwoTowers(corpus, settings, settings.epochs * self.steps, start)
         self.hard_titles: NDArray[np.int32] | None = None
         self._workers = workers
         self._note = note

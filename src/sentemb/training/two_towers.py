@@ -18,6 +18,7 @@ from sentemb.training.optimisers.adam import Adam
 from sentemb.training.optimisers.nesterov import MomentumSchedule, Nesterov
 from sentemb.training.optimisers.renormalisation import SPARSE
 from sentemb.training.settings import Settings
+from sentemb.training.start import Start
 from sentemb.training.stopping import Diverged
 
 Layouts: TypeAlias = dict[str, Layout]
@@ -36,6 +37,8 @@ class TwoTowers:
     settings : Settings
     updates : int
         Updates of the whole training, for the schedules of momentum and learning rate.
+    start : Start, optional
+        The model to start from; by default all weights start at random.
 
     Attributes
     ----------
@@ -44,7 +47,9 @@ class TwoTowers:
         "query" and "document"; for shared towers only "query".
     """
 
-    def __init__(self, corpus: Corpus, settings: Settings, updates: int) -> None:
+    def __init__(
+        self, corpus: Corpus, settings: Settings, updates: int, start: Start | None = None
+    ) -> None:
         self.settings = settings
         self.encoder = settings.encoder()
         self.sides = distinct_sides(settings.shared_towers)
@@ -53,11 +58,12 @@ class TwoTowers:
         self._updates = updates
         self._towers: dict[str, Optimiser] = {}
         for number, side in enumerate(self.sides):
-            weights = self.encoder.initialise(
-                len(corpus.vocabulary),
-                np.random.default_rng([settings.seed, number]),
-                seen=corpus.seen(side),
-            )
+            rng = np.random.default_rng([settings.seed, number])
+            if start is None:
+                n_features, seen = len(corpus.vocabulary), corpus.seen(side)
+                weights = self.encoder.initialise(n_features, rng, seen=seen)
+            else:
+                weights = start.weights(side, self.encoder, rng)
             self._towers[side] = self._optimiser(weights)
         self._workspaces = {side: Workspace() for side in (*self.sides, "loss")}
 

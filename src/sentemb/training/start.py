@@ -1,0 +1,202 @@
+"""Where a training starts, if not at random: the vocabulary and the weights of another model.
+
+The model is of the same shape, and all its weights are taken over; or it is a linear bag and
+another encoder is trained. Then the rows of the bag are word vectors, as SIF and other averages of
+word vectors have them, and the input weights start as a projection of the rows, ``rows Q``. The
+word vectors and Q are one matrix from then on: training changes both as one.
+"""
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from sentemb.errors import SentembError
+from sentemb.kernels.cosine_softmax import add_matmul_rows
+from sentemb.models.encoder import Encoder
+from sentemb.models.registry import MODEL_NAME, SHARED_TOWERS, entry_of
+from sentemb.models.towers import SIDES, Towers
+from sentemb.protocols import Arrays
+from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.storage.model_files import load_model
+from sentemb.system.paths import AnyPath
+from sentemb.training.settings import PRESETS
+
+# The encoder whose rows are word vectors to all others.
+_WORD_VECTORS = "bag"
+_WORD_FEATURES = "word_features"
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """The model that a training starts from.
+
+    Attributes
+    ----------
+    towers : Towers
+    name : str
+        The name of its folder; empty for a model in memory.
+    is_ours : bool
+        Whether nobody else has its arrays, so that they need not be copied.
+    """
+
+    towers: Towers
+    name: str
+    is_ours: bool
+
+    @classmethod
+    def of(cls, model: AnyPath | SentenceEncoder) -> Self:
+        """The start at a model folder or at a model in memory.
+
+        Raises
+        ------
+        SentembError
+            If it is neither, or the folder cannot be read.
+        """
+        if isinstance(model, SentenceEncoder):
+            return cls(model.towers, "", is_ours=False)
+        if isinstance(model, str | os.PathLike):
+            return cls(load_model(model).model, Path(model).resolve().name, is_ours=True)
+        raise SentembError(
+            f"start_from must be a model folder or a SentenceEncoder, not {type(model).__name__}"
+        )
+
+    def __str__(self) -> str:
+        return self.name or "the model in start_from"
+
+    def record(self) -> dict[str, str]:
+        """How the trained model records it."""
+        return {"name": self.name, "sha256": self.sha256}
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of the shape, the vocabulary and the weights."""
+        towers, vocabulary = self.towers, self.towers.vocabulary
+        shape = [towers.encoder.name, towers.encoder.settings(), vocabulary.splitting]
+        digest = hashlib.sha256(json.dumps(shape).encode())
+        for features in (vocabulary.trigrams, vocabulary.words):
+            digest.update("\n".join([*features, ""]).encode())
+        for side, weights in towers.each.items():
+            for name in sorted(weights):
+                array = np.ascontiguousarray(weights[name])
+                digest.update(f"{side}.{name} {array.dtype} {array.shape}".encode())
+                digest.update(array.data.cast("B") if array.size else b"")
+        return digest.hexdigest()
+
+    # -- settings -----------------------------------------------------------------------------
+
+    def settings(self, preset: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings ``given``, with those of this model's shape where nothing is given.
+
+        Parameters
+        ----------
+        preset : str or None
+            Its settings count as given. An unknown one is left to `Settings.of`.
+        given : dict
+            Settings by name.
+
+        Raises
+        ------
+        SentembError
+            For a setting that this model contradicts.
+        """
+        if _WORD_FEATURES in given:
+            raise SentembError(
+                f"{_WORD_FEATURES} does not apply: the features are those of {self}; leave "
+                f"{_WORD_FEATURES} out"
+            )
+        of_preset = PRESETS.get(preset, {}) if isinstance(preset, str) else {}
+        wanted = {
+            name: value for name, value in {**of_preset, **given}.items() if value is not None
+        }
+        encoder = self.towers.encoder
+        model = wanted.get(MODEL_NAME.name, encoder.name)
+        shape = {MODEL_NAME.name: model, SHARED_TOWERS.name: self.towers.shared}
+        if model == encoder.name:
+            self._check(encoder.settings(), wanted, given)
+            shape |= encoder.settings()
+        elif encoder.name == _WORD_VECTORS:
+            shape |= {
+                name: value
+                for name, value in encoder.settings().items()
+                if name in entry_of(model).names
+            }
+        else:
+            raise SentembError(
+                f"{self} is a model {encoder.name}: start a model {encoder.name} from it, or give "
+                f"a {_WORD_VECTORS} of word vectors to start a model {model}"
+            )
+        if wanted.get(SHARED_TOWERS.name) and not self.towers.shared:
+            raise SentembError(
+                f"{self} has separate towers, which cannot become one; leave {SHARED_TOWERS.name} "
+                "out or start from a model with shared towers"
+            )
+        return {**shape, **wanted, _WORD_FEATURES: 0}
+
+    def _check(
+        self, own: Mapping[str, Any], wanted: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> None:
+        """Raise a `SentembError` if a setting that is ``wanted`` is not that of this model."""
+        for name, value in own.items():
+            if name in wanted and wanted[name] != value:
+                left_out = name if name in given else "the preset"
+                raise SentembError(
+                    f"{self} has {name} {value}, not {wanted[name]}; leave {left_out} out or start "
+                    "from another model"
+                )
+
+    # -- weights ------------------------------------------------------------------------------
+
+    def weights(
+        self,
+        side: str,
+        encoder: Encoder,
+        rng: np.random.Generator,
+        dtype: DTypeLike = np.float32,
+    ) -> Arrays:
+        """The weights that the tower of ``side`` starts with, for the caller to change.
+
+        Call it once for each tower: a model that was read for this training gives its arrays away.
+
+        Parameters
+        ----------
+        side : {"query", "document"}
+            Which tower.
+        encoder : Encoder
+            The shape of the tower that is trained.
+        rng : numpy.random.Generator
+            Source of everything that this model does not give.
+        dtype : float32 or float64
+            Type of the weights.
+        """
+        own = self.towers.weights[side]
+        # Of one shared tower only the first side can have the arrays themselves.
+        may_give = self.is_ours and not (self.towers.shared and side != SIDES[0])
+        if encoder.name == self.towers.encoder.name:
+            return {name: _in_memory(array, dtype, may_give) for name, array in own.items()}
+        rows = own["table"]
+        dim, width = rows.shape[1], encoder.width
+        Q = (rng.standard_normal((dim, width)) / math.sqrt(dim)).astype(dtype)
+        columns = encoder.word_vector_columns()
+        as_they_are = columns.stop - columns.start == dim
+        if as_they_are:
+            Q[:, columns] = np.eye(dim)
+        dense = encoder.initialise(0, rng, dtype)
+        if as_they_are and dim == width:
+            return dense | {"table": _in_memory(rows, dtype, may_give)}
+        table = np.zeros((len(rows), width), dtype)
+        add_matmul_rows(table, np.ascontiguousarray(rows, dtype), Q, 0, len(rows))
+        return dense | {"table": table}
+
+
+def _in_memory(array: np.ndarray, dtype: DTypeLike, may_give: bool) -> np.ndarray:
+    """``array`` itself if that may be given away, else a copy; in rows and of ``dtype``."""
+    return np.array(array, dtype, order="C", copy=None if may_give else True)
