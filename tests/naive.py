@@ -303,6 +303,42 @@ def loss(Yq, Yd, pairs, gamma, weights):
     return np.array(losses), Vq, Vd
 
 
+def hinge(Yq, Yd, pairs, clicks, margin, weights):
+    """Hinge losses of ``pairs``, their gradient at the embeddings, and t1 and t2 of each pair.
+
+    Wieting et al. (ICLR 2016), equation (1). t1 is the unclicked title nearest to the query, t2
+    the query nearest to the title that is not known for it; a hinge that is not above 0 has none.
+
+    Parameters
+    ----------
+    pairs : list of (query, title)
+        Numbers of rows.
+    clicks : set of (query, title)
+        All that are known, those of ``pairs`` included.
+    """
+    losses, choices = [], []
+    Vq, Vd = np.zeros_like(Yq), np.zeros_like(Yd)
+    for (query, title), weight in zip(pairs, weights, strict=True):
+        q, d = Yq[query], Yd[title]
+        titles = [t for t in range(len(Yd)) if (query, t) not in clicks]
+        queries = [t for t in range(len(Yq)) if (t, title) not in clicks]
+        t1 = max(titles, key=lambda t: (_cosine(q, Yd[t]), -t), default=-1)
+        t2 = max(queries, key=lambda t: (_cosine(d, Yq[t]), -t), default=-1)
+        first = 0 if t1 < 0 else max(0, margin - _cosine(q, d) + _cosine(q, Yd[t1]))
+        second = 0 if t2 < 0 else max(0, margin - _cosine(q, d) + _cosine(d, Yq[t2]))
+        losses.append(weight * (first + second))
+        choices.append((t1 if first > 0 else -1, t2 if second > 0 else -1))
+        if first > 0:
+            Vq[query] += weight * (_cosine_slope(q, Yd[t1]) - _cosine_slope(q, d))
+            Vd[title] -= weight * _cosine_slope(d, q)
+            Vd[t1] += weight * _cosine_slope(Yd[t1], q)
+        if second > 0:
+            Vd[title] += weight * (_cosine_slope(d, Yq[t2]) - _cosine_slope(d, q))
+            Vq[query] -= weight * _cosine_slope(q, d)
+            Vq[t2] += weight * _cosine_slope(Yq[t2], d)
+    return np.array(losses), Vq, Vd, np.array(choices)
+
+
 def _cosine(a, b):
     lengths = math.sqrt(a @ a) * math.sqrt(b @ b)
     return a @ b / lengths if lengths else 0.0

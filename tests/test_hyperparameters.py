@@ -87,7 +87,7 @@ def test_settings_are_frozen_equal_by_value_and_picklable():
 def test_settings_are_written_in_the_order_of_earlier_versions():
     order = (
         "model cells forget_gate peepholes bag_dim hidden window shared_towers word_features "
-        "epochs batch_size negatives n_negatives hard_negatives gamma optimiser learning_rate "
+        "epochs batch_size negatives n_negatives hard_negatives objective gamma margin optimiser learning_rate "
         "decay momentum edge_momentum max_norm truncate truncation seed patience"
     )
     assert list(Settings().as_dict()) == order.split()
@@ -187,7 +187,7 @@ def test_train_has_an_option_for_each_setting_in_its_group():
         if isinstance(options[one.option].type, click.Choice):
             assert list(options[one.option].type.choices) == list(one.choices)
     shown = run("train", "--help").output
-    titles = ["Model:", "Features:", "Negatives:", "Optimiser:", "Run:"]
+    titles = ["Model:", "Features:", "Negatives:", "Objective:", "Optimiser:", "Run:"]
     places = [shown.index(f"\n{title}\n") for title in titles]
     assert places == sorted(places)
 
