@@ -10,8 +10,12 @@ import pytest
 from sentemb import loss_and_gradient
 from sentemb.kernels.nesterov import coefficients
 from sentemb.models import make_encoder
+from sentemb.models.encoder import Workspace
 from sentemb.models.towers import SIDES
+from sentemb.objectives.candidates import BatchCandidates
+from sentemb.objectives.hinge import hinge_loss
 from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 
@@ -158,6 +162,20 @@ def test_rnn_listing(names):
     loss, gradient = listing_gradient(names, model)
     assert loss == pytest.approx(expected_loss, rel=1e-12)
     assert largest_error(gradient, expected) < 1e-12
+
+
+def test_hinge_listing(names):
+    rng = np.random.default_rng(0)
+    Y = rng.standard_normal((7, 4)), rng.standard_normal((7, 4))
+    clicked = rng.permutation(7)
+    loss, *ours = names["hinge_and_start"](*Y, clicked, 0.4)
+    none = np.zeros(8, np.int64), np.zeros(0, np.int32)
+    pairs = BatchCandidates(np.arange(7, dtype=np.int32), clicked.astype(np.int32), *none)
+    with Workers(1) as workers:
+        losses, *expected, _ = hinge_loss(*Y, pairs, 0.4, np.ones(7), workers, Workspace())
+    assert loss == pytest.approx(losses.sum(), rel=1e-12) and (losses > 0).sum() > 2
+    for found, right in zip(ours, expected, strict=True):
+        np.testing.assert_allclose(found, right, rtol=1e-11, atol=1e-13)
 
 
 # What stands in the listing, and what a mistaken one would have.

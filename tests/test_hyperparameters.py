@@ -87,8 +87,8 @@ def test_settings_are_frozen_equal_by_value_and_picklable():
 def test_settings_are_written_in_the_order_of_earlier_versions():
     order = (
         "model cells forget_gate peepholes bag_dim hidden window shared_towers word_features "
-        "epochs batch_size negatives n_negatives hard_negatives objective gamma margin optimiser learning_rate "
-        "decay momentum edge_momentum max_norm truncate truncation seed patience"
+        "epochs batch_size negatives n_negatives hard_negatives objective gamma margin optimiser "
+        "learning_rate decay momentum edge_momentum max_norm truncate truncation seed patience"
     )
     assert list(Settings().as_dict()) == order.split()
 
