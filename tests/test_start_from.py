@@ -112,16 +112,23 @@ def test_word_vectors_start_any_other_model_as_a_projection(model, settings):
     bag = word_vectors(shared=False)
     towers = first_weights(bag, model=model, seed=3, **settings)
     assert towers.encoder.cells == settings.get("cells", DIM)
-    for number, side in enumerate(("query", "document")):
+    for side in ("query", "document"):
         weights = towers.weights()[side]
         rows = bag.weights[side]["table"].astype(float)
-        rng = np.random.default_rng([3, number])
+        rng = np.random.default_rng([3, 0])
         Q = rng.standard_normal((DIM, towers.encoder.width)) / np.sqrt(DIM)
         np.testing.assert_allclose(weights["table"], rows @ Q, rtol=1e-4, atol=1e-5)
         assert weights["table"].dtype == np.float32
         dense = towers.encoder.initialise(0, rng)
         for name in dense.keys() - {"table"}:
             assert np.array_equal(weights[name], dense[name])
+
+
+def test_both_towers_of_one_set_of_word_vectors_start_equal():
+    towers = first_weights(word_vectors(), model="rnn", shared_towers=False).weights()
+    for name, array in towers["query"].items():
+        other = towers["document"][name]
+        assert np.array_equal(array, other) and not np.shares_memory(array, other)
 
 
 def test_columns_that_are_added_up_take_the_word_vectors_as_they_are():

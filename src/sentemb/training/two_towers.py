@@ -58,11 +58,14 @@ class TwoTowers:
         self._updates = updates
         self._towers: dict[str, Optimiser] = {}
         for number, side in enumerate(self.sides):
-            rng = np.random.default_rng([settings.seed, number])
             if start is None:
+                rng = np.random.default_rng([settings.seed, number])
                 n_features, seen = len(corpus.vocabulary), corpus.seen(side)
                 weights = self.encoder.initialise(n_features, rng, seen=seen)
             else:
+                # The same numbers for both towers: equal word vectors make equal towers, in
+                # which a query is near to a title of the same words before the first update.
+                rng = np.random.default_rng([settings.seed, 0])
                 weights = start.weights(side, self.encoder, rng)
             self._towers[side] = self._optimiser(weights)
         self._workspaces = {side: Workspace() for side in (*self.sides, "loss")}
