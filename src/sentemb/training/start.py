@@ -178,7 +178,7 @@ class Start:
             Type of the weights.
         """
         own = self.towers.weights[side]
-        # Of one shared tower only the first side can have the arrays themselves.
+        # The arrays of a shared tower can be given away once.
         may_give = self.is_ours and not (self.towers.shared and side != SIDES[0])
         if encoder.name == self.towers.encoder.name:
             return {name: _in_memory(array, dtype, may_give) for name, array in own.items()}
