@@ -25,7 +25,8 @@ from sentemb.models import encoder as encoder_model
 from sentemb.models import lstm as lstm_model
 from sentemb.models import recurrent as recurrent_model
 from sentemb.models import rnn as rnn_model
-from sentemb.models.feed_forward import DSSM, Bag
+from sentemb.models.bag import Bag
+from sentemb.models.dssm import DSSM
 
 SMALL = {"cells": 3, "entries": 4, "lengths": (1, 2, 4), "negatives": 2}
 FULL = {"forget_gate": True, "peepholes": "full"}
