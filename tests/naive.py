@@ -6,6 +6,7 @@ the package stacks them. A model without ``W2`` has no forget gate (f = 1), one 
 output gate (o = 1). Steps are counted from 0, and y(-1) = c(-1) = 0.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -146,7 +147,7 @@ def dan(p, L, activation="tanh"):
 
 def average_words(P, word_index, offsets):
     """The average of the rows of P that are not zero, and their number, for every text."""
-    texts = [P[word_index[low:high]] for low, high in zip(offsets, offsets[1:])]
+    texts = [P[word_index[low:high]] for low, high in itertools.pairwise(offsets)]
     read = [rows[rows.any(axis=1)] for rows in texts]
     averages = [rows.mean(axis=0) if len(rows) else np.zeros(P.shape[1]) for rows in read]
     return np.array(averages), np.array([len(rows) for rows in read])

@@ -176,7 +176,9 @@ def test_an_irnn_that_overflows_says_so():
     weights = make_encoder("irnn", cells=2).initialise(1, np.random.default_rng(0))
     weights["recurrent"][...] *= 10
     model = SentenceEncoder(
-        make_encoder("irnn", cells=2), Vocabulary([], ["rome"]), {"query": weights, "document": weights}
+        make_encoder("irnn", cells=2),
+        Vocabulary([], ["rome"]),
+        {"query": weights, "document": weights},
     )
     assert np.isfinite(model.encode(["rome", "rome " * 30])).all()
     with pytest.raises(SentembError, match="the irnn overflows on a text of 60 words"):

@@ -1,4 +1,4 @@
-"""Layers of the encoders without recurrence: sums and averages of words, dense layers over texts."""
+"""Layers of the encoders without recurrence: sums and averages of words, dense layers."""
 
 from sentemb.kernels.activations import tanh_rows
 from sentemb.kernels.jit import kernel

@@ -2,8 +2,8 @@
 
 Gates are stacked side by side as [output 1, input 3, candidate 4, forget 2], each n wide. The
 reduced model has no forget gate (f = 1). A model without output gate (o = 1, y = h) has the stack
-without its first part; the paper has no such model. Rows are laid out by `pack_blocks`, and row k of a step
-follows row k of the step before it.
+without its first part; the paper has no such model. Rows are laid out by `pack_blocks`, and row k
+of a step follows row k of the step before it.
 
 This departs from the paper's Appendix A: its error signals (43) and (44) are not gradients. They
 follow each gate through its own recurrent matrix only, leave out the cell's path, and miss the
@@ -91,9 +91,7 @@ def lstm_forward(
                 before = step_rows[s - 1]
                 z_now, c_before = Z[low:high], C[before : before + high - low]
                 add_matmul(z_now, Y[before : before + high - low], recurrent)
-                _add_peepholes(
-                    z_now, c_before, peephole_vectors, peephole_matrices, output_gate
-                )
+                _add_peepholes(z_now, c_before, peephole_vectors, peephole_matrices, output_gate)
             sigmoid_rows(Z, low, high, input_, candidate)
             tanh_rows(Z, low, high, candidate, forget)
             if width > forget:
