@@ -85,11 +85,11 @@ def rnn_backward(
             running = high - low
             for k in range(cut_texts(lengths, first_text, running, t, window)):
                 E[k] = 0
-            for k in range(running):
-                d, y, e = D[low + k], Y[low + k], E[k]
-                if linear:
-                    d[:] = e
-                else:
+            if linear:
+                D[low:high] = E[:running]
+            else:
+                for k in range(running):
+                    d, y, e = D[low + k], Y[low + k], E[k]
                     for j in range(n):
                         d[j] = (one - y[j] * y[j]) * e[j]
             if t > 0:

@@ -113,20 +113,18 @@ class Layered(FeedForward):
     ) -> tuple[dict[str, np.ndarray], list[KernelTask]]:
         n_texts = offsets.size - 1
         state = self._pooled(n_texts, P.dtype, workspace)
-        for k in range(1, len(self.dense_layers) + 1):
-            state[f"Y{k}"] = workspace.empty(f"Y{k}", (n_texts, self.cells), P.dtype)
-        state["Y"] = state[f"Y{len(self.dense_layers)}"]
-        values, layer = self._values(state), dense if self.linear else dense_tanh
+        kernel, X = dense if self.linear else dense_tanh, state["H"]
+        layers: list[KernelTask] = []
+        for k, (matrix, bias) in enumerate(self.dense_layers, 1):
+            Y = state[f"Y{k}"] = workspace.empty(f"Y{k}", (n_texts, self.cells), P.dtype)
+            layers.append((kernel, Y, X, weights[matrix], weights[bias]))
+            X = Y
+        state["Y"] = X
         tasks: list[KernelTask] = []
         for _, low, high in spans(n_texts):
             pool = self._pool_tasks(state, weights, P, word_index, offsets, low, high)
-            layers = [
-                (layer, Y, X, weights[matrix], weights[bias], low, high)
-                for X, Y, (matrix, bias) in zip(
-                    values[:-1], values[1:], self.dense_layers, strict=True
-                )
-            ]
-            tasks.append((one_after_the_other, *pool, *layers))
+            own = [(*layer, low, high) for layer in layers]
+            tasks.append((one_after_the_other, *pool, *own))
         return state, tasks
 
     def _values(self, state: dict[str, np.ndarray]) -> list[np.ndarray]:

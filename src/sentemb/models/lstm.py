@@ -96,7 +96,7 @@ class LSTM(RecurrentEncoder):
             packing.step_rows,
             weights["recurrent"][direction],
             *self._peepholes(weights, direction, transposed=False),
-            self.output_gate,
+            int(self.output_gate),  # the call of a compiled function takes longer with a bool
         )
         return state, lstm_forward, arguments
 

@@ -32,7 +32,8 @@ class RNN(RecurrentEncoder):
         Y = workspace.empty(f"Y{direction}", (packing.n_rows, self.cells), P.dtype)
         steps = (packing.block_steps, packing.step_rows)
         recurrent = weights["recurrent"][direction]
-        arguments = (Y, P, packing.words[direction], *steps, recurrent, self.linear)
+        linear = int(self.linear)  # the call of a compiled function takes longer with a bool
+        arguments = (Y, P, packing.words[direction], *steps, recurrent, linear)
         return {"Y": Y}, rnn_forward, arguments
 
     def _prepare_backward(
