@@ -162,13 +162,18 @@ def option_of(
     settings: dict[str, Any] = {"default": None, "group": declared.group}
     shown = default if default is not None else declared.default_text or declared.default
     text = " ".join(filter(None, (describe(declared), help)))
-    if declared.kind is bool:
+    name = declared.option
+    if off:
+        name += f"/{off}"
+    elif declared.kind is bool and declared.default:
+        name += f"/--no-{name.removeprefix('--')}"
+        text += " [default: on]"
+    elif declared.kind is bool:
         settings["is_flag"] = True
     else:
         text += f" [default: {shown}]"
         settings |= _type_of(declared, choices)
     former = [f"--{name.replace('_', '-')}" for name in declared.former]
-    name = f"{declared.option}/{off}" if off else declared.option
     return option(name, help=text, former=former, **settings)
 
 

@@ -20,12 +20,19 @@ LSTM_SETTINGS = [
     for forget_gate in (False, True)
     for peepholes in ("none", "diagonal", "full")
 ]
+WITHOUT_OUTPUT_GATE = [
+    {"output_gate": False},
+    {"output_gate": False, "peepholes": "diagonal"},
+    {"output_gate": False, "forget_gate": True, "peepholes": "full"},
+]
 VARIANTS = [
     ("rnn", {}),
     *(("lstm", settings) for settings in LSTM_SETTINGS),
     ("bilstm", {}),
     ("bilstm", {"forget_gate": True, "peepholes": "full"}),
     ("lstm", {"bag_dim": 3}),
+    *(("lstm", settings) for settings in WITHOUT_OUTPUT_GATE),
+    ("irnn", {"bag_dim": 3}),
     ("bilstm", {"forget_gate": True, "peepholes": "full", "bag_dim": 3}),
 ]
 
@@ -34,6 +41,8 @@ FEED_FORWARD = [
     ("bag", {}),
     ("dssm", {"hidden": 7}),
     *(("clsm", {"hidden": 7, "window": window}) for window in (1, 3, 5)),
+    ("dan", {"hidden": 7, "activation": "linear"}),
+    ("dan", {"hidden": 7, "layers": 3}),
 ]
 
 
@@ -41,10 +50,12 @@ def variant_name(variant):
     """What pytest prints for one of `VARIANTS`."""
     name, settings = variant
     if (name, settings) in FEED_FORWARD:
-        return f"{name}-{settings.get('window', '')}".rstrip("-")
+        own = [str(settings[key]) for key in ("window", "activation", "layers") if key in settings]
+        return "-".join([name, *own])
     forget = "-forget" if settings.get("forget_gate") else ""
+    output = "" if settings.get("output_gate", True) else "-no-output"
     bag = "-bag" if settings.get("bag_dim") else ""
-    return f"{name}{forget}-{settings.get('peepholes', 'none')}{bag}"
+    return f"{name}{output}{forget}-{settings.get('peepholes', 'none')}{bag}"
 
 
 def each_variant(variants=VARIANTS):

@@ -2,10 +2,11 @@
 
 Parameters come as a dict under the paper's names (``W1`` (n, d), ``Wrec1`` (n, n), ``b1`` (n,),
 ``Wp1`` (n, n) or (n,), ...; 1 output, 2 forget, 3 input, 4 candidate), so nothing here knows how
-the package stacks them. A model without ``W2`` has no forget gate (f = 1). Steps are counted from
-0, and y(-1) = c(-1) = 0.
+the package stacks them. A model without ``W2`` has no forget gate (f = 1), one without ``W1`` no
+output gate (o = 1). Steps are counted from 0, and y(-1) = c(-1) = 0.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -78,6 +79,31 @@ def rnn_backward(p, L, v, steps=None):
     return gradient
 
 
+def irnn(p, L):
+    """The average of the outputs of a linear recurrence: its last one, divided by the words."""
+    y = np.zeros(len(p["b"]))
+    for l in L:
+        y = p["W"] @ l + p["Wrec"] @ y + p["b"]
+    return y / len(L)
+
+
+def irnn_backward(p, L, v, steps=None):
+    """dL/dW, dL/dWrec, dL/db from v = dL/dy of `irnn`.
+
+    e(t) is a power of Wrec^T times v / n; y(t) a sum over the words before it.
+    """
+    gradient = {name: np.zeros_like(block) for name, block in p.items()}
+    inputs = [p["W"] @ l + p["b"] for l in L]
+    for t in range(_first_step(L, steps), len(L)):
+        e = np.linalg.matrix_power(p["Wrec"].T, len(L) - 1 - t) @ v / len(L)
+        y = sum(np.linalg.matrix_power(p["Wrec"], t - 1 - k) @ inputs[k] for k in range(t))
+        gradient["W"] += np.outer(e, L[t])
+        gradient["b"] += e
+        if t > 0:
+            gradient["Wrec"] += np.outer(e, y)
+    return gradient
+
+
 # -- encoders without recurrence -----------------------------------------------------------------
 
 
@@ -109,12 +135,30 @@ def clsm(p, L):
     return np.tanh(p["Ws"] @ h + p["bs"])
 
 
+def dan(p, L, activation="tanh"):
+    """Layers over the average of the words that have a known trigram."""
+    known = L[L.any(axis=1)]
+    g = p["W0"] @ known.mean(axis=0) if len(known) else np.zeros(len(p["W0"]))
+    for k in range(1, 1 + sum(name.startswith("b") for name in p)):
+        g = p[f"W{k}"] @ g + p[f"b{k}"]
+        g = np.tanh(g) if activation == "tanh" else g
+    return g
+
+
+def average_words(P, word_index, offsets):
+    """The average of the rows of P that are not zero, and their number, for every text."""
+    texts = [P[word_index[low:high]] for low, high in itertools.pairwise(offsets)]
+    read = [rows[rows.any(axis=1)] for rows in texts]
+    averages = [rows.mean(axis=0) if len(rows) else np.zeros(P.shape[1]) for rows in read]
+    return np.array(averages), np.array([len(rows) for rows in read])
+
+
 # -- LSTM: equations (2) and their exact gradient ------------------------------------------------
 
 
 def lstm_forward(p, L):
     """All gates of all steps: a dict of (T, n) arrays o, f, i, y_g, c, y."""
-    n = len(p["b1"])
+    n = len(p["b3"])
     run = {name: np.zeros((len(L), n)) for name in ("o", "f", "i", "y_g", "c", "y")}
     for t, l in enumerate(L):
         y, c = _before(run["y"], t), _before(run["c"], t)
@@ -127,7 +171,7 @@ def lstm_forward(p, L):
         run["i"][t] = sigmoid(gate(3, c))
         run["f"][t] = sigmoid(gate(2, c)) if "W2" in p else 1
         run["c"][t] = run["f"][t] * c + run["i"][t] * run["y_g"][t]
-        run["o"][t] = sigmoid(gate(1, run["c"][t]))
+        run["o"][t] = sigmoid(gate(1, run["c"][t])) if "W1" in p else 1
         run["y"][t] = run["o"][t] * np.tanh(run["c"][t])
     return run
 
@@ -150,8 +194,10 @@ def lstm_backward(p, L, v, steps=None, keep_cell_path=False):
             e = np.zeros_like(v)
             if not keep_cell_path:
                 break
-        delta = {"1": h * o * (1 - o) * e}
-        eps = o * (1 - h**2) * e + _back_through(p, 1, delta["1"]) + rho
+        delta = {"1": h * o * (1 - o) * e} if "W1" in p else {}
+        eps = o * (1 - h**2) * e + rho
+        if "W1" in p:
+            eps = eps + _back_through(p, 1, delta["1"])
         delta["3"] = y_g * i * (1 - i) * eps
         delta["4"] = i * (1 - y_g**2) * eps
         if "W2" in p:
@@ -176,9 +222,9 @@ def lstm_trace_gradient(p, L, signals, first=0, start=0):
     Tr(t) = diag(f) Tr(t-1) + b_g u(t)^T begins at ``start``. The output gate has no trace.
     """
     run = lstm_forward(p, L)
-    n = len(p["b1"])
+    n = len(p["b3"])
     gradient = {name: np.zeros_like(block) for name, block in p.items()}
-    for g in "1234" if "W2" in p else "134":
+    for g in _gates(p):
         traces = {}
         for t in range(start, len(L)):
             c_before, y_before = _before(run["c"], t), _before(run["y"], t)
@@ -223,7 +269,9 @@ def lstm_exact_signals(p, L, v, first=0):
         eps[t] = reaching + f_after[t + 1] * eps[t + 1]
         delta_3 = y_g * i * (1 - i) * eps[t]
         delta_4 = i * (1 - y_g**2) * eps[t]
-        e = p["Wrec1"].T @ delta_1 + p["Wrec3"].T @ delta_3 + p["Wrec4"].T @ delta_4
+        e = p["Wrec3"].T @ delta_3 + p["Wrec4"].T @ delta_4
+        if "W1" in p:
+            e = e + p["Wrec1"].T @ delta_1
         if "W2" in p:
             delta_2 = _before(run["c"], t) * f * (1 - f) * eps[t]
             e = e + p["Wrec2"].T @ delta_2
@@ -237,7 +285,7 @@ def lstm_printed_signals(p, L, v, first=0):
     """Equations (43) and (44) to the letter: every gate follows its own recurrent matrix."""
     run = lstm_forward(p, L)
     signals = {}
-    for g in "1234" if "W2" in p else "134":
+    for g in _gates(p):
         signals[g] = np.zeros((len(L), len(v)))
         arriving = v
         for t in reversed(range(first, len(L))):
@@ -246,6 +294,10 @@ def lstm_printed_signals(p, L, v, first=0):
             signals[g][t] = factor * arriving
             arriving = p[f"Wrec{g}"].T @ signals[g][t]
     return signals
+
+
+def _gates(p):
+    return [g for g in "1234" if f"W{g}" in p]
 
 
 def _first_step(L, steps):

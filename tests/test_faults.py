@@ -40,6 +40,7 @@ def problem_of(variant, workers):
     [
         *(("lstm", settings) for settings in LSTM_SETTINGS),
         ("bilstm", FULL),
+        ("lstm", {"output_gate": False, **FULL}),
         ("lstm", {"bag_dim": 3}),
         ("bilstm", {"bag_dim": 3, **DIAGONAL}),
     ],

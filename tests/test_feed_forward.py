@@ -1,17 +1,27 @@
-"""The bag, DSSM and CLSM: forward against naive twins, corners, threads, files."""
+"""The bag, DSSM, CLSM and DAN: forward against naive twins, corners, threads, files."""
 
 import naive
 import numpy as np
 import pytest
-from helpers import FEED_FORWARD, each_variant, made_up_log, made_up_model, made_up_texts
+from helpers import (
+    FEED_FORWARD,
+    each_variant,
+    made_up_log,
+    made_up_model,
+    made_up_texts,
+    made_up_weights,
+)
 
 import sentemb
 from sentemb import SentembError, SentenceEncoder
 from sentemb.gradients import differences
 from sentemb.gradients.pairs import PairProblem
 from sentemb.kernels.convolution import pool_windows, spread_to_maxima
+from sentemb.kernels.layers import average_words, divide_errors
+from sentemb.models import make_encoder
 from sentemb.models.truncation import Truncation
 from sentemb.system.parallel import Workers
+from sentemb.text.vocabulary import Vocabulary
 
 TEXTS = made_up_texts(np.random.default_rng(5), (1, 2, 3, 7, 12, 1, 4, 9, 2, 5))
 
@@ -26,7 +36,8 @@ def test_embeddings_are_those_of_the_naive_twin(variant, dtype, tolerance):
     vectors = model.encode_query(TEXTS)
     for text, vector in zip(TEXTS, vectors, strict=True):
         L = naive.trigram_vectors(text, model.vocabulary.trigrams)
-        expected = getattr(naive, variant[0])(blocks, L)
+        own = {key: variant[1][key] for key in ("activation",) if key in variant[1]}
+        expected = getattr(naive, variant[0])(blocks, L, **own)
         np.testing.assert_allclose(vector, expected, rtol=0, atol=tolerance * abs(expected).max())
 
 
@@ -74,6 +85,44 @@ def test_the_first_of_equal_maxima_wins_and_takes_the_gradient():
     D = np.full((3, 2), np.nan)
     spread_to_maxima(D, np.array([[3.0, 4.0]]), places, offsets, 0, 1)
     assert D.tolist() == [[3, 4], [0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_averages_of_words_and_their_errors(dtype):
+    rng = np.random.default_rng(2)
+    P = rng.standard_normal((9, 5)).astype(dtype)
+    P[[2, 6]] = 0  # unknown words
+    P[3, :4] = 0  # a known word whose first numbers happen to be zero
+    offsets = np.array([0, 1, 4, 4, 11, 13, 20])
+    word_index = rng.integers(0, 9, 20).astype(np.int32)
+    word_index[:4], word_index[11:13] = (3, 2, 4, 6), (2, 6)
+    X, read = np.full((6, 5), np.nan, dtype), np.full(6, -1)
+    for first, end in ((0, 2), (2, 6)):
+        average_words(X, read, P, word_index, offsets, first, end)
+    expected, n_read = naive.average_words(P, word_index, offsets)
+    np.testing.assert_allclose(X, expected, rtol=0, atol=1e-6 if dtype == np.float32 else 1e-14)
+    assert X.dtype == dtype and read.tolist() == n_read.tolist()
+    assert read[1] == 1 and read[2] == read[4] == 0 and not X[[2, 4]].any()
+    D = np.ones((6, 5), dtype)
+    divide_errors(D, read, 0, 3)
+    divide_errors(D, read, 3, 6)
+    np.testing.assert_allclose(D, np.tile(1 / np.maximum(n_read, 1)[:, None], 5), rtol=1e-6)
+
+
+@pytest.mark.parametrize("splitting", ["white-space", "words"])
+def test_a_linear_layer_over_whole_words_is_the_projection_of_the_average(splitting):
+    """PP-proj: g = Wp (1/n) sum of the word vectors + b; unknown words are not read."""
+    encoder = make_encoder("dan", cells=3, hidden=4, activation="linear")
+    words, rng = ["hotel", "in", "rome"], np.random.default_rng(0)
+    weights = made_up_weights(encoder, 3, rng)
+    model = SentenceEncoder(encoder, Vocabulary([], words, splitting), {
+        "query": weights, "document": weights
+    })  # fmt: skip
+    vectors, p = weights["table"], model.parameters()["query"]
+    for text, read in {"hotel in rome": [0, 1, 2], "a hotel near rome rome": [0, 2, 2]}.items():
+        expected = p["W1"] @ vectors[read].mean(axis=0) + p["b1"]
+        np.testing.assert_allclose(model.encode_query(text), expected, atol=1e-12)
+    np.testing.assert_allclose(model.encode_query("no such word"), p["b1"], atol=1e-12)
 
 
 @pytest.mark.parametrize("window", [3, 5])
@@ -132,6 +181,9 @@ def test_what_needs_steps_says_so(tmp_path):
     [
         ({"model": "bag", "hidden": 5}, "the model bag has no hidden"),
         ({"model": "dssm", "window": 3}, "the model dssm has no window"),
+        ({"model": "dan", "layers": 5}, "layers is 5; give an integer from 1 to 4"),
+        ({"model": "dan", "activation": "relu"}, "activation is 'relu'; give one of tanh, linear"),
+        ({"model": "dssm", "layers": 2}, "the model dssm has no layers"),
         ({"model": "clsm", "window": 2}, "window is 2; give one of 1, 3, 5"),
         ({"model": "clsm", "hidden": 0}, "hidden is 0; give an integer from 1 to 1,000"),
         ({"model": "lstm", "hidden": 5}, "the model lstm has no hidden"),

@@ -26,6 +26,7 @@ VARIANTS = {
     "rnn": ("rnn", {}, ["y"]),
     "lstm": ("lstm", {}, ["i", "o", "c", "y"]),
     "forget gate": ("lstm", {"forget_gate": True}, ["i", "f", "o", "c", "y"]),
+    "no output gate": ("lstm", {"output_gate": False}, ["i", "c", "y"]),
     "bilstm": ("bilstm", {}, ["i", "o", "c", "y"]),
     "beside a bag": ("bilstm", {"bag_dim": 3}, ["i", "o", "c", "y"]),
 }

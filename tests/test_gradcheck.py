@@ -25,7 +25,8 @@ from sentemb.models import encoder as encoder_model
 from sentemb.models import lstm as lstm_model
 from sentemb.models import recurrent as recurrent_model
 from sentemb.models import rnn as rnn_model
-from sentemb.models.feed_forward import DSSM, Bag
+from sentemb.models.bag import Bag
+from sentemb.models.dssm import DSSM
 
 SMALL = {"cells": 3, "entries": 4, "lengths": (1, 2, 4), "negatives": 2}
 FULL = {"forget_gate": True, "peepholes": "full"}
@@ -51,6 +52,8 @@ def failing(report):
         ("lstm", FULL),
         ("lstm", {"shared_towers": True, **DIAGONAL}),
         ("bilstm", {}),
+        ("lstm", {"output_gate": False, **FULL}),
+        ("irnn", {"bag_dim": 2}),
     ],
 )
 def test_exact_forms_pass(model, settings, form):
@@ -81,6 +84,7 @@ def test_printed_form_passes_for_the_rnn():
         ({"forget_gate": True}, set()),
         ({"peepholes": "full"}, {"W3", "b3", "W4", "b4"}),
         (DIAGONAL, {"W3", "b3", "W4", "b4"}),
+        ({"output_gate": False, **FULL}, set()),
     ],
 )
 def test_printed_form_on_one_word_is_wrong_only_through_the_output_peephole(settings, expected):
@@ -285,7 +289,7 @@ KERNEL_MUTANTS = {
     ),
     "no way back through Wp3, diagonal": (
         (lstm_kernels, lstm_model, "lstm", DIAGONAL),
-        ("_add_product(rho[k], peepholes.vectors[2], D[k, n : 2 * n])", "pass"),
+        ("_add_product(rho[k], peepholes.vectors[2], D[k, input_:candidate])", "pass"),
         ("at least", names("34", "W", "b")),
     ),
     "half of dWp1, diagonal": (
@@ -296,8 +300,8 @@ KERNEL_MUTANTS = {
     "delta_3 for delta_2 in dWp2, matrix": (
         (lstm_kernels, lstm_model, "lstm", FULL),
         (
-            "add_matmul(dP[1], c_last, D[low:high, 3 * n :])",
-            "add_matmul(dP[1], c_last, D[low:high, n : 2 * n])",
+            "add_matmul(dP[1], c_last, D[low:high, forget:])",
+            "add_matmul(dP[1], c_last, D[low:high, input_:candidate])",
         ),
         ("exactly", {"Wp2"}),
     ),
@@ -313,6 +317,16 @@ KERNEL_MUTANTS = {
             "for k in range(first, end):\n        v = V[order[first_text + k - 1]",
         ),
         ("exactly", names("134", "W", "Wrec", "b")),
+    ),
+    "no slope of the cell without output gate": (
+        (lstm_kernels, lstm_model, "lstm", {"output_gate": False}),
+        ("eps[j] += (one - h[j] * h[j]) * e[j]", "eps[j] += e[j]"),
+        ("at least", names("34", "W", "Wrec", "b")),
+    ),
+    "a slope of tanh in the linear RNN": (
+        (rnn_kernels, rnn_model, "irnn", {}),
+        ("if linear:", "if False:"),
+        ("exactly", {"W", "Wrec", "b"}),
     ),
     "1 - y for 1 - y^2 in the RNN": (
         (rnn_kernels, rnn_model, "rnn", {}),

@@ -20,12 +20,13 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def last_output(blocks, counts, start, y, c):
+def last_output(blocks, linear, counts, start, y, c):
     """y after the last word, from the state after word ``start``; plain equations (1) and (2)."""
     if "Wrec" in blocks:
         for l in counts[start + 1 :]:
-            y = np.tanh(blocks["W"] @ l + blocks["Wrec"] @ y + blocks["b"])
-        return y
+            y = blocks["W"] @ l + blocks["Wrec"] @ y + blocks["b"]
+            y = y if linear else np.tanh(y)
+        return y / len(counts) if linear else y
     Wp = {k: blocks.get(f"Wp{k}", np.zeros((y.size, y.size))) for k in "123"}
     Wp = {k: np.diag(given) if given.ndim == 1 else given for k, given in Wp.items()}
     for l in counts[start + 1 :]:
@@ -36,7 +37,8 @@ def last_output(blocks, counts, start, y, c):
         }
         f = sigmoid(x["2"] + Wp["2"] @ c) if "2" in x else 1.0
         c_new = f * c + sigmoid(x["3"] + Wp["3"] @ c) * np.tanh(x["4"])
-        y = sigmoid(x["1"] + Wp["1"] @ c_new) * np.tanh(c_new)
+        o = sigmoid(x["1"] + Wp["1"] @ c_new) if "1" in x else 1.0
+        y = o * np.tanh(c_new)
         c = c_new
     return y
 
@@ -54,7 +56,9 @@ def slopes(function, point, step=1e-5):
     "variant",
     [
         ("rnn", {}),
+        ("irnn", {}),
         ("lstm", {}),
+        ("lstm", {"output_gate": False, "peepholes": "full"}),
         ("lstm", {"forget_gate": True, "peepholes": "diagonal"}),
         ("lstm", {"forget_gate": True, "peepholes": "full"}),
         ("bilstm", {"forget_gate": True, "peepholes": "full"}),
@@ -98,7 +102,7 @@ def check_norms(model, flow, own, other):
 
     def score(t, y, c):
         joined = own.copy()
-        joined[part] = last_output(blocks, counts, t, y, c)
+        joined[part] = last_output(blocks, model.encoder.name == "irnn", counts, t, y, c)
         return cosine(joined, other)
 
     for t in range(len(words)):
@@ -110,7 +114,7 @@ def check_norms(model, flow, own, other):
             continue
         by_c = slopes(lambda c, t=t, y=y: score(t, y, c), c)
         # The difference holds y(t) fixed; eps(t) also counts the path through y(t).
-        o, h = trace.o[order][t, part], np.tanh(c)
+        o, h = 1.0 if trace.o is None else trace.o[order][t, part], np.tanh(c)
         by_c += o * (1 - h**2) * by_y
         if "Wp1" in blocks:
             Wp1, delta = blocks["Wp1"], h * o * (1 - o) * by_y

@@ -86,9 +86,10 @@ def test_settings_are_frozen_equal_by_value_and_picklable():
 
 def test_settings_are_written_in_the_order_of_earlier_versions():
     order = (
-        "model cells forget_gate peepholes bag_dim hidden window shared_towers word_features "
-        "epochs batch_size negatives n_negatives hard_negatives objective gamma margin optimiser "
-        "learning_rate decay momentum edge_momentum max_norm truncate truncation seed patience"
+        "model cells forget_gate peepholes bag_dim output_gate hidden window layers activation "
+        "shared_towers word_features epochs batch_size negatives n_negatives hard_negatives "
+        "objective gamma margin optimiser learning_rate decay momentum edge_momentum max_norm "
+        "truncate truncation seed patience"
     )
     assert list(Settings().as_dict()) == order.split()
 
@@ -146,7 +147,7 @@ def test_an_encoder_has_what_is_declared(name):
     assert encoder.settings() == {one.name: one.default for one in entry.parameters}
     for one in encoder_parameters():
         if one not in entry.parameters:
-            other = next(value for value in (1, True, "full") if _fits(one, value))
+            other = next(value for value in (1, True, "full", "linear") if _fits(one, value))
             with pytest.raises(SentembError) as caught:
                 make_encoder(name, **{one.name: other})
             only = ", ".join(entry.names)

@@ -106,7 +106,7 @@ class TestByHand:
             extract_keywords(stub([[0]]), "", threshold=threshold)
 
 
-@pytest.mark.parametrize("name", ["lstm", "rnn", "bilstm"])
+@pytest.mark.parametrize("name", ["lstm", "rnn", "bilstm", "irnn"])
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_counts_as_a_plain_loop_has_them(make_model, name, text):
     model = make_model(name, cells=12)

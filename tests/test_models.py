@@ -13,7 +13,7 @@ from helpers import (
     relative_error,
 )
 
-from sentemb import SentembError, loss_and_gradient
+from sentemb import SentembError, SentenceEncoder, loss_and_gradient
 from sentemb.gradients.pairs import PairProblem
 from sentemb.gradients.traces import check_form, gradient_of_form, has_traces
 from sentemb.models import make_encoder
@@ -25,6 +25,7 @@ from sentemb.models.registry import BAG_DIM, CELLS, ENCODERS, EncoderEntry
 from sentemb.models.truncation import Truncation
 from sentemb.objectives.objective import Objective
 from sentemb.system.parallel import Workers
+from sentemb.text.vocabulary import Vocabulary
 
 LENGTHS = (5, 1, 2, 9, 3, 3, 1, 14, 6)
 
@@ -62,6 +63,9 @@ def test_blocks_have_the_names_and_shapes_of_the_paper():
         assert shapes_of(make_encoder("lstm", cells=n, **settings), d) == lstm
         both = {f"{way}.{name}": lstm[name] for way in ("forward", "backward") for name in lstm}
         assert shapes_of(make_encoder("bilstm", cells=n, **settings), d) == both
+        without = {name: shape for name, shape in lstm.items() if not name.endswith("1")}
+        no_output = make_encoder("lstm", cells=n, output_gate=False, **settings)
+        assert shapes_of(no_output, d) == without
         beside = make_encoder("bilstm", cells=n, bag_dim=5, **settings)
         assert shapes_of(beside, d) == both | {"Wbag": (5, d)} and beside.dim == 2 * n + 5
 
@@ -75,10 +79,11 @@ def test_blocks_are_views_that_cover_all_weights_once(variant):
         block += 1000
     covered = np.concatenate([array.ravel() > 500 for array in weights.values()])
     twice = np.concatenate([array.ravel() > 1500 for array in weights.values()])
-    # Wp2 has a place among the stacked peepholes even where there is no forget gate to use it.
+    # Wp1 and Wp2 have places among the stacked peepholes even where there is no gate to use them.
     spare = 0
-    if not settings.get("forget_gate") and "peepholes" in weights:
-        spare = weights["peepholes"][:, 1].size
+    if "peepholes" in weights:
+        gates = settings.get("output_gate", True), settings.get("forget_gate", False)
+        spare = gates.count(False) * weights["peepholes"][:, 0].size
     assert np.count_nonzero(~covered) == spare
     assert not twice.any()
 
@@ -153,8 +158,32 @@ def test_forms_by_traces_are_refused_where_there_are_none(monkeypatch):
         for form in ("trace", "printed"):
             with pytest.raises(SentembError, match=f"{reason}.*; use the form scan"):
                 check_form(encoder, form)
-    for name in ("lstm", "bilstm", "rnn"):
+    for name in ("lstm", "bilstm", "rnn", "irnn"):
         assert has_traces(make_encoder(name, cells=3))
+
+
+def test_a_fresh_irnn_averages_the_words():
+    rng = np.random.default_rng(0)
+    encoder = make_encoder("irnn", cells=5)
+    vocabulary = Vocabulary([], ["hotel", "in", "rome"])
+    weights = encoder.initialise(3, rng, np.float64)
+    model = SentenceEncoder(encoder, vocabulary, {"query": weights, "document": weights})
+    for text, words in {"rome": [2], "hotel in rome in": [0, 1, 2, 1]}.items():
+        expected = weights["table"][words].mean(axis=0)
+        np.testing.assert_allclose(model.encode(text), expected, atol=1e-14)
+
+
+def test_an_irnn_that_overflows_says_so():
+    weights = make_encoder("irnn", cells=2).initialise(1, np.random.default_rng(0))
+    weights["recurrent"][...] *= 10
+    model = SentenceEncoder(
+        make_encoder("irnn", cells=2),
+        Vocabulary([], ["rome"]),
+        {"query": weights, "document": weights},
+    )
+    assert np.isfinite(model.encode(["rome", "rome " * 30])).all()
+    with pytest.raises(SentembError, match="the irnn overflows on a text of 60 words"):
+        model.encode(["rome", "rome " * 60, "rome " * 90])
 
 
 @pytest.mark.parametrize(**each_variant([*VARIANTS, *FEED_FORWARD]))

@@ -88,7 +88,7 @@ def judged(tmp_path):
 
 
 class TestPage:
-    @pytest.mark.parametrize("name", ["rnn", "lstm", "bilstm"])
+    @pytest.mark.parametrize("name", ["rnn", "lstm", "bilstm", "irnn"])
     def test_numbers_are_those_of_the_model(self, make_model, name):
         model = make_model(name)
         data = data_of(page_of(model, [Pair(QUERY, TITLE, grade=3, rank=1, titles=4)]))

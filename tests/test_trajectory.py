@@ -29,6 +29,9 @@ RUNS = {
     "bag, Adam and word features": {"model": "bag", **EASY},
     "dssm, Adam and word features": {"model": "dssm", "hidden": 24, **EASY},
     "clsm, Adam and word features": {"model": "clsm", "hidden": 24, **EASY},
+    "dan, two layers": {"model": "dan", "hidden": 24, "layers": 2, **EASY},
+    "irnn, Nesterov": {"model": "irnn", **OF_THE_PAPER},
+    "lstm without output gate": {"output_gate": False, "forget_gate": True, **EASY},
 }
 
 

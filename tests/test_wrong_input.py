@@ -110,6 +110,7 @@ def _begin(settings):
         "--bag-dim",
         "--hidden",
         "--window",
+        "--layers",
         "--lengths",
         "--negatives",
         "--gamma",
@@ -121,7 +122,7 @@ def _begin(settings):
 )
 def test_numbers_of_gradcheck(option, value, monkeypatch):
     monkeypatch.setattr(sentemb.gradients.two_towers, "_made_up_problem", _begin_check)
-    model = {"--hidden": "dssm", "--window": "clsm"}.get(option, "lstm")
+    model = {"--hidden": "dssm", "--window": "clsm", "--layers": "dan"}.get(option, "lstm")
     code, line, out = run("gradcheck", "--model", model, f"{option}={value}")
     assert code in (1, 2) and line.startswith("Error: ") and out == "", (code, line)
     may_begin = {"1_0", "９"} | ({"inf", "1e400"} if option == "--tolerance" else set())
@@ -251,8 +252,11 @@ SETTINGS_OF_GRADCHECK = [
 RIGHT = {
     "forget_gate": [True],
     "shared_towers": [True],
+    "output_gate": [None, True],
     "hidden": [None],
     "window": [None],
+    "layers": [None],
+    "activation": [None],
     "fault": [None],
     "gamma": [1.5],
     "scale": [1.5],

@@ -43,7 +43,8 @@ class GateTrace:
     y, c, i, o, y_g, f : (T, n) float, or None where the model does not have it
         Output, cell, input gate, output gate, candidate and forget gate after each word. In a
         bidirectional model the columns of the left-to-right cells come first, then those of the
-        right-to-left cells; each row is what both held after reading that row's word.
+        right-to-left cells; each row is what both held after reading that row's word. The y of an
+        irnn is not yet divided by the number of words.
     """
 
     words: list[str]
@@ -485,7 +486,7 @@ class SentenceEncoder:
         if not isinstance(encoder, RecurrentEncoder):
             raise SentembError(
                 f"a {encoder.name} does not read word by word, so there is nothing to trace; "
-                "use an lstm, bilstm or rnn"
+                "use an lstm, bilstm, rnn or irnn"
             )
         words = self.vocabulary.split(as_text(text))
         if not words:

@@ -48,7 +48,8 @@ class TextReading:
     gates : dict of (cells, T) float
         Those of `GATES` that the model has, one column per word.
     final : (cells,) float
-        y after the last word; for cells that read backward, after the first word.
+        y after the last word; for cells that read backward, after the first word. For an irnn, y
+        divided by the number of words.
     """
 
     name: str

@@ -76,7 +76,7 @@ def gradient_flow(towers: Towers, query: str, title: str) -> list[ErrorFlow]:
     if not isinstance(encoder, RecurrentEncoder):
         raise SentembError(
             f"a {encoder.name} does not read word by word, so no error travels through it; "
-            "use an lstm, bilstm or rnn"
+            "use an lstm, bilstm, rnn or irnn"
         )
     texts = dict(zip(SIDES, (as_text(query), as_text(title)), strict=True))
     split = towers.vocabulary.split
@@ -87,7 +87,11 @@ def gradient_flow(towers: Towers, query: str, title: str) -> list[ErrorFlow]:
             side: encoder.forward(towers.weights[side], towers.vocabulary.batch([text]), workers)
             for side, text in texts.items()
         }
-    starts = _start_vectors(*(done[side].embeddings[0].astype(np.float64) for side in SIDES))
+    by_embedding = _start_vectors(*(done[side].embeddings[0].astype(np.float64) for side in SIDES))
+    starts = [
+        encoder.by_length(v[None], done[side].batch.offsets)[0]
+        for side, v in zip(SIDES, by_embedding, strict=True)
+    ]
     flows = []
     for (side, text), v in zip(texts.items(), starts, strict=True):
         for direction, state in enumerate(done[side].states):

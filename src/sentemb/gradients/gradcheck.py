@@ -60,9 +60,10 @@ def gradcheck(
     Parameters
     ----------
     model : str
-        One of `sentemb.models.ENCODERS`: "lstm", "bilstm", "rnn", "bag", "dssm", "clsm"; or one of
-        `sentemb.gradients.checks.CHECKS`, which are not towers: "sif-likelihood", the
-        log-likelihood of sentences under equation (2) of the SIF paper by the discourse vector c.
+        One of `sentemb.models.ENCODERS`: "lstm", "bilstm", "rnn", "irnn", "bag", "dssm", "clsm",
+        "dan"; or one of `sentemb.gradients.checks.CHECKS`, which are not towers: "sif-likelihood",
+        the log-likelihood of sentences under equation (2) of the SIF paper by the discourse vector
+        c.
     form : {"scan", "trace", "printed"}
         Which gradient to check. For "sif-likelihood" there is no "trace", and "printed" drops
         the slope of the partition function, as the SIF paper does.
@@ -96,7 +97,8 @@ def gradcheck(
         `sentemb.gradients.faults`.
     **encoder_settings
         As for training: ``cells`` (6 unless given), ``forget_gate``, ``peepholes``, ``bag_dim``,
-        ``hidden`` (5 unless given), ``window``; for "sif-likelihood": ``alpha``.
+        ``output_gate``, ``hidden`` (5 unless given), ``window``, ``layers``, ``activation``; for
+        "sif-likelihood": ``alpha``.
 
     Returns
     -------

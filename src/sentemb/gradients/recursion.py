@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.models.recurrent import RecurrentEncoder
+from sentemb.models.rnn import IRNN
 from sentemb.protocols import Arrays
 
 Array = NDArray[np.float64]
@@ -26,10 +27,13 @@ class Matrices(NamedTuple):
         Wrec of each gate; the RNN's only matrix has the key ``""``.
     peepholes : dict of (n, n) float64
         Wp_1, Wp_2 and Wp_3 by ``"1"``, ``"2"``, ``"3"``; empty without peepholes.
+    linear : bool
+        Whether an RNN has the identity as activation.
     """
 
     recurrent: dict[str, Array]
     peepholes: dict[str, Array]
+    linear: bool
 
 
 class Errors(NamedTuple):
@@ -58,6 +62,7 @@ def matrices(encoder: RecurrentEncoder, weights: Arrays, direction: int) -> Matr
     return Matrices(
         {gate: blocks[f"{prefix}Wrec{gate}"] for gate in encoder.gates},
         {k: np.diag(given) if given.ndim == 1 else given for k, given in peepholes.items()},
+        isinstance(encoder, IRNN),
     )
 
 
@@ -84,7 +89,7 @@ def _rnn_errors(own: Matrices, values: dict[str, np.ndarray], v: np.ndarray) -> 
     arriving = np.asarray(v, np.float64)
     for t in range(len(y) - 1, -1, -1):
         e[t] = arriving
-        delta[t] = (1 - y[t] ** 2) * e[t]
+        delta[t] = e[t] if own.linear else (1 - y[t] ** 2) * e[t]
         arriving = own.recurrent[""].T @ delta[t]
     return Errors(e, None, {"": delta})
 
@@ -109,8 +114,8 @@ def lstm_errors(
         The gates whose Wrec sends an error to y(t-1); all of them by default.
     """
     values = {name: np.asarray(array, np.float64) for name, array in values.items()}
-    o, c, h = values["o"], values["c"], np.tanh(values["c"])
-    f = values.get("f", np.ones_like(c))
+    c, h = values["c"], np.tanh(values["c"])
+    o, f = (values.get(gate, np.ones_like(c)) for gate in "of")
     factors = gate_factors(values)
     Wp = {} if "peepholes" in without else own.peepholes
     e, eps = np.zeros_like(c), np.zeros_like(c)
@@ -118,7 +123,8 @@ def lstm_errors(
     arriving, from_later = np.asarray(v, np.float64), np.zeros_like(c[0])
     for t in range(len(c) - 1, -1, -1):
         e[t] = arriving
-        delta["1"][t] = h[t] * o[t] * (1 - o[t]) * e[t]
+        if "1" in delta:
+            delta["1"][t] = h[t] * o[t] * (1 - o[t]) * e[t]
         eps[t] = o[t] * (1 - h[t] ** 2) * e[t] + from_later
         if "1" in Wp:
             eps[t] += Wp["1"].T @ delta["1"][t]

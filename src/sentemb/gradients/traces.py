@@ -30,6 +30,8 @@ from sentemb.protocols import Arrays
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import TextBatch
 
+# The slot of each gate in the signals: that of the stacked weights if no gate is missing.
+_SLOTS = {"": 0, "1": 0, "3": 1, "4": 2, "2": 3}
 # The production kernels; the paper's traces with exact signals, equal to them up to rounding; the
 # paper's traces with the signals that it prints, which is not the gradient.
 FORMS = FORM.choices
@@ -80,7 +82,7 @@ def trace_gradient(
 
     Parameters
     ----------
-    encoder : LSTM, BiLSTM or RNN
+    encoder : LSTM, BiLSTM, RNN or IRNN
         The shape of the tower.
     weights : dict of arrays
         The tower's weights.
@@ -106,6 +108,7 @@ def trace_gradient(
     check_form(encoder, form)
     truncation = truncation or Truncation()
     batch, packing = done.batch, done.packing
+    V = encoder.by_length(V, batch.offsets)
     gradient = {name: np.zeros_like(array) for name, array in weights.items() if name != "table"}
     gradient["table"] = np.zeros((batch.input_rows.size, encoder.width), V.dtype)
     signals_of = _lstm_signals if isinstance(encoder, LSTM) else _rnn_signals
@@ -140,7 +143,7 @@ def _lstm_signals(
     form: str,
     first: int,
 ) -> np.ndarray:
-    """The error signals of one text: (4, T, n), gates in the order in which they are stacked.
+    """The error signals of one text: (4, T, n), gates in the order of `_SLOTS`.
 
     Parameters
     ----------
@@ -159,23 +162,21 @@ def _lstm_signals(
     """
     n = encoder.cells
     values = encoder.gate_values(state, rows)
-    o, h = values["o"], state["H"][rows]
+    c, h = values["c"], state["H"][rows]
+    o = np.ascontiguousarray(values.get("o", np.ones_like(c)))
     signals = np.zeros((4, *o.shape), o.dtype)
     R = np.zeros((4, n, n), o.dtype)
     stacked = weights["recurrent"][direction]
-    for slot in range(len(encoder.gates)):
-        R[slot] = stacked[:, slot * n : (slot + 1) * n].T
+    for place, gate in enumerate(encoder.gates):
+        R[_SLOTS[gate]] = stacked[:, place * n : (place + 1) * n].T
     if form == "printed":
         lstm_printed_signals(signals, v, o, h, R, first)
         return signals
     Wp = np.zeros((3, n, n), o.dtype)
     if encoder.peepholes != "none":
-        for k in (0, 1, 2):
-            given = weights["peepholes"][direction, k]
-            Wp[k] = np.diag(given) if encoder.peepholes == "diagonal" else given.T
-        if not encoder.forget_gate:
-            Wp[1] = 0
-    c = values["c"]
+        for gate in {"1", "2", "3"}.intersection(encoder.gates):
+            given = weights["peepholes"][direction, int(gate) - 1]
+            Wp[int(gate) - 1] = np.diag(given) if encoder.peepholes == "diagonal" else given.T
     f = values.get("f", np.ones_like(c))
     i, y_g, c_last = values["i"], values["y_g"], delayed(c)
     lstm_exact_signals(signals, v, o, i, y_g, f, h, c_last, R, Wp, first)
@@ -196,7 +197,7 @@ def _rnn_signals(
     y = state["Y"][rows]
     signals = np.zeros((1, *y.shape), y.dtype)
     R = np.ascontiguousarray(weights["recurrent"][direction].T)
-    rnn_signals(signals[0], v, y, R, first)
+    rnn_signals(signals[0], v, encoder.slopes(y), R, first)
     return signals
 
 
@@ -242,11 +243,12 @@ def _add_text(
     f = np.ascontiguousarray(values.get("f", np.ones_like(y)))
     for slot, gate in enumerate(encoder.gates):
         dX = np.zeros((n, U.shape[1]), L.dtype)
+        signal = signals[_SLOTS[gate]]
         if gate in ("", "1"):
-            accumulate_products(dX, U_output, signals[slot], first)
+            accumulate_products(dX, U_output, signal, first)
         else:
             factor = _factor(gate, values)
-            accumulate_trace(dX, U, factor, f, signals[slot], start, first)
+            accumulate_trace(dX, U, factor, f, signal, start, first)
         column = direction * encoder.gate_width + slot * n
         gradient["table"][features, column : column + n] += dX[:, :k].T
         gradient["recurrent"][direction, :, slot * n : (slot + 1) * n] += dX[:, k : k + n].T

@@ -85,7 +85,7 @@ class TwoTowers(CheckedProblem):
                 if gate == "1"
                 else "(44): factor b_g missing, own Wrec only, no cell path"
             )
-        if gate != "1" and peepholes:
+        if gate != "1" and peepholes and settings.get("output_gate", True):
             reasons.append("(78), (85), (95), (105): o(t) sees c(t) through Wp1")
         if peepholes and max(settings["lengths"]) > 1:
             reasons.append("(43), (44): no peephole paths")
@@ -153,7 +153,7 @@ def _made_up_problem(
         weights[side] = encoder.initialise(len(vocabulary), rng, np.float64)
         for name, array in weights[side].items():
             array[...] = problem.scale * rng.standard_normal(array.shape)
-            if name in ("recurrent", "output") or array.ndim == 4:
+            if name in ("recurrent", *encoder.spreads()) or array.ndim == 4:
                 array /= np.sqrt(array.shape[-2])
     towers = Towers.of(encoder, vocabulary, weights)
     objective = checked_objective(problem.objective, problem.gamma, problem.margin)

@@ -1,8 +1,9 @@
 """The LSTM: equations (2) forward, and the exact error recursion backward (reverse scan).
 
 Gates are stacked side by side as [output 1, input 3, candidate 4, forget 2], each n wide. The
-reduced model has no forget gate (f = 1). Rows are laid out by `pack_blocks`, and row k of a step
-follows row k of the step before it.
+reduced model has no forget gate (f = 1). A model without output gate (o = 1, y = h) has the stack
+without its first part; the paper has no such model. Rows are laid out by `pack_blocks`, and row k
+of a step follows row k of the step before it.
 
 This departs from the paper's Appendix A: its error signals (43) and (44) are not gradients. They
 follow each gate through its own recurrent matrix only, leave out the cell's path, and miss the
@@ -49,6 +50,7 @@ def lstm_forward(
     recurrent,
     peephole_vectors,
     peephole_matrices,
+    output_gate,
     chunk,
     n_chunks,
 ):
@@ -61,7 +63,7 @@ def lstm_forward(
     Z : (n_rows, G n) float, written
         The gates' values [o, i, y_g, f].
     C, H, Y : (n_rows, n) float, written
-        c(t), h = tanh(c(t)), y(t).
+        c(t), h = tanh(c(t)), y(t). Without output gate H and Y are one array.
     P : (n_words, width) float
         W l + b of every distinct word; this direction's part begins at ``column``.
     words, block_steps, step_rows : see `pack_blocks`
@@ -71,9 +73,11 @@ def lstm_forward(
         The diagonals Wp_1, Wp_2, Wp_3; (3, 0) unless the peepholes are diagonal.
     peephole_matrices : (3, n, n) float
         Wp_1^T, Wp_2^T, Wp_3^T; (3, 0, 0) unless the peepholes are full matrices.
+    output_gate : bool
     """
     n = C.shape[1]
     width = Z.shape[1]
+    input_, candidate, forget = _columns(n, output_gate)
     for b in range(chunk, block_steps.size - 1, n_chunks):
         for s in range(block_steps[b], block_steps[b + 1]):
             low, high = step_rows[s], step_rows[s + 1]
@@ -87,68 +91,79 @@ def lstm_forward(
                 before = step_rows[s - 1]
                 z_now, c_before = Z[low:high], C[before : before + high - low]
                 add_matmul(z_now, Y[before : before + high - low], recurrent)
-                _add_peepholes(z_now, c_before, peephole_vectors, peephole_matrices)
-            sigmoid_rows(Z, low, high, n, 2 * n)
-            tanh_rows(Z, low, high, 2 * n, 3 * n)
-            if width > 3 * n:
-                sigmoid_rows(Z, low, high, 3 * n, 4 * n)
-            _set_cells(C, Z, low, high, before)
-            # the output gate looks at the new c(t)
-            if peephole_matrices.size:
-                add_matmul(Z[low:high, :n], C[low:high], peephole_matrices[0])
-            elif peephole_vectors.size:
-                for r in range(low, high):
-                    _add_product(Z[r, :n], peephole_vectors[0], C[r])
-            sigmoid_rows(Z, low, high, 0, n)
+                _add_peepholes(z_now, c_before, peephole_vectors, peephole_matrices, output_gate)
+            sigmoid_rows(Z, low, high, input_, candidate)
+            tanh_rows(Z, low, high, candidate, forget)
+            if width > forget:
+                sigmoid_rows(Z, low, high, forget, width)
+            _set_cells(C, Z, low, high, before, output_gate)
+            if output_gate:
+                # the output gate looks at the new c(t)
+                if peephole_matrices.size:
+                    add_matmul(Z[low:high, :n], C[low:high], peephole_matrices[0])
+                elif peephole_vectors.size:
+                    for r in range(low, high):
+                        _add_product(Z[r, :n], peephole_vectors[0], C[r])
+                sigmoid_rows(Z, low, high, 0, n)
             for r in range(low, high):
                 c, h = C[r], H[r]
                 for j in range(n):
                     h[j] = c[j]
             tanh_rows(H, low, high, 0, n)
-            for r in range(low, high):
-                o, h, y = Z[r, :n], H[r], Y[r]
-                for j in range(n):
-                    y[j] = o[j] * h[j]
+            if output_gate:
+                for r in range(low, high):
+                    o, h, y = Z[r, :n], H[r], Y[r]
+                    for j in range(n):
+                        y[j] = o[j] * h[j]
 
 
 @kernel
-def _add_peepholes(Z, c_before, peephole_vectors, peephole_matrices):
+def _columns(n, output_gate):
+    """Where the input gate, the candidate and the forget gate begin in the stack: int each."""
+    if output_gate:
+        return n, 2 * n, 3 * n
+    return 0, n, 2 * n
+
+
+@kernel
+def _add_peepholes(Z, c_before, peephole_vectors, peephole_matrices, output_gate):
     """Add to one step's input and forget gates what their peepholes see of c(t-1).
 
     Z : (rows, G n) float; c_before : (rows, n) float; the others as in `lstm_forward`.
     """
-    n = c_before.shape[1]
-    forget_gate = Z.shape[1] > 3 * n
+    input_, candidate, forget = _columns(c_before.shape[1], output_gate)
+    forget_gate = Z.shape[1] > forget
     if peephole_matrices.size:
-        add_matmul(Z[:, n : 2 * n], c_before, peephole_matrices[2])
+        add_matmul(Z[:, input_:candidate], c_before, peephole_matrices[2])
         if forget_gate:
-            add_matmul(Z[:, 3 * n :], c_before, peephole_matrices[1])
+            add_matmul(Z[:, forget:], c_before, peephole_matrices[1])
     elif peephole_vectors.size:
         for k in range(len(Z)):
-            _add_product(Z[k, n : 2 * n], peephole_vectors[2], c_before[k])
+            _add_product(Z[k, input_:candidate], peephole_vectors[2], c_before[k])
             if forget_gate:
-                _add_product(Z[k, 3 * n :], peephole_vectors[1], c_before[k])
+                _add_product(Z[k, forget:], peephole_vectors[1], c_before[k])
 
 
 @kernel
-def _set_cells(C, Z, low, high, before):
+def _set_cells(C, Z, low, high, before, output_gate):
     """c = f * c(t-1) + i * y_g for the rows ``low`` to ``high`` of one step.
 
     C : (n_rows, n) float, written; Z : (n_rows, G n) float, the values of the gates; before : int,
-    the first row of c(t-1), or -1 at the first step.
+    the first row of c(t-1), or -1 at the first step; output_gate : bool.
     """
     n = C.shape[1]
+    input_, candidate, forget = _columns(n, output_gate)
     for r in range(low, high):
         c = C[r]
-        i = Z[r, n : 2 * n]
-        y_g = Z[r, 2 * n : 3 * n]
+        i = Z[r, input_:candidate]
+        y_g = Z[r, candidate:forget]
         if before < 0:
             for j in range(n):
                 c[j] = i[j] * y_g[j]
             continue
         c_last = C[before + r - low]
-        if Z.shape[1] > 3 * n:
-            f = Z[r, 3 * n :]
+        if Z.shape[1] > forget:
+            f = Z[r, forget:]
             for j in range(n):
                 c[j] = f[j] * c_last[j] + i[j] * y_g[j]
         else:
@@ -174,6 +189,7 @@ def lstm_backward(
     steps,
     recurrent,
     peepholes,
+    output_gate,
     window,
     keep_cell_path,
     chunk,
@@ -190,7 +206,7 @@ def lstm_backward(
         rho(t-1)   = f eps(t) + Wp_2^T delta_2(t) + Wp_3^T delta_3(t)
         e(t-1)     = sum_g Wrec_g^T delta_g(t)
 
-    This replaces (43) and (44).
+    This replaces (43) and (44). Without output gate a = 1 - h^2 and there is no delta_1.
 
     Parameters
     ----------
@@ -203,6 +219,7 @@ def lstm_backward(
         [Wrec_1; Wrec_3; Wrec_4; Wrec_2], the transpose of the forward pass's.
     peepholes : Peepholes
         The matrices not transposed.
+    output_gate : bool
     window : int
         Steps from each text's own end through which errors travel (truncation, the paper's T).
     keep_cell_path : bool
@@ -228,16 +245,21 @@ def lstm_backward(
                 if not keep_cell_path:
                     rho[k] = 0
             # rho becomes eps(t), then f eps(t)
-            _set_output_errors(D[low:high], rho[:running], E, Z[low:high], H[low:high], peepholes)
+            if output_gate:
+                _set_output_errors(
+                    D[low:high], rho[:running], E, Z[low:high], H[low:high], peepholes
+                )
+            else:
+                _add_cell_errors(rho[:running], E, H[low:high])
             c_before = C[:0]  # no rows at the first step
             if t > 0:
                 c_before = C[step_rows[s - 1] : step_rows[s - 1] + running]
-            _set_gate_errors(D[low:high], rho, Z[low:high], c_before)
+            _set_gate_errors(D[low:high], rho, Z[low:high], c_before, output_gate)
             if t == 0:
                 continue  # there is no step before the first word
             # The window also cuts what the peepholes carry to a step outside it.
             cut = cut_texts(lengths, first_text, running, t - 1, window)
-            _add_peephole_errors(rho[cut:running], D[low + cut : high], peepholes)
+            _add_peephole_errors(rho[cut:running], D[low + cut : high], peepholes, output_gate)
             for k in range(running):
                 E[k] = 0
             add_matmul(E[:running], D[low:high], recurrent)
@@ -265,24 +287,38 @@ def _set_output_errors(D, rho, E, Z, H, peepholes):
 
 
 @kernel
-def _set_gate_errors(D, rho, Z, c_before):
+def _add_cell_errors(rho, E, H):
+    """rho(t) becomes eps(t) where there is no output gate: rho + (1 - h^2) e.
+
+    rho, H : (rows, n) float; E : (at least rows, n) float.
+    """
+    one = H.dtype.type(1)  # an int would turn float32 into float64
+    for k in range(len(H)):
+        h, e, eps = H[k], E[k], rho[k]
+        for j in range(h.size):
+            eps[j] += (one - h[j] * h[j]) * e[j]
+
+
+@kernel
+def _set_gate_errors(D, rho, Z, c_before, output_gate):
     """delta_2, delta_3 and delta_4 of the rows of one step; eps(t) in ``rho`` becomes f eps(t).
 
     D, Z : (rows, G n) float; rho : (at least rows, n) float; c_before : (rows, n) float, with no
-    rows at the first step.
+    rows at the first step; output_gate : bool.
     """
     n = rho.shape[1]
+    input_, candidate, forget = _columns(n, output_gate)
     one = Z.dtype.type(1)  # an int would turn float32 into float64
     for k in range(len(D)):
-        i, y_g = Z[k, n : 2 * n], Z[k, 2 * n : 3 * n]
-        d3, d4 = D[k, n : 2 * n], D[k, 2 * n : 3 * n]
+        i, y_g = Z[k, input_:candidate], Z[k, candidate:forget]
+        d3, d4 = D[k, input_:candidate], D[k, candidate:forget]
         eps = rho[k]
         for j in range(n):
             d3[j] = y_g[j] * i[j] * (one - i[j]) * eps[j]
         for j in range(n):
             d4[j] = i[j] * (one - y_g[j] * y_g[j]) * eps[j]
-        if Z.shape[1] > 3 * n:
-            f, d2 = Z[k, 3 * n :], D[k, 3 * n :]
+        if Z.shape[1] > forget:
+            f, d2 = Z[k, forget:], D[k, forget:]
             if len(c_before):
                 c_last = c_before[k]
                 for j in range(n):
@@ -294,61 +330,65 @@ def _set_gate_errors(D, rho, Z, c_before):
 
 
 @kernel
-def _add_peephole_errors(rho, D, peepholes):
+def _add_peephole_errors(rho, D, peepholes, output_gate):
     """rho(t-1) += Wp_2^T delta_2(t) + Wp_3^T delta_3(t): (rows, n), (rows, G n) float."""
-    n = rho.shape[1]
-    forget_gate = D.shape[1] > 3 * n
+    input_, candidate, forget = _columns(rho.shape[1], output_gate)
+    forget_gate = D.shape[1] > forget
     if peepholes.matrices.size:
-        add_matmul(rho, D[:, n : 2 * n], peepholes.matrices[2])
+        add_matmul(rho, D[:, input_:candidate], peepholes.matrices[2])
         if forget_gate:
-            add_matmul(rho, D[:, 3 * n :], peepholes.matrices[1])
+            add_matmul(rho, D[:, forget:], peepholes.matrices[1])
     elif peepholes.vectors.size:
         for k in range(len(rho)):
-            _add_product(rho[k], peepholes.vectors[2], D[k, n : 2 * n])
+            _add_product(rho[k], peepholes.vectors[2], D[k, input_:candidate])
             if forget_gate:
-                _add_product(rho[k], peepholes.vectors[1], D[k, 3 * n :])
+                _add_product(rho[k], peepholes.vectors[1], D[k, forget:])
 
 
 @kernel
-def set_peephole_vector_gradient(dp, C, D, block_steps, step_rows, chunk, n_chunks):
+def set_peephole_vector_gradient(dp, C, D, output_gate, block_steps, step_rows, chunk, n_chunks):
     """dWp = sum over t of delta * c: diagonal peepholes.
 
     Wp_1 sees c(t), Wp_2 and Wp_3 see c(t-1). The traces (26), (34) and the product (19), diagonals
     only, summed with the exact errors.
 
-    dp : (3, n) float; C : (n_rows, n); D : (n_rows, G n).
+    dp : (3, n) float; C : (n_rows, n); D : (n_rows, G n); output_gate : bool.
     """
     dp[:] = 0
     n = C.shape[1]
-    forget_gate = D.shape[1] > 3 * n
+    input_, candidate, forget = _columns(n, output_gate)
+    forget_gate = D.shape[1] > forget
     for b in range(chunk, block_steps.size - 1, n_chunks):
         for s in range(block_steps[b], block_steps[b + 1]):
             low, high = step_rows[s], step_rows[s + 1]
             for r in range(low, high):
-                _add_product(dp[0], D[r, :n], C[r])
+                if output_gate:
+                    _add_product(dp[0], D[r, :n], C[r])
                 if s > block_steps[b]:
                     c_last = C[step_rows[s - 1] + r - low]
                     if forget_gate:
-                        _add_product(dp[1], D[r, 3 * n :], c_last)
-                    _add_product(dp[2], D[r, n : 2 * n], c_last)
+                        _add_product(dp[1], D[r, forget:], c_last)
+                    _add_product(dp[2], D[r, input_:candidate], c_last)
 
 
 @kernel
-def set_peephole_matrix_gradient(dP, C, D, block_steps, step_rows, chunk, n_chunks):
+def set_peephole_matrix_gradient(dP, C, D, output_gate, block_steps, step_rows, chunk, n_chunks):
     """dWp^T = sum over t of c delta^T: full peepholes, as the outer products (19), (26), (34).
 
-    dP : (3, n, n) float; C : (n_rows, n); D : (n_rows, G n).
+    dP : (3, n, n) float; C : (n_rows, n); D : (n_rows, G n); output_gate : bool.
     """
     dP[:] = 0
     n = C.shape[1]
-    forget_gate = D.shape[1] > 3 * n
+    input_, candidate, forget = _columns(n, output_gate)
+    forget_gate = D.shape[1] > forget
     for b in range(chunk, block_steps.size - 1, n_chunks):
         for s in range(block_steps[b], block_steps[b + 1]):
             low, high = step_rows[s], step_rows[s + 1]
-            add_matmul(dP[0], C[low:high].T, D[low:high, :n])
+            if output_gate:
+                add_matmul(dP[0], C[low:high].T, D[low:high, :n])
             if s > block_steps[b]:
                 before = step_rows[s - 1]
                 c_last = C[before : before + high - low].T
                 if forget_gate:
-                    add_matmul(dP[1], c_last, D[low:high, 3 * n :])
-                add_matmul(dP[2], c_last, D[low:high, n : 2 * n])
+                    add_matmul(dP[1], c_last, D[low:high, forget:])
+                add_matmul(dP[2], c_last, D[low:high, input_:candidate])

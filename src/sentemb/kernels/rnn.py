@@ -1,4 +1,8 @@
-"""The RNN: equation (1) forward, equation (10) backward. The printed recursion is exact."""
+"""The RNN: equation (1) forward, equation (10) backward. The printed recursion is exact.
+
+With the identity in place of tanh it is the iRNN of Wieting et al. (2016), whose recursion has no
+factor 1 - y^2.
+"""
 
 import numpy as np
 
@@ -9,7 +13,7 @@ from sentemb.kernels.recurrent import cut_texts, start_errors
 
 
 @kernel
-def rnn_forward(Y, P, words, block_steps, step_rows, recurrent, chunk, n_chunks):
+def rnn_forward(Y, P, words, block_steps, step_rows, recurrent, linear, chunk, n_chunks):
     """Equation (1), y(t) = tanh(W l(t) + Wrec y(t-1) + b), for every ``n_chunks``-th block.
 
     Parameters
@@ -20,6 +24,8 @@ def rnn_forward(Y, P, words, block_steps, step_rows, recurrent, chunk, n_chunks)
     words, block_steps, step_rows : see `pack_blocks`
     recurrent : (n, n) float
         Wrec^T.
+    linear : bool
+        Whether the activation is the identity instead of tanh.
     """
     n = Y.shape[1]
     for b in range(chunk, block_steps.size - 1, n_chunks):
@@ -32,7 +38,8 @@ def rnn_forward(Y, P, words, block_steps, step_rows, recurrent, chunk, n_chunks)
             if s > block_steps[b]:
                 before = step_rows[s - 1]
                 add_matmul(Y[low:high], Y[before : before + high - low], recurrent)
-            tanh_rows(Y, low, high, 0, n)
+            if not linear:
+                tanh_rows(Y, low, high, 0, n)
 
 
 @kernel
@@ -43,6 +50,7 @@ def rnn_backward(
     column,
     steps,
     recurrent,
+    linear,
     window,
     chunk,
     n_chunks,
@@ -58,6 +66,8 @@ def rnn_backward(
     steps : Steps
     recurrent : (n, n) float
         Wrec, the transpose of the forward pass's.
+    linear : bool
+        As in `rnn_forward`; then delta(t) = e(t).
     window : int
         Steps from each text's own end through which errors travel (truncation, the paper's T).
     """
@@ -75,10 +85,13 @@ def rnn_backward(
             running = high - low
             for k in range(cut_texts(lengths, first_text, running, t, window)):
                 E[k] = 0
-            for k in range(running):
-                d, y, e = D[low + k], Y[low + k], E[k]
-                for j in range(n):
-                    d[j] = (one - y[j] * y[j]) * e[j]
+            if linear:
+                D[low:high] = E[:running]
+            else:
+                for k in range(running):
+                    d, y, e = D[low + k], Y[low + k], E[k]
+                    for j in range(n):
+                        d[j] = (one - y[j] * y[j]) * e[j]
             if t > 0:
                 for k in range(running):
                     E[k] = 0

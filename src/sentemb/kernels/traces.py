@@ -74,6 +74,7 @@ def lstm_exact_signals(signals, v, o, i, y_g, f, h, c_last, R, Wp, first):
         Wrec of each gate.
     Wp : (3, n, n) float
         Wp_1, Wp_2, Wp_3; diagonal matrices for diagonal peepholes, zero for none.
+        A missing gate has the value 1, and zero matrices here and in ``R``.
     first : int
         Steps before it get no error (truncation).
     """
@@ -137,16 +138,17 @@ def lstm_printed_signals(signals, v, o, h, R, first):
 
 
 @kernel
-def rnn_signals(signals, v, y, R, first):
+def rnn_signals(signals, v, slopes, R, first):
     """The RNN's delta(t) for one text, equations (10) and (11).
 
-    signals : (T, n) float, written; v : (n,); y : (T, n); R : (n, n) Wrec.
+    signals : (T, n) float, written; v : (n,); slopes : (T, n), 1 - y^2, or 1 if the activation is
+    the identity; R : (n, n) Wrec.
     """
-    T, n = y.shape
+    T, n = slopes.shape
     error = v.copy()
     for t in range(T - 1, first - 1, -1):
         for j in range(n):
-            signals[t, j] = (1 - y[t, j]) * (1 + y[t, j]) * error[j]
+            signals[t, j] = slopes[t, j] * error[j]
         for j in range(n):
             total = 0.0
             for k in range(n):

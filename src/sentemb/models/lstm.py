@@ -1,4 +1,4 @@
-"""The LSTM of equations (2), with and without forget gate and peepholes."""
+"""The LSTM of equations (2), with and without forget gate, output gate and peepholes."""
 
 from __future__ import annotations
 
@@ -27,15 +27,17 @@ from sentemb.system.parallel import CHUNKS
 class LSTM(RecurrentEncoder):
     """Blocks ``W1..W4, Wrec1..Wrec4, b1..b4, Wp1..Wp3``; 1 output, 2 forget, 3 input, 4 candidate.
 
-    Without ``forget_gate`` f = 1, and there is no gate 2 and no Wp2. The paper prints full matrices
-    as ``peepholes``; its experiments use the model without forget gate and peepholes.
+    Without ``forget_gate`` f = 1, and there is no gate 2 and no Wp2. Without ``output_gate`` o = 1,
+    y = tanh(c), and there is no gate 1 and no Wp1. The paper prints full matrices as ``peepholes``;
+    its experiments use the model without forget gate and peepholes.
     """
 
     name = "lstm"
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.gates = ("1", "3", "4", "2") if self.forget_gate else ("1", "3", "4")
+        there = {"1": self.output_gate, "2": self.forget_gate}
+        self.gates = tuple(gate for gate in "1342" if there.get(gate, True))
 
     def is_reached(self, block: str, longest: int) -> bool:
         """As `RecurrentEncoder`; c(0) = 0 too, so one word alone does not use gate 2."""
@@ -57,7 +59,7 @@ class LSTM(RecurrentEncoder):
         return {
             f"{prefix}Wp{k}": weights["peepholes"][direction, k - 1].T
             for k in (1, 2, 3)
-            if k != 2 or self.forget_gate
+            if str(k) in self.gates
         }
 
     def _peepholes(
@@ -81,8 +83,10 @@ class LSTM(RecurrentEncoder):
             "Z": workspace.empty(f"Z{direction}", (rows, self.gate_width), P.dtype),
             "C": workspace.empty(f"C{direction}", (rows, n), P.dtype),
             "H": workspace.empty(f"H{direction}", (rows, n), P.dtype),
-            "Y": workspace.empty(f"Y{direction}", (rows, n), P.dtype),
         }
+        state["Y"] = (
+            workspace.empty(f"Y{direction}", (rows, n), P.dtype) if self.output_gate else state["H"]
+        )
         arguments = (
             *state.values(),
             P,
@@ -92,6 +96,7 @@ class LSTM(RecurrentEncoder):
             packing.step_rows,
             weights["recurrent"][direction],
             *self._peepholes(weights, direction, transposed=False),
+            int(self.output_gate),  # the call of a compiled function takes longer with a bool
         )
         return state, lstm_forward, arguments
 
@@ -115,6 +120,7 @@ class LSTM(RecurrentEncoder):
             done.packing.steps,
             np.ascontiguousarray(weights["recurrent"][direction].T),
             Peepholes(*self._peepholes(weights, direction, transposed=True)),
+            self.output_gate,
             truncation.window,
             truncation.keep_cell_path,
         )
@@ -135,23 +141,17 @@ class LSTM(RecurrentEncoder):
                 "full": set_peephole_matrix_gradient,
             }[self.peepholes]
             dp, steps = parts["peepholes"][chunk], (packing.block_steps, packing.step_rows)
-            sums.append((kernel, dp, state["C"], D, *steps, chunk, CHUNKS))
+            sums.append((kernel, dp, state["C"], D, self.output_gate, *steps, chunk, CHUNKS))
         return sums
 
     def gate_values(self, state: dict[str, np.ndarray], rows: NDArray[np.int64]) -> Arrays:
-        """``y``, ``c``, ``i``, ``o``, ``y_g`` and ``f``, if there is one, as `RecurrentEncoder`."""
-        n = self.cells
-        Z = state["Z"][rows]
-        values = {
-            "y": state["Y"][rows],
-            "c": state["C"][rows],
-            "i": Z[:, n : 2 * n],
-            "o": Z[:, :n],
-            "y_g": Z[:, 2 * n : 3 * n],
+        """``y``, ``c``, and of ``o``, ``i``, ``y_g`` and ``f`` those that there are."""
+        n, Z = self.cells, state["Z"][rows]
+        names = {"1": "o", "3": "i", "4": "y_g", "2": "f"}
+        gates = {
+            names[gate]: Z[:, slot * n : (slot + 1) * n] for slot, gate in enumerate(self.gates)
         }
-        if self.forget_gate:
-            values["f"] = Z[:, 3 * n :]
-        return values
+        return {"y": state["Y"][rows], "c": state["C"][rows], **gates}
 
 
 @lru_cache

@@ -38,7 +38,7 @@ from sentemb.system.parallel import CHUNKS, Workers, one_after_the_other, spans
 
 
 class RecurrentEncoder(Encoder):
-    """Base of `RNN`, `LSTM` and `BiLSTM`.
+    """Base of `RNN`, `IRNN`, `LSTM` and `BiLSTM`.
 
     It has n = ``cells`` cells in each direction; a linear bag of length ``bag_dim`` is joined to
     their outputs.
@@ -46,7 +46,7 @@ class RecurrentEncoder(Encoder):
 
     recurrent = True
     directions = 1
-    # The paper's numbers of the stacked gates, "" for the RNN, which has none.
+    # The paper's numbers of the stacked gates, "" for RNN and iRNN, which have none.
     gates: tuple[str, ...] = ("",)
 
     def is_reached(self, block: str, longest: int) -> bool:
@@ -221,6 +221,14 @@ class RecurrentEncoder(Encoder):
 
     # -- backward -----------------------------------------------------------------------------
 
+    def by_length(self, rows: np.ndarray, offsets: NDArray[np.int64]) -> np.ndarray:
+        """What dividing by a text's number of words does to (n_texts, dim) rows: here nothing.
+
+        An encoder whose embedding holds y(m) / m divides its last outputs and, in the backward
+        pass, their errors.
+        """
+        return rows
+
     def gate_values(self, state: dict[str, np.ndarray], rows: NDArray[np.int64]) -> Arrays:
         """The values of outputs, cells and gates at some packed rows: (T, n) float by name.
 
@@ -279,7 +287,7 @@ class RecurrentEncoder(Encoder):
         workspace: Workspace,
     ) -> list[tuple[np.ndarray, list[KernelTask]]]:
         """For each direction the errors D to be written, and the tasks that write them."""
-        V = np.ascontiguousarray(V)
+        V = np.ascontiguousarray(self.by_length(V, done.batch.offsets))
         scans = []
         for direction in range(self.directions):
             D = workspace.empty(f"D{direction}", (done.packing.n_rows, self.gate_width), V.dtype)

@@ -27,6 +27,14 @@ CELLS = Hyperparameter(
 FORGET_GATE = Hyperparameter(
     name="forget_gate", kind=bool, default=False, help="Add a forget gate.", group=MODEL
 )
+OUTPUT_GATE = Hyperparameter(
+    name="output_gate",
+    kind=bool,
+    default=True,
+    help="Use an output gate; without it the output is y = tanh(c).",
+    group=MODEL,
+    optional=True,
+)
 PEEPHOLES = Hyperparameter(
     name="peepholes",
     kind=str,
@@ -49,7 +57,7 @@ HIDDEN = Hyperparameter(
     name="hidden",
     kind=int,
     default=288,
-    help="Length of the hidden layer.",
+    help="Length of the hidden layer; for dan, of the vector of a word.",
     group=MODEL,
     least=1,
     most=MAX_CELLS,
@@ -63,6 +71,25 @@ WINDOW = Hyperparameter(
     help="Words under the convolution.",
     group=MODEL,
     choices=(1, 3, 5),
+    optional=True,
+)
+LAYERS = Hyperparameter(
+    name="layers",
+    kind=int,
+    default=1,
+    help="Dense layers over the average of the words.",
+    group=MODEL,
+    least=1,
+    most=4,
+    optional=True,
+)
+ACTIVATION = Hyperparameter(
+    name="activation",
+    kind=str,
+    default="tanh",
+    help="Activation of the dense layers.",
+    group=MODEL,
+    choices=("tanh", "linear"),
     optional=True,
 )
 # Not an encoder's own: it says how many encoders a model has.
@@ -145,7 +172,7 @@ register(
     EncoderEntry(
         name="lstm",
         home="sentemb.models.lstm:LSTM",
-        parameters=(CELLS, FORGET_GATE, PEEPHOLES, BAG_DIM),
+        parameters=(CELLS, FORGET_GATE, PEEPHOLES, BAG_DIM, OUTPUT_GATE),
         recurrent=True,
         variants=(
             *(
@@ -154,6 +181,11 @@ register(
                 for peepholes in PEEPHOLES.choices
             ),
             {"bag_dim": 4},
+            *(
+                {"output_gate": False, "forget_gate": True, "peepholes": peepholes}
+                for peepholes in PEEPHOLES.choices
+            ),
+            {"output_gate": False},
         ),
     )
 )
@@ -161,9 +193,13 @@ register(
     EncoderEntry(
         name="bilstm",
         home="sentemb.models.bilstm:BiLSTM",
-        parameters=(CELLS, FORGET_GATE, PEEPHOLES, BAG_DIM),
+        parameters=(CELLS, FORGET_GATE, PEEPHOLES, BAG_DIM, OUTPUT_GATE),
         recurrent=True,
-        variants=({}, {"forget_gate": True, "peepholes": "full", "bag_dim": 4}),
+        variants=(
+            {},
+            {"forget_gate": True, "peepholes": "full", "bag_dim": 4},
+            {"output_gate": False},
+        ),
     )
 )
 register(
@@ -175,16 +211,36 @@ register(
         variants=({}, {"bag_dim": 4}),
     )
 )
-register(EncoderEntry(name="bag", home="sentemb.models.feed_forward:Bag", parameters=(CELLS,)))
 register(
-    EncoderEntry(name="dssm", home="sentemb.models.feed_forward:DSSM", parameters=(CELLS, HIDDEN))
+    EncoderEntry(
+        name="irnn",
+        home="sentemb.models.rnn:IRNN",
+        parameters=(CELLS, BAG_DIM),
+        recurrent=True,
+        variants=({}, {"bag_dim": 4}),
+    )
 )
+register(EncoderEntry(name="bag", home="sentemb.models.bag:Bag", parameters=(CELLS,)))
+register(EncoderEntry(name="dssm", home="sentemb.models.dssm:DSSM", parameters=(CELLS, HIDDEN)))
 register(
     EncoderEntry(
         name="clsm",
-        home="sentemb.models.feed_forward:CLSM",
+        home="sentemb.models.clsm:CLSM",
         parameters=(CELLS, HIDDEN, WINDOW),
         variants=tuple({"window": window} for window in WINDOW.choices),
+    )
+)
+register(
+    EncoderEntry(
+        name="dan",
+        home="sentemb.models.dan:DAN",
+        parameters=(CELLS, HIDDEN, LAYERS, ACTIVATION),
+        variants=(
+            {},
+            {"activation": "linear"},
+            {"layers": 3},
+            {"layers": 2, "activation": "linear"},
+        ),
     )
 )
 

@@ -232,7 +232,7 @@ def _content_hash(text: str) -> str:
 def _model(model: SentenceEncoder, name: str, history: Sequence[dict[str, Any]]) -> dict[str, Any]:
     encoder = cast(RecurrentEncoder, model.encoder)
     settings = encoder.settings()
-    kinds = {"lstm": "LSTM", "rnn": "RNN", "bilstm": "Bidirectional LSTM"}
+    kinds = {"lstm": "LSTM", "rnn": "RNN", "irnn": "iRNN", "bilstm": "Bidirectional LSTM"}
     towers = "one tower for both sides" if model.shared_towers else "a query and a title tower"
     blocks = [encoder.blocks(weights).values() for weights in model.towers.each.values()]
     cells = str(settings.pop("cells"))
