@@ -132,7 +132,7 @@ class SIF:
                 f"{vectors.name}: {len(vectors):,} vectors of length {vectors.dim}; give some of "
                 f"length 1 to {MAX_CELLS}"
             )
-        self._p_name, self._counts = _counts_of(p, vectors)
+        self._p_name, self._counts = named_counts(p, vectors)
         if components >= vectors.dim:
             raise SentembError(
                 f"components is {components}; give fewer than {vectors.dim}, the length of a vector"
@@ -365,7 +365,7 @@ def _joined(tokens: Mapping[str, Tokens]) -> Tokens:
     )
 
 
-def _counts_of(
+def named_counts(
     p: str | Mapping[str, int] | AnyPath, vectors: WordVectors
 ) -> tuple[str, Mapping[str, int] | None]:
     """A name for the source of p, and its counts; None for those that come from elsewhere."""
