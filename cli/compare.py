@@ -21,6 +21,7 @@ from sentemb.cli.options import (
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import compare_with as compare_with_option
 from sentemb.cli.program import note
+from sentemb.hyperparameters import WORDS
 
 REFERENCE = "lstm-96"
 _LIST = "list"
@@ -47,6 +48,7 @@ def _minutes(ctx: Any, parameter: Any, value: float | None) -> float | None:
     type=click.Path(),
     help="Word vectors of the rows average to bm25+sif: a folder of `sentemb vectors convert`, or "
     "a file in the formats of GloVe and word2vec.",
+    group=WORDS,
 )
 @p_option()
 @compare_with_option(
