@@ -45,15 +45,15 @@ class SimilaritySet:
     def __post_init__(self) -> None:
         if not self.scores.shape == (len(self.first),) == (len(self.second),):
             raise SentembError(
-                f"{self.name}: {self.scores.size:,} scores, {len(self.first):,} first and "
+                f"{self.scores.size:,} scores, {len(self.first):,} first and "
                 f"{len(self.second):,} second texts; give one of each for every pair"
             )
         if not np.isfinite(self.scores).all():
-            raise SentembError(f"{self.name}: a score is not finite; correct it")
+            raise SentembError("a score is not finite; correct it")
         if len(set(self.scores.tolist())) < 2:
             raise SentembError(
-                f"{self.name}: all scores are equal, so nothing correlates with them; give pairs "
-                "with different scores"
+                "all scores are equal, so nothing correlates with them; give pairs with different "
+                "scores"
             )
 
     def __len__(self) -> int:
@@ -100,8 +100,7 @@ def read_similarity_set(path: AnyPath) -> SimilaritySet:
     try:
         return SimilaritySet(_name_of(path), np.array(read.values, np.float64), first, second)
     except SentembError as error:
-        # The name of a set has no ending.
-        raise SentembError(str(error).replace(_name_of(path), place_name(path), 1)) from None
+        raise SentembError(f"{place_name(path)}: {error}") from None
 
 
 def find_similarity_sets(paths: Iterable[AnyPath]) -> tuple[list[SimilaritySet], list[str]]:
@@ -128,32 +127,30 @@ def find_similarity_sets(paths: Iterable[AnyPath]) -> tuple[list[SimilaritySet],
     sets: list[SimilaritySet] = []
     skipped: list[str] = []
     seen: set[str] = set()
+
+    def add(file: AnyPath) -> None:
+        real = os.path.realpath(file)
+        if real not in seen:
+            sets.append(read_similarity_set(file))
+            seen.add(real)
+
     for path in paths:
         if str(path) == "-" or not is_folder(path):
-            files, is_named = [path_of(path)], True
-        else:
-            files, is_named = _files_in(path_of(path), set()), False
-        found = False
+            add(path)
+            continue
+        faults: list[str] = []
+        files = _files_in(path_of(path), set())
         for file in files:
-            real = os.path.realpath(file)
-            if real in seen:
-                found = True
-                continue
             try:
-                sets.append(read_similarity_set(file))
+                add(file)
             except SentembError as error:
-                if is_named:
-                    raise
-                skipped.append(f"skipped {error}")
-                continue
-            seen.add(real)
-            found = True
-        if not found:
-            why = f"; the first of {len(skipped)}: {skipped[0]}" if skipped else ""
+                faults.append(str(error))
+        if len(faults) == len(files):
+            first = f"; the first of {len(files)}: {faults[0]}" if faults else ""
             raise SentembError(
-                f"{path}: holds no file of score<TAB>text<TAB>text lines named *.tsv or "
-                f"*.tsv.gz{why}"
+                f"{path}: holds no *.tsv or *.tsv.gz file of score<TAB>text<TAB>text lines{first}"
             )
+        skipped += (f"skipped {fault}" for fault in faults)
     return sets, skipped
 
 
