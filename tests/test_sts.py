@@ -413,11 +413,11 @@ def test_wrong_usage(folder, model_dir, tmp_path):
     assert "not both" in run(model_dir, folder, "--json", "--markdown", code=2).stderr
     assert "Missing argument" in run(model_dir, code=2).stderr
     for arguments, message in (
-        ((tmp_path / "none", folder), "there is no model here"),
+        ((tmp_path / "none", folder / "2012"), "there is no model here"),
         ((model_dir, tmp_path / "none.tsv"), "No such file"),
         ((model_dir, ""), "No such file"),
         ((model_dir, folder / "2013" / "labels.tsv"), "labels.tsv:1"),
-        ((model_dir, folder, "--fit-u", "all", "--components", DIM), "give fewer than"),
+        ((model_dir, folder / "2012", "--fit-u", "all", "--components", DIM), "give fewer than"),
     ):
         refused = run(*arguments, code=1)
         assert message in refused.stderr and refused.stderr.count("\n") == 1
