@@ -106,7 +106,7 @@ def test_each_row_is_sif_with_its_settings(simulated, vectors):
         sides = 2 if points[-1]["sides"] == "each" else 1
         assert n_parameters == points[-1]["components"] * DIM * sides
     grids = {row.name: row.points() for row in with_vectors(VECTOR_ROWS, source)}
-    assert [len(grids[name]) for name in NAMES] == [1, 1, 3, 1, 3, 3, 9, 1, 9]
+    assert [len(grids[name]) for name in NAMES] == [1, 1, 3, 1, 3, 3, 9, 1, 12]
     assert {(point["components"], point["a"]) for point in grids["sif-components"]} == {
         (k, a) for k in (2, 3, 5) for a in (1e-2, 1e-3, 1e-4)
     }

@@ -26,7 +26,7 @@ _SIF = {one.name: one.default for one in HYPERPARAMETERS if one is not KEEP}
 _BM25 = {"k1": 0.9, "b": 0.4, "stem": True}
 # Values of a, the default first, and factors of the cosine that is added to a BM25 score.
 _A = tuple({"a": a} for a in (1e-3, 1e-4, 1e-2))
-_COSINE = tuple({"cosine_weight": weight} for weight in (10, 5, 20))
+_COSINE = tuple({"cosine_weight": weight} for weight in (10, 2, 5, 20))
 
 
 @dataclass(frozen=True, eq=False)
