@@ -96,7 +96,10 @@ def _table(found: Any, markdown: bool) -> Iterator[str]:
     prefix = _common([one.name for one in found.sets])
     rows = [list(_HEAD), *(_row(one.name.removeprefix(prefix), one) for one in found.sets)]
     if len(found.folders) > 1:
-        rows += (_row(f"mean of {one.name.removeprefix(prefix)}", one) for one in found.folders)
+        names = (one.name.removeprefix(prefix) or "." for one in found.folders)
+        rows += (
+            _row(f"mean of {name}", one) for name, one in zip(names, found.folders, strict=True)
+        )
     if len(found.sets) > 1:
         rows.append(_row("mean", found.mean))
     if markdown:

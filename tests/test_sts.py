@@ -201,6 +201,8 @@ def test_folders_are_walked_and_other_files_named(folder, tmp_path):
     (place / "2012" / "loop").unlink()
     with pytest.raises(SentembError, match=r"2012: holds no .*; the first of 2: .*a\.tsv:1: the"):
         find_similarity_sets([place / "2012"])
+    with pytest.raises(SentembError, match="a path is None"):
+        find_similarity_sets([None])
     (place / "empty").mkdir()
     with pytest.raises(SentembError, match=r"empty: holds no .* lines$"):
         find_similarity_sets([place / "empty"])

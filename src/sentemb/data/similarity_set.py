@@ -135,11 +135,12 @@ def find_similarity_sets(paths: Iterable[AnyPath]) -> tuple[list[SimilaritySet],
             seen.add(real)
 
     for path in paths:
+        place = path_of(path)
         if str(path) == "-" or not is_folder(path):
             add(path)
             continue
         faults: list[str] = []
-        files = _files_in(path_of(path), set())
+        files = _files_in(place, set())
         for file in files:
             try:
                 add(file)
