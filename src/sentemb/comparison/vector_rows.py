@@ -94,8 +94,9 @@ class VectorRow(Row):
     ) -> tuple[Ranker, int]:
         """A SIF model, and how many numbers its components have; nothing else is fitted."""
         given = self._given()
-        sif = SIF(given.vectors, p=given.p, **{name: settings[name] for name in _SIF})
-        model = sif.fit(*data.texts, threads)
+        # No other words than those of the data are ever looked up.
+        sif = SIF(given.vectors, p=given.p, keep="texts", **{name: settings[name] for name in _SIF})
+        model = sif.fit(*data.texts, threads, also=data.judged_texts)
         return model, sum(one.directions.size for one in sif.distinct_components().values())
 
     def _given(self) -> WordSource:
