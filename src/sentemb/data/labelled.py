@@ -97,6 +97,7 @@ def read_valued(
     Parameters
     ----------
     path : str or path-like
+        The file.
     value_of : function of a str
         The value that the first column holds, such as `label_of` or `score_of`. Raises a
         `SentembError` without a place if it holds none.
