@@ -18,7 +18,8 @@ import numpy as np
 from pages import DATA, ROOT, SETS, machine, write_results
 
 from sentemb.comparison.data import read_data
-from sentemb.comparison.rows import ROWS, ModelRow, apart, rows_of
+from sentemb.comparison.row import apart
+from sentemb.comparison.rows import ROWS, ModelRow, rows_of
 from sentemb.comparison.runner import Comparison
 from sentemb.comparison.table import cells_of, legend, table_of
 from sentemb.data.lines import clean_lines

@@ -10,10 +10,18 @@ from typing import Any
 
 import click
 
-from sentemb.cli.options import Names, json_option, markdown_option, option, threads_option
+from sentemb.cli.options import (
+    Names,
+    json_option,
+    markdown_option,
+    option,
+    p_option,
+    threads_option,
+)
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import compare_with as compare_with_option
 from sentemb.cli.program import note
+from sentemb.hyperparameters import WORDS
 
 REFERENCE = "lstm-96"
 _LIST = "list"
@@ -35,6 +43,14 @@ def _minutes(ctx: Any, parameter: Any, value: float | None) -> float | None:
     metavar="ROWS",
     help=f"Rows of the table, separated by commas; {_LIST} prints all. [default: all that can run]",
 )
+@option(
+    "--vectors",
+    type=click.Path(),
+    help="Word vectors of the rows average to bm25+sif: a folder of `sentemb vectors convert`, or "
+    "a file in the formats of GloVe and word2vec.",
+    group=WORDS,
+)
+@p_option()
 @compare_with_option(
     "Add a trained model as a row with the name of its folder; may be repeated.",
     multiple=True,
@@ -67,6 +83,8 @@ def _minutes(ctx: Any, parameter: Any, value: float | None) -> float | None:
 def command(
     data_dir: str,
     models: list[str] | None,
+    vectors: str | None,
+    p: str | None,
     compare_with: tuple[str, ...],
     reference: str | None,
     budget: float | None,
@@ -79,18 +97,22 @@ def command(
     DATA_DIR holds pairs.tsv (or pairs.tsv.gz) and the judged sets dev/ and test/. Each row is
     trained with every setting of a small grid; the setting that is best on dev is measured on test,
     with several seeds. All results are kept: the same command continues where it was stopped.
-    Without a log only rows that need no training can run, such as the models of --compare-with.
+    Without a log only rows that need no training can run, such as the models of --compare-with, and
+    the rows of word vectors, whose common components then come from the texts of dev/ and test/.
 
     \b
     sentemb compare data/ -o comparison/ --models bm25-stem,dssm,lstm-96,bilstm-96
+    sentemb compare data/ -o zero-shot/ --models bm25-stem,sif,bm25+sif --vectors glove.6B.100d.txt
     sentemb compare data/ --models list
     """
     from sentemb.comparison.data import read_data
     from sentemb.comparison.rows import ModelRow, rows_of
     from sentemb.comparison.runner import Comparison
 
+    if p is not None and vectors is None:
+        raise click.UsageError("--p needs --vectors")
     if models == [_LIST]:
-        _show_rows(rows_of())
+        _show_rows(_with_vectors(rows_of(), vectors, p))
         return
     if settings["output"] is None:
         raise click.UsageError("give the folder of the results: -o OUT")
@@ -98,6 +120,7 @@ def command(
         raise click.UsageError("give --json or --markdown, not both")
     rows = rows_of(models)
     data = read_data(data_dir)
+    rows = _with_vectors(rows, vectors, p)
     rows += map(ModelRow.of, compare_with)
     names = [row.name for row in rows]
     reference = _checked_reference(reference, names)
@@ -106,6 +129,17 @@ def command(
     comparison = Comparison(data, settings.pop("output"), rows, note=note, **settings)
     _run(comparison, budget)
     _show(comparison, names, reference, markdown, as_json)
+
+
+def _with_vectors(rows: list[Any], vectors: str | None, p: str | None) -> list[Any]:
+    if vectors is None:
+        return rows
+    from sentemb.comparison.vector_rows import WordSource, with_vectors
+    from sentemb.vectors.options import P_SOURCES
+    from sentemb.vectors.reading import read_word_vectors
+
+    read = read_word_vectors(vectors, note=note)
+    return with_vectors(rows, WordSource.of(read, p or P_SOURCES[0]))
 
 
 def _checked_reference(reference: str | None, names: Sequence[str]) -> str | None:
@@ -154,7 +188,7 @@ def _show(
 
 
 def _show_rows(rows: Sequence[Any]) -> None:
-    from sentemb.comparison.rows import apart
+    from sentemb.comparison.row import apart
     from sentemb.errors import SentembError
     from sentemb.tables import aligned
 

@@ -11,8 +11,9 @@ from typing import Any
 import click
 
 from sentemb.cli.program import note
-from sentemb.hyperparameters import GROUPS, Hyperparameter
+from sentemb.hyperparameters import GROUPS, WORDS, Hyperparameter
 from sentemb.models.registry import describe
+from sentemb.vectors.options import P_HELP, P_SOURCES
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -248,6 +249,16 @@ def side_option() -> Decorator:
         default="query",
         show_default=True,
         help="Tower that reads the texts: that of queries, or that of titles (document).",
+    )
+
+
+def p_option() -> Decorator:
+    """``--p`` of SIF."""
+    return option(
+        "--p",
+        metavar=f"[{'|'.join(P_SOURCES)}|FILE]",
+        help=f"{P_HELP} [default: {P_SOURCES[0]}]",
+        group=WORDS,
     )
 
 

@@ -6,10 +6,10 @@ from typing import Any
 import click
 
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import given, option, option_of, threads_option
+from sentemb.cli.options import given, option, option_of, p_option, threads_option
 from sentemb.cli.program import note, say
-from sentemb.hyperparameters import RUN, WORDS
-from sentemb.vectors.options import HYPERPARAMETERS, P_HELP, P_SOURCES
+from sentemb.hyperparameters import RUN
+from sentemb.vectors.options import HYPERPARAMETERS
 
 _NEAREST = 10  # words that the summary names
 
@@ -32,12 +32,7 @@ def _settings(function: Any) -> Any:
     help="Click log whose queries and titles are texts too.",
     group=RUN,
 )
-@option(
-    "--p",
-    metavar=f"[{'|'.join(P_SOURCES)}|FILE]",
-    help=f"{P_HELP} [default: {P_SOURCES[0]}]",
-    group=WORDS,
-)
+@p_option()
 @_settings
 @threads_option(group=RUN)
 @option("--force", is_flag=True, help="Replace the model in the output folder.", group=RUN)

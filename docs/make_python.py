@@ -32,8 +32,10 @@ PARTS = {
         "sentemb.training.progress:Progress",
         "sentemb.gradients.gradcheck:GradientReport",
         "sentemb.gradients.gradcheck:BlockCheck",
+        "sentemb.vectors.sts:Correlations",
+        "sentemb.vectors.sts:Correlation",
     ],
-    "Click logs and judged sets": [
+    "Click logs, judged and similarity sets": [
         "sentemb.data.click_log:read_click_log",
         "sentemb.data.click_log:write_click_log",
         "sentemb.data.click_log:ClickLog",
@@ -41,6 +43,8 @@ PARTS = {
         "sentemb.data.judged_set:read_judged_set",
         "sentemb.data.judged_set:write_judged_set",
         "sentemb.data.judged_set:JudgedSet",
+        "sentemb.data.similarity_set:read_similarity_set",
+        "sentemb.data.similarity_set:SimilaritySet",
         "sentemb.data.simulation.simulator:simulate",
     ],
     "Word vectors": [
@@ -55,6 +59,8 @@ PARTS = {
         "sentemb.evaluation.evaluate:judged_run",
         "sentemb.evaluation.metrics:ndcg",
         "sentemb.evaluation.metrics:NDCG",
+        "sentemb.evaluation.correlation:pearson",
+        "sentemb.evaluation.correlation:spearman",
         "sentemb.evaluation.significance:compare_all",
         "sentemb.evaluation.significance:Difference",
     ],

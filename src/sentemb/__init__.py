@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sentemb.sentence_encoder import SentenceEncoder
     from sentemb.training.trainer import train
     from sentemb.vectors.sif import SIF
+    from sentemb.vectors.sts import sts
 
 __all__ = [
     "SIF",
@@ -25,6 +26,7 @@ __all__ = [
     "gradcheck",
     "load",
     "loss_and_gradient",
+    "sts",
     "train",
 ]
 
@@ -33,6 +35,7 @@ _HOME = {
     "load": "sentemb.loading",
     "train": "sentemb.training.trainer",
     "SIF": "sentemb.vectors.sif",
+    "sts": "sentemb.vectors.sts",
     "loss_and_gradient": "sentemb.gradients.pairs",
     "gradcheck": "sentemb.gradients.gradcheck",
 }

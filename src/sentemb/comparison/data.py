@@ -39,6 +39,22 @@ class Data:
         """All titles that will be ranked."""
         return [*(self.dev.titles if self.dev else ()), *self.test.titles]
 
+    @property
+    def texts(self) -> tuple[list[str], list[str]]:
+        """The queries and titles of the log; without one those of the judged sets, unlabelled."""
+        if self.log is not None:
+            return self.log.queries, self.log.titles
+        return self._queries, self.titles
+
+    @property
+    def judged_texts(self) -> list[str]:
+        """The queries and titles of the judged sets."""
+        return [*self._queries, *self.titles]
+
+    @property
+    def _queries(self) -> list[str]:
+        return [*(self.dev.queries if self.dev else ()), *self.test.queries]
+
 
 def read_data(folder: AnyPath) -> Data:
     """The `Data` of ``folder``: ``pairs.tsv`` or ``pairs.tsv.gz``, ``dev/``, ``test/``.

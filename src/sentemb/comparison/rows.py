@@ -2,13 +2,14 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from sentemb.baselines import make_baseline
 from sentemb.bounds import brief, plain
 from sentemb.comparison.data import Data
+from sentemb.comparison.row import Point, Row, distinct
 from sentemb.comparison.store import is_row_name
+from sentemb.comparison.vector_rows import VECTOR_ROWS
 from sentemb.errors import SentembError
 from sentemb.protocols import Ranker
 from sentemb.sentence_encoder import SentenceEncoder
@@ -18,50 +19,8 @@ from sentemb.system.files import path_of, reading
 from sentemb.system.paths import AnyPath
 from sentemb.training.settings import Settings
 
-# One choice of settings: name -> value.
-Point: TypeAlias = dict[str, Any]
-
 # Learning rates that are tried for every encoder.
 _RATES = ({"learning_rate": 0.0025}, {"learning_rate": 0.005})
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table; this class is a baseline, subclasses are models.
-
-    Attributes
-    ----------
-    name : str
-        The name of the row.
-    fixed : dict
-        Settings that are not chosen on dev; a baseline's ``name`` is one of them.
-    needs_log : bool
-        Whether it learns from a click log.
-    """
-
-    name: str
-    fixed: Point = field(default_factory=dict)
-    needs_log: bool = False
-    kind: ClassVar[str] = "baseline"
-
-    def points(self) -> list[Point]:
-        """The settings to choose from on dev, the defaults first; each dict has all settings."""
-        name = self.fixed["name"]
-        plain = make_baseline(**self.fixed)
-        made = [plain, *(make_baseline(**{**self.fixed, **point}) for point in plain.grid)]
-        return _distinct({"name": name, **baseline.settings()} for baseline in made)
-
-    @property
-    def is_random(self) -> bool:
-        """Whether the result depends on the seed."""
-        return make_baseline(**self.fixed).is_random
-
-    def fit(
-        self, settings: Point, data: Data, seed: int, threads: int | None
-    ) -> tuple[Ranker, int]:
-        """A ranker fitted with ``settings``, and the number of its parameters."""
-        ranker = make_baseline(**settings).fit(data.log, data.titles, seed)
-        return ranker, ranker.n_parameters
 
 
 @dataclass(frozen=True)
@@ -84,9 +43,7 @@ class EncoderRow(Row):
 
     def points(self) -> list[Point]:
         made = (Settings.of(**self.fixed, **point).as_dict() for point in self.grid)
-        return _distinct(
-            {key: value for key, value in all.items() if key != "seed"} for all in made
-        )
+        return distinct({key: value for key, value in all.items() if key != "seed"} for all in made)
 
     def fit(
         self, settings: Point, data: Data, seed: int, threads: int | None
@@ -143,27 +100,10 @@ def trained_parameters(model: SentenceEncoder) -> int:
     return total
 
 
-def apart(point: Point, points: Sequence[Point]) -> str:
-    """The settings in which a point differs from other ``points``, in words; "" if it is alone."""
-    return ", ".join(
-        f"{key} {value}"
-        for key, value in point.items()
-        if any(other[key] != value for other in points)
-    )
-
-
 def some_of(names: Iterable[str]) -> str:
     """The first few names, as a message lists them."""
     shown = [plain(name) for name in names]
     return ", ".join(shown if len(shown) <= 5 else [*shown[:4], "..."])
-
-
-def _distinct(points: Iterable[Point]) -> list[Point]:
-    kept: list[Point] = []
-    for point in points:
-        if point not in kept:
-            kept.append(point)
-    return kept
 
 
 def _baseline(row_name: str, needs_log: bool = False, **settings: Any) -> Row:
@@ -185,6 +125,7 @@ ROWS: dict[str, Row] = {
         _baseline("plsa", needs_log=True),
         _baseline("doc2vec", needs_log=True),
         _baseline("skip-thought"),
+        *VECTOR_ROWS,
         _encoder("bag", model="bag"),
         _encoder("dssm", model="dssm"),
         *(_encoder(f"clsm-{window}", model="clsm", window=window) for window in (1, 3, 5)),

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from sentemb.bounds import MAX_THREADS, brief, number, plain, whole
 from sentemb.comparison.data import Data
-from sentemb.comparison.rows import ROWS, Point, Row, apart
+from sentemb.comparison.row import Point, Row, apart
+from sentemb.comparison.rows import ROWS
 from sentemb.comparison.store import MAX_SEEDS, Damaged, Result, Store, key_of
 from sentemb.data.judged_set import JudgedSet
 from sentemb.errors import SentembError

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sentemb.comparison.rows import Point
+from sentemb.comparison.row import Point
 from sentemb.comparison.runner import CUTOFFS, Comparison
 from sentemb.comparison.store import Result
 from sentemb.evaluation.significance import Difference, compare_all, holm

@@ -77,6 +77,16 @@ SIDES_OPTION = Hyperparameter(
     group=COMPONENTS_GROUP,
     choices=("one", "each"),
 )
+FIT_U = Hyperparameter(
+    name="fit_u",
+    kind=str,
+    default="model",
+    help="Texts that the common components come from: those of the model, each file's own as in "
+    "the paper, or all files together. The last two need a SIF model with 0 components.",
+    group=COMPONENTS_GROUP,
+    choices=("model", "each-file", "all"),
+)
+# Those of the class SIF.
 HYPERPARAMETERS = (
     WEIGHTS,
     A,

@@ -132,7 +132,7 @@ class SIF:
                 f"{vectors.name}: {len(vectors):,} vectors of length {vectors.dim}; give some of "
                 f"length 1 to {MAX_CELLS}"
             )
-        self._p_name, self._counts = _counts_of(p, vectors)
+        self._p_name, self._counts = named_counts(p, vectors)
         if components >= vectors.dim:
             raise SentembError(
                 f"components is {components}; give fewer than {vectors.dim}, the length of a vector"
@@ -144,6 +144,7 @@ class SIF:
         queries: Sequence[str] = (),
         titles: Sequence[str] = (),
         threads: int | None = None,
+        also: Sequence[str] = (),
     ) -> SentenceEncoder:
         """The model whose components (and idf weights) come from these texts.
 
@@ -155,6 +156,9 @@ class SIF:
             counts each time.
         threads : int, optional
             By default all processors. The model has the same bits for any number.
+        also : list of str
+            Texts whose words a model with ``keep="texts"`` keeps too; nothing else is taken from
+            them.
 
         Returns
         -------
@@ -174,7 +178,7 @@ class SIF:
         mean = self._mean(p)
         with Workers(threads) as workers:
             self.components_ = self._components(tokens, weights, mean, workers)
-            rows = self._rows(tokens)
+            rows = self._rows([*tokens.values(), tokenize(as_texts(also), plain_words)])
             words = [self.vectors.words[row] for row in rows.tolist()]
             table = self._table(rows, weights, mean)
             tables: dict[str, Arrays] = {}
@@ -306,11 +310,11 @@ class SIF:
             return dict.fromkeys(SIDES, one)
         return {side: common_components(some, k, weighted) for side, some in found.items()}
 
-    def _rows(self, tokens: Mapping[str, Tokens]) -> NDArray[np.int64]:
+    def _rows(self, tokens: Sequence[Tokens]) -> NDArray[np.int64]:
         """The rows of the words that the model keeps, ascending."""
         vectors = self.vectors
         if self.settings["keep"] == "texts":
-            seen = dict.fromkeys(itertools.chain(*(some.words for some in tokens.values())))
+            seen = dict.fromkeys(itertools.chain(*(some.words for some in tokens)))
             rows = vectors.rows(seen)
             rows = np.sort(rows[rows >= 0])
         else:
@@ -365,7 +369,7 @@ def _joined(tokens: Mapping[str, Tokens]) -> Tokens:
     )
 
 
-def _counts_of(
+def named_counts(
     p: str | Mapping[str, int] | AnyPath, vectors: WordVectors
 ) -> tuple[str, Mapping[str, int] | None]:
     """A name for the source of p, and its counts; None for those that come from elsewhere."""

@@ -1,0 +1,123 @@
+"""``sentemb sts``: correlation of a model's cosines with people's scores of similarity."""
+
+import json
+import math
+import posixpath
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from sentemb.cli.options import command as new_command
+from sentemb.cli.options import given, json_option, markdown_option, option_of
+from sentemb.cli.program import note
+from sentemb.vectors.options import COMPONENTS, FIT_U, REMOVAL, SIDES_OPTION
+
+_HEAD = ("set", "pairs", "Pearson", "Spearman")
+
+
+@new_command("sts")
+@click.argument("model_dir", type=click.Path())
+@click.argument("files", metavar="FILE_OR_FOLDER...", nargs=-1, required=True, type=click.Path())
+@option_of(FIT_U)
+@option_of(COMPONENTS)
+@option_of(REMOVAL)
+@option_of(SIDES_OPTION)
+@markdown_option("the table")
+@json_option(instead_of="a table")
+def command(
+    model_dir: str, files: tuple[str, ...], markdown: bool, as_json: bool, **options: Any
+) -> None:
+    """Correlate a model's cosines with scores of similarity.
+
+    FILE holds lines of score<TAB>text<TAB>text. Of a folder, all files *.tsv and *.tsv.gz are read,
+    sub-folders included. Pearson's and Spearman's correlation, times 100, are printed for each
+    file, with their means by folder and over the folders.
+
+    \b
+    sentemb sts model/ sts/2012 sts/2013 sick/test.tsv
+    sentemb sts weighted/ sts/ --fit-u each-file --components 5
+    """
+    from sentemb.data.lines import write_lines
+    from sentemb.data.similarity_set import find_similarity_sets
+    from sentemb.loading import load
+    from sentemb.vectors.sts import sts
+
+    settings = given(options)
+    fit_u = settings.get("fit_u", FIT_U.default)
+    unused = [name for name in settings if name != "fit_u"]
+    if fit_u == "model" and unused:
+        raise click.UsageError(f"--{unused[0]} needs --fit-u each-file or all")
+    if as_json and markdown:
+        raise click.UsageError("give --json or --markdown, not both")
+    sets, skipped = find_similarity_sets(files)
+    for message in skipped:
+        note(message)
+    found = sts(load(model_dir), sets, **settings)
+    _note_unknown(found.sets)
+    if as_json:
+        write_lines("-", [json.dumps({"fit_u": fit_u, **_as_dict(found)}, indent=1)])
+    else:
+        write_lines("-", _table(found, markdown))
+
+
+def _note_unknown(sets: Sequence[Any]) -> None:
+    total = sum(one.unknown for one in sets)
+    if total:
+        worst = max(sets, key=lambda one: one.unknown)
+        texts = 2 * sum(one.pairs for one in sets)
+        where = f", {worst.unknown:,} of them in {worst.name}" if len(sets) > 1 else ""
+        note(f"{total:,} of {texts:,} texts have no word that the model knows{where}")
+    for one in sets:
+        if math.isnan(one.pearson):
+            note(f"{one.name}: all cosines are equal, so there is no correlation")
+
+
+def _as_dict(found: Any) -> dict[str, Any]:
+    return {
+        "sets": [_record(one) for one in found.sets],
+        "folders": [_record(one) for one in found.folders],
+        "mean": _record(found.mean),
+    }
+
+
+def _record(one: Any) -> dict[str, Any]:
+    # JSON has no NaN.
+    return {
+        name: None if isinstance(value, float) and math.isnan(value) else value
+        for name, value in asdict(one).items()
+    }
+
+
+def _table(found: Any, markdown: bool) -> Iterator[str]:
+    from sentemb.tables import aligned, markdown_table, markdown_text
+
+    prefix = _common([one.name for one in found.sets])
+    rows = [list(_HEAD), *(_row(one.name.removeprefix(prefix), one) for one in found.sets)]
+    if len(found.folders) > 1:
+        names = (one.name.removeprefix(prefix) or "." for one in found.folders)
+        rows += (
+            _row(f"mean of {name}", one) for name, one in zip(names, found.folders, strict=True)
+        )
+    if len(found.sets) > 1:
+        rows.append(_row("mean", found.mean))
+    if markdown:
+        yield from markdown_table([list(map(markdown_text, row)) for row in rows])
+    else:
+        yield from aligned(rows)
+
+
+def _row(name: str, one: Any) -> list[str]:
+    figures = ("-" if math.isnan(r) else f"{100 * r:.1f}" for r in (one.pearson, one.spearman))
+    return [name, f"{one.pairs:,}", *figures]
+
+
+def _common(names: Sequence[str]) -> str:
+    """The path to the folders of all sets, with the ``/`` at its end; empty if there is none."""
+    parents = {posixpath.dirname(posixpath.dirname(name)) for name in names}
+    try:
+        common = posixpath.commonpath(parents)
+    except ValueError:  # some paths are absolute and others are not
+        common = ""
+    return common if common.endswith("/") or not common else f"{common}/"

@@ -1,0 +1,69 @@
+"""A row of the table: what is compared, and the settings to choose from on dev."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+from sentemb.baselines import make_baseline
+from sentemb.comparison.data import Data
+from sentemb.protocols import Ranker
+
+# One choice of settings: name -> value.
+Point: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; this class is a baseline, subclasses are models.
+
+    Attributes
+    ----------
+    name : str
+        The name of the row.
+    fixed : dict
+        Settings that are not chosen on dev; a baseline's ``name`` is one of them.
+    needs_log : bool
+        Whether it learns from a click log.
+    """
+
+    name: str
+    fixed: Point = field(default_factory=dict)
+    needs_log: bool = False
+    kind: ClassVar[str] = "baseline"
+
+    def points(self) -> list[Point]:
+        """The settings to choose from on dev, the defaults first; each dict has all settings."""
+        name = self.fixed["name"]
+        plain = make_baseline(**self.fixed)
+        made = [plain, *(make_baseline(**{**self.fixed, **point}) for point in plain.grid)]
+        return distinct({"name": name, **baseline.settings()} for baseline in made)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether the result depends on the seed."""
+        return make_baseline(**self.fixed).is_random
+
+    def fit(
+        self, settings: Point, data: Data, seed: int, threads: int | None
+    ) -> tuple[Ranker, int]:
+        """A ranker fitted with ``settings``, and the number of its parameters."""
+        ranker = make_baseline(**settings).fit(data.log, data.titles, seed)
+        return ranker, ranker.n_parameters
+
+
+def apart(point: Point, points: Sequence[Point]) -> str:
+    """The settings in which a point differs from other ``points``, in words; "" if it is alone."""
+    return ", ".join(
+        f"{key} {value}"
+        for key, value in point.items()
+        if any(other[key] != value for other in points)
+    )
+
+
+def distinct(points: Iterable[Point]) -> list[Point]:
+    """``points``, each once."""
+    kept: list[Point] = []
+    for point in points:
+        if point not in kept:
+            kept.append(point)
+    return kept

@@ -1,0 +1,182 @@
+"""Rows of word vectors: averages, SIF and its variants, and BM25 together with SIF."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.baselines import make_baseline
+from sentemb.baselines.baseline import Baseline
+from sentemb.comparison.data import Data
+from sentemb.comparison.row import Point, Row
+from sentemb.errors import SentembError
+from sentemb.protocols import Ranker
+from sentemb.system.paths import AnyPath
+from sentemb.vectors.options import HYPERPARAMETERS, KEEP
+from sentemb.vectors.sif import SIF, named_counts
+from sentemb.vectors.word_vectors import WordVectors
+
+# Bytes that are hashed at once.
+_PORTION = 1 << 24
+_SIF = {one.name: one.default for one in HYPERPARAMETERS if one is not KEEP}
+_BM25 = {"k1": 0.9, "b": 0.4, "stem": True}
+# Values of a, the default first, and factors of the cosine that is added to a BM25 score.
+_A = tuple({"a": a} for a in (1e-3, 1e-4, 1e-2))
+_COSINE = tuple({"cosine_weight": weight} for weight in (10, 2, 5, 20))
+
+
+@dataclass(frozen=True, eq=False)
+class WordSource:
+    """Word vectors and word probabilities for the rows that need them.
+
+    Attributes
+    ----------
+    vectors : WordVectors
+    p : str or mapping
+        As `SIF` takes it.
+    identity : dict
+        Names and hashes: rows with other vectors or probabilities have other settings.
+    """
+
+    vectors: WordVectors
+    p: str | Mapping[str, int]
+    identity: Point
+
+    @classmethod
+    def of(
+        cls, vectors: WordVectors, p: str | Mapping[str, int] | AnyPath = "rank"
+    ) -> "WordSource":
+        """The source of ``vectors``, with p as `SIF` takes it; a file of counts is read here."""
+        name, counts = named_counts(p, vectors)
+        identity = {
+            "vectors": vectors.name,
+            "vectors_sha256": vectors.sha256 or _hash_of_vectors(vectors),
+            "p": name,
+        }
+        if counts is None:
+            return cls(vectors, name, identity)
+        return cls(vectors, counts, {**identity, "p_sha256": _hash_of_counts(counts)})
+
+
+@dataclass(frozen=True)
+class VectorRow(Row):
+    """A row that needs word vectors and no training.
+
+    What it takes from texts (components, idf) comes from the log, or without one from the texts of
+    the judged sets, whose grades it does not see.
+
+    Attributes
+    ----------
+    grid : tuple of dict
+        Settings to choose from, in addition to the fixed ones.
+    source : WordSource or None
+        None if no vectors were given; the row then says so and is missing.
+    """
+
+    grid: tuple[Point, ...] = _A
+    source: WordSource | None = None
+    kind: ClassVar[str] = "vectors"
+
+    @property
+    def is_random(self) -> bool:
+        return False
+
+    def points(self) -> list[Point]:
+        given = self._given()
+        return [{**_SIF, **self.fixed, **point, **given.identity} for point in self.grid]
+
+    def fit(
+        self, settings: Point, data: Data, seed: int, threads: int | None
+    ) -> tuple[Ranker, int]:
+        """A SIF model, and how many numbers its components have; nothing else is fitted."""
+        given = self._given()
+        # No other words than those of the data are ever looked up.
+        sif = SIF(given.vectors, p=given.p, keep="texts", **{name: settings[name] for name in _SIF})
+        model = sif.fit(*data.texts, threads, also=data.judged_texts)
+        return model, sum(one.directions.size for one in sif.distinct_components().values())
+
+    def _given(self) -> WordSource:
+        if self.source is None:
+            raise SentembError("no word vectors; give some with --vectors")
+        return self.source
+
+
+@dataclass(frozen=True)
+class HybridRow(VectorRow):
+    """BM25 on stems plus a multiple of the cosine of SIF."""
+
+    def points(self) -> list[Point]:
+        points = [{**_BM25, **point} for point in super().points()]
+        _bm25(points[0])  # a missing package is a reason to leave the row out
+        return points
+
+    def fit(
+        self, settings: Point, data: Data, seed: int, threads: int | None
+    ) -> tuple[Ranker, int]:
+        model, n_parameters = super().fit(settings, data, seed, threads)
+        bm25 = _bm25(settings).fit(data.log, data.titles, seed)
+        return _Sum(bm25, model, settings["cosine_weight"]), n_parameters
+
+
+class _Sum:
+    """A `Ranker` whose scores are those of ``first`` plus ``weight`` times those of ``second``."""
+
+    def __init__(self, first: Ranker, second: Ranker, weight: float) -> None:
+        self._first, self._second, self._weight = first, second, weight
+
+    def score_pairs(
+        self,
+        queries: Sequence[str],
+        titles: Sequence[str],
+        query_index: NDArray[np.integer],
+        title_index: NDArray[np.integer],
+    ) -> NDArray[np.float64]:
+        pairs = queries, titles, query_index, title_index
+        return self._first.score_pairs(*pairs) + self._weight * self._second.score_pairs(*pairs)
+
+
+def with_vectors(rows: Sequence[Row], source: WordSource) -> list[Row]:
+    """``rows``, those of word vectors with these."""
+    return [replace(row, source=source) if isinstance(row, VectorRow) else row for row in rows]
+
+
+def _bm25(settings: Point) -> Baseline:
+    return make_baseline("bm25", **{name: settings[name] for name in _BM25})
+
+
+def _hash_of_vectors(vectors: WordVectors) -> str:
+    """The SHA-256 of words and vectors that are in no folder of ours."""
+    digest = hashlib.sha256("\n".join([*vectors.words, ""]).encode())
+    digest.update(repr((vectors.vectors.shape, vectors.vectors.dtype.str)).encode())
+    rows = max(1, _PORTION // max(1, vectors.vectors[:1].nbytes))
+    for low in range(0, len(vectors), rows):
+        digest.update(np.ascontiguousarray(vectors.vectors[low : low + rows]).tobytes())
+    return digest.hexdigest()
+
+
+def _hash_of_counts(counts: Mapping[str, int]) -> str:
+    # Not in the order of the file, which changes no probability.
+    lines = (f"{word}\t{count}\n" for word, count in sorted(counts.items()))
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def _each(*grids: Sequence[Point]) -> tuple[Point, ...]:
+    """Every combination of points of the grids."""
+    return tuple({k: v for one in some for k, v in one.items()} for some in product(*grids))
+
+
+VECTOR_ROWS: tuple[Row, ...] = (
+    VectorRow("average", {"weights": "none", "components": 0}, grid=({},)),
+    VectorRow("average-tfidf", {"weights": "idf", "components": 0}, grid=({},)),
+    VectorRow("sif-w", {"components": 0}),
+    VectorRow("sif-r", {"weights": "none"}, grid=({},)),
+    VectorRow("sif"),
+    VectorRow("sif-each", {"sides": "each"}),
+    VectorRow("sif-components", grid=_each([{"components": k} for k in (3, 2, 5)], _A)),
+    VectorRow("usif", {"weights": "usif", "components": 5, "removal": "weighted"}, grid=({},)),
+    HybridRow("bm25+sif", {"sides": "each"}, grid=_each(_COSINE, _A)),
+)
