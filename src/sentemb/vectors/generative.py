@@ -19,6 +19,8 @@ from sentemb.objectives.likelihood import Likelihood, Sentences
 
 Matrix = NDArray[np.float64]
 
+# Numbers that the probabilities of all words in some directions may have at once.
+_MOST_NUMBERS = 20_000_000
 # The step of the ascent in units of |c| / |gradient|: at first, and at most.
 _FIRST_STEP, _LONGEST_STEP = 1.0, 1e6
 
@@ -118,7 +120,9 @@ def concentration(model: Likelihood, C: Matrix) -> Concentration:
 
     The paper takes Lemma 2.1 of Arora et al. (TACL 2016) to make Z the same for all directions.
     """
-    logs = model.partition(C).log
+    at_once = max(1, _MOST_NUMBERS // len(model.vectors))
+    parts = range(0, len(C), at_once)
+    logs = np.concatenate([model.partition(C[first : first + at_once]).log for first in parts])
     largest = logs.max()
     relative = np.exp(logs - largest)
     mean = relative.mean()
@@ -157,7 +161,7 @@ def likeliest(
     norm: float = 1.0,
     *,
     tolerance: float = 1e-6,
-    most_steps: int = 2000,
+    most_steps: int = 10_000,
     seed: int = 0,
 ) -> Likeliest:
     """The exact maximum of the likelihood over all c with |c| = ``norm``.
