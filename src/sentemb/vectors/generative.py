@@ -21,8 +21,10 @@ Matrix = NDArray[np.float64]
 
 # Numbers that the probabilities of all words in some directions may have at once.
 _MOST_NUMBERS = 20_000_000
-# The step of the ascent in units of |c| / |gradient|: at first, and at most.
-_FIRST_STEP, _LONGEST_STEP = 1.0, 1e6
+# The longest step of the ascent in units of |c| / |gradient|.
+_LONGEST_STEP = 1e6
+# How far, relative to it, rounding may lower a likelihood that a step does not change.
+_ROUNDING = 1e-14
 
 
 def discourse_vectors(
@@ -161,7 +163,7 @@ def likeliest(
     norm: float = 1.0,
     *,
     tolerance: float = 1e-6,
-    most_steps: int = 10_000,
+    most_steps: int = 2000,
     seed: int = 0,
 ) -> Likeliest:
     """The exact maximum of the likelihood over all c with |c| = ``norm``.
@@ -219,24 +221,30 @@ def _ascend(
     """(C, values, relative slopes) after the ascent from C, whose rows all have the same norm."""
     norm = np.linalg.norm(C[0])
     values, gradient = model.values_and_gradient(C, sentences)
-    steps = np.full(len(C), _FIRST_STEP)
+    along, slopes = _along_sphere(C, gradient)
+    # A step of this length times the gradient moves c by its own length.
+    longest = norm / np.maximum(np.linalg.norm(gradient, axis=1), np.finfo(float).tiny)
+    steps = longest.copy()
     for _ in range(most_steps):
-        along, slopes = _along_sphere(C, gradient)
         active = np.flatnonzero(slopes > tolerance)
         if not active.size:
             break
-        lengths = np.linalg.norm(gradient[active], axis=1)
-        moves = (steps[active] * norm / lengths)[:, None] * along[active]
-        tried = on_sphere(C[active] + moves, norm)
+        tried = on_sphere(C[active] + steps[active, None] * along[active], norm)
         new_values, new_gradient = model.values_and_gradient(tried, sentences.take(active))
         # Rounding hides what the last steps gain.
-        raised = new_values >= values[active] - 1e-14 * np.abs(values[active])
+        raised = new_values >= values[active] - _ROUNDING * np.abs(values[active])
         better = active[raised]
+        moved = tried[raised] - C[better]
         C[better], values[better] = tried[raised], new_values[raised]
-        gradient[better] = new_gradient[raised]
-        steps[better] = np.minimum(2 * steps[better], _LONGEST_STEP)
+        before = along[better]
+        along[better], slopes[better] = _along_sphere(C[better], new_gradient[raised])
+        # The step of Barzilai and Borwein (1988), from the change of the gradient over the move.
+        curvature = np.abs((moved * (along[better] - before)).sum(axis=1))
+        squares = (moved * moved).sum(axis=1)
+        suggested = squares / np.maximum(curvature, np.finfo(float).tiny)
+        steps[better] = np.minimum(suggested, _LONGEST_STEP * longest[better])
         steps[active[~raised]] /= 4
-    return C, values, _along_sphere(C, gradient)[1]
+    return C, values, slopes
 
 
 def _along_sphere(C: Matrix, gradient: Matrix) -> tuple[Matrix, Matrix]:
