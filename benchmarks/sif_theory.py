@@ -118,9 +118,9 @@ def simulated():
             f"Mean ± standard deviation over {len(SEEDS)} seeds. V = 1000 words in d = 20 "
             "dimensions with p ~ 1/(rank + 1), α = .3, 40 sentences of 12 words unless the row "
             "says otherwise; vectors have random directions. Z over 200 random c of length 1. "
-            "Columns W to centred plain: the mean cosine of the average with the c of length 1 that "
-            "maximises the exact likelihood; a = (1 − α)/(αZ). True c: the cosine of the maximum "
-            "with the c that the sentence was drawn from. Gain: the share of the likelihood "
+            "Columns W to centred plain: the mean cosine of the average with the c of length 1 "
+            "that maximises the exact likelihood; a = (1 − α)/(αZ). True c: the cosine of the "
+            "maximum with the c that the sentence was drawn from. Gain: the share of the likelihood "
             "gained from c = 0 to the maximum that the average, scaled to length 1, keeps.",
         ),
     )
@@ -186,7 +186,8 @@ def with_c0():
             "leaning, |c0| = |c_s| = 3, c = βc0 + (1 − β)c_s, α = .3, β = .5, 400 sentences of 12 "
             "words. Columns avg to W, true c0 removed: the correlation over all pairs of sentences "
             "of the estimated cosine with that of the true c_s. u is the first singular vector. "
-            "a = (1 − α)/(αZ), Z over random c of length 3/√2. Cv of Z over the c of the sentences.",
+            "a = (1 − α)/(αZ), Z over random c of length 3/√2. Cv of Z over the c of the "
+            "sentences.",
         ),
     )
 

@@ -19,7 +19,8 @@ from sentemb.vectors.probabilities import zipf
 
 def model_of(n_words=200, dim=6, norm=3.0, alpha=0.3, seed=0):
     rng = np.random.default_rng(seed)
-    return rng, Likelihood(on_sphere(rng.standard_normal((n_words, dim)), norm), zipf(n_words), alpha)
+    vectors = on_sphere(rng.standard_normal((n_words, dim)), norm)
+    return rng, Likelihood(vectors, zipf(n_words), alpha)
 
 
 def test_discourse_vectors_are_orthogonal_to_the_common_one():
@@ -65,11 +66,11 @@ def test_a_mean_of_the_vectors_spoils_the_concentration():
     assert concentration(shifted, C).variation > 5 * concentration(model, C).variation
 
 
-@pytest.mark.parametrize(("norm", "scale"), [(1.0, 3.0), (3.0, 2.0), (1.0, 0.1)])
+@pytest.mark.parametrize(("norm", "scale"), [(1.0, 3.0), (3.0, 2.0), (1.0, 0.1), (1.0, 20.0)])
 def test_the_maximum_is_above_a_fine_grid_of_the_circle(norm, scale):
     rng = np.random.default_rng(3)
     vectors = scale * (rng.standard_normal((30, 2)) + 0.3)
-    model = Likelihood(vectors, zipf(30), 0.2)
+    model = Likelihood(vectors, zipf(30), 0.5)
     sentences = Sentences.of([[4, 9, 20], [0], [1, 1, 28, 7, 12]])
     found = likeliest(model, sentences, norm)
     assert np.linalg.norm(found.C, axis=1) == pytest.approx(norm)

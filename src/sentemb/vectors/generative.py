@@ -42,6 +42,7 @@ def discourse_vectors(
     n, dim : int
         How many, and their length.
     rng : numpy.random.Generator
+        What decides them.
     norm : float
         |c_s|.
     common : (dim,) float64, optional
@@ -85,6 +86,7 @@ def draw_sentences(
     length : int
         Words of each sentence.
     rng : numpy.random.Generator
+        What decides the words.
 
     Returns
     -------
@@ -175,7 +177,9 @@ def likeliest(
     Parameters
     ----------
     model : Likelihood
+        Word vectors, p(w) and alpha.
     sentences : Sentences
+        What the likelihood is of.
     norm : float
         Above 0; the paper has 1.
     tolerance : float
@@ -219,7 +223,7 @@ def _ascend(
     model: Likelihood, sentences: Sentences, C: Matrix, tolerance: float, most_steps: int
 ) -> tuple[Matrix, Matrix, Matrix]:
     """(C, values, relative slopes) after the ascent from C, whose rows all have the same norm."""
-    norm = np.linalg.norm(C[0])
+    norm = float(np.linalg.norm(C[0]))
     values, gradient = model.values_and_gradient(C, sentences)
     along, slopes = _along_sphere(C, gradient)
     # A step of this length times the gradient moves c by its own length.
