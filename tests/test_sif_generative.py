@@ -7,6 +7,7 @@ import pytest
 
 from sentemb import SentembError
 from sentemb.objectives.likelihood import Likelihood, Sentences
+from sentemb.vectors import generative
 from sentemb.vectors.generative import (
     concentration,
     discourse_vectors,
@@ -66,7 +67,7 @@ def test_a_mean_of_the_vectors_spoils_the_concentration():
     assert concentration(shifted, C).variation > 5 * concentration(model, C).variation
 
 
-@pytest.mark.parametrize(("norm", "scale"), [(1.0, 3.0), (3.0, 2.0), (1.0, 0.1), (1.0, 20.0)])
+@pytest.mark.parametrize(("norm", "scale"), [(1.0, 3.0), (3.0, 2.0), (1.0, 0.1), (1.0, 8.0)])
 def test_the_maximum_is_above_a_fine_grid_of_the_circle(norm, scale):
     rng = np.random.default_rng(3)
     vectors = scale * (rng.standard_normal((30, 2)) + 0.3)
@@ -91,6 +92,19 @@ def test_the_maximum_is_stationary_and_the_same_bits_again():
     assert (found.C * on_sphere(gradient)).sum(axis=1) == pytest.approx(1, abs=1e-9)
     assert found.values == pytest.approx(model.values(found.C, sentences), abs=1e-12)
     assert (found.values >= model.values(C, sentences)).all()
+
+
+def test_the_best_of_the_starts_counts(monkeypatch):
+    rng, model = model_of()
+    reached = iter([1.0, 3.0, 2.0])
+
+    def ascend(model, sentences, C, tolerance, most_steps):
+        return C, np.full(len(C), next(reached)), np.zeros(len(C))
+
+    monkeypatch.setattr(generative, "_ascend", ascend)
+    found = likeliest(model, Sentences.of([[3, 5], [8]]))
+    assert found.values.tolist() == [3.0, 3.0]
+    assert found.C[1] == pytest.approx(on_sphere(model.vectors[[8]])[0])  # the second start
 
 
 def test_a_maximum_that_is_not_reached_is_said():
