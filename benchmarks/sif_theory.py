@@ -120,8 +120,9 @@ def simulated():
             "says otherwise; vectors have random directions. Z over 200 random c of length 1. "
             "Columns W to centred plain: the mean cosine of the average with the c of length 1 "
             "that maximises the exact likelihood; a = (1 − α)/(αZ). True c: the cosine of the "
-            "maximum with the c that the sentence was drawn from. Gain: the share of the likelihood "
-            "gained from c = 0 to the maximum that the average, scaled to length 1, keeps.",
+            "maximum with the c that the sentence was drawn from. Gain: the share of the "
+            "likelihood gained from c = 0 to the maximum that the average, scaled to length 1, "
+            "keeps.",
         ),
     )
 

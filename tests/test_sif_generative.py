@@ -95,7 +95,7 @@ def test_the_maximum_is_stationary_and_the_same_bits_again():
 
 
 def test_the_best_of_the_starts_counts(monkeypatch):
-    rng, model = model_of()
+    _, model = model_of()
     reached = iter([1.0, 3.0, 2.0])
 
     def ascend(model, sentences, C, tolerance, most_steps):

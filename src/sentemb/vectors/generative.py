@@ -187,7 +187,7 @@ def likeliest(
     most_steps : int
         Evaluations of the gradient after which a start is given up, with a warning.
     seed : int
-        Of the random start.
+        What decides the random start.
 
     Returns
     -------
