@@ -34,13 +34,13 @@ def printed(path):
 
 
 # Notebook 2 draws the paper's figures, each of which has a module of its own.
-@pytest.mark.parametrize("path", [NOTEBOOKS[0], NOTEBOOKS[2]], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [NOTEBOOKS[0], *NOTEBOOKS[2:]], ids=lambda path: path.stem)
 def test_a_reader_needs_few_inner_modules(path):
     modules = set(re.findall(r"^from (sentemb\.[a-z_.]+) import", sources(path, "code"), re.M))
     assert len(modules) <= 5, modules
 
 
-@pytest.mark.parametrize("path", [NOTEBOOKS[0], NOTEBOOKS[2]], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [NOTEBOOKS[0], *NOTEBOOKS[2:]], ids=lambda path: path.stem)
 def test_the_prose_is_plain_english(path):
     foreign = r"\b(beside|anew|stands?|goes on|takes? for|so many|(?<!there )is no|mended)\b"
     assert not re.findall(foreign, sources(path, "markdown"))
@@ -70,6 +70,17 @@ def test_notebook_3_shows_that_the_error_fades_in_the_rnn_and_not_in_the_lstm():
     assert float(left["rnn"]) < 1e-3 < 1e-2 < float(left["lstm"])
 
 
+def test_notebook_4_checks_its_gradient_and_finds_the_averages_near_the_maximum():
+    shown = printed(NOTEBOOKS[3])
+    errors = re.findall(r"(with|without) +the slope of log Z: error (\S+)$", shown, re.M)
+    assert [kept for kept, _ in errors] == ["with", "without"] * 2
+    for kept, error in errors:
+        assert float(error) < 1e-9 if kept == "with" else float(error) > 0.01
+    assert float(re.search(r"difference from the package (\S+)", shown)[1]) < 1e-13
+    near = dict(re.findall(r"^(plain|weighted) +cosine with the maximum (0.\d+),", shown, re.M))
+    assert float(near["plain"]) < 0.95 < 0.98 < float(near["weighted"])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_runs(path):
@@ -80,5 +91,5 @@ def test_it_runs(path):
     module.executed(path)
 
 
-def test_there_are_three():
-    assert len(NOTEBOOKS) == 3
+def test_there_are_four():
+    assert len(NOTEBOOKS) == 4

@@ -68,6 +68,11 @@ class Sentences:
     def __len__(self) -> int:
         return self.starts.size
 
+    def take(self, chosen: NDArray[np.integer]) -> "Sentences":
+        """Some of the sentences, in this order."""
+        ends = np.append(self.starts[1:], self.words.size)
+        return Sentences.of([self.words[self.starts[k] : ends[k]] for k in chosen])
+
     @property
     def sentence_of(self) -> NDArray[np.int64]:
         """The sentence of every word: (n_words,)."""
@@ -117,16 +122,25 @@ class Likelihood:
 
     def partition(self, C: Matrix) -> Partition:
         """Z and the slope of its logarithm at the rows of ``C``: (n, d) float64."""
-        weights = np.zeros((len(C), len(self.vectors)))
-        add_matmul(weights, np.ascontiguousarray(C), self._transposed)
-        largest = weights.max(axis=1)
-        weights -= largest[:, None]
-        np.exp(weights, out=weights)
-        total = weights.sum(axis=1)
-        weights /= total[:, None]
+        logs, shares = self._shares(C)
         mean = np.zeros(C.shape)
-        add_matmul(mean, weights, self.vectors)
-        return Partition(largest + np.log(total), mean)
+        add_matmul(mean, shares, self.vectors)
+        return Partition(logs, mean)
+
+    def word_probabilities(self, C: Matrix) -> Matrix:
+        """p(w | c) of every word at the rows of ``C``, (n, d) float64: (n, V) float64."""
+        return self.alpha * self.probabilities + (1 - self.alpha) * self._shares(C)[1]
+
+    def _shares(self, C: Matrix) -> tuple[Matrix, Matrix]:
+        """log Z(c), and exp(<v_w, c>) / Z(c) of every word: (n,), (n, V)."""
+        shares = np.zeros((len(C), len(self.vectors)))
+        add_matmul(shares, np.ascontiguousarray(C), self._transposed)
+        largest = shares.max(axis=1)
+        shares -= largest[:, None]
+        np.exp(shares, out=shares)
+        total = shares.sum(axis=1)
+        shares /= total[:, None]
+        return largest + np.log(total), shares
 
     def values(self, C: Matrix, sentences: Sentences) -> Matrix:
         """The log-likelihood of each sentence, sum_w f_w(c): (n,) float64.

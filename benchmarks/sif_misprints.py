@@ -1,0 +1,238 @@
+"""Misprints and loose steps of the SIF paper, each with its measured effect.
+
+Used by sif_theory.py. What is measured on made-up worlds uses seed 0.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from pages import DATA
+from sif_worlds import Settings, cosines, first_component, make_world, sums
+
+from sentemb.vectors.generative import concentration, discourse_vectors, likeliest, on_sphere
+from sentemb.vectors.probabilities import zipf
+
+COUNTS = DATA / "sts" / "enwiki_vocab_min200.txt"
+HEAD = ["", "the paper", "what is right", "measured effect"]
+# Rows of STS'13 in the paper's Table 6 (headline, OnWN, FNWN, SMT), and the mean printed there.
+PRINTED_2013 = {
+    "avg-GloVe": ((63.8, 49.0, 34.2, 22.3), 42.3),
+    "GloVe+W": ((63.8, 68.0, 23.0, 29.5), 44.0),
+    "GloVe+R": ((68.9, 75.4, 34.9, 36.4), 53.9),
+    "GloVe+WR": ((69.2, 82.8, 39.4, 37.9), 56.6),
+    "avg-PSL": ((68.8, 48.0, 37.9, 31.0), 46.4),
+    "PSL+W": ((72.6, 69.8, 49.3, 39.2), 57.7),
+    "PSL+R": ((72.7, 73.5, 40.7, 37.3), 56.0),
+    "PSL+WR": ((74.1, 82.0, 52.4, 38.5), 61.8),
+}
+# Columns of STS'13 whose printed mean agrees with its rows up to rounding.
+ROUNDING = 0.051
+# The law of TACL 2016 that the paper uses for a constant Z: log p = |v|² / 2d - log Z.
+DEMANDED = Settings(law=(1.0, 1.0))
+
+
+def wrong_means():
+    """{column: (mean of the printed rows, printed mean)} where the two differ."""
+    means = {name: (np.mean(rows), printed) for name, (rows, printed) in PRINTED_2013.items()}
+    return {
+        name: (mean, printed)
+        for name, (mean, printed) in means.items()
+        if abs(mean - printed) > ROUNDING
+    }
+
+
+def _million_tokens():
+    """Words in 10^8 characters of English, by the lengths of the words in the counts."""
+    if not COUNTS.exists():
+        return "not measured: the word counts of Wikipedia are not here"
+    characters = words = 0
+    for line in COUNTS.open(encoding="utf-8"):
+        word, count = line.split()
+        characters += (len(word) + 1) * int(count)
+        words += int(count)
+    length = characters / words
+    return (
+        f"a word and its blank are {length:.2f} characters in the shipped counts of Wikipedia, so "
+        f"10⁸ characters hold {1e8 / length / 1e6:.1f} million words"
+    )
+
+
+def misprints():
+    """M1 to M9 as rows of a table."""
+    world = make_world(Settings(), 0)
+    model, sentences = world.model, world.sentences
+    zero = np.zeros_like(world.own)
+    values, gradient = model.values_and_gradient(zero, sentences)
+    length = np.linalg.norm(gradient, axis=1)
+    X = sums(world.weights(world.a()) * model.vectors[sentences.words], sentences)
+    norms = np.linalg.norm(X, axis=1)
+    u, u_of_units = first_component(X), first_component(on_sphere(X))
+    V = 100_000
+    rare = (zipf(V) < 1e-5).mean()
+    wrong = "; ".join(
+        f"{name}: the rows give {mean:.1f}, printed {printed:.1f}"
+        for name, (mean, printed) in wrong_means().items()
+    )
+    return [
+        HEAD,
+        ["M1", "f_w(c) denotes the log-likelihood of sentence s", "that of the word w; the "
+         "sentence's is its sum over the words",
+         f"sentences of 12 words at c = 0: {values.mean():.1f}, one word {values.mean() / 12:.2f}"],
+        ["M2", "footnote 2: the maximum over ‖c‖ = 1 of C + ⟨c, g⟩ is g/‖g‖", "g/‖g‖ is where the "
+         "maximum is; the maximum is C + ‖g‖",
+         f"first sentence: C = {values[0]:.2f}, ‖g‖ = {length[0]:.2f}, maximum of the linear form "
+         f"{values[0] + length[0]:.2f}"],
+        ["M3", "(3): the arg max is proportional to the weighted sum", "the arg max is that sum "
+         "scaled to length 1; Algorithm 1 keeps its length, which decides how much a sentence "
+         "counts in the singular vector",
+         f"lengths of the averages differ by a factor of {norms.max() / norms.min():.1f}; the "
+         f"singular vectors with and without scaling have the cosine {abs(u @ u_of_units):.3f}"],
+        ["M4", "A.2: W_p is 300 × d_p; A.3 maps to 300 dimensions and classifies 100", "h = W_p v "
+         "needs d_p × 300; Table 7 says 100", "none: dimensions only"],
+        ["M5", "text8 has 1 million tokens", "it is 10⁸ characters", _million_tokens()],
+        ["M6", "γ(x) = log 1/(1 + e⁻ˣ) is the logistic function; α has three meanings", "it is the "
+         "logarithm of that function", f"γ(0) = {-np.log(2):.3f}, the logistic function has 0.5"],
+        ["M7", "means of STS'13 in Tables 1, 5 and 6", "the means of the printed rows", wrong],
+        ["M8", "IMDB: 50k labelled", "25k labelled reviews for training", "none: not used here"],
+        ["M9", "the weight of word2vec is proportional to 1/√p(w)", "only for p > 1e-5, below it "
+         "is 1",
+         f"at p = 1e-7 the law gives {np.sqrt(1e-5 / 1e-7):.0f}, the weight is 1; by Zipf's rank "
+         f"{rare:.0%} of {V:,} words have p < 1e-5".replace("% of", " % of")],
+    ]  # fmt: skip
+
+
+def _centring():
+    """L1: what is lost with the slope of log Z, and what the probabilities at 0 sum to."""
+    parts = []
+    for name, settings in (
+        ("without a common mean", Settings()),
+        ("with a mean of length 1.5", Settings(lean=1.5)),
+    ):
+        world = make_world(settings, 0)
+        zero = np.zeros_like(world.own)
+        exact = world.model.values_and_gradient(zero, world.sentences)[1]
+        closed = world.model.gradient_at_zero(world.sentences)
+        dropped = world.model.values_and_gradient(zero, world.sentences, False)[1]
+        off = np.abs(exact - closed).max() / np.abs(closed).max()
+        agrees = "to below 1e-14" if off < 1e-14 else f"only to {off:.0e}"
+        parts.append(f"{name} {cosines(exact, dropped).mean():.3f}")
+    Z = concentration(world.model, world.directions).mean
+    total = world.model.alpha + (1 - world.model.alpha) / Z
+    return (
+        f"cosine of the gradient at 0 with and without the slope: {', '.join(parts)}; the exact "
+        f"gradient equals its closed form {agrees}; with Z its mean over directions, the "
+        f"probabilities at 0 sum to {total:.3f}"
+    )
+
+
+def _expansion():
+    """L2: how large <v, c> is, and the gain that the first-order step promises."""
+    parts = []
+    for norm in (1.0, 3.0, 6.0):
+        world = make_world(Settings(norm=norm), 0)
+        model, sentences = world.model, world.sentences
+        best = likeliest(model, sentences)
+        products = (model.vectors[sentences.words] * best.C[sentences.sentence_of]).sum(axis=1)
+        at_zero, gradient = model.values_and_gradient(np.zeros_like(best.C), sentences)
+        promised = (gradient * best.C).sum(axis=1).mean()
+        gained = (best.values - at_zero).mean()
+        parts.append(
+            f"‖v‖ = {norm:g}: mean size of ⟨v, c⟩ {np.abs(products).mean():.2f}, first order "
+            f"promises {promised:.2f}, gained {gained:.2f}"
+        )
+    return "at the maximum, " + "; ".join(parts)
+
+
+def _posteriors():
+    """L3: r_w of frequent words where they were drawn, at c = 0 and at the true c."""
+    parts = []
+    for name, settings in (
+        ("vectors of length 3", Settings(n_sentences=1000)),
+        ("length² = 1 + 2d log(p/p_min)", replace(DEMANDED, n_sentences=1000)),
+    ):
+        world = make_world(settings, 0)
+        model, sentences = world.model, world.sentences
+        frequent = np.flatnonzero(sentences.words < 10)
+        words, owners = sentences.words[frequent], sentences.sentence_of[frequent]
+        share = model.alpha * model.probabilities[words]
+        at_zero = 1 - share / model.word_probabilities(np.zeros((1, settings.dim)))[0, words]
+        at_c = 1 - share / model.word_probabilities(world.own)[owners, words]
+        parts.append(f"{name}: {at_zero.mean():.2f} at 0, {at_c.mean():.2f} at the true c")
+    return (
+        "mean r over all occurrences of the ten most frequent words (1 − α = .7), "
+        f"{'; '.join(parts)}"
+    )
+
+
+def _twice_the_sphere():
+    """L4: the length of the mixture, and how differently a component is removed."""
+    rng = np.random.default_rng(0)
+    common = on_sphere(rng.standard_normal((1, 20)))[0]
+    _, mixed = discourse_vectors(10, 20, rng, common=common, beta=0.5)
+    world = make_world(Settings(discourse=3.0, beta=0.5, n_sentences=400), 0)
+    X = sums(world.weights(world.a()) * world.model.vectors[world.sentences.words], world.sentences)
+    along = X @ first_component(X)
+    return (
+        f"β = .5 gives ‖c‖ = {np.linalg.norm(mixed[0]):.3f}; Algorithm 1 removes multiples of u "
+        f"whose standard deviation is {along.std() / abs(along.mean()):.2f} of their mean"
+    )
+
+
+def _component_and_mean():
+    """L5: the first singular vector, the mean, and c0."""
+    parts = []
+    base = Settings(norm=5.0, discourse=3.0, n_sentences=400)
+    for name, settings in (
+        ("c0 in the model", replace(base, beta=0.5)),
+        ("neither", base),
+        ("no c0, words with a mean of length 1.5", replace(base, lean=1.5)),
+    ):
+        world = make_world(settings, 0)
+        X = sums(
+            world.weights(world.a()) * world.model.vectors[world.sentences.words], world.sentences
+        )
+        u, mean = first_component(X), on_sphere(X.mean(axis=0)[None])[0]
+        along = abs(u @ world.common)
+        parts.append(f"{name}: {abs(u @ mean):.2f} and {along:.2f}")
+    return f"cosines of u with the mean and with that direction; {'; '.join(parts)}"
+
+
+def _alpha_of(a, n_words):
+    """α for which a = (1 - α) / (α Z), Z the number of words."""
+    return 1 / (1 + a * n_words)
+
+
+def loose_steps():
+    """L1 to L7 as rows of a table."""
+    from sif_theory import P, nearest_a, subsampling, subsampling_code
+
+    sif = 1e-4 / (1e-4 + P)
+    ratio = subsampling(np.array([0.01, 0.05])) / (1e-4 / (1e-4 + np.array([0.01, 0.05])))
+    difference, (a, distance) = np.abs(subsampling(P) - sif).max(), nearest_a()
+    alphas = ", ".join(
+        f"a = {a_given:g} and {n:,} words: α = {_alpha_of(a_given, n):.4f}"
+        for a_given, n in ((1e-3, 400_000), (1e-4, 400_000), (1e-3, 2_200_000))
+    )
+    return [
+        HEAD,
+        ["L1", "Z is a constant, so its slope is dropped", "at 0 the slope of log Z is μ, the mean "
+         "of all vectors: the gradient is the weighted sum of centred vectors", _centring()],
+        ["L2", "first-order expansion at c = 0, maximised over ‖c‖ = 1", "0 is not on the sphere, "
+         "and the step is not small", _expansion()],
+        ["L3", "frequent words weigh little", "r_w is the posterior that the discourse emitted w; "
+         "at 0 all words have the same share of Z, and the weights follow from that",
+         _posteriors()],
+        ["L4", "c0, c_s and their mixture all have length 1", "the mixture has √(β² + (1 − β)²), "
+         "and ⟨c, c0⟩ is the same for all sentences, so one constant vector would be removed",
+         _twice_the_sphere()],
+        ["L5", "the first singular vector is c0", "not centred, it is the direction of "
+         "the averages' mean if they have one, whether that is from c0 or from the words",
+         _component_and_mean()],
+        ["L6", "a = (1 − α)/(αZ)", "with Z the number of words, the best a says that almost no "
+         "word is smoothing", alphas],
+        ["L7", "sub-sampling is nearly SIF's weights", "words are deleted before windows are cut, "
+         "and word2vec.c has (√(p/t) + 1)t/p with t = 1e-3",
+         f"largest difference {difference:.3f}; at p = .01 and .05 sub-sampling leaves "
+         f"{ratio[0]:.1f} and {ratio[1]:.1f} times more; nearest a {a:.1e} at {distance:.3f}; the "
+         f"rule of word2vec.c differs by {np.abs(subsampling_code(P) - sif).max():.2f}"],
+    ]  # fmt: skip
