@@ -28,14 +28,16 @@ class Count:
     """A task without towers or a log: each update adds the number of its mini-batch to a bias."""
 
     steps = 3
+    figure = "evenness"
 
-    def __init__(self, workers):
+    def __init__(self, workers, dev=()):
         # Any model will do for the folder; only the bias of one tower changes.
         self.whole = train(made_up_log(), cells=2, epochs=1, batch_size=16, threads=1).saved().model
         self.bias = self.whole.weights["query"]["bias"]
         self.bias[...] = 0
         self.workers = workers
         self.calls = []
+        self.dev = list(dev)  # a figure for each epoch
 
     def pairs_before(self, step):
         return 10 * step
@@ -58,6 +60,9 @@ class Count:
     def flush(self, update):
         self.calls.append(("flush", update))
 
+    def measure(self):
+        return {"other": 1.0, self.figure: self.dev.pop(0)} if self.dev else None
+
     def model(self):
         return SavedModel(Towers.of(self.whole.encoder, self.whole.vocabulary, self.whole.weights))
 
@@ -72,11 +77,11 @@ class Count:
         self.bias[...] = stored["bias"]
 
 
-def loop_of(output=None, dev=None, seconds=60.0, epochs=3, patience=None):
+def loop_of(output=None, seconds=60.0, epochs=3, patience=None, dev=()):
     workers = Workers(1)
-    task = Count(workers)
-    identity = Identity({"epochs": epochs, "patience": patience}, "log", None)
-    loop = TrainingLoop(task, identity, dev, output, seconds, workers, lambda note: None)
+    task = Count(workers, dev)
+    identity = Identity({"epochs": epochs, "patience": patience}, "log", "dev" if dev else None)
+    loop = TrainingLoop(task, identity, output, seconds, workers, lambda note: None)
     return task, loop
 
 
@@ -126,6 +131,36 @@ def test_a_stopped_loop_resumes_any_task_to_the_same_result(stop_at, tmp_path):
         range((stop_at + 2) // 3, 3)
     )
     assert np.array_equal(load_model(tmp_path).model.weights["query"]["bias"], expected)
+
+
+def test_the_figure_of_the_task_decides_which_epoch_is_the_best():
+    _, loop = loop_of(dev=(0.2, 0.6, 0.6, 0.5), epochs=4, patience=3)
+    saved = loop.run(ignore, StopRequest())
+    assert len(saved.history) == 4
+    assert saved.history[1]["dev"] == {"other": 1.0, "evenness": 0.6}
+    # The bias after the second epoch: 0 + 1 + 2 and 10 + 11 + 12.
+    assert set(saved.model.weights["query"]["bias"].ravel()) == {36.0}
+    _, loop = loop_of(dev=(0.6, 0.2, 0.1, 0.9), epochs=4, patience=2)
+    assert len(loop.run(ignore, StopRequest()).history) == 3
+
+
+def test_a_checkpoint_that_lacks_the_figure_of_the_task_is_refused(tmp_path):
+    stop = StopRequest()
+    _, loop = loop_of(tmp_path, dev=(0.2, 0.6, 0.6))
+    loop.prepare(resume=False)
+
+    def on_progress(progress):
+        if progress.epoch == 2:
+            stop.set(signal.SIGTERM)
+
+    with pytest.raises(Interrupted):
+        loop.run(on_progress, stop)
+    task, loop = loop_of(tmp_path, dev=(0.6, 0.6))
+    task.figure = "another"
+    notes = []
+    loop.note = notes.append
+    loop.prepare(resume=True)
+    assert "does not say how far" in notes[0] and loop.updates == 0
 
 
 def test_divergence_is_one_error_with_its_place():

@@ -261,6 +261,11 @@ class Task(Protocol[BatchT, ModelT_co]):
         """Mini-batches per epoch."""
         ...
 
+    @property
+    def figure(self) -> str:
+        """Which of the figures that `measure` returns decides which epoch is the best."""
+        ...
+
     def pairs_before(self, step: int) -> int:
         """Pairs in the mini-batches of an epoch before ``step``."""
         ...
@@ -299,6 +304,13 @@ class Task(Protocol[BatchT, ModelT_co]):
 
     def flush(self, update: int) -> None:
         """Bring every weight to its value before ``update``."""
+        ...
+
+    def measure(self) -> dict[str, float] | None:
+        """How good the model is on the dev set: figures by name, higher is better.
+
+        None without a dev set. Called after every epoch, after `flush`.
+        """
         ...
 
     def model(self) -> ModelT_co:

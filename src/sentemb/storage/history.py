@@ -11,7 +11,7 @@ from sentemb.storage.text_files import contents_of, lines_of
 from sentemb.system.files import status
 
 HISTORY = "history.jsonl"
-# The figure that decides which epoch is the best.
+# The figure that decides which epoch of two towers is the best.
 DEV_FIGURE = "ndcg@1"
 # What differs from run to run, whatever the seed.
 _TIMES = ("pairs_per_second", "seconds")
@@ -72,13 +72,15 @@ def without_times(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{key: line[key] for key in line if key not in _TIMES} for line in history]
 
 
-def best_epoch(history: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """The line of the best epoch on the dev set: the first with the highest `DEV_FIGURE`.
+def best_epoch(
+    history: Sequence[dict[str, Any]], figure: str = DEV_FIGURE
+) -> dict[str, Any] | None:
+    """The line of the best epoch on the dev set: the first with the highest ``figure``.
 
     None if the dev set was never measured.
     """
-    measured = [line for line in history if DEV_FIGURE in (line.get("dev") or {})]
-    return max(measured, key=lambda line: line["dev"][DEV_FIGURE], default=None)
+    measured = [line for line in history if figure in (line.get("dev") or {})]
+    return max(measured, key=lambda line: line["dev"][figure], default=None)
 
 
 def _quoted(value: object) -> str:

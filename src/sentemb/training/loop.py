@@ -8,16 +8,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from sentemb.data.judged_set import JudgedSet
 from sentemb.errors import SentembError
-from sentemb.loading import face_of
 from sentemb.protocols import Task
 from sentemb.storage.folder import is_model
 from sentemb.storage.history import best_epoch
 from sentemb.storage.model_files import load_model, write_model
-from sentemb.storage.saved_model import SavedModel
 from sentemb.storage.tensor_files import TensorFile
 from sentemb.system.parallel import Workers
 from sentemb.training.checkpoints import (
@@ -25,12 +22,24 @@ from sentemb.training.checkpoints import (
     take_up_checkpoint,
     write_checkpoint,
 )
-from sentemb.training.dev import measure
 from sentemb.training.identity import Identity
 from sentemb.training.output import make_room
 from sentemb.training.position import Position
 from sentemb.training.progress import Clock, Progress
 from sentemb.training.stopping import Diverged, Interrupted, StopRequest
+
+
+class ModelFiles(NamedTuple):
+    """How the models of a task are written to a folder and read from it.
+
+    Attributes
+    ----------
+    write : function of a model and a path
+    read : function of a path
+    """
+
+    write: Callable[[Any, Path], None]
+    read: Callable[[Path], Any]
 
 
 class TrainingLoop:
@@ -39,37 +48,39 @@ class TrainingLoop:
     Parameters
     ----------
     task : Task
-        Its model is a `SavedModel`.
+        Its model is a `SavedModel`, or another dataclass with the attributes ``model``,
+        ``training`` and ``history``.
     identity : Identity
-    dev : JudgedSet or None
     output : Path or None
         The model folder; the caller has locked it.
     checkpoint_seconds : float
     workers : Workers
     note : function of a str
+    files : ModelFiles, optional
+        By default those of a `SavedModel`.
     """
 
     def __init__(
         self,
-        task: Task[Any, SavedModel],
+        task: Task[Any, Any],
         identity: Identity,
-        dev: JudgedSet | None,
         output: Path | None,
         checkpoint_seconds: float,
         workers: Workers,
         note: Callable[[str], None],
+        files: ModelFiles | None = None,
     ) -> None:
         self.task = task
         self.identity = identity
         self.epochs: int = identity.settings["epochs"]
         self.patience: int | None = identity.settings["patience"]
-        self.dev = dev
         self.output = output
         self.checkpoint_seconds = checkpoint_seconds
         self.workers = workers
         self.note = note
+        self.files = files or ModelFiles(write_model, load_model)
         self.at = Position()
-        self._best: SavedModel | None = None  # of the best epoch so far
+        self._best: Any = None  # the model of the best epoch so far
         self._best_is_saved = True
 
     @property
@@ -79,7 +90,7 @@ class TrainingLoop:
 
     # -- the loop -----------------------------------------------------------------------------
 
-    def run(self, on_progress: Callable[[Progress], None], stop: StopRequest) -> SavedModel:
+    def run(self, on_progress: Callable[[Progress], None], stop: StopRequest) -> Any:
         """Train to the end; the result is the model of the best epoch on dev, or the last one.
 
         Raises
@@ -128,10 +139,7 @@ class TrainingLoop:
         at, steps = self.at, self.task.steps
         self.task.flush(self.updates)
         seconds = self._clock.epoch_seconds()
-        dev = None
-        if self.dev is not None:
-            live = self._saved(self.task.model())
-            dev = measure(face_of(live, self.workers.threads), self.dev)
+        dev = self.task.measure()
         before = at.history[-1].get("seconds", 0.0) if at.history else 0.0
         line = {
             "epoch": at.epoch + 1,
@@ -142,15 +150,19 @@ class TrainingLoop:
             "seconds": round(before + seconds, 3),
         }
         at.history.append(line)
-        if best_epoch(at.history) is line:
+        if self._best_epoch() is line:
             live = self.task.model()
             self._best = replace(live, model=live.model.copy())
             self._best_is_saved = False
         self._on_progress(replace(self._progress(), epoch_ended=True, dev=dev))
         at.start_next_epoch()
 
+    def _best_epoch(self) -> dict[str, Any] | None:
+        """The line of the best epoch so far; None without a dev set."""
+        return best_epoch(self.at.history, self.task.figure)
+
     def _out_of_patience(self) -> bool:
-        best = best_epoch(self.at.history)
+        best = self._best_epoch()
         if self.patience is None or best is None:
             return False
         return self.at.epoch - best["epoch"] >= self.patience
@@ -170,17 +182,17 @@ class TrainingLoop:
 
     # -- the result ---------------------------------------------------------------------------
 
-    def _saved(self, model: SavedModel, finished: bool = False) -> SavedModel:
+    def _saved(self, model: Any, finished: bool = False) -> Any:
         """``model`` with the record and the history of this training."""
         record = self.identity.record(self.task.pairs_before(self.task.steps), finished)
         return replace(model, training=record, history=self.at.history)
 
-    def _finish(self) -> SavedModel:
+    def _finish(self) -> Any:
         """The best or the last model, in the output folder too."""
         saved = self._saved(self._best or self.task.model(), finished=True)
         if self.output is not None:
             try:
-                write_model(saved, self.output)
+                self.files.write(saved, self.output)
             except SentembError as error:
                 why = f"{error}; make room there and continue with --resume"
                 raise SentembError(why) from error
@@ -190,7 +202,7 @@ class TrainingLoop:
     def _save_best(self, output: Path) -> None:
         """Write the best model so far, unless ``output`` has it."""
         if self._best is not None and not self._best_is_saved:
-            write_model(self._saved(self._best), output)
+            self.files.write(self._saved(self._best), output)
             self._best_is_saved = True
 
     def _diverged(self, what: Diverged) -> SentembError:
@@ -226,7 +238,7 @@ class TrainingLoop:
         """Continue from a checkpoint; nothing is changed if it is damaged."""
         identity: Any = file.metadata.get("identity")
         try:
-            at = Position.of(file.metadata, identity)
+            at = Position.of(file.metadata, identity, self.task.figure)
         except SentembError as error:
             raise file.damaged(str(error)) from error
         self.identity.check(identity, output)
@@ -234,8 +246,8 @@ class TrainingLoop:
             raise file.damaged("an epoch does not have that many steps")
         self.task.check_state(file, at.epoch, at.step)
         best = None
-        if best_epoch(at.history) is not None:
-            best = load_model(output)
+        if best_epoch(at.history, self.task.figure) is not None:
+            best = self.files.read(output)
         self.task.restore(file)
         self.at, self._best = at, best
 

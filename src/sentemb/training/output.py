@@ -1,7 +1,9 @@
 """The model folder of a training: whether it can be written, is finished, and fits on the disk."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from sentemb.errors import SentembError
 from sentemb.storage.folder import check_place, is_model
@@ -31,8 +33,8 @@ def check_output(output: AnyPath, resume: bool, force: bool) -> None:
         )
 
 
-def is_finished(output: Path, identity: Identity) -> bool:
-    """Whether ``output`` holds the finished model of training ``identity``.
+def is_finished(output: Path, identity: Identity, read: Callable[[Path], Any] = load_model) -> bool:
+    """Whether ``output`` holds the finished model of training ``identity``, as ``read`` reads it.
 
     Raises
     ------
@@ -43,7 +45,7 @@ def is_finished(output: Path, identity: Identity) -> bool:
         return False
     started = has_checkpoints(output)
     try:
-        record = load_model(output).training
+        record = read(output).training
     except SentembError:
         if started:  # the end of the training writes the model again
             return False

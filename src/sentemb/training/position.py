@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from sentemb.bounds import is_finite
 from sentemb.errors import SentembError
-from sentemb.storage.history import DEV_FIGURE, check_line
+from sentemb.storage.history import check_line
 
 
 @dataclass
@@ -41,8 +41,10 @@ class Position:
         return {**vars(self), "seconds": seconds}
 
     @classmethod
-    def of(cls, recorded: Mapping[str, Any], identity: Mapping[str, Any]) -> Self:
+    def of(cls, recorded: Mapping[str, Any], identity: Mapping[str, Any], figure: str) -> Self:
         """The position that a checkpoint of training ``identity`` recorded.
+
+        With a dev set, every line of its history has the ``figure`` that decides.
 
         Raises
         ------
@@ -59,7 +61,7 @@ class Position:
                 and is_finite(at["loss_sum"])
                 and is_finite(at["seconds"])
                 and isinstance(at["history"], list)
-                and _is_history(at["history"], at["epoch"], bool(identity.get("dev")))
+                and _is_history(at["history"], at["epoch"], figure if identity.get("dev") else None)
             )
         except (KeyError, TypeError, AttributeError, SentembError):
             right = False
@@ -69,10 +71,10 @@ class Position:
         return cls(**{name: at[name] for name in names})
 
 
-def _is_history(history: list[dict[str, Any]], epochs: int, with_dev: bool) -> bool:
+def _is_history(history: list[dict[str, Any]], epochs: int, figure: str | None) -> bool:
     """Whether ``history`` has a right line for each of the first ``epochs`` epochs."""
     for line in history:
         check_line(line)
     return [line["epoch"] for line in history] == list(range(1, epochs + 1)) and not (
-        with_dev and any(DEV_FIGURE not in (line.get("dev") or {}) for line in history)
+        figure is not None and any(figure not in (line.get("dev") or {}) for line in history)
     )

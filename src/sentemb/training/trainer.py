@@ -128,10 +128,10 @@ def train(
             None if judged is None else judged.fingerprint(),
             None if start is None else start.record(),
         )
-        task = TwoTowerTask(corpus, chosen, workers, note, start)
+        task = TwoTowerTask(corpus, chosen, workers, note, start, judged)
         del start  # the towers have what they need of it
         folder = None if output is None else Path(output)
-        loop = TrainingLoop(task, identity, judged, folder, checkpoint_seconds, workers, note)
+        loop = TrainingLoop(task, identity, folder, checkpoint_seconds, workers, note)
         with contextlib.nullcontext() if folder is None else locked(make_folder(folder)):
             if folder is not None:
                 # Another training may have ended here while this one read its log.

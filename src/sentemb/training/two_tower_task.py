@@ -5,12 +5,16 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.data.judged_set import JudgedSet
+from sentemb.loading import face_of
 from sentemb.models.towers import Towers
 from sentemb.protocols import Arrays, StoredState
+from sentemb.storage.history import DEV_FIGURE
 from sentemb.storage.saved_model import SavedModel
 from sentemb.system.parallel import Workers
 from sentemb.training import hard_negatives
 from sentemb.training.corpus import Corpus
+from sentemb.training.dev import measure
 from sentemb.training.mini_batches import MiniBatch, mini_batch
 from sentemb.training.settings import HARD_AMONG, Settings
 from sentemb.training.start import Start
@@ -33,6 +37,8 @@ class TwoTowerTask:
         Called when hard negatives are looked up.
     start : Start, optional
         The model to start from; by default all weights start at random.
+    dev : JudgedSet, optional
+        What `measure` ranks.
 
     Attributes
     ----------
@@ -41,6 +47,8 @@ class TwoTowerTask:
         The hard negatives of every query; None before the first look-up.
     """
 
+    figure = DEV_FIGURE
+
     def __init__(
         self,
         corpus: Corpus,
@@ -48,6 +56,7 @@ class TwoTowerTask:
         workers: Workers,
         note: Callable[[str], None],
         start: Start | None = None,
+        dev: JudgedSet | None = None,
     ) -> None:
         self.corpus = corpus
         self.settings = settings
@@ -56,6 +65,7 @@ class TwoTowerTask:
         self.hard_titles: NDArray[np.int32] | None = None
         self._workers = workers
         self._note = note
+        self._dev = dev
         self._order: tuple[int, NDArray[np.int64]] = -1, np.empty(0, np.int64)
 
     def pairs_before(self, step: int) -> int:
@@ -84,6 +94,12 @@ class TwoTowerTask:
 
     def flush(self, update: int) -> None:
         self.towers.flush(update, self._workers)
+
+    def measure(self) -> dict[str, float] | None:
+        """NDCG by name."""
+        if self._dev is None:
+            return None
+        return measure(face_of(self.model(), self._workers.threads), self._dev)
 
     def model(self) -> SavedModel:
         """The two towers, without a record of their training."""
