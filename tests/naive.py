@@ -515,3 +515,42 @@ def sif_likelihood(c, words, vectors, p, alpha):
         exact += discourse / probability * (vectors[w] - mean)
         without += discourse / probability * vectors[w]
     return value, exact, without
+
+
+# -- the classifier of the SIF paper (A.2) and Tai et al. (2015), one example at a time -----------
+
+
+def classifier_logits(p, left, right=None):
+    """Before the softmax; ``p`` has W_h, b_h, W_o, b_o and, for fixed vectors, W_p."""
+    h = [p["W_p"] @ v if "W_p" in p else v for v in (left, right) if v is not None]
+    x = h[0] if right is None else np.concatenate([h[0] * h[1], np.abs(h[0] - h[1])])
+    return p["W_o"] @ sigmoid(p["W_h"] @ x + p["b_h"]) + p["b_o"]
+
+
+def classifier_loss(p, target, left, right=None):
+    """KL(target || prediction) of one example."""
+    o = classifier_logits(p, left, right)
+    prediction = np.exp(o) / np.exp(o).sum()
+    return sum(t * math.log(t / q) for t, q in zip(target, prediction, strict=True) if t > 0)
+
+
+def classifier_gradient(p, target, left, right=None):
+    """The gradient of `classifier_loss` by every block, and by ``left`` and ``right``."""
+    texts = [v for v in (left, right) if v is not None]
+    h = [p["W_p"] @ v if "W_p" in p else v for v in texts]
+    x = h[0] if right is None else np.concatenate([h[0] * h[1], np.abs(h[0] - h[1])])
+    z = sigmoid(p["W_h"] @ x + p["b_h"])
+    o = p["W_o"] @ z + p["b_o"]
+    d_o = np.exp(o) / np.exp(o).sum() - target
+    d_z = p["W_o"].T @ d_o * z * (1 - z)
+    d_x = p["W_h"].T @ d_z
+    if right is None:
+        d_h = [d_x]
+    else:
+        product, distance = np.split(d_x, 2)
+        sign = np.sign(h[0] - h[1])
+        d_h = [product * h[1] + distance * sign, product * h[0] - distance * sign]
+    gradient = {"W_o": np.outer(d_o, z), "b_o": d_o, "W_h": np.outer(d_z, x), "b_h": d_z}
+    if "W_p" in p:
+        gradient["W_p"] = sum(np.outer(d, v) for d, v in zip(d_h, texts, strict=True))
+    return gradient, d_h

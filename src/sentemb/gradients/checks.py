@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sentemb.errors import SentembError
 from sentemb.gradients.options import Problem
 from sentemb.hyperparameters import MODEL, Hyperparameter
-from sentemb.models.registry import ENCODERS, encoder_parameters
+from sentemb.models.registry import ENCODERS, HIDDEN, encoder_parameters
 
 if TYPE_CHECKING:
     from sentemb.gradients.problem import CheckedProblem
@@ -86,6 +86,24 @@ register_check(
         parameters=(ALPHA,),
         forms=("scan", "printed"),
         variants=({}, {"alpha": 0.01}),
+    )
+)
+
+TASK = Hyperparameter(
+    name="task",
+    kind=str,
+    default="similarity",
+    help="What the classifier predicts: scores of pairs, labels of pairs, or labels of texts.",
+    group=MODEL,
+    choices=("similarity", "entailment", "sentiment"),
+)
+register_check(
+    CheckEntry(
+        name="sif-classifier",
+        home="sentemb.gradients.sif_classifier:SIFClassifier",
+        takes=("scale",),
+        parameters=(TASK, HIDDEN),
+        variants=tuple({"task": task} for task in TASK.choices),
     )
 )
 

@@ -63,7 +63,7 @@ def gradcheck(
         One of `sentemb.models.ENCODERS`: "lstm", "bilstm", "rnn", "irnn", "bag", "dssm", "clsm",
         "dan"; or one of `sentemb.gradients.checks.CHECKS`, which are not towers: "sif-likelihood",
         the log-likelihood of sentences under equation (2) of the SIF paper by the discourse vector
-        c.
+        c, and "sif-classifier", the classifier of its appendix A.2.
     form : {"scan", "trace", "printed"}
         Which gradient to check. For "sif-likelihood" there is no "trace", and "printed" drops
         the slope of the partition function, as the SIF paper does.
@@ -98,7 +98,8 @@ def gradcheck(
     **encoder_settings
         As for training: ``cells`` (6 unless given), ``forget_gate``, ``peepholes``, ``bag_dim``,
         ``output_gate``, ``hidden`` (5 unless given), ``window``, ``layers``, ``activation``; for
-        "sif-likelihood": ``alpha``.
+        "sif-likelihood": ``alpha``; for "sif-classifier": ``task`` ("similarity", "entailment" or
+        "sentiment").
 
     Returns
     -------

@@ -96,14 +96,14 @@ def tanh_errors(D, V, Y, first, end):
 
 
 @kernel
-def dense_errors(dX, D, W, first, end):
-    """dX = D W, the gradient at a layer's input from that at its pre-activation.
+def product_rows(C, A, B, first, end):
+    """C = A B for the rows ``first`` to ``end`` of C.
 
-    dX : (rows, k) float; D : (rows, n) float; W : (n, k) float, the forward pass's transposed.
+    C : (rows, n) float; A : (rows, k) float, any strides; B : (k, n) float, rows contiguous.
     """
     for r in range(first, end):
-        dX[r] = 0
-    add_matmul(dX[first:end], D[first:end], W)
+        C[r] = 0
+    add_matmul(C[first:end], A[first:end], B)
 
 
 @kernel

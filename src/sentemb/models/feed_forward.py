@@ -14,8 +14,8 @@ from numpy.typing import DTypeLike, NDArray
 from sentemb.errors import SentembError
 from sentemb.kernels.layers import (
     dense,
-    dense_errors,
     dense_tanh,
+    product_rows,
     set_dense_gradient,
     tanh_errors,
 )
@@ -188,7 +188,7 @@ class Layered(FeedForward):
                 own += [
                     (set_dense_gradient, parts[matrix][chunk], values[k], at_layer, low, high),
                     (sum_rows, parts[bias][chunk], at_layer, low, high),
-                    (dense_errors, errors[k], at_layer, transposed[matrix], low, high),
+                    (product_rows, errors[k], at_layer, transposed[matrix], low, high),
                 ]
                 at_output = at_layer = errors[k]
             own += self._unpool_tasks(state, parts, errors[0], batch, chunk, low, high, workspace)

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
 from sentemb.kernels.negatives import titles_to_leave_out
-from sentemb.kernels.words import take_texts, take_words
 from sentemb.text.batch import TextBatch, batch_of, tokenize
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import split_words
 from sentemb.training.settings import Settings
+from sentemb.training.text_list import TextList
 
 # Texts per portion; the projected words of one portion are in memory at once.
 _PORTION = 16_384
@@ -68,12 +68,10 @@ class Corpus:
         self.n_queries, self.n_titles = len(log.queries), len(log.titles)
         self.weights = 1 + np.log(log.clicks)
         self.skipped_offsets, self.skipped = log.skipped_offsets, log.skipped_index
-        self._texts = {side: batch_of(some, self.vocabulary) for side, some in tokens.items()}
-        self._shared = settings.shared_towers
-        self._scratch = {
-            side: np.full(texts.n_words, -1, np.int32) for side, texts in self._texts.items()
+        self._texts = {
+            side: TextList(batch_of(some, self.vocabulary)) for side, some in tokens.items()
         }
-        self._row_scratch = np.full(len(self.vocabulary), -1, np.int32)
+        self._shared = settings.shared_towers
         self._title_scratch = np.full(self.n_titles, -1, np.int32)
 
         pair_keys = self.query_index.astype(np.int64) * self.n_titles + self.title_index
@@ -91,19 +89,19 @@ class Corpus:
         arrays = [self.query_index, self.title_index, self.weights]
         arrays += [self.skipped_offsets, self.skipped]
         for texts in self._texts.values():
-            arrays += [getattr(texts, field.name) for field in fields(texts)]
+            arrays += [getattr(texts.batch, field.name) for field in fields(texts.batch)]
         for array in arrays:
             digest.update(array.tobytes())
         return digest.hexdigest()
 
     def seen(self, side: str) -> NDArray[np.int32]:
         """The features that the tower of ``side`` ("query" or "document") reads."""
-        return self._texts[self._list_of(side)].input_rows
+        return self._texts[self._list_of(side)].batch.input_rows
 
     def unknown_share(self) -> float:
         """The share of the words of all queries and titles that have no known feature."""
         known = total = 0
-        for texts in self._texts.values():
+        for texts in (some.batch for some in self._texts.values()):
             has_features = np.diff(texts.feature_offsets) > 0
             known += int(np.count_nonzero(has_features[texts.word_index]))
             total += texts.word_index.size
@@ -127,7 +125,7 @@ class Corpus:
         numbers : (k,) int32
             Which queries or titles, all different.
         """
-        return self._take(self._list_of(side), numbers + np.int32(self._first(side)))
+        return self._texts[self._list_of(side)].take(numbers + np.int32(self._first(side)))
 
     def texts_of_both(
         self, queries: NDArray[np.int32], titles: NDArray[np.int32]
@@ -135,7 +133,8 @@ class Corpus:
         """Some queries and some titles; with shared towers one batch of both, twice."""
         if not self._shared:
             return self.texts("query", queries), self.texts("document", titles)
-        both = self._take("query", np.concatenate([queries, titles + np.int32(self.n_queries)]))
+        numbers = np.concatenate([queries, titles + np.int32(self.n_queries)])
+        both = self._texts["query"].take(numbers)
         return both, both
 
     def portions(self, side: str) -> Iterator[TextBatch]:
@@ -179,21 +178,6 @@ class Corpus:
     def _first(self, side: str) -> int:
         """Where the texts of ``side`` begin in their list."""
         return self.n_queries if self._shared and side == "document" else 0
-
-    def _take(self, name: str, texts: NDArray[np.int32]) -> TextBatch:
-        """Some texts of a list, with their words and features renumbered."""
-        corpus = self._texts[name]
-        word_index, offsets, words = take_texts(
-            texts, corpus.word_index, corpus.offsets, self._scratch[name]
-        )
-        feature_offsets, ids, counts, rows = take_words(
-            words,
-            corpus.feature_offsets,
-            corpus.feature_ids,
-            corpus.feature_counts,
-            self._row_scratch[: corpus.input_rows.size],
-        )
-        return TextBatch(word_index, offsets, feature_offsets, ids, counts, corpus.input_rows[rows])
 
     def _check_negatives(self) -> None:
         """Raise a `SentembError` unless some pair has a title that can be its negative."""

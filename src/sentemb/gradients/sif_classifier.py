@@ -1,0 +1,109 @@
+"""The check ``sif-classifier``: the supervised classifier of the SIF paper (A.2, A.3)."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.gradients.problem import CheckedProblem
+from sentemb.models.encoder import Workspace
+from sentemb.objectives.classifier import (
+    Head,
+    blocks,
+    class_targets,
+    forward_tasks,
+    kinks,
+    loss_tasks,
+    score_targets,
+)
+from sentemb.protocols import Arrays
+from sentemb.system.parallel import Workers
+
+_EXAMPLES, _DIM, _MAP_DIM = 7, 6, 8
+_LOWEST, _HIGHEST = 1, 5
+_LABELS = {"entailment": 3, "sentiment": 2}
+
+
+class SIFClassifier(CheckedProblem):
+    """The loss of made-up examples, once on fixed vectors and once on embeddings of a tower.
+
+    The fixed vectors (side ``fixed``) pass through the map W_p. The embeddings of a tower (side
+    ``tower``) are parameters themselves, the block ``h``: the backward pass of a tower
+    starts from the gradient there.
+
+    Parameters
+    ----------
+    task : {"similarity", "entailment", "sentiment"}
+        Scores of pairs from 1 to 5, three labels of pairs, or two labels of single texts.
+    hidden : int
+        Units of the hidden layer.
+    scale : float
+        Standard deviation of all parameters and of the fixed vectors.
+    seed : int
+    """
+
+    name = "sif-classifier"
+
+    def __init__(self, task: str, hidden: int, scale: float, seed: int) -> None:
+        self.settings = {"task": task, "hidden": hidden, "scale": scale, "seed": seed}
+        self.rng = rng = np.random.default_rng(seed)
+        paired = task != "sentiment"
+        classes = _LABELS.get(task, _HIGHEST - _LOWEST + 1)
+        self._targets = _made_up_targets(task, classes, rng)
+        n_texts = _EXAMPLES * (2 if paired else 1)
+        self._inputs = {
+            "fixed": scale * rng.standard_normal((_DIM, n_texts)),
+            "tower": scale * rng.standard_normal((_DIM, n_texts)),
+        }
+        self._heads = {
+            side: Head(_DIM, paired, hidden, classes, map_dim)
+            for side, map_dim in (("fixed", _MAP_DIM), ("tower", 0))
+        }
+        self._weights = {
+            side: {
+                name: scale * rng.standard_normal(shape) for name, shape in head.shapes().items()
+            }
+            for side, head in self._heads.items()
+        }
+        self.parameters = {side: blocks(weights) for side, weights in self._weights.items()}
+        # One row per text, as a tower returns its embeddings.
+        self.parameters["tower"]["h"] = self._inputs["tower"].T
+        self._workers = Workers(1)
+
+    def loss(self) -> float:
+        return float(sum(self._losses(side)[0].sum() for side in self._heads))
+
+    def gradient(self, form: str = "scan") -> dict[str, Arrays]:
+        found = {}
+        for side in self._heads:
+            _, gradient, dH = self._losses(side)
+            found[side] = blocks(gradient)
+            if side == "tower":
+                found[side]["h"] = dH.T
+        return found
+
+    def maxima(self) -> bytes:
+        """Which of both embeddings of a pair is larger: |h_L - h_R| has a kink where they meet."""
+        if not self._heads["fixed"].paired:
+            return b""
+        passes = (
+            self._workers.together(
+                forward_tasks(head, self._weights[side], self._inputs[side], Workspace())
+            )[0]
+            for side, head in self._heads.items()
+        )
+        return b"".join(map(kinks, passes))
+
+    def _losses(self, side: str) -> tuple[NDArray[np.float64], Arrays, np.ndarray]:
+        job = loss_tasks(
+            self._heads[side], self._weights[side], self._inputs[side], self._targets, Workspace()
+        )
+        (found,) = self._workers.together(job)
+        losses, gradient, dH = found
+        return losses, gradient, dH
+
+
+def _made_up_targets(task: str, classes: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Scores with their ends and one integer between, or every label at least once."""
+    if task == "similarity":
+        others = rng.uniform(_LOWEST, _HIGHEST, _EXAMPLES - 3)
+        return score_targets([_LOWEST, _HIGHEST, 3, *others], _LOWEST, _HIGHEST)
+    return class_targets(np.arange(_EXAMPLES) % classes, classes)

@@ -1,0 +1,69 @@
+"""Adam for arrays that every mini-batch touches as a whole."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sentemb.kernels.adam import adam_rows
+from sentemb.kernels.words import RowGradient
+from sentemb.protocols import Arrays, KernelTask
+from sentemb.system.parallel import spread
+from sentemb.training.optimisers.adam import BETA1, BETA2
+
+
+class DenseAdam:
+    """Weights and moments; the update of `Adam` on rows, for every row.
+
+    Parameters
+    ----------
+    weights : dict of (n,) or (n, k) arrays
+        Changed in place.
+    """
+
+    def __init__(self, weights: Arrays) -> None:
+        self.weights = weights
+        self.first_moment = {name: np.zeros_like(array) for name, array in weights.items()}
+        self.second_moment = {name: np.zeros_like(array) for name, array in weights.items()}
+        longest = max((len(np.atleast_2d(array)) for array in weights.values()), default=0)
+        self._rows = np.arange(longest, dtype=np.int32)
+        # In terms of the kernel, row k has the feature k, which only word k holds, once.
+        self._own = np.arange(longest + 1, dtype=np.int64), self._rows, np.ones(longest, np.int32)
+
+    def step_tasks(self, gradient: Arrays, update: int, rate: float) -> list[KernelTask]:
+        """The tasks of one update.
+
+        Parameters
+        ----------
+        gradient : dict of arrays
+            In the shapes of the weights.
+        update : int
+            From 0.
+        rate : float
+            The learning rate.
+        """
+        first_correction, second_correction = 1 - BETA1 ** (update + 1), 1 - BETA2 ** (update + 1)
+        offsets, words, counts = self._own
+        tasks = []
+        for name, array in self.weights.items():
+            theta, m, v, g = (
+                np.atleast_2d(a)
+                for a in (
+                    array, self.first_moment[name], self.second_moment[name], gradient[name],
+                )
+            )  # fmt: skip
+            count = len(theta)
+            own = RowGradient(g, offsets[: count + 1], words[:count], counts[:count])
+            rates = rate / first_correction, BETA1, BETA2, 1.0, 1 / math.sqrt(second_correction)
+            tasks += spread(count, adam_rows, theta, m, v, own, self._rows[:count], *rates)
+        return tasks
+
+    def state(self) -> Arrays:
+        """All that a checkpoint must keep, as named arrays."""
+        kinds = {
+            "weights": self.weights,
+            "first_moment": self.first_moment,
+            "second_moment": self.second_moment,
+        }
+        return {f"{kind}.{name}": a for kind, arrays in kinds.items() for name, a in arrays.items()}

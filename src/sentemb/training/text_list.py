@@ -1,0 +1,39 @@
+"""Texts as integers, from which mini-batches take some."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.kernels.words import take_texts, take_words
+from sentemb.text.batch import TextBatch
+
+
+class TextList:
+    """A long list of texts.
+
+    Parameters
+    ----------
+    batch : TextBatch
+        All of them.
+    """
+
+    def __init__(self, batch: TextBatch) -> None:
+        self.batch = batch
+        self._words = np.full(batch.n_words, -1, np.int32)
+        self._rows = np.full(batch.input_rows.size, -1, np.int32)
+
+    def take(self, numbers: NDArray[np.int32]) -> TextBatch:
+        """Some of the texts, in this order, with their words and features renumbered.
+
+        Parameters
+        ----------
+        numbers : (k,) int32
+            Which texts; one may be in it more than once.
+        """
+        whole = self.batch
+        word_index, offsets, words = take_texts(
+            numbers, whole.word_index, whole.offsets, self._words
+        )
+        feature_offsets, ids, counts, rows = take_words(
+            words, whole.feature_offsets, whole.feature_ids, whole.feature_counts, self._rows
+        )
+        return TextBatch(word_index, offsets, feature_offsets, ids, counts, whole.input_rows[rows])
