@@ -69,6 +69,12 @@ PARTS = {
         "sentemb.analysis.attribution:WordEffects",
     ],
     "Training settings": ["sentemb.training.settings:Settings"],
+    "Classifiers on embeddings": [
+        "sentemb.training.classifier:train_classifier",
+        "sentemb.training.classifier:Classifier",
+        "sentemb.data.labelled:read_labelled",
+        "sentemb.data.labelled:ValuedTexts",
+    ],
 }
 _WIDTH = 88
 _UNDERLINE = re.compile(r"-{3,}\s*")
