@@ -1,0 +1,249 @@
+"""What docs/sif.md measures: a function for each part, from a `Laboratory` to the rows of a CSV.
+
+A part's rows are lists of cells, the head first. Correlations are Pearson's r x 100.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+from sif_lab import AVERAGE, ROWS, VARIANTS, Setting, Similarity, group_means
+
+from sentemb.baselines.bm25 import BM25
+from sentemb.comparison.data import read_data
+from sentemb.data.judged_set import read_judged_set
+from sentemb.evaluation.evaluate import evaluate_model
+from sentemb.protocols import Ranker
+from sentemb.text.words import plain_words, split_words
+from sentemb.vectors.sif import SIF
+
+# Figure 2a of the paper: a from 1e-5 to 1 in steps of a half power of ten.
+SWEEP = tuple(factor * 10.0**-power for power in range(5, 0, -1) for factor in (1, 3)) + (1.0,)
+# Figure 2b: where p(w) is from.
+SOURCES = ("enwiki", "rank", "sts", "sst2", "occupations", "msdocs_index")
+JUDGED = ("dbpedia_entity_v2", "occupations", "tldr", "msdocs_index")
+# Weight of the cosine next to a BM25 score.
+LAMBDAS = (1, 2, 5, 10, 20, 50, 100)
+_NEAREST = 11
+
+
+def _hundredth(value):
+    return f"{value:.2f}"
+
+
+def similarity(lab):
+    """Every part of the similarity sets by the rows of the paper's Tables 1, 5 and 6."""
+    rows = [["vectors", "row", "part", "r"]]
+    for name in lab.paths:
+        similar = Similarity(lab, name)
+        for row, setting in (ROWS | {"WR, 5 components": Setting(components=5)}).items():
+            found = similar.measured(setting)
+            rows += [[name, row, part, _hundredth(r)] for part, r in found.items()]
+    return rows
+
+
+def model(lab):
+    """How far the scores of `SIF` as a linear bag are from those of plain NumPy."""
+    rows = [["part", "pairs", "largest difference"]]
+    vectors = lab.vectors(lab.main)
+    for pairs in lab.pairs:
+        if pairs.name not in ("sick test", "2014 images"):
+            continue
+        made = SIF(vectors, p=lab.counts("enwiki"), keep="texts").fit(pairs.first, pairs.second)
+        each = np.arange(len(pairs.gold))
+        scores = made.score_pairs(pairs.first, pairs.second, each, each)
+        plain = _numpy_scores(vectors, lab.counts("enwiki"), pairs)
+        rows.append([pairs.name, len(each), f"{np.abs(scores - plain).max():.1e}"])
+    return rows
+
+
+def _numpy_scores(vectors, counts, pairs):
+    """Algorithm 1 as it is printed, sentence by sentence, in float64."""
+    total, share = sum(counts.values()), 1 / np.arange(2, len(vectors) + 2)
+    share /= share.sum()
+    X = np.zeros((2 * len(pairs.gold), vectors.dim))
+    for x, text in zip(X, pairs.sentences, strict=True):
+        rows = [vectors.places[word] for word in plain_words(text) if word in vectors.places]
+        for row in rows:
+            p = counts.get(vectors.words[row], 0) / total or share[row]
+            x += 1e-3 / (1e-3 + p) * vectors.vectors[row].astype(np.float64)
+        x /= max(len(rows), 1)
+    u = np.linalg.svd(X, full_matrices=False)[2][0]
+    X -= np.outer(X @ u, u)
+    X /= np.maximum(np.linalg.norm(X, axis=1), 1e-30)[:, None]
+    first, second = np.split(X, 2)
+    return (first * second).sum(axis=1)
+
+
+def _means(setting, similar):
+    return {name: _hundredth(r) for name, r in group_means(similar.measured(setting)).items()}
+
+
+def _table(heads, found):
+    """Rows from {cells before the means: {group: mean}}."""
+    groups = list(next(iter(found.values())))
+    return [[*heads, *groups], *([*key, *means.values()] for key, means in found.items())]
+
+
+def variants(lab):
+    """Means of the years for each variant of SIF."""
+    similar = Similarity(lab, lab.main)
+    found = {(row,): _means(setting, similar) for row, setting in VARIANTS.items()}
+    return _table(["row"], found)
+
+
+def splitting(lab):
+    """The same rows with texts split at white space."""
+    found = {}
+    for split, function in (("words", plain_words), ("white space", split_words)):
+        similar = Similarity(lab, lab.main, function)
+        for row in ("avg", "tf-idf", "W", "R", "WR"):
+            found[split, row] = _means(ROWS[row], similar)
+    return _table(["split", "row"], found)
+
+
+def sweep(lab):
+    """W and WR by a, and without weights: Figure 2a."""
+    found = {}
+    for name in lab.paths:
+        similar = Similarity(lab, name)
+        for row in ("W", "WR"):
+            for a in SWEEP:
+                setting = dataclasses.replace(ROWS[row], a=a)
+                found[name, row, f"{a:g}"] = _means(setting, similar)
+        found[name, "avg", ""] = _means(AVERAGE, similar)
+        found[name, "R", ""] = _means(ROWS["R"], similar)
+    return _table(["vectors", "row", "a"], found)
+
+
+def sources(lab):
+    """W and WR by the source of p(w): Figure 2b."""
+    similar = Similarity(lab, lab.main)
+    found = {}
+    for source in SOURCES:
+        words = "" if source == "rank" else sum(lab.counts(source).values())
+        for row in ("W", "WR"):
+            setting = dataclasses.replace(ROWS[row], p=source)
+            found[source, words, row] = _means(setting, similar)
+    return _table(["source", "words", "row"], found)
+
+
+def component(lab):
+    """What the removed component is: its nearest words, and how much of the sentences it is."""
+    rows = [["sentences", "share", "nearest words"]]
+    similar = Similarity(lab, lab.main)
+    vectors = similar.vectors
+    lengths = np.linalg.norm(vectors.vectors, axis=1)
+    for pairs in lab.pairs:
+        if pairs.name in ("sick test", "stsb dev", "2014 images", "2015 headline"):
+            found = similar.component(pairs.sentences, Setting())
+            # A direction has no sign of its own: take the one that most words have.
+            cosines = vectors.vectors @ found.directions[0] / lengths
+            cosines *= np.sign(cosines.sum())
+            nearest = np.argsort(-cosines)[:_NEAREST]
+            words = " ".join(vectors.words[row] for row in nearest)
+            rows.append([pairs.name, f"{found.shares[0]:.3f}", words])
+    return rows
+
+
+# -- ranking --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Hybrid(Ranker):
+    """BM25 with stems plus a weight times the cosine of a model."""
+
+    bm25: BM25
+    model: Ranker
+    weight: float
+
+    def score_pairs(self, queries, titles, query_index, title_index):
+        """See `Ranker`."""
+        arguments = queries, titles, query_index, title_index
+        return self.bm25.score_pairs(*arguments) + self.weight * self.model.score_pairs(*arguments)
+
+
+# How the table of a model is made from word vectors, for the rows of the ranking.
+RANKERS = {
+    "avg": {"weights": "none", "components": 0},
+    "tf-idf": {"weights": "idf", "components": 0},
+    "W": {"components": 0},
+    "WR": {},
+    "WR, p by rank": {"p": "rank"},
+    "WR, per side": {"sides": "each"},
+    "W, 3 components removed": {"components": 3},
+}
+
+
+def ranking(lab):
+    """Zero-shot ranking with general word vectors, alone and together with BM25."""
+    rows = [["set", "row", "NDCG@1", "NDCG@3", "NDCG@10", "settings"]]
+    for name in JUDGED:
+        dev, test, texts = _ranking_data(lab.data / name)
+        add = _adder(rows, name)
+        bm25 = _best([BM25(**point, stem=True) for point in BM25.grid], dev)
+        add("bm25-stem", bm25, test, f"k1 {bm25.k1}, b {bm25.b}")
+        made = {
+            row: SIF(lab.vectors(lab.widest), **{"p": lab.counts("enwiki"), **settings}).fit(*texts)
+            for row, settings in RANKERS.items()
+        }
+        for row, ranker in made.items():
+            add(row, ranker, test)
+        best = _best(
+            [Hybrid(bm25, made[row], weight) for row in ("WR", "WR, per side") for weight in LAMBDAS],
+            dev,
+        )
+        chosen = next(row for row, ranker in made.items() if ranker is best.model)
+        add("bm25-stem + λ cos", best, test, f"{chosen}, λ {best.weight}")
+    return rows
+
+
+def own_vectors(lab):
+    """Ranking by word vectors that were trained on the log itself."""
+    from sentemb.vectors.skip_gram import train_word_vectors
+
+    rows = [["set", "row", "NDCG@1", "NDCG@3", "NDCG@10", "settings"]]
+    for name in JUDGED[1:]:
+        data = read_data(lab.data / name)
+        _, test, texts = _ranking_data(lab.data / name)
+        vectors = train_word_vectors(data.log)
+        for row in ("avg", "W", "WR", "WR, per side"):
+            settings = RANKERS[row]
+            made = SIF(vectors, **{"p": "vectors", **settings}).fit(*texts)
+            _adder(rows, name)(row, made, test)
+    return rows
+
+
+def _ranking_data(folder):
+    """Dev, test, and the texts of each side: of the log, or without one the judged texts."""
+    if (folder / "pairs.tsv").exists():
+        data = read_data(folder)
+        return data.dev, data.test, (data.log.queries, data.log.titles)
+    dev, test = (read_judged_set(folder / part) for part in ("dev", "test"))
+    return dev, test, (test.queries, test.titles)
+
+
+def _best(rankers, dev):
+    return max(rankers, key=lambda ranker: evaluate_model(ranker, dev).mean[0])
+
+
+def _adder(rows, name):
+    def add(row, ranker, test, settings=""):
+        ndcg = (f"{value:.3f}" for value in evaluate_model(ranker, test).mean)
+        rows.append([name, row, *ndcg, settings])
+        print(*rows[-1], flush=True)
+
+    return add
+
+
+PARTS = {
+    "similarity": similarity,
+    "model": model,
+    "variants": variants,
+    "splitting": splitting,
+    "sweep": sweep,
+    "sources": sources,
+    "component": component,
+    "ranking": ranking,
+    "own-vectors": own_vectors,
+}
