@@ -103,6 +103,14 @@ paper: venv ## Measure every figure and table of the paper and write docs/paper.
 	@# gensim starts the inference of Doc2Vec from Python's own hash of the text.
 	PYTHONHASHSEED=0 $(BIN)/python benchmarks/paper.py
 
+# Word vectors to measure with; without them those of GloVe are fetched.
+VECTORS ?=
+.PHONY: sif
+sif: ## Measure the tables and figures of the SIF paper and write docs/sif.md (45 minutes)
+	$(MAKE) venv EXTRAS=dev,bench
+	@test -n "$(VECTORS)" || test -d build/glove/150d || $(BIN)/python benchmarks/glove.py build/glove
+	$(BIN)/python benchmarks/sif.py $(if $(VECTORS),--vectors $(VECTORS))
+
 .PHONY: notebooks
 notebooks: ## Run all notebooks again
 	$(MAKE) venv EXTRAS=dev,notebooks

@@ -89,9 +89,9 @@ def parsed(text, dim):
     Parameters
     ----------
     text : str
-        Has ``"vectors":{"word":[numbers], ...}``; numbers after the first ``dim`` are indices of
-        the package's own.
+        Has ``"vectors":{"word":[numbers], ...}``.
     dim : int
+        Numbers of a vector; those that follow are indices of the package's own.
 
     Returns
     -------

@@ -147,10 +147,12 @@ class Laboratory:
     vectors : dict of str to Path
         Word vectors by name.
     threads : int
+    scratch : Path, optional
+        Where files may be written.
     """
 
-    def __init__(self, data, vectors, threads=1):
-        self.data, self.paths = data, vectors
+    def __init__(self, data, vectors, threads=1, scratch=None):
+        self.data, self.paths, self.scratch = data, vectors, scratch
         self.workers = Workers(threads)
         self._vectors, self._counts = {}, {}
 
@@ -256,14 +258,15 @@ class Similarity:
         return self._cosines(pairs, setting, *self._prepared(setting))
 
     def component(self, texts, setting):
-        """The common components of some texts."""
+        """The common components of some texts, and the mean of their vectors, (d,)."""
         weights, mean, _ = self._prepared(setting)
         tokens = self._known(texts)
         table = self._table(self.vectors.rows(tokens.words), weights, mean)
-        return common_components(moments(table, tokens, self.lab.workers), setting.components)
+        found = moments(table, tokens, self.lab.workers)
+        return common_components(found, setting.components), found.first / found.n_texts
 
     def _prepared(self, setting):
-        """Weights of all words, the mean to subtract, and components that are not the pairs' own."""
+        """Weights of all words, the mean to subtract, and fixed components or None."""
         p = self._probabilities(setting)
         weights = self._weights(p, setting)
         mean = np.zeros(self.vectors.dim)
@@ -276,7 +279,7 @@ class Similarity:
             own = self.vectors.words if setting.texts == "vocabulary" else (
                 self.lab.stsb_train.sentences)  # fmt: skip
             plain = dataclasses.replace(setting, texts="own")
-            fixed = self.component(own, plain)
+            fixed, _ = self.component(own, plain)
         return weights, mean, fixed
 
     def _probabilities(self, setting):

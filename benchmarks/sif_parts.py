@@ -136,10 +136,10 @@ def component(lab):
     lengths = np.linalg.norm(vectors.vectors, axis=1)
     for pairs in lab.pairs:
         if pairs.name in ("sick test", "stsb dev", "2014 images", "2015 headline"):
-            found = similar.component(pairs.sentences, Setting())
-            # A direction has no sign of its own: take the one that most words have.
-            cosines = vectors.vectors @ found.directions[0] / lengths
-            cosines *= np.sign(cosines.sum())
+            found, mean = similar.component(pairs.sentences, Setting())
+            # A direction has no sign of its own: take that of the sentences.
+            u = found.directions[0] * np.sign(found.directions[0] @ mean)
+            cosines = vectors.vectors @ u / lengths
             nearest = np.argsort(-cosines)[:_NEAREST]
             words = " ".join(vectors.words[row] for row in nearest)
             rows.append([pairs.name, f"{found.shares[0]:.3f}", words])
@@ -190,7 +190,11 @@ def ranking(lab):
         for row, ranker in made.items():
             add(row, ranker, test)
         best = _best(
-            [Hybrid(bm25, made[row], weight) for row in ("WR", "WR, per side") for weight in LAMBDAS],
+            [
+                Hybrid(bm25, made[row], weight)
+                for row in ("WR", "WR, per side")
+                for weight in LAMBDAS
+            ],
             dev,
         )
         chosen = next(row for row, ranker in made.items() if ranker is best.model)

@@ -1,0 +1,230 @@
+"""docs/sif.md is what its CSV files say, and the functions behind it compute what they say."""
+
+import re
+
+import numpy as np
+import pytest
+from glove import parsed, side_by_side
+from pages import DOCS
+from sif import tables_in
+from sif_charts import CHARTS
+from sif_claims import CLAIMS, FAILS, HOLDS, IN_PART, UNTESTED, judged
+from sif_lab import Laboratory, Pairs, Setting, Similarity, group_means, pearson
+from sif_page import REFERENCE, page_of
+from sif_parts import PARTS
+from sif_printed import gains, mean_over, printed, tasks_of, wrong_means
+
+from sentemb.vectors.sif import SIF
+from sentemb.vectors.word_vectors import WordVectors
+
+PAGE, RESULTS = DOCS / "sif.md", DOCS / "results" / "sif"
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return tables_in(RESULTS)
+
+
+# -- the page -------------------------------------------------------------------------------------
+
+
+def test_the_page_is_current(tables):
+    written = PAGE.read_text(encoding="utf-8")
+    assert page_of(tables) == written, "run: python benchmarks/sif.py --text-only"
+
+
+def test_a_section_without_its_numbers_is_left_out(tables):
+    some = {name: lines for name, lines in tables.items() if name != "ranking"}
+    assert "## Ranking" in page_of(tables) and "## Ranking" not in page_of(some)
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)\)", PAGE.read_text(encoding="utf-8")):
+        assert (DOCS / target).exists(), target
+
+
+def test_the_charts_are_small_and_none_is_left_over(tables):
+    drawn = {path.stem for path in (DOCS / "figures").glob("sif-*.png")}
+    assert {name for name, (needed, _) in CHARTS.items() if needed in tables} <= drawn
+    for name in drawn:
+        path = DOCS / "figures" / f"{name}.png"
+        assert f"figures/{path.name}" in PAGE.read_text(encoding="utf-8")
+        assert 0 < path.stat().st_size < 100_000
+
+
+def test_every_claim_has_a_verdict(tables):
+    found = judged(tables)
+    assert len({claim.key for claim in CLAIMS}) == len(CLAIMS)
+    assert {verdict for _, verdict, _ in found} <= {HOLDS, IN_PART, FAILS, UNTESTED}
+    measured = {claim.key for claim, verdict, _ in found if verdict != UNTESTED}
+    assert {"C1", "C2", "C3", "C4", "C5", "C6"} <= measured
+
+
+def test_the_measured_numbers_are_those_of_the_separate_program(tables):
+    lines = REFERENCE.read_text(encoding="utf-8").splitlines()
+    groups = lines[0].split(",")[1:]
+    for line in lines[1:]:
+        row, *told = re.fullmatch(r'(?:"(.+)"|([^,"]+)),(.+)', line).groups()
+        own = group_means(
+            {
+                one["part"]: float(one["r"])
+                for one in tables["similarity"]
+                if (one["vectors"], one["row"]) == ("100d", row or told[0])
+            }
+        )
+        for group, number in zip(groups, told[1].split(","), strict=True):
+            assert abs(own[group] - float(number)) <= 0.25, (row, group)
+
+
+# -- claims ---------------------------------------------------------------------------------------
+
+
+def _similarity(**values):
+    """A table in which each row has the same r on all parts."""
+    parts = ("2012 a", "2012 b", "2013 a", "2014 a", "2015 a", "2016 a", "sick test", "stsb dev")
+    return {
+        "similarity": [
+            {"vectors": "100d", "row": row, "part": part, "r": str(r)}
+            for row, r in values.items()
+            for part in parts
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "verdict"),
+    [
+        ("C1", {"avg": 50, "WR": 60}, HOLDS),
+        ("C1", {"avg": 50, "WR": 80}, IN_PART),
+        ("C1", {"avg": 50, "WR": 40}, FAILS),
+        ("C2", {"avg": 50, "W": 55, "R": 60, "WR": 63}, HOLDS),
+        ("C2", {"avg": 50, "W": 51, "R": 60, "WR": 70}, IN_PART),
+        ("C2", {"avg": 50, "W": 60, "R": 51, "WR": 63}, FAILS),
+        ("C3", {"tf-idf": 50, "WR": 60, "W": 49}, HOLDS),
+        ("C3", {"tf-idf": 50, "WR": 40, "W": 49}, FAILS),
+    ],
+)
+def test_verdicts_on_similarity(key, values, verdict):
+    claim = next(one for one in CLAIMS if one.key == key)
+    assert claim.judge(_similarity(**values))[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("best", "verdict"), [("0.001", HOLDS), ("0.0001", HOLDS), ("0.1", FAILS), ("1e-05", FAILS)]
+)
+def test_the_verdict_on_a(best, verdict):
+    years = ("2012", "2013", "2014", "2015", "2016")
+    lines = [
+        {"vectors": "x", "row": "WR", "a": a, **dict.fromkeys(years, "60" if a == best else "50")}
+        for a in ("1e-05", "0.0001", "0.001", "0.1")
+    ]
+    claim = next(one for one in CLAIMS if one.key == "C4")
+    assert claim.judge({"sweep": lines})[0] == verdict
+
+
+@pytest.mark.parametrize(("gap", "verdict"), [(0.5, HOLDS), (3, FAILS)])
+def test_the_verdict_on_the_source_of_p(gap, verdict):
+    lines = [
+        {"source": source, "row": row, "2012": str(value), "2013": str(value)}
+        for source, value in (("a", 50), ("b", 50 + gap))
+        for row in ("W", "WR")
+    ]
+    claim = next(one for one in CLAIMS if one.key == "C5")
+    assert claim.judge({"sources": lines})[0] == verdict
+
+
+# -- printed numbers ------------------------------------------------------------------------------
+
+
+def test_the_two_wrong_means_of_the_paper_are_found():
+    found = {(year, system): round(own, 1) for year, system, _, own in wrong_means(printed(5, 6))}
+    assert found == {("2013", "GloVe+W"): 46.1, ("2013", "GloVe+WR"): 57.3}
+
+
+def test_the_printed_numbers_are_complete():
+    numbers = printed(5, 6)
+    assert len({system for _, system in numbers}) == 17
+    assert [len(tasks_of(numbers, year)) for year in ("2012", "2013", "2014", "2015")] == [
+        5,
+        4,
+        6,
+        5,
+    ]
+    assert len(numbers) == 17 * (20 + 4 + 2)
+    without = [task for task in tasks_of(numbers, "2013") if task != "2013 SMT"]
+    assert round(mean_over(numbers, without, "GloVe+WR"), 1) == 63.8
+    some = gains(numbers, "GloVe+WR", "avg-GloVe")
+    assert len(some) == 22 and round(sum(some.values()) / 22, 1) == 12.9
+
+
+# -- measurements ---------------------------------------------------------------------------------
+
+
+class Here(Laboratory):
+    """A laboratory with made-up words and sentences."""
+
+    def __init__(self):
+        super().__init__(None, {"made-up": None})
+        rng = np.random.default_rng(3)
+        words = [f"w{k}" for k in range(60)]
+        self._vectors["made-up"] = WordVectors(
+            words, rng.normal(0.5, 1, (60, 8)).astype(np.float32)
+        )
+        self._counts["enwiki"] = {word: 1000 // (k + 1) for k, word in enumerate(words[:50])}
+        first, second = (
+            [" ".join(rng.choice([*words, "unknown"], 5)) for _ in range(30)] for _ in range(2)
+        )
+        self.pairs = [Pairs("2012 made-up", rng.random(30), first, second)]
+
+
+@pytest.mark.parametrize(
+    ("setting", "options"),
+    [
+        (Setting(), {}),
+        (Setting(weights="none", components=0), {"weights": "none", "components": 0}),
+        (Setting(p="rank", components=2, weighted=True),
+         {"p": "rank", "components": 2, "removal": "weighted"}),
+        (Setting(each=True, unknown="zero"), {"sides": "each", "unknown_p": "zero"}),
+        (Setting(weights="usif", centre="probability"),
+         {"weights": "usif", "centre": "probability"}),
+    ],
+)  # fmt: skip
+def test_cosines_are_those_of_a_model(setting, options):
+    lab = Here()
+    pairs = lab.pairs[0]
+    options = {"p": lab.counts("enwiki"), **options}
+    model = SIF(lab.vectors("made-up"), **options).fit(pairs.first, pairs.second)
+    each = np.arange(30)
+    expected = model.score_pairs(pairs.first, pairs.second, each, each)
+    found = Similarity(lab, "made-up").scores(pairs, setting)
+    np.testing.assert_allclose(found, expected, atol=2e-6)
+    assert Similarity(lab, "made-up").measured(setting) == {
+        "2012 made-up": pytest.approx(pearson(expected, pairs.gold), abs=1e-3)
+    }
+
+
+def test_means_by_year():
+    found = group_means({"2012 a": 10, "2012 b": 20, "sick test": 3, "stsb dev": 4})
+    assert found == {"2012": 15, "sick test": 3, "stsb dev": 4}
+
+
+def test_every_part_has_a_file(tables):
+    assert set(tables) >= set(PARTS)
+
+
+# -- GloVe ----------------------------------------------------------------------------------------
+
+
+def test_entries_of_the_json_are_read():
+    text = '{"words":["a]","b"],"vectors":{"a]\\"":[1,-0.5,3,7],"b":[0.25,2,9,8]},"unkVector":[0]}'
+    words, vectors = parsed(text, 2)
+    assert words == ['a]"', "b"]
+    assert vectors.tolist() == [[1, -0.5], [0.25, 2]] and vectors.dtype == np.float32
+
+
+def test_vectors_side_by_side():
+    first = WordVectors(["x", "y"], np.array([[1, 2], [3, 4]], np.float32))
+    second = WordVectors(["y", "z"], np.array([[5], [6]], np.float32))
+    both = side_by_side(first, second)
+    assert both.words == ["x", "y"] and both.vectors.tolist() == [[1, 2, 0], [3, 4, 5]]
+    assert both.licence == "PDDL 1.0"
