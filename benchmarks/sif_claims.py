@@ -157,8 +157,8 @@ def source_of_p(tables):
     count = len({line["source"] for line in tables["sources"]})
     listed = ", ".join(f"{row} {gap:.1f} ('{year[2:]})" for (row, year), gap in spread.items())
     return verdict, (
-        f"Points between the best and the worst of {count} sources: {listed}. The sources here "
-        "are further apart than the paper's, two of them logs of one field."
+        f"Points between the best and the worst of {count} sources: {listed}. Two of the sources "
+        "are logs of one field; the paper's are general texts."
     )
 
 
