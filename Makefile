@@ -108,8 +108,13 @@ VECTORS ?=
 .PHONY: sif
 sif: ## Measure the tables and figures of the SIF paper and write docs/sif.md (45 minutes)
 	$(MAKE) venv EXTRAS=dev,bench
-	@test -n "$(VECTORS)" || test -d build/glove/150d || $(BIN)/python benchmarks/glove.py build/glove
-	$(BIN)/python benchmarks/sif.py $(if $(VECTORS),--vectors $(VECTORS))
+ifeq ($(VECTORS),)
+	test -d build/glove/150d || $(BIN)/python benchmarks/glove.py build/glove
+	test -f docs/results/sif/theory-maximum.csv || $(BIN)/python benchmarks/sif_theory.py build/glove/100d
+	$(BIN)/python benchmarks/sif.py
+else
+	$(BIN)/python benchmarks/sif.py --vectors $(VECTORS)
+endif
 
 .PHONY: notebooks
 notebooks: ## Run all notebooks again

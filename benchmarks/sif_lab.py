@@ -7,6 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from sentemb.baselines.baseline import cosines
+from sentemb.data.similarity_set import read_similarity_set
+from sentemb.evaluation.correlation import pearson
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.words import plain_words
@@ -87,53 +89,27 @@ VARIANTS = ROWS | {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Pairs of sentences and how similar people find them.
-
-    Attributes
-    ----------
-    name : str
-        Year and part, such as ``2014 images``.
-    gold : (n,) float64
-    first, second : list of str
-    """
-
-    name: str
-    gold: np.ndarray
-    first: list
-    second: list
-
-    @property
-    def sentences(self):
-        """The first sentences, then the second."""
-        return self.first + self.second
-
-    @property
-    def group(self):
-        """The year, or the name of a set that is not part of one."""
-        year = self.name.split()[0]
-        return year if year in YEARS else self.name
-
-
 def read_pairs(path, name):
-    """The pairs of a file with lines of score, sentence and sentence."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    gold, first, second = zip(*(line.split("\t") for line in lines), strict=True)
-    return Pairs(name, np.array(gold, np.float64), list(first), list(second))
+    """The pairs of sentences of a file, under a name such as ``2014 images``."""
+    return dataclasses.replace(read_similarity_set(path), name=name)
 
 
-def pearson(x, y):
-    """Pearson's r x 100."""
-    return 100 * float(np.corrcoef(x, y)[0, 1])
+def sentences_of(pairs):
+    """The first sentences of a similarity set, then the second."""
+    return pairs.first + pairs.second
+
+
+def group_of(name):
+    """The year of a part, or the name of a set that is not part of a year."""
+    year = name.split()[0]
+    return year if year in YEARS else name
 
 
 def group_means(found):
     """{year or set: mean over its parts} of {name of a part: number}."""
     groups = {}
     for name, value in found.items():
-        year = name.split()[0]
-        groups.setdefault(year if year in YEARS else name, []).append(value)
+        groups.setdefault(group_of(name), []).append(value)
     return {group: sum(values) / len(values) for group, values in groups.items()}
 
 
@@ -176,7 +152,7 @@ class Laboratory:
 
     @cached_property
     def pairs(self):
-        """All `Pairs` that are measured."""
+        """Every similarity set that is measured."""
         folder = self.data / "sts"
         found = [
             read_pairs(path, f"{year} {path.stem}")
@@ -196,7 +172,7 @@ class Laboratory:
     def texts_of(self, source):
         """The texts in which the words of a source of p(w) are counted."""
         if source == "sts":
-            return [text for pairs in self.pairs for text in pairs.sentences]
+            return [text for pairs in self.pairs for text in sentences_of(pairs)]
         if source == "sst2":
             lines = (self.data / "sts" / "sst2" / "train.tsv").read_text(encoding="utf-8")
             return [line.split("\t")[1] for line in lines.splitlines()]
@@ -221,8 +197,8 @@ class Laboratory:
     @cached_property
     def sentences_for_idf(self):
         """The sentences of the paper's sets, as `Tokens`."""
-        some = [pairs for pairs in self.pairs if pairs.group in _OF_TABLE_5]
-        return tokenize((text for pairs in some for text in pairs.sentences), plain_words)
+        some = [pairs for pairs in self.pairs if group_of(pairs.name) in _OF_TABLE_5]
+        return tokenize((text for pairs in some for text in sentences_of(pairs)), plain_words)
 
 
 class Similarity:
@@ -249,7 +225,8 @@ class Similarity:
         """{name: Pearson's r x 100} of all pairs of sentences."""
         weights, mean, fixed = self._prepared(setting)
         return {
-            pairs.name: pearson(self._cosines(pairs, setting, weights, mean, fixed), pairs.gold)
+            pairs.name: 100
+            * pearson(self._cosines(pairs, setting, weights, mean, fixed), pairs.scores)
             for pairs in self.lab.pairs
         }
 
@@ -258,12 +235,11 @@ class Similarity:
         return self._cosines(pairs, setting, *self._prepared(setting))
 
     def component(self, texts, setting):
-        """The common components of some texts, and the mean of their vectors, (d,)."""
+        """The common components of some texts."""
         weights, mean, _ = self._prepared(setting)
         tokens = self._known(texts)
         table = self._table(self.vectors.rows(tokens.words), weights, mean)
-        found = moments(table, tokens, self.lab.workers)
-        return common_components(found, setting.components), found.first / found.n_texts
+        return common_components(moments(table, tokens, self.lab.workers), setting.components)
 
     def _prepared(self, setting):
         """Weights of all words, the mean to subtract, and fixed components or None."""
@@ -277,9 +253,9 @@ class Similarity:
         if setting.texts != "own":
             # A text of one word is its weighted vector.
             own = self.vectors.words if setting.texts == "vocabulary" else (
-                self.lab.stsb_train.sentences)  # fmt: skip
+                sentences_of(self.lab.stsb_train))  # fmt: skip
             plain = dataclasses.replace(setting, texts="own")
-            fixed, _ = self.component(own, plain)
+            fixed = self.component(own, plain)
         return weights, mean, fixed
 
     def _probabilities(self, setting):

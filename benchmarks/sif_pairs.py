@@ -11,10 +11,11 @@ import itertools
 import sys
 
 import numpy as np
-from sif_lab import ROWS, Similarity, pearson, read_pairs
+from sif_lab import ROWS, Similarity, read_pairs, sentences_of
 
 from sentemb.data.click_log import read_click_log
 from sentemb.errors import SentembError
+from sentemb.evaluation.correlation import pearson
 from sentemb.text.words import plain_words
 from sentemb.training.trainer import train
 from sentemb.vectors.sif import SIF
@@ -66,7 +67,7 @@ def sentence_pairs(lab, measured):
         some = read_pairs(lab.data / "sts" / place / "train.tsv", place)
         found += [
             (first, second)
-            for gold, first, second in zip(some.gold, some.first, some.second, strict=True)
+            for gold, first, second in zip(some.scores, some.first, some.second, strict=True)
             if gold >= LEAST_SCORE and key_of(first, second) not in excluded
         ]
     return found
@@ -83,9 +84,9 @@ def measured_by(model, parts):
     """{name: Pearson's r x 100} of a model's cosines."""
     found = {}
     for part in parts:
-        each = np.arange(len(part.gold))
+        each = np.arange(len(part))
         scores = model.score_pairs(part.first, part.second, each, each)
-        found[part.name] = pearson(scores, part.gold)
+        found[part.name] = 100 * pearson(scores, part.scores)
     return found
 
 
@@ -101,7 +102,7 @@ def pairs(lab):
     sentences = sentence_pairs(lab, [*parts, dev])
     sources = {SENTENCES: sentences, WITH_LOG: sentences + clicked_pairs(lab)}
     logs = {name: as_log(some, lab.scratch / "pairs.tsv") for name, some in sources.items()}
-    texts = [text for part in (*parts, dev) for text in part.sentences]
+    texts = [text for part in (*parts, dev) for text in sentences_of(part)]
     start = SIF(lab.vectors(lab.main), weights="none", components=0, keep="texts").fit(
         [*texts, *(text for pair in sources[WITH_LOG] for text in pair)]
     )

@@ -7,7 +7,15 @@ import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
-from sif_lab import AVERAGE, ROWS, VARIANTS, Setting, Similarity, group_means
+from sif_lab import (
+    AVERAGE,
+    ROWS,
+    VARIANTS,
+    Setting,
+    Similarity,
+    group_means,
+    sentences_of,
+)
 
 from sentemb.baselines.bm25 import BM25
 from sentemb.comparison.data import read_data
@@ -50,7 +58,7 @@ def model(lab):
         if pairs.name not in ("sick test", "2014 images"):
             continue
         made = SIF(vectors, p=lab.counts("enwiki"), keep="texts").fit(pairs.first, pairs.second)
-        each = np.arange(len(pairs.gold))
+        each = np.arange(len(pairs))
         scores = made.score_pairs(pairs.first, pairs.second, each, each)
         plain = _numpy_scores(vectors, lab.counts("enwiki"), pairs)
         rows.append([pairs.name, len(each), f"{np.abs(scores - plain).max():.1e}"])
@@ -61,8 +69,8 @@ def _numpy_scores(vectors, counts, pairs):
     """Algorithm 1 as it is printed, sentence by sentence, in float64."""
     total, share = sum(counts.values()), 1 / np.arange(2, len(vectors) + 2)
     share /= share.sum()
-    X = np.zeros((2 * len(pairs.gold), vectors.dim))
-    for x, text in zip(X, pairs.sentences, strict=True):
+    X = np.zeros((2 * len(pairs), vectors.dim))
+    for x, text in zip(X, sentences_of(pairs), strict=True):
         rows = [vectors.places[word] for word in plain_words(text) if word in vectors.places]
         for row in rows:
             p = counts.get(vectors.words[row], 0) / total or share[row]
@@ -133,15 +141,11 @@ def component(lab):
     rows = [["sentences", "share", "nearest words"]]
     similar = Similarity(lab, lab.main)
     vectors = similar.vectors
-    lengths = np.linalg.norm(vectors.vectors, axis=1)
     for pairs in lab.pairs:
         if pairs.name in ("sick test", "stsb dev", "2014 images", "2015 headline"):
-            found, mean = similar.component(pairs.sentences, Setting())
-            # A direction has no sign of its own: take that of the sentences.
-            u = found.directions[0] * np.sign(found.directions[0] @ mean)
-            cosines = vectors.vectors @ u / lengths
-            nearest = np.argsort(-cosines)[:_NEAREST]
-            words = " ".join(vectors.words[row] for row in nearest)
+            found = similar.component(sentences_of(pairs), Setting())
+            nearest = vectors.nearest(found.directions[0], _NEAREST)
+            words = " ".join(word for word, _ in nearest)
             rows.append([pairs.name, f"{found.shares[0]:.3f}", words])
     return rows
 

@@ -9,12 +9,14 @@ from pages import DOCS
 from sif import tables_in
 from sif_charts import CHARTS
 from sif_claims import CLAIMS, FAILS, HOLDS, IN_PART, UNTESTED, judged
-from sif_lab import Laboratory, Pairs, Setting, Similarity, group_means, pearson
+from sif_lab import Laboratory, Setting, Similarity, group_means
 from sif_page import REFERENCE, page_of
 from sif_pairs import key_of, sentence_pairs, unseen_parts
 from sif_parts import PARTS
 from sif_printed import gains, mean_over, printed, tasks_of, wrong_means
 
+from sentemb.data.similarity_set import SimilaritySet
+from sentemb.evaluation.correlation import pearson
 from sentemb.vectors.sif import SIF
 from sentemb.vectors.word_vectors import WordVectors
 
@@ -175,7 +177,7 @@ class Here(Laboratory):
         first, second = (
             [" ".join(rng.choice([*words, "unknown"], 5)) for _ in range(30)] for _ in range(2)
         )
-        self.pairs = [Pairs("2012 made-up", rng.random(30), first, second)]
+        self.pairs = [SimilaritySet("2012 made-up", rng.random(30), first, second)]
 
 
 @pytest.mark.parametrize(
@@ -200,7 +202,7 @@ def test_cosines_are_those_of_a_model(setting, options):
     found = Similarity(lab, "made-up").scores(pairs, setting)
     np.testing.assert_allclose(found, expected, atol=2e-6)
     assert Similarity(lab, "made-up").measured(setting) == {
-        "2012 made-up": pytest.approx(pearson(expected, pairs.gold), abs=1e-3)
+        "2012 made-up": pytest.approx(100 * pearson(expected, pairs.scores), abs=1e-3)
     }
 
 
@@ -218,7 +220,10 @@ def test_every_part_has_a_file(tables):
 
 def test_parts_that_share_pairs_are_left_out():
     def part(name, *pairs):
-        return Pairs(name, np.arange(len(pairs)), *map(list, zip(*pairs, strict=True)))
+        pairs = [*pairs, ("left", "right")]  # a set needs two scores
+        return SimilaritySet(
+            name, np.arange(len(pairs), dtype=float), *map(list, zip(*pairs, strict=True))
+        )
 
     seen = {key_of("A cat.", "The dog!")}
     parts = [
@@ -234,7 +239,7 @@ def test_no_measured_pair_is_trained_on(tmp_path):
         (tmp_path / "sts" / place / "train.tsv").write_text(
             f"5\ta {place}\tb\n4.0\tone\ttwo\n3.9\tfar\taway\n", encoding="utf-8"
         )
-    measured = [Pairs("here", np.zeros(1), ["Two."], ["one"])]
+    measured = [SimilaritySet("here", np.arange(2.0), ["Two.", "x"], ["one", "y"])]
     assert sentence_pairs(Laboratory(tmp_path, {}), measured) == [("a stsb", "b"), ("a sick", "b")]
 
 
