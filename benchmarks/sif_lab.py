@@ -211,7 +211,7 @@ class Similarity:
     ----------
     lab : Laboratory
     name : str
-        Of the word vectors.
+        The name of the word vectors.
     split : callable
         From a text to its words.
     """

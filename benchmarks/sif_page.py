@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from pages import read_csv
-from sif_claims import judged, main_vectors, parts_of, supervised_means
+from sif_claims import judged, main_vectors, parts_of, supervised_means, widest_vectors
 from sif_lab import OTHERS, YEARS, group_means
 from sif_printed import MEAN, SYSTEMS, mean_over, printed, tasks_of, wrong_means
 
@@ -29,7 +29,7 @@ model.score("cheap flights", ["Low-cost air travel", "Cheap shoes"])"""
 
 def page_of(tables):
     """The page; a section whose tables are missing is left out."""
-    sections = [_head(), _claims(tables)]
+    sections = [_head(tables), _claims(tables)]
     sections += [
         section(tables) for needs, section in SECTIONS if all(name in tables for name in needs)
     ]
@@ -56,7 +56,7 @@ def _label(group):
     return {"sick test": "SICK", "stsb dev": "STS-B dev", "stsb test": "STS-B test"}[group]
 
 
-def _head():
+def _head(tables):
     return "\n\n".join([
         "# SIF: sentence vectors from word vectors",
         _fill("""SIF (Arora, Liang and Ma, *A simple but tough-to-beat baseline for sentence
@@ -71,15 +71,28 @@ def _head():
             v(w), divided by a number that the cosine does not see. So a SIF model is a linear `bag`
             whose table holds these rows. It is saved, loaded, evaluated and compared like a trained
             model."""),
-        _fill("""`make sif` (`benchmarks/sif.py`) measures what follows and writes this page; the
-            numbers are in [results/sif/](results/sif) as CSV. The word vectors are those of GloVe
-            6B (PDDL 1.0) from two public packages: 50d has all 400,000 words, 100d lacks digits and
-            some words such as "a" and "i", 150d is both side by side. The paper uses GloVe 840B
-            with 300 dimensions. Unless a table says otherwise, words are lower-cased runs of
-            letters and digits, a = 1e-3, p(w) is from word counts of Wikipedia, and each set loses
-            the first singular vector of its own sentences, as in the paper. Numbers are Pearson's r
-            × 100."""),
+        _fill(f"""`make sif` (`benchmarks/sif.py`) measures what follows and writes this page; the
+            numbers are in [results/sif/](results/sif) as CSV. {_origin(tables)} The paper uses
+            GloVe 840B with 300 dimensions. Unless a table says otherwise, words are lower-cased
+            runs of letters and digits, a = 1e-3, p(w) is from word counts of Wikipedia, and each
+            set loses the first singular vector of its own sentences, as in the paper. Numbers are
+            Pearson's r × 100."""),
     ])  # fmt: skip
+
+
+def _is_glove(tables):
+    return main_vectors(tables) == "100d"
+
+
+def _origin(tables):
+    """Which word vectors these are."""
+    if not _is_glove(tables):
+        return f"The word vectors are {main_vectors(tables)}."
+    return (
+        "The word vectors are those of GloVe 6B (PDDL 1.0) from two public packages: 50d has all "
+        '400,000 words, 100d lacks digits and some words such as "a" and "i", 150d is both side by '
+        "side."
+    )
 
 
 # -- claims ---------------------------------------------------------------------------------------
@@ -126,11 +139,11 @@ def _similarity(tables):
     ]
     return "\n\n".join([
         "## Tables 1, 5 and 6: similarity of sentences",
-        _fill(f"""Each cell: {', '.join(f'GloVe 6B {name}' for name in shown)}, and the paper's
-            number for GloVe 840B 300d as printed. Means are over the parts that are here, for the
-            paper too; its parts {_listed(list(map(_part, left_out)))} are not: their licences do
-            not allow it. STS-B here lacks its pairs from MSRpar and MSRvid. tf-idf is equation 7,
-            with sentences of STS'12 to '15 and SICK as documents. A dash: not in the paper."""),
+        _fill(f"""Each cell: {', '.join(shown)}, and the paper's number for GloVe 840B 300d as
+            printed. Means are over the parts that are here, for the paper too; its parts
+            {_listed(list(map(_part, left_out)))} are not: their licences do not allow it. STS-B
+            here lacks its pairs from MSRpar and MSRvid. tf-idf is equation 7, with sentences of
+            STS'12 to '15 and SICK as documents. A dash: not in the paper."""),
         _table(rows),
     ])  # fmt: skip
 
@@ -194,7 +207,7 @@ def _means_without(numbers, tables):
 
 
 def _reference(tables):
-    if "100d" not in {line["vectors"] for line in tables["similarity"]}:
+    if not _is_glove(tables):
         return None
     with open(REFERENCE, encoding="utf-8", newline="") as lines:
         reference = list(csv.DictReader(lines))
@@ -387,10 +400,11 @@ def _ranking(tables):
     return "\n\n".join([
         "## Ranking without a click",
         "![Test NDCG@1 by set and ranker](figures/sif-ranking.png)",
-        _fill(f"""Test NDCG@1 / @3 / @10 with 150d; no row but the last has learned from clicks.
-            Components and idf come from the texts of the log, or, for dbpedia_entity_v2, which has
-            none, from the texts to be ranked. In the row with λ, λ times a cosine is added to the
-            score of BM25; which cosine and λ were chosen on dev ({'; '.join(hybrids)})."""),
+        _fill(f"""Test NDCG@1 / @3 / @10 with {widest_vectors(tables)}; no row but the last has
+            learned from clicks. Components and idf come from the texts of the log, or, for
+            dbpedia_entity_v2, which has none, from the texts to be ranked. In the row with λ, λ
+            times a cosine is added to the score of BM25; which cosine and λ were chosen on dev
+            ({'; '.join(hybrids)})."""),
         _table(rows),
         _ranking_verdict(found, sets),
     ])  # fmt: skip
@@ -612,7 +626,7 @@ SECTIONS = (
     (("sweep", "similarity"), _sweep),
     (("sources",), _sources),
     (("component", "similarity"), _component),
-    (("ranking",), _ranking),
+    (("ranking", "similarity"), _ranking),
     (("own-vectors",), _own_vectors),
     (("supervised",), _supervised),
     (("pairs", "similarity"), _pairs),
