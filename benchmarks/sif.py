@@ -20,12 +20,14 @@ import sif_charts
 from pages import DATA, DOCS, ROOT
 from sif_lab import Laboratory
 from sif_page import page_of
-from sif_parts import PARTS
+from sif_pairs import pairs
+from sif_parts import PARTS as QUICK
 
 from sentemb.errors import SentembError
 
 GLOVE = ROOT / "build" / "glove"
 DIMS = ("50d", "100d", "150d")
+PARTS = QUICK | {"pairs": pairs}
 
 
 def vectors_at(path):
@@ -78,7 +80,8 @@ def main():
     out = DOCS if options.vectors is None else ROOT / "build" / "sif"
     folder = out / "results" / "sif"
     if not options.text_only:
-        lab = Laboratory(options.data, vectors_at(options.vectors), options.threads)
+        scratch = ROOT / "build" / "sif" / "scratch"
+        lab = Laboratory(options.data, vectors_at(options.vectors), options.threads, scratch)
         measure(lab, folder, options.parts)
     tables = tables_in(folder)
     sif_charts.write(tables, out / "figures")

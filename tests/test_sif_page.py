@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 from glove import parsed, side_by_side
 from pages import DOCS
-from sif import tables_in
+from sif import PARTS, tables_in
 from sif_charts import CHARTS
 from sif_claims import CLAIMS, FAILS, HOLDS, IN_PART, UNTESTED, judged
 from sif_lab import Laboratory, Setting, Similarity, group_means
 from sif_page import REFERENCE, page_of
 from sif_pairs import key_of, sentence_pairs, unseen_parts
-from sif_parts import PARTS
 from sif_printed import gains, mean_over, printed, tasks_of, wrong_means
 
 from sentemb.data.similarity_set import SimilaritySet
