@@ -111,6 +111,7 @@ sif: ## Measure the tables and figures of the SIF paper and write docs/sif.md (4
 ifeq ($(VECTORS),)
 	test -d build/glove/150d || $(BIN)/python benchmarks/glove.py build/glove
 	test -f docs/results/sif/theory-maximum.csv || $(BIN)/python benchmarks/sif_theory.py build/glove/100d
+	$(BIN)/python benchmarks/sif_supervised.py build/glove/150d
 	$(BIN)/python benchmarks/sif.py
 else
 	$(BIN)/python benchmarks/sif.py --vectors $(VECTORS)

@@ -479,7 +479,7 @@ def _supervised(tables):
             are and with the words of each text shuffled (Table 3; original / shuffled). Similarity
             is Pearson's r × 100 on SICK, the others are accuracies in percent on SICK and SST. Word
             vectors: {_listed(vectors)}; means over {seeds}. The paper's word vectors have 300
-            dimensions, and its RNN and LSTM were trained on phrase pairs first."""),
+            dimensions."""),
         "### Table 2",
         _table(rows2),
         "### Table 3",

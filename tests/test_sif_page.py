@@ -135,6 +135,63 @@ def test_the_verdict_on_the_source_of_p(gap, verdict):
     assert claim.judge({"sources": lines})[0] == verdict
 
 
+def _features(lstm, sif, sentiment):
+    lines = []
+    for task, shift in (("similarity", 0), ("entailment", 0), ("sentiment", sentiment)):
+        for seed in (-1, 1):  # means over seeds count
+            base = {"task": task, "order": "original"}
+            lines += [
+                base | {"system": "SIF", "test": str(sif + seed)},
+                base | {"system": "rnn", "test": str(lstm - 20)},
+                base | {"system": "lstm", "test": str(lstm + shift)},
+                base | {"system": "rnn", "order": "shuffled", "test": str(lstm - 30)},
+                base | {"system": "lstm", "order": "shuffled", "test": str(lstm - 5)},
+            ]
+    return {"supervised": lines}
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "verdict"),
+    [
+        ("C10", {"lstm": 80, "sif": 81, "sentiment": 5}, HOLDS),
+        ("C10", {"lstm": 80, "sif": 70, "sentiment": 5}, IN_PART),
+        ("C10", {"lstm": 80, "sif": 70, "sentiment": -15}, FAILS),
+        ("C11", {"lstm": 80, "sif": 81, "sentiment": 5}, HOLDS),
+        ("C11", {"lstm": 80, "sif": 81, "sentiment": -6}, IN_PART),
+    ],
+)
+def test_verdicts_on_features(key, values, verdict):
+    claim = next(one for one in CLAIMS if one.key == key)
+    assert claim.judge(_features(**values))[0] == verdict
+
+
+@pytest.mark.parametrize(("trained", "verdict"), [(50, HOLDS), (70, FAILS)])
+def test_the_verdict_on_trained_rows(trained, verdict):
+    rows = {"WR": 60, "RNN": trained, "LSTM(no)": trained, "LSTM(o.g.)": trained}
+    lines = [{"row": row, "mean of the parts": str(r)} for row, r in rows.items()]
+    claim = next(one for one in CLAIMS if one.key == "C13")
+    assert claim.judge({"pairs": lines})[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("key", "W", "Z", "verdict"),
+    [("C7", 0.99, 1.0, HOLDS), ("C7", 0.99, 1.5, IN_PART),
+     ("C8", 0.99, 1.0, HOLDS), ("C8", 0.8, 1.0, FAILS)],
+)  # fmt: skip
+def test_verdicts_on_the_theory(key, W, Z, verdict):
+    averages = {"W": str(W), "plain": "0.7", "centred W": "0.99"}
+    tables = {
+        "theory-simulated": [averages],
+        "theory-maximum": [averages],
+        "theory-partition-function": [
+            {"c": "200 random c, ‖c‖ = 1", "cv of Z": "0.05", "Z/V": "1.0"},
+            {"c": "averages of SIF, scaled to ‖c‖ = 1", "cv of Z": "0.05", "Z/V": str(Z)},
+        ],
+    }
+    claim = next(one for one in CLAIMS if one.key == key)
+    assert claim.judge(tables)[0] == verdict
+
+
 # -- printed numbers ------------------------------------------------------------------------------
 
 

@@ -26,14 +26,6 @@ def rows_of(name):
         return list(csv.DictReader(lines))
 
 
-def test_two_printed_means_do_not_follow_from_their_rows(scripts):
-    found = scripts["misprints"].wrong_means()
-    assert {name: (round(mean, 1), printed) for name, (mean, printed) in found.items()} == {
-        "GloVe+W": (46.1, 44.0),
-        "GloVe+WR": (57.3, 56.6),
-    }
-
-
 def test_subsampling_next_to_sif(scripts):
     theory = scripts["theory"]
     difference = np.abs(theory.subsampling(theory.P) - theory._sif(theory.P))
