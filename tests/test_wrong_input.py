@@ -259,6 +259,7 @@ RIGHT = {
     "activation": [None],
     "fault": [None],
     "gamma": [1.5],
+    "margin": [1.5],
     "scale": [1.5],
 }
 
