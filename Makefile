@@ -46,7 +46,7 @@ demo: venv ## Set up, simulate a click log, train on it, evaluate, draw gates (u
 
 .PHONY: test
 test: venv ## Set up and run the quick tests
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 
 .PHONY: test-slow
 test-slow: venv ## Run the long tests too, on the shared data sets where they are present
@@ -90,9 +90,10 @@ table4: venv ## Compare all models and baselines and write docs/results/table4.m
 	$(BIN)/python benchmarks/order.py
 
 .PHONY: bench
-bench: ## Measure speed against PyTorch and write docs/results/speed.md (20 minutes)
+bench: ## Measure speed and write docs/results/speed.md and sif-speed.md (20 minutes)
 	$(MAKE) venv EXTRAS=dev,bench
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/sif_speed.py
 
 .PHONY: analysis
 analysis: venv ## Measure keywords, attenuation and topics and write docs/analysis.md
@@ -110,9 +111,13 @@ sif: ## Measure the tables and figures of the SIF paper and write docs/sif.md (4
 	$(MAKE) venv EXTRAS=dev,bench
 ifeq ($(VECTORS),)
 	test -d build/glove/150d || $(BIN)/python benchmarks/glove.py build/glove
+	@# A run that was stopped continues; one that ended starts from nothing.
+	test -f build/sif-is-unfinished || rm -f docs/results/sif/*.csv
+	touch build/sif-is-unfinished
 	test -f docs/results/sif/theory-maximum.csv || $(BIN)/python benchmarks/sif_theory.py build/glove/100d
 	$(BIN)/python benchmarks/sif_supervised.py build/glove/150d
 	$(BIN)/python benchmarks/sif.py
+	rm build/sif-is-unfinished
 else
 	$(BIN)/python benchmarks/sif.py --vectors $(VECTORS)
 endif
