@@ -25,7 +25,7 @@ COMMANDS = {
     "score": "Score one query against titles.",
     "rank": "Rank titles for queries.",
     "evaluate": "Measure NDCG of a model or a run on a judged set.",
-    "sts": "Correlate a model's cosines with scores of similarity.",
+    "sts": "Correlate a model's cosines with similarity scores.",
     "compare": "Compare models and baselines on a click log.",
     "keywords": "Show which words of a text a model treats as keywords.",
     "topics": "Show which words the cells of a model collect.",

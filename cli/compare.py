@@ -46,8 +46,8 @@ def _minutes(ctx: Any, parameter: Any, value: float | None) -> float | None:
 @option(
     "--vectors",
     type=click.Path(),
-    help="Word vectors of the rows average to bm25+sif: a folder of `sentemb vectors convert`, or "
-    "a file in the formats of GloVe and word2vec.",
+    help="Word vectors for the rows from average to bm25+sif: a folder written by `sentemb vectors "
+    "convert`, or a file in a GloVe or word2vec format.",
     group=WORDS,
 )
 @p_option()
@@ -97,8 +97,8 @@ def command(
     DATA_DIR holds pairs.tsv (or pairs.tsv.gz) and the judged sets dev/ and test/. Each row is
     trained with every setting of a small grid; the setting that is best on dev is measured on test,
     with several seeds. All results are kept: the same command continues where it was stopped.
-    Without a log only rows that need no training can run, such as the models of --compare-with, and
-    the rows of word vectors, whose common components then come from the texts of dev/ and test/.
+    Without a log only rows that need no training can run, such as the models of --compare-with and
+    the rows of word vectors, whose components then come from the texts of dev/ and test/.
 
     \b
     sentemb compare data/ -o comparison/ --models bm25-stem,dssm,lstm-96,bilstm-96

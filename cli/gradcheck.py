@@ -98,10 +98,11 @@ def command(model: str | None, entry: str | None, as_json: bool, **options: Any)
     With --form printed, the recursions printed in the paper are checked. They pass for the RNN, and
     for the LSTM only on texts of one word.
 
-    sif-likelihood is the log-likelihood of sentences in the SIF paper (equation 2) by their
-    discourse vectors, at random points and at 0. There --form printed drops the slope of the
-    partition function, as that paper does. sif-classifier is the loss of its supervised classifier,
-    on fixed vectors and on the embeddings of a tower; --task chooses what it predicts.
+    sif-likelihood checks the log-likelihood of sentences (SIF paper, equation 2), differentiated by
+    their discourse vectors, at random points and at 0. Its --form printed drops the gradient of the
+    partition function, as that paper does. sif-classifier checks the loss of that paper's
+    supervised classifier, on fixed vectors and on the embeddings of a tower; --task chooses what it
+    predicts.
 
     Blocks have the paper's names. The number of a gate is 1 output, 2 forget, 3 input,
     4 candidate: Wrec3 is the recurrent matrix of the input gate, b1 the bias of the output gate.

@@ -18,6 +18,7 @@ _BLOCK_SCORES = 16_000_000
 @click.argument("files", type=click.Path(), metavar="[QUERIES] TITLES", nargs=-1)
 @option("--query", type=Text(), help="Rank for this query instead of those in a file.")
 @option(
+    "-k",
     "--top-k",
     type=click.IntRange(min=0),
     default=10,

@@ -29,7 +29,7 @@ def _settings(function: Any) -> Any:
     "--log",
     type=click.Path(),
     metavar="PAIRS",
-    help="Click log whose queries and titles are texts too.",
+    help="Click log; its queries and titles are added to the texts.",
     group=RUN,
 )
 @p_option()
@@ -47,11 +47,11 @@ def command(
 ) -> None:
     """Turn word vectors into a model without training.
 
-    The vector of a text is the weighted average of its words' vectors, without the component that
-    all texts have in common (Arora, Liang and Ma, 2017). VECTORS is a folder of `sentemb vectors
-    convert`, or a file in the formats of GloVe and word2vec. TEXTS are what the component comes
-    from: files with one text per line, or judged sets; they may be left out with --log or with
-    --components 0. The model works with every command.
+    The vector of a text is the weighted average of its words' vectors, minus the component that
+    all texts have in common (Arora, Liang and Ma, 2017). VECTORS is a folder written by `sentemb
+    vectors convert`, or a file in a GloVe or word2vec format. The component is computed from TEXTS:
+    files with one text per line, or judged sets. TEXTS can be omitted with --log or --components 0.
+    The model is a linear bag (`train --model bag`) and works wherever such a model does.
 
     \b
     sentemb sif glove.6B.100d.txt titles.txt -o model/
@@ -67,9 +67,9 @@ def command(
     began = time.monotonic()
     check_place(output)
     if not is_folder(vectors):
-        note(f"{vectors}: reading; a folder of `sentemb vectors convert` opens at once")
+        note(f"reading {vectors}; a folder written by `sentemb vectors convert` opens at once")
     sif = SIF(read_word_vectors(vectors, note=note), **given(options))
-    queries, titles = read_fit_texts(texts, log)
+    queries, titles = read_fit_texts(texts, log, note)
     model = sif.fit(queries, titles, threads)
     save_model(model.saved(), output, force)
     words = len(model.vocabulary)
@@ -79,7 +79,10 @@ def command(
     )
     left = len(sif.vectors) - words
     if left and options["keep"] != "texts":
-        note(f"{left:,} vectors are left out: no text is split into such words")
+        note(
+            f"{left:,} vectors are left out: texts are lower-cased and lose their punctuation, so "
+            "these words never occur"
+        )
     for side, removed in sif.distinct_components().items():
         for number, direction in enumerate(removed.directions, 1):
             nearest = sif.vectors.nearest(direction, _NEAREST)

@@ -1,4 +1,4 @@
-"""``sentemb sts``: correlation of a model's cosines with people's scores of similarity."""
+"""``sentemb sts``: correlation of a model's cosines with similarity scores given by people."""
 
 import json
 import math
@@ -29,11 +29,11 @@ _HEAD = ("set", "pairs", "Pearson", "Spearman")
 def command(
     model_dir: str, files: tuple[str, ...], markdown: bool, as_json: bool, **options: Any
 ) -> None:
-    """Correlate a model's cosines with scores of similarity.
+    """Correlate a model's cosines with similarity scores.
 
-    FILE holds lines of score<TAB>text<TAB>text. Of a folder, all files *.tsv and *.tsv.gz are read,
-    sub-folders included. Pearson's and Spearman's correlation, times 100, are printed for each
-    file, with their means by folder and over the folders.
+    A file holds lines of score<TAB>text<TAB>text. In a folder, all *.tsv and *.tsv.gz files are
+    read, sub-folders included. Prints Pearson's and Spearman's correlation × 100 for each file, the
+    mean of each folder, and the mean of the folders.
 
     \b
     sentemb sts model/ sts/2012 sts/2013 sick/test.tsv

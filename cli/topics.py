@@ -21,6 +21,7 @@ Leading = dict[int, tuple[str, float]]
 @click.argument("queries", type=click.Path())
 @option("--cell", type=click.IntRange(min=0), help="Show only this cell, with all its words.")
 @option(
+    "-k",
     "--top-k",
     type=click.IntRange(min=1),
     default=8,

@@ -21,22 +21,26 @@ def command() -> None:
 @command.command(cls=Command)
 @click.argument("file", type=click.Path())
 @click.argument("out", type=click.Path())
-@option("--limit", type=click.IntRange(min=1), help="Read only the first words. [default: all]")
+@option(
+    "--limit",
+    type=click.IntRange(min=1),
+    help="Read only this many words, from the start. [default: all]",
+)
 @option(
     "--dtype",
     type=click.Choice(["float32", "float16"]),
     default="float32",
     show_default=True,
-    help="How numbers are stored; float16 takes half the space and keeps about three digits.",
+    help="Type of the stored numbers; float16 halves the size and keeps about three digits.",
 )
 @option(
     "--counts",
     type=click.Path(),
     metavar="COUNTS",
-    help="File of lines: a word and how often it occurs. A word that is not there gets 0.",
+    help="File with one word and its count per line. Words not in it get 0.",
 )
-@option("--source", type=Text(), help="Where the vectors are from; kept with them.")
-@option("--licence", type=Text(), help="Their licence; kept with them.")
+@option("--source", type=Text(), help="Origin of the vectors; stored with them.")
+@option("--licence", type=Text(), help="Licence of the vectors; stored with them.")
 @option("--force", is_flag=True, help="Replace the word vectors in the output folder.")
 def convert(
     file: str,
@@ -50,10 +54,10 @@ def convert(
 ) -> None:
     """Convert word vectors to a folder that opens at once.
 
-    FILE is GloVe text (lines of a word and its numbers), word2vec text (the same below a line
-    "words dimensions"), word2vec binary (a name that ends in .bin), or a folder of word vectors,
-    whose checksum is verified. Files that end in .gz are unpacked; - is text from standard input.
-    OUT is the folder to write.
+    FILE is GloVe text (one word and its numbers per line), word2vec text (the same after a first
+    line "words dimensions"), word2vec binary (if its name ends in .bin), or a folder of word
+    vectors, whose checksum is verified. Files that end in .gz are unpacked; - is text from standard
+    input. OUT is the folder to write.
 
     \b
     sentemb vectors convert glove.6B.50d.txt glove-50/ --licence PDDL-1.0
@@ -92,9 +96,10 @@ def convert(
 def show(vectors: str, words: tuple[str, ...], top_k: int, as_json: bool) -> None:
     """Show word vectors, or the nearest words of a word.
 
-    VECTORS is anything that "sentemb vectors convert" reads. Without a WORD: how many words and
-    dimensions, where they are from, the first words, and the lengths of the vectors; the checksum
-    of a folder is verified. With WORDs: lines of a word, a near word, and the cosine of both.
+    VECTORS is anything that "sentemb vectors convert" reads. Without a WORD, prints the number of
+    words and dimensions, the origin, the first words and the lengths of the vectors, and verifies
+    the checksum of a folder. With WORDs, prints one nearest word per line: the WORD, the nearest
+    word, and their cosine.
 
     \b
     sentemb vectors show glove-50/ king queen -k 5

@@ -434,7 +434,7 @@ def test_wrong_scores_and_towers():
     pairs = made_up_set(20, "scores", 1)
     with pytest.raises(SentembError, match="all examples have the score 2"):
         train_classifier(ValuedTexts([2.0] * 20, *pairs.sides), features=average)
-    with pytest.raises(SentembError, match="the scores go from 1 to 1e"):
+    with pytest.raises(SentembError, match="the scores range from 1 to 1e"):
         train_classifier(ValuedTexts([1.0, 1e6] * 10, *pairs.sides), features=average)
     one, two = tower(), tower(seed=1)
     both = {"query": one.weights["query"], "document": two.weights["query"]}

@@ -294,10 +294,10 @@ def test_wrong_settings(arguments, words):
 @pytest.mark.parametrize(
     ("arguments", "texts", "words"),
     [
-        ({}, ([], []), "components: there are no texts"),
+        ({}, ([], []), "components 1 needs texts, and there are none"),
         ({}, (["w1"], []), "too few"),
         ({}, (["nowhere"] * 3, []), "too few"),
-        ({"components": 2}, (["w1", "w1"], []), "do not have 2 components"),
+        ({"components": 2}, (["w1", "w1"], []), "fewer than 2 components"),
         ({"sides": "each"}, (["w1", "w2"], []), "there are no titles"),
         ({"weights": "idf", "components": 0}, ([], []), "weights idf"),
         ({"p": "texts", "components": 0}, ([], []), "p texts"),
@@ -361,11 +361,21 @@ def test_the_command_takes_a_click_log_for_both_sides(tmp_path):
     assert "from queries" in done.output and "from titles" in done.output
 
 
+def test_the_command_notes_a_click_log_among_the_texts(tmp_path):
+    glove = write_glove(tmp_path / "glove.txt", made_up_vectors())
+    (tmp_path / "titles.txt").write_text("w1 w2\nw3 w4\n")
+    (tmp_path / "pairs.tsv").write_text("w1 w2\tw3 w4\nw5\tw6 w7\n")
+    for name, is_noted in (("titles.txt", False), ("pairs.tsv", True)):
+        done = run("sif", glove, tmp_path / name, "-o", tmp_path / "m", "--force")
+        assert done.exit_code == 0, done.output
+        assert (f"{name}: there are tabs" in done.output) == is_noted
+
+
 def test_wrong_input_of_the_command(tmp_path):
     glove = write_glove(tmp_path / "glove.txt", made_up_vectors())
     (tmp_path / "empty.txt").write_text("\n")
     for arguments, words in [
-        ([glove], "no texts"),
+        ([glove], "components 1 needs texts"),
         ([glove, tmp_path / "empty.txt"], "one per line"),
         ([glove, tmp_path / "missing.txt"], "missing.txt"),
         ([tmp_path / "missing", "--components", 0], "missing"),

@@ -139,7 +139,7 @@ def test_one_entry_is_explained():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"form": "trace"}, "no form trace, only scan, printed"),
+        ({"form": "trace"}, "no form trace; choose scan or printed"),
         ({"gamma": 3.0}, "no gamma, only alpha, lengths, scale, seed; leave gamma out"),
         ({"shared_towers": True}, "no shared_towers"),
         ({"cells": 3}, "no cells"),

@@ -255,7 +255,7 @@ def test_what_contradicts_the_model_is_refused(settings, message):
 
 def test_only_word_vectors_start_another_model(tmp_path):
     model = train(LOG, **TINY, model="rnn", cells=3, output=tmp_path / "m")
-    with pytest.raises(SentembError, match="start a model rnn from it, or give a bag"):
+    with pytest.raises(SentembError, match="choose model rnn, or start from a bag"):
         train(LOG, **TINY, start_from=model, model="lstm")
     with pytest.raises(SentembError, match=r"^m has bag_dim 0, not 2; leave bag_dim out"):
         train(LOG, **TINY, start_from=tmp_path / "m", bag_dim=2)

@@ -25,17 +25,17 @@ class CheckEntry:
     Attributes
     ----------
     name : str
-        No encoder has it.
+        Must not be the name of an encoder.
     home : str
         ``module:class`` of a `CheckedProblem`, called with the keyword ``seed`` and one for each of
         ``takes`` and of ``parameters``.
     takes : tuple of str
-        Which fields of `Problem` the class takes, ``seed`` aside.
+        The fields of `Problem` that the class takes, except ``seed``.
     parameters : tuple of Hyperparameter
-        Its own settings; those of encoders may be among them. ``check_default`` counts if there is
-        one.
+        Its own settings, which may include those of encoders. If a setting has a
+        ``check_default``, that is its default here.
     forms : tuple of str
-        Which gradients it has: "scan" and maybe "trace" and "printed".
+        The gradients it has: "scan", and perhaps "trace" and "printed".
     variants : tuple of dict
         The settings that ``sentemb gradcheck --model all`` tries.
     """
@@ -73,7 +73,7 @@ ALPHA = Hyperparameter(
     name="alpha",
     kind=float,
     default=0.3,
-    help="Share of words that are drawn by frequency alone, alpha of equation (2).",
+    help="Share of words drawn by frequency alone: alpha in equation (2).",
     group=MODEL,
     above=0,
     below=1,
@@ -137,7 +137,7 @@ def make_check(
     """
     entry = CHECKS[name]
     if form not in entry.forms:
-        raise SentembError(f"{name} has no form {form}, only {', '.join(entry.forms)}")
+        raise SentembError(f"{name} has no form {form}; choose {' or '.join(entry.forms)}")
     defaults = asdict(Problem())
     for key, value in asdict(problem).items():
         if key not in entry.names and value != defaults[key]:

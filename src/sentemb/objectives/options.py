@@ -1,4 +1,4 @@
-"""The loss that is minimised: declarations of which one it is, and of its settings.
+"""The choice of the loss and its settings: declarations.
 
 Nothing here needs Numba, so that ``--help`` stays quick.
 """
@@ -22,8 +22,8 @@ MARGIN = Hyperparameter(
     name="margin",
     kind=float,
     default=0.4,
-    help="Margin of the hinge: how much higher the cosine of a pair should be than that of the "
-    f"nearest others. Only for --objective {HINGE}.",
+    help="Margin of the hinge: by how much the cosine of a pair should exceed the cosines with "
+    f"the nearest other texts. Only for --objective {HINGE}.",
     group=GROUP,
     above=0,
     most=2,
@@ -35,7 +35,7 @@ _OF_THE_OTHER = {SOFTMAX: "margin", HINGE: "gamma"}
 def check_scale(objective: str, given: dict[str, bool]) -> None:
     """Raise a `SentembError` for ``gamma`` with the hinge, or ``margin`` with the softmax.
 
-    ``given`` says of both whether they have a value that is not the default.
+    ``given`` says for each of both whether its value differs from the default.
     """
     other = _OF_THE_OTHER[objective]
     if given[other]:

@@ -268,9 +268,11 @@ def _settings(
                 "read_labelled"
             )
     if dev is not None and len(dev.sides) != len(train.sides):
-        raise SentembError("train has pairs and dev single texts, or the other way round")
+        raise SentembError(
+            "train has pairs and dev single texts, or vice versa; give the same kind"
+        )
     if dev is not None and type(dev.values[0]) is not type(train.values[0]):
-        raise SentembError("train has labels and dev scores, or the other way round")
+        raise SentembError("train has labels and dev scores, or vice versa; give the same kind")
     chosen = ClassifierSettings(**given)
     if chosen.hidden is None:
         is_labelled = isinstance(train.values[0], str)

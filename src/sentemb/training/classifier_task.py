@@ -35,7 +35,7 @@ from sentemb.training.text_features import Learner, TextFeatures, TrainedTower
 Values: TypeAlias = "ValuedTexts[str] | ValuedTexts[float]"
 
 _PORTION = 4096  # examples whose probabilities are computed at once
-_MOST_SCORES = 1000  # classes that a range of scores may need
+_MOST_SCORES = 1000  # most classes that a range of scores may need
 
 
 # -- what is predicted ------------------------------------------------------------------------
@@ -117,11 +117,13 @@ def outcome_of(train: Values) -> Outcome:
         return Labels(names)
     lowest, highest = math.floor(min(values)), math.ceil(max(values))
     if lowest == highest:
-        raise SentembError(f"all examples have the score {lowest}; give examples of others")
+        raise SentembError(
+            f"all examples have the score {lowest}; give examples with different scores"
+        )
     if highest - lowest >= _MOST_SCORES:
         raise SentembError(
-            f"the scores go from {min(values):g} to {max(values):g}, and every integer between "
-            f"them is a class; divide them, so that there are fewer than {_MOST_SCORES}"
+            f"the scores range from {min(values):g} to {max(values):g}, and every integer in "
+            f"between is a class; scale them down to at most {_MOST_SCORES} classes"
         )
     return Scores(lowest, highest)
 

@@ -1,9 +1,8 @@
-"""Where a training starts, if not at random: the vocabulary and the weights of another model.
+"""Starting a training from the vocabulary and the weights of another model.
 
-The model is of the same shape, and all its weights are taken over; or it is a linear bag and
-another encoder is trained. Then the rows of the bag are word vectors, as SIF and other averages of
-word vectors have them, and the input weights start as a projection of the rows, ``rows Q``. The
-word vectors and Q are one matrix from then on: training changes both as one.
+There are two cases. A model of the same shape gives all its weights. A linear bag can start any
+other encoder: its rows are word vectors, such as those of SIF, and the input weights start as a
+projection of them, ``rows Q``. From then on training sees only the product.
 """
 
 import hashlib
@@ -30,7 +29,7 @@ from sentemb.storage.model_files import load_model
 from sentemb.system.paths import AnyPath
 from sentemb.training.settings import PRESETS
 
-# The encoder whose rows are word vectors to all others.
+# The encoder whose rows other encoders take as word vectors.
 _WORD_VECTORS = "bag"
 _WORD_FEATURES = "word_features"
 
@@ -45,7 +44,7 @@ class Start:
     name : str
         The name of its folder; empty for a model in memory.
     is_ours : bool
-        Whether nobody else has its arrays, so that they need not be copied.
+        Whether nothing else uses its arrays, so that they need not be copied.
     """
 
     towers: Towers
@@ -54,7 +53,7 @@ class Start:
 
     @classmethod
     def of(cls, model: AnyPath | SentenceEncoder) -> Self:
-        """The start at a model folder or at a model in memory.
+        """The start from a model folder or from a model in memory.
 
         Raises
         ------
@@ -94,19 +93,19 @@ class Start:
     # -- settings -----------------------------------------------------------------------------
 
     def settings(self, preset: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The settings ``given``, with those of this model's shape where nothing is given.
+        """The settings ``given``, completed by those of this model's shape.
 
         Parameters
         ----------
         preset : str or None
-            Its settings count as given. An unknown one is left to `Settings.of`.
+            Its settings count as given. `Settings.of` refuses an unknown preset.
         given : dict
             Settings by name.
 
         Raises
         ------
         SentembError
-            For a setting that this model contradicts.
+            For a setting that contradicts this model.
         """
         if _WORD_FEATURES in given:
             raise SentembError(
@@ -131,8 +130,8 @@ class Start:
             }
         else:
             raise SentembError(
-                f"{self} is a model {encoder.name}: start a model {encoder.name} from it, or give "
-                f"a {_WORD_VECTORS} of word vectors to start a model {model}"
+                f"{self} is of model {encoder.name} and cannot start model {model}; choose model "
+                f"{encoder.name}, or start from a {_WORD_VECTORS} of word vectors"
             )
         if wanted.get(SHARED_TOWERS.name) and not self.towers.shared:
             raise SentembError(
@@ -164,7 +163,8 @@ class Start:
     ) -> Arrays:
         """The weights that the tower of ``side`` starts with, for the caller to change.
 
-        Call it once for each tower: a model that was read for this training gives its arrays away.
+        Call it once for each tower: a model that was read for this training hands over its arrays
+        without a copy.
 
         Parameters
         ----------
@@ -173,12 +173,12 @@ class Start:
         encoder : Encoder
             The shape of the tower that is trained.
         rng : numpy.random.Generator
-            Source of everything that this model does not give.
+            Source of the weights that this model does not have.
         dtype : float32 or float64
             Type of the weights.
         """
         own = self.towers.weights[side]
-        # The arrays of a shared tower can be given away once.
+        # The arrays of a shared tower can be handed over only once.
         may_give = self.is_ours and not (self.towers.shared and side != SIDES[0])
         if encoder.name == self.towers.encoder.name:
             return {name: _in_memory(array, dtype, may_give) for name, array in own.items()}

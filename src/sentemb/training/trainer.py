@@ -191,7 +191,9 @@ def _note_unknown_words(corpus: Corpus, start: Start, note: Callable[[str], None
             f"no word of the log is in the vocabulary of {start}; start from a model of the same "
             "language"
         )
-    note(f"{share:.1%} of the words of the log are not in the vocabulary of {start} and not read")
+    note(
+        f"{share:.1%} of the words of the log are not in the vocabulary of {start} and are ignored"
+    )
 
 
 def _are_kernels_cached() -> bool:

@@ -67,23 +67,26 @@ def common_components(moments: Moments, k: int, weighted: bool = False) -> Compo
     if moments.n_texts < 2:
         raise SentembError(
             f"{moments.n_texts} texts with known words are too few to find common components; "
-            "give at least 2, or components 0"
+            "give at least 2, or set components to 0"
         )
     if k >= d:
         raise SentembError(
-            f"{k} components would leave nothing of vectors of length {d}; give fewer"
+            f"removing {k} components leaves nothing of vectors of length {d}; remove fewer"
         )
     # Scaled, so that no product overflows.
     scale = np.trace(moments.second)
     if not 0 < scale < np.inf:
-        raise SentembError("all texts have the zero vector; there are no components to remove")
+        raise SentembError(
+            "all texts have the zero vector, so there are no components; give other texts, or set "
+            "components to 0"
+        )
     rows = moments.second / scale
     orthogonalise_rows(rows, _SWEEPS)
     shares = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     order = np.argsort(-shares, kind="stable")[:k]
     if shares[order[-1]] < 1e-12:
         raise SentembError(
-            f"the texts do not have {k} components; give more texts or fewer components"
+            f"the texts have fewer than {k} components; give more texts or remove fewer components"
         )
     directions = rows[order] / shares[order, None]
     # An eigenvector has no sign. Words near u are to be what the texts share, not its opposite.

@@ -10,8 +10,8 @@ WEIGHTS = Hyperparameter(
     name="weights",
     kind=str,
     default="sif",
-    help="Weight of a word: a / (a + p) of the paper (sif), that of uSIF (usif), tf-idf by the "
-    "paper's equation 7 (idf) or as the authors' code has it (idf-code), or 1 (none).",
+    help="Weight of a word: a / (a + p) as in the paper (sif), the weight of uSIF (usif), idf by the "
+    "paper's equation 7 (idf) or by the authors' code (idf-code), or 1 (none).",
     group=WORDS,
     choices=("sif", "usif", "idf", "idf-code", "none"),
 )
@@ -19,7 +19,7 @@ A = Hyperparameter(
     name="a",
     kind=float,
     default=1e-3,
-    help="The a of a / (a + p): words that are much more frequent than a count little.",
+    help="The a in a / (a + p). A word whose p is much larger than a has little weight.",
     group=WORDS,
     above=0,
     below=1e30,
@@ -28,8 +28,8 @@ UNKNOWN_P = Hyperparameter(
     name="unknown_p",
     kind=str,
     default="rank",
-    help="Probability of a word without a count: Zipf's by its rank, zero (the weight is then 1, "
-    "as in the authors' code), or one.",
+    help="Probability of a word without a count: by Zipf's law from its rank, zero (the weight is then "
+    "1, as in the authors' code), or one (the weight is then nearly 0).",
     group=WORDS,
     choices=UNKNOWN,
 )
@@ -37,8 +37,8 @@ CENTRE = Hyperparameter(
     name="centre",
     kind=str,
     default="none",
-    help="Subtract a mean from all word vectors: the plain mean of the vocabulary, which the exact "
-    "derivation asks for, or the mean weighted by p.",
+    help="Mean to subtract from all word vectors: the plain mean of the vocabulary, as the exact "
+    "derivation requires, or the mean weighted by p (probability).",
     group=WORDS,
     choices=("none", "vocabulary", "probability"),
 )
@@ -46,7 +46,7 @@ KEEP = Hyperparameter(
     name="keep",
     kind=str,
     default="all",
-    help="Words of the model: all that have a vector, or only those of the texts.",
+    help="Words of the model: all that have a vector, or only those in the texts.",
     group=WORDS,
     choices=("all", "texts"),
 )
@@ -54,7 +54,7 @@ COMPONENTS = Hyperparameter(
     name="components",
     kind=int,
     default=1,
-    help="Common components of the texts to remove; 0 needs no texts.",
+    help="Number of common components to remove; 0 needs no texts.",
     group=COMPONENTS_GROUP,
     least=0,
     most=MAX_COMPONENTS,
@@ -63,8 +63,8 @@ REMOVAL = Hyperparameter(
     name="removal",
     kind=str,
     default="full",
-    help="Remove all of a component, or its share of the variance among the components that are "
-    "removed (weighted), as uSIF does with 5.",
+    help="Remove each component in full, or in proportion to its share of the variance of the removed "
+    "components (weighted), as uSIF does with 5.",
     group=COMPONENTS_GROUP,
     choices=("full", "weighted"),
 )
@@ -72,8 +72,8 @@ SIDES_OPTION = Hyperparameter(
     name="sides",
     kind=str,
     default="one",
-    help="One set of components for all texts, as in the paper, or one for queries and one for "
-    "titles (each), as in the authors' code.",
+    help="One set of components for all texts, as in the paper, or one per side (each), as in the "
+    "authors' code: queries and titles, or the first and the second texts of pairs.",
     group=COMPONENTS_GROUP,
     choices=("one", "each"),
 )
@@ -81,8 +81,9 @@ FIT_U = Hyperparameter(
     name="fit_u",
     kind=str,
     default="model",
-    help="Texts that the common components come from: those of the model, each file's own as in "
-    "the paper, or all files together. The last two need a SIF model with 0 components.",
+    help="Texts that the common components come from: those of the model, those of each file as in "
+    "the paper, or those of all files together. each-file and all need a model made with "
+    "`sentemb sif --components 0`.",
     group=COMPONENTS_GROUP,
     choices=("model", "each-file", "all"),
 )
@@ -97,9 +98,9 @@ HYPERPARAMETERS = (
     REMOVAL,
     SIDES_OPTION,
 )
-# Where p may come from besides a file or a mapping of counts.
+# The sources of p other than a file or a mapping of counts.
 P_SOURCES = ("rank", "texts", "vectors")
 P_HELP = (
-    "Where word probabilities come from: the rank of a word among the vectors (Zipf's law), the "
-    "texts, the counts stored with the vectors, or a file of lines with a word and its count."
+    "Source of the word probabilities: the rank of a word in the vector file (Zipf's law), the "
+    "texts, the counts stored with the vectors, or a file with one word and its count per line."
 )

@@ -2,8 +2,8 @@
 
 Arora, Liang and Ma, "A simple but tough-to-beat baseline for sentence embeddings" (ICLR 2017),
 Algorithm 1. With a fixed component u, the vector of a text is a sum over its words of
-(I - u u^T) weight(w) v_w, divided by their number, which the cosine does not see. So SIF is a
-`bag` whose row of word w is (I - u u^T) weight(w) v_w.
+(I - u u^T) weight(w) v_w, divided by their number, which does not change the cosine. So SIF is
+a `bag` whose row for the word w is (I - u u^T) weight(w) v_w.
 """
 
 import itertools
@@ -59,16 +59,16 @@ class SIF:
     Parameters
     ----------
     vectors : WordVectors or path
-        See `read_word_vectors`. Only words that the split of a text into lower-cased runs of
-        letters, digits and ``_`` can produce are used.
+        See `read_word_vectors`. Texts are split into lower-cased runs of letters, digits and
+        ``_``; vectors of other words are not used.
     weights : {"sif", "usif", "idf", "idf-code", "none"}
         The weight of a word; idf is computed from the texts.
     a : float
         The a of a / (a + p(w)).
     p : {"rank", "texts", "vectors"}, mapping or path
-        Word probabilities: Zipf's law by the place of a word among the vectors, or counts: those of
-        the texts, those stored with the vectors, a mapping from word to count, or a file of lines
-        with a word and its count.
+        Source of the word probabilities: Zipf's law and the rank of a word among the vectors, or
+        counts: those in the texts, those stored with the vectors, a mapping from word to count,
+        or a file with one word and its count per line.
     unknown_p : {"rank", "zero", "one"}
         The probability of a word without a count; see `relative_frequencies`.
     centre : {"none", "vocabulary", "probability"}
@@ -146,29 +146,27 @@ class SIF:
         threads: int | None = None,
         also: Sequence[str] = (),
     ) -> SentenceEncoder:
-        """The model whose components (and idf weights) come from these texts.
+        """Make the model; its components (and idf weights) come from these texts.
 
         Parameters
         ----------
         queries, titles : list of str
-            With ``sides="one"`` they are one set of texts, and one of them may be empty; both may
-            be if nothing is taken from texts. An equal text may be in the list more than once and
-            counts each time.
+            With ``sides="one"`` they form one set of texts, and one of the lists may be empty. Both
+            may be empty if no setting needs texts. A text that occurs twice counts twice.
         threads : int, optional
             By default all processors. The model has the same bits for any number.
         also : list of str
-            Texts whose words a model with ``keep="texts"`` keeps too; nothing else is taken from
-            them.
+            Texts whose words a model with ``keep="texts"`` also keeps. They have no other effect.
 
         Returns
         -------
         SentenceEncoder
-            A linear bag: everything that works with a trained model works with it.
+            A linear bag: whatever works with a trained bag works with it.
 
         Raises
         ------
         SentembError
-            If there are too few texts for what is to be taken from them.
+            If the settings need more texts.
         """
         texts = {"query": as_texts(queries), "document": as_texts(titles)}
         tokens = {side: tokenize(some, plain_words) for side, some in texts.items()}
@@ -214,20 +212,18 @@ class SIF:
                 what = {"query": "queries", "document": "titles"}[missing[0]]
                 raise SentembError(
                     f"components for each side need queries and titles, and there are no {what}; "
-                    "give a click log, or sides one"
+                    "add a click log or a judged set, or set sides to one"
                 )
         needs = {
-            "components": settings["components"] > 0,
+            f"components {settings['components']}": settings["components"] > 0,
             f"weights {settings['weights']}": settings["weights"].startswith("idf"),
             "p texts": self._p_name == "texts",
             "keep texts": settings["keep"] == "texts",
         }
         asking = next((name for name, needed in needs.items() if needed), None)
         if asking is not None and not any(n_texts.values()):
-            remedy = "components 0" if asking == "components" else "another choice"
-            raise SentembError(
-                f"{asking}: there are no texts to take it from; give texts, or {remedy}"
-            )
+            remedy = "set it to 0" if asking.startswith("components") else "choose another value"
+            raise SentembError(f"{asking} needs texts, and there are none; give texts, or {remedy}")
 
     def _probabilities(self, tokens: Mapping[str, Tokens]) -> NDArray[np.float64]:
         """p(w) of every word that has a vector."""
@@ -268,7 +264,7 @@ class SIF:
         return mean
 
     def _portions(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.float64]]]:
-        """Some word vectors in float64, a portion at a time, after the place where it begins."""
+        """Yield word vectors in float64, in portions, each with the place where it begins."""
         for low in range(0, rows.size, _ROWS):
             portion = self.vectors.vectors[rows[low : low + _ROWS]].astype(np.float64)
             if not np.isfinite(portion).all():
@@ -296,7 +292,7 @@ class SIF:
         mean: NDArray[np.float64],
         workers: Workers,
     ) -> dict[str, Components]:
-        """What is removed on each side; one and the same object if the sides are alike."""
+        """What is removed on each side; the same object if both sides have the same."""
         k, weighted = self.settings["components"], self.settings["removal"] == "weighted"
         found: dict[str, Moments] = {}
         for side in SIDES if k else ():
@@ -322,8 +318,8 @@ class SIF:
             rows = np.flatnonzero(np.fromiter(reachable, bool, len(vectors)))
         if not rows.size:
             raise SentembError(
-                f"{vectors.name}: has no word that a text can have; texts are split into "
-                "lower-case runs of letters and digits"
+                f"{vectors.name}: no word of it can occur in a text, because texts are split into "
+                "lower-case runs of letters and digits; give other vectors"
             )
         return rows
 

@@ -154,7 +154,7 @@ def _with_components(
     )
     if not is_weighted_average:
         raise SentembError(
-            f"fit_u {fit_u} needs a SIF model whose components are still there; make one with "
+            f"fit_u {fit_u} needs a SIF model from which no components were removed; make one with "
             "`sentemb sif --components 0`"
         )
     table = model.weights["query"]["table"]

@@ -1,6 +1,6 @@
 """The texts that SIF's components come from: files of lines, judged sets, a click log."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sentemb.data.click_log import read_click_log
 from sentemb.data.judged_set import read_judged_set
@@ -11,7 +11,9 @@ from sentemb.system.paths import AnyPath
 
 
 def read_fit_texts(
-    paths: Sequence[AnyPath], log: AnyPath | None = None
+    paths: Sequence[AnyPath],
+    log: AnyPath | None = None,
+    note: Callable[[str], None] = lambda message: None,
 ) -> tuple[list[str], list[str]]:
     """Queries and titles from several places.
 
@@ -21,6 +23,8 @@ def read_fit_texts(
         Files with one title per line (empty lines are left out), or folders with a judged set.
     log : path, optional
         A click log: each of its distinct queries and titles counts once.
+    note : function of str
+        Called if a file of titles has tabs, as a click log has.
 
     Returns
     -------
@@ -42,6 +46,11 @@ def read_fit_texts(
             found = [text for _, text in clean_lines(path) if text.strip()]
             if not found:
                 raise SentembError(f"{place_name(path)}: there are no texts; write one per line")
+            if any("\t" in text for text in found):
+                note(
+                    f"{place_name(path)}: there are tabs, but each line is read as one text; is it "
+                    "a click log for --log?"
+                )
             titles += found
     if log is not None:
         clicks = read_click_log(log)
