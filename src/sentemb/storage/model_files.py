@@ -88,8 +88,8 @@ def load_model(path: AnyPath) -> SavedModel:
     path = path_of(path)
     if not is_folder(path) or not is_model(path):
         raise SentembError(
-            f"{path}: there is no model here ({TENSORS} is missing); train one with `sentemb train`, or "
-            "make one from word vectors with `sentemb sif`"
+            f"{path}: there is no model here ({TENSORS} is missing); train one with "
+            "`sentemb train`, or make one from word vectors with `sentemb sif`"
         )
     with open_tensors(path / TENSORS) as file:
         parts = old_parts(path, file) if is_old(file) else _parts(path, file)

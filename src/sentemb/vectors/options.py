@@ -10,8 +10,8 @@ WEIGHTS = Hyperparameter(
     name="weights",
     kind=str,
     default="sif",
-    help="Weight of a word: a / (a + p) as in the paper (sif), the weight of uSIF (usif), idf by the "
-    "paper's equation 7 (idf) or by the authors' code (idf-code), or 1 (none).",
+    help="Weight of a word: a / (a + p) as in the paper (sif), the weight of uSIF (usif), idf by "
+    "the paper's equation 7 (idf) or by the authors' code (idf-code), or 1 (none).",
     group=WORDS,
     choices=("sif", "usif", "idf", "idf-code", "none"),
 )
@@ -28,8 +28,8 @@ UNKNOWN_P = Hyperparameter(
     name="unknown_p",
     kind=str,
     default="rank",
-    help="Probability of a word without a count: by Zipf's law from its rank, zero (the weight is then "
-    "1, as in the authors' code), or one (the weight is then nearly 0).",
+    help="Probability of a word without a count: by Zipf's law from its rank, zero (the weight is "
+    "then 1, as in the authors' code), or one (the weight is then nearly 0).",
     group=WORDS,
     choices=UNKNOWN,
 )
@@ -63,8 +63,8 @@ REMOVAL = Hyperparameter(
     name="removal",
     kind=str,
     default="full",
-    help="Remove each component in full, or in proportion to its share of the variance of the removed "
-    "components (weighted), as uSIF does with 5.",
+    help="Remove each component in full, or in proportion to its share of the variance of the "
+    "removed components (weighted), as uSIF does with 5.",
     group=COMPONENTS_GROUP,
     choices=("full", "weighted"),
 )
