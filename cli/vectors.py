@@ -79,6 +79,7 @@ def convert(
     vectors = replace(vectors, **given(told))
     write_word_vectors(vectors, out, force=force, dtype=dtype)
     say(f"{out}: {len(vectors):,} words, {vectors.dim} dimensions, {dtype}")
+    say(f"next: sentemb sif {out} titles.txt -o model")
 
 
 @command.command(cls=Command)
@@ -184,6 +185,7 @@ def train(log: str, output: str, force: bool, skip_bad_lines: bool, **settings: 
         line.close()
     write_word_vectors(vectors, output, force=force)
     say(f"{output}: {len(vectors):,} words, {vectors.dim} dimensions, float32")
+    say(f"next: sentemb sif {output} --log {log} -o model")
 
 
 def _say_fields(*fields: str) -> None:

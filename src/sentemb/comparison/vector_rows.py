@@ -66,15 +66,15 @@ class WordSource:
 class VectorRow(Row):
     """A row that needs word vectors and no training.
 
-    What it takes from texts (components, idf) comes from the log, or without one from the texts of
-    the judged sets, whose grades it does not see.
+    Its components and idf come from the texts of the log or, without a log, from the texts of the
+    judged sets. It does not see grades.
 
     Attributes
     ----------
     grid : tuple of dict
         Settings to choose from, in addition to the fixed ones.
     source : WordSource or None
-        None if no vectors were given; the row then says so and is missing.
+        None if no vectors were given: then the row cannot run.
     """
 
     grid: tuple[Point, ...] = _A
@@ -92,9 +92,9 @@ class VectorRow(Row):
     def fit(
         self, settings: Point, data: Data, seed: int, threads: int | None
     ) -> tuple[Ranker, int]:
-        """A SIF model, and how many numbers its components have; nothing else is fitted."""
+        """A SIF model, and the number of fitted numbers: those of the components."""
         given = self._given()
-        # No other words than those of the data are ever looked up.
+        # Only words of the data are ever looked up.
         sif = SIF(given.vectors, p=given.p, keep="texts", **{name: settings[name] for name in _SIF})
         model = sif.fit(*data.texts, threads, also=data.judged_texts)
         return model, sum(one.directions.size for one in sif.distinct_components().values())
@@ -140,7 +140,7 @@ class _Sum:
 
 
 def with_vectors(rows: Sequence[Row], source: WordSource) -> list[Row]:
-    """``rows``, those of word vectors with these."""
+    """``rows``, of which those of word vectors get this source."""
     return [replace(row, source=source) if isinstance(row, VectorRow) else row for row in rows]
 
 

@@ -20,7 +20,7 @@ _TEXTS = {1: "<TAB>text", 2: "<TAB>text<TAB>text"}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ValuedTexts(Generic[ValueT]):
-    """Texts or pairs of texts, and what each is worth, in the order of the file.
+    """Texts or pairs of texts, each with a label or a score, in the order of the file.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class ValuedTexts(Generic[ValueT]):
         if len(lengths) > 1 or not self.values:
             others = "" if self.others is None else f" and {len(self.others):,} second texts"
             raise SentembError(
-                f"{len(self.values):,} values with {len(self.texts):,} texts{others}; give the "
+                f"{len(self.values):,} values, but {len(self.texts):,} texts{others}; give the "
                 "same number of each, at least one"
             )
 
@@ -79,9 +79,9 @@ def read_labelled(path: AnyPath) -> ValuedTexts[str]:
     Raises
     ------
     SentembError
-        For a bad line, with its place and a remedy: another number of columns, or not that of the
-        first line, an empty label, a text without words or with more than 10,000, a NUL character,
-        invalid UTF-8. Also for a file without lines.
+        For a bad line, with its place and a remedy: a wrong number of columns, or another one than
+        the first line, an empty label, a text without words or with more than 10,000, a NUL
+        character, invalid UTF-8. Also for a file without lines.
     """
     return read_valued(path, label_of, "label")
 

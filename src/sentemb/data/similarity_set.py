@@ -24,8 +24,8 @@ class SimilaritySet:
     Attributes
     ----------
     name : str
-        The path of the file without its ending; what precedes the last ``/`` is the folder, whose
-        sets are averaged.
+        The path of the file without its ending. What precedes the last ``/`` is the folder; the
+        sets of a folder are averaged.
     scores : (n,) float64
         Higher is more similar. They are not all equal.
     first, second : list of str
@@ -52,7 +52,7 @@ class SimilaritySet:
             raise SentembError("a score is not finite; correct it")
         if len(set(self.scores.tolist())) < 2:
             raise SentembError(
-                "all scores are equal, so nothing correlates with them; give pairs with different "
+                "all scores are equal, so a correlation is not defined; give pairs with different "
                 "scores"
             )
 
@@ -91,7 +91,7 @@ def read_similarity_set(path: AnyPath) -> SimilaritySet:
     Raises
     ------
     SentembError
-        With file, line and remedy, for another number of columns, a score that is not a finite
+        With file, line and remedy: for a wrong number of columns, a score that is not a finite
         number, a text without words or with more than 10,000, a NUL character, invalid UTF-8; also
         for a file without lines, or whose scores are all equal.
     """
@@ -122,7 +122,7 @@ def find_similarity_sets(paths: Iterable[AnyPath]) -> tuple[list[SimilaritySet],
     Raises
     ------
     SentembError
-        If a file that was named itself is not a similarity set, or a folder holds none.
+        If a file in ``paths`` is not a similarity set, or a folder holds none.
     """
     sets: list[SimilaritySet] = []
     skipped: list[str] = []

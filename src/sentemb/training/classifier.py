@@ -101,8 +101,8 @@ class Classifier:
         Raises
         ------
         SentembError
-            For second texts where there must be none, or the other way round, and for lists of
-            different lengths.
+            If second texts are given to a classifier of single texts or missing for one of pairs, or
+            the lists differ in length.
         """
         sides = [as_texts(texts)] + ([] if others is None else [as_texts(others)])
         if len(sides) != (2 if self._head.paired else 1):
@@ -163,23 +163,25 @@ def train_classifier(
 ) -> Classifier:
     """Train a classifier of texts, or of pairs of texts, on their embeddings.
 
-    For a pair the classifier reads the product and the absolute difference of both embeddings (Tai
-    et al., ACL 2015), for a single text its embedding. Then follow a sigmoid layer and a softmax:
-    over the labels, or over the integers of the range of the scores, where the expectation is the
-    prediction. Fixed embeddings first pass through a linear map (Arora et al., ICLR 2017).
+    For a pair the classifier reads the product and the absolute difference of the two embeddings
+    (Tai et al., ACL 2015), for a single text its embedding. A sigmoid layer and a softmax follow.
+    The classes are the labels, or the integers in the range of the scores; the predicted score is
+    the expectation. Fixed embeddings first pass through a linear map (Arora et al., ICLR 2017).
 
     Parameters
     ----------
     train : ValuedTexts
-        The examples; their values are labels (str) or scores (float). See `read_labelled`.
+        The examples; their values are labels (str) or scores (float). `read_labelled` reads
+        labels. For scores, take a `SimilaritySet` s: ``ValuedTexts(s.scores.tolist(), s.first,
+        s.second)``.
     dev : ValuedTexts, optional
         Measured after every epoch by accuracy, or by Pearson's correlation for scores. The result
         is the classifier of the best epoch; without ``dev`` it is that of the last.
     features : function of a list of str, or Towers
-        Either a function that returns one row per text, such as `SentenceEncoder.encode`: fixed
-        embeddings. Or ``Towers.of(encoder, vocabulary, {"query": weights})``: a tower that reads
-        both texts and is trained together with the classifier, beginning with these weights, which
-        are copied.
+        For fixed embeddings, a function that returns one row per text, such as
+        `SentenceEncoder.encode`. For a tower that is trained together with the classifier and reads
+        both texts, ``Towers.of(encoder, vocabulary, {"query": weights})``: training starts from a
+        copy of these weights.
     output : path, optional
         A folder for checkpoints and the best weights. Without it nothing is written.
     resume : bool
@@ -211,6 +213,15 @@ def train_classifier(
         For bad settings or data, a place that cannot be written, or a training that diverges.
     Interrupted
         After Ctrl-C or SIGTERM, once the checkpoint is written.
+
+    Examples
+    --------
+    ::
+
+        model = SIF("glove.6B.100d.txt").fit(titles=texts)
+        reviews = read_labelled("reviews.tsv")
+        classifier = train_classifier(reviews, features=model.encode)
+        classifier.predict(["a fine film", "a dull film"])
     """
     chosen = _settings(train, dev, isinstance(features, Towers), checkpoint_seconds, settings)
     note = on_note or _ignore

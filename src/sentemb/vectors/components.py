@@ -1,4 +1,4 @@
-"""The common components of text vectors: which they are, and how they are removed."""
+"""The common components of text vectors: how they are found and removed."""
 
 from dataclasses import dataclass
 
@@ -20,11 +20,11 @@ class Components:
     Attributes
     ----------
     directions : (k, d) float64
-        Orthonormal, the strongest first; the mean of the texts lies on the positive side of each.
+        Orthonormal, the strongest first; each has a dot product of at least 0 with the mean.
     strengths : (k,) float64
-        How much of each is removed: 1 for all of it.
+        The part of each that is removed: 1 for all of it.
     shares : (k,) float64
-        The share of each in the sum of all squared lengths of the texts.
+        The share of each in the sum of the squared lengths of all text vectors.
     """
 
     directions: NDArray[np.float64]
@@ -52,7 +52,7 @@ def common_components(moments: Moments, k: int, weighted: bool = False) -> Compo
     k : int
         How many, less than the length of a vector.
     weighted : bool
-        Remove of component i the share lambda_i = s_i^2 / (s_1^2 + ... + s_k^2), as uSIF does,
+        Remove the share lambda_i = s_i^2 / (s_1^2 + ... + s_k^2) of component i, as uSIF does,
         instead of all of it.
 
     Raises
@@ -89,7 +89,7 @@ def common_components(moments: Moments, k: int, weighted: bool = False) -> Compo
             f"the texts have fewer than {k} components; give more texts or remove fewer components"
         )
     directions = rows[order] / shares[order, None]
-    # An eigenvector has no sign. Words near u are to be what the texts share, not its opposite.
+    # The sign of an eigenvector is arbitrary. Choose the one whose nearest words the texts share.
     along = np.einsum("kd,d->k", directions, moments.first)
     directions[along < 0] *= -1
     found = shares[order]

@@ -1,4 +1,4 @@
-"""p(w): how probable each word of some vectors is."""
+"""p(w): the probability of each word that has a vector."""
 
 from collections.abc import Mapping, Sequence
 
@@ -27,14 +27,14 @@ def zipf(n_words: int) -> NDArray[np.float64]:
 def relative_frequencies(
     words: Sequence[str], counts: Mapping[str, int], unknown: str = "rank"
 ) -> NDArray[np.float64]:
-    """The share of each word in all that was counted.
+    """The relative frequency of each word among all counted words.
 
     Parameters
     ----------
     words : sequence of str
-        In the order of their frequency, which matters only for ``unknown``.
+        In the order of their frequency, which matters only for ``unknown="rank"``.
     counts : mapping
-        Word -> count. Words that are not among ``words`` count in the total too.
+        Word -> count. The total includes words that are not in ``words``.
     unknown : {"rank", "zero", "one"}
         The probability of a word without a count: `zipf` of its rank, 0 (so that SIF gives it the
         weight 1, as the authors' code does) or 1 (almost no weight).

@@ -30,19 +30,19 @@ def read_word_vectors(
     Parameters
     ----------
     path : str or path-like
-        GloVe text (lines of a word and its numbers), word2vec text (the same below a line
-        ``words dimensions``), word2vec binary (a name that ends in ``.bin``), each unpacked if the
-        name ends in ``.gz``; or a folder that `write_word_vectors` wrote. ``-`` is text from
+        GloVe text (lines of a word and its numbers), word2vec text (the same after a first
+        line ``words dimensions``), word2vec binary (if the name ends in ``.bin``), each unpacked if
+        the name ends in ``.gz``; or a folder that `write_word_vectors` wrote. ``-`` is text from
         standard input.
     limit : int, optional
-        Read only the first words. By default all.
+        Read only this many words, from the start. By default all.
     words : iterable of str, optional
-        Keep only these of the words that are read, in the order of the file.
+        Of the words that are read, keep only these, in the order of the file.
     verify : bool
-        Read all vectors of a folder and compare them with their SHA-256. Otherwise the words and
-        all sizes are checked, and the vectors are mapped and not read. Files have no checksum.
+        Read all vectors of a folder and verify their SHA-256. Otherwise the words and all sizes
+        are checked, and the vectors are mapped without being read. Files have no checksum.
     note : callable, optional
-        Called with a line about duplicate words (the first vector of each is kept) and the like.
+        Called with each remark, such as the number of duplicate words (the first vector is kept).
 
     Returns
     -------
@@ -54,7 +54,7 @@ def read_word_vectors(
     ------
     SentembError
         With the place and a remedy: a row with too few or too many numbers, NaN, infinity or a
-        number above 1e12, a header that says something else, a file that is cut, bytes that are
+        number above 1e12, a header that contradicts the rows, a truncated file, bytes that are
         not UTF-8, a folder that was changed, no vectors.
     """
     name = place_name(path_of(path))

@@ -2,8 +2,8 @@
 
 Mikolov et al., "Distributed representations of words and phrases and their compositionality",
 NIPS 2013. Each pair of the log is one sentence: the words of the query, then those of the clicked
-title. So the words of a query have those of its titles in their windows. A pair with more clicks
-occurs in each epoch round(1 + ln(clicks)) times, which is its weight in the training of models.
+title, so that the words of a query and of its titles share windows. In each epoch a pair is read
+round(1 + ln(clicks)) times, about its weight when models are trained.
 """
 
 import math
@@ -102,7 +102,7 @@ def train_word_vectors(
     Returns
     -------
     WordVectors
-        The most frequent word first, with float32 vectors and the counts of one epoch.
+        The most frequent word first; float32 vectors, and the counts of one epoch.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def train_word_vectors(
 
 
 class _Sentences:
-    """The sentences of a log, as often as wanted. A text is split once, in whatever pairs it is."""
+    """The sentences of a log, for several passes. Each distinct text is split only once."""
 
     def __init__(self, log: ClickLog) -> None:
         self._log = log

@@ -1,4 +1,4 @@
-"""How well the cosines of a model agree with people's scores of similarity (the STS tasks)."""
+"""How well the cosines of a model agree with human similarity scores (the STS tasks)."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ class Correlation:
     name : str
         The set, or the folder of the sets.
     pairs : int
-        Number of pairs, of all sets together.
+        Number of pairs, summed over the sets.
     pearson, spearman : float
         From -1 to 1; NaN where all cosines of a set are equal.
     unknown : int
@@ -67,7 +67,7 @@ def sts(
     sides: str = SIDES_OPTION.default,
     removal: str = REMOVAL.default,
 ) -> Correlations:
-    """Correlate the cosines of pairs of texts with people's scores of how similar they are.
+    """Correlate the cosines of pairs of texts with human similarity scores.
 
     The first text of a pair is read by the query tower, the second by the document tower.
 
@@ -78,9 +78,9 @@ def sts(
     sets : list of SimilaritySet
         See `read_similarity_set`.
     fit_u : {"model", "each-file", "all"}
-        Where the common components come from: they are those of the model, or those of each set's
-        own texts, as in the paper, so that a score depends on the other pairs of the set, or those
-        of all sets together. The last two need a SIF model with 0 components.
+        Texts that the common components come from: those of the model; those of each set, as in
+        the paper, where a score then depends on the other pairs of the set; or those of all sets.
+        The last two need a SIF model with 0 components.
     components, sides, removal
         As in `SIF`, for components that do not come from the model.
 
@@ -91,8 +91,8 @@ def sts(
     Raises
     ------
     SentembError
-        For a wrong setting, a model whose components cannot be chosen, or texts that do not have
-        the components.
+        For a wrong setting, a model whose components cannot be chosen, or texts with fewer
+        components than asked for.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def _models(
 def _with_components(
     model: SentenceEncoder, fit_u: str, components: int, sides: str, removal: str
 ) -> SIF:
-    """SIF over the weighted word vectors of ``model``, to be fitted on some texts."""
+    """SIF on the weighted word vectors of ``model``, for `fit` on some texts."""
     training, vocabulary = model.training, model.vocabulary
     is_weighted_average = (
         training.get("method") == "sif"
@@ -158,7 +158,7 @@ def _with_components(
             "`sentemb sif --components 0`"
         )
     table = model.weights["query"]["table"]
-    # The rows hold the weights already. Words of other texts would only take time.
+    # The rows are weighted already. Words outside the texts would only take time.
     return SIF(
         WordVectors(vocabulary.words, table, name="the model"),
         weights="none",

@@ -1,8 +1,8 @@
 """Word vectors as text: GloVe, and word2vec with its header line.
 
 Each row is a word and its numbers, separated by blanks. A word may contain blanks itself, so a row
-is read from its end. Both formats are told apart by the first line: two integers are word2vec's
-header. (A row of GloVe with one number could look like that as well, so GloVe needs two or more.)
+is read from its end. The first line tells the formats apart: two integers are the header of word2vec.
+(A GloVe row with one number could look the same, so GloVe text needs two or more dimensions.)
 """
 
 from array import array
@@ -22,8 +22,8 @@ from sentemb.vectors.text_rows import is_number, numbers_at_end
 from sentemb.vectors.word_vectors import WordVectors
 
 _FORMATS = (
-    "give GloVe text (lines of a word and its numbers), word2vec text (the same below a line "
-    '"words dimensions"), or word2vec binary named .bin'
+    "give GloVe text (lines of a word and its numbers), word2vec text (the same after a "
+    'first line "words dimensions"), or word2vec binary named .bin'
 )
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Rows that are checked and kept at a time.

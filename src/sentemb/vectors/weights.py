@@ -21,8 +21,8 @@ def usif_weights(p: NDArray[np.float64]) -> NDArray[np.float64]:
     """a / (a / 2 + p(w)) with an a that follows from p: (n,) float64.
 
     Ethayarajh, "Unsupervised random walk sentence embeddings: a strong but simple baseline" (2018).
-    alpha is the share of words that a random walk of 11 words would meet by chance, and
-    a = (1 - alpha) / (alpha Z) with Z = n / 2.
+    alpha is the share of words with p(w) > 1 - (1 - 1 / n)^11, the chance that 11 words drawn
+    uniformly include a given word; a = (1 - alpha) / (alpha Z) with Z = n / 2.
     """
     n_words = p.size
     alpha = float(np.mean(p > 1 - (1 - 1 / n_words) ** _USIF_WORDS))
@@ -33,7 +33,7 @@ def usif_weights(p: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def idf_weights(words: Sequence[str], tokens: Tokens) -> NDArray[np.float64]:
-    """log((1 + N) / (1 + N_w)), equation (7): N texts, of which N_w hold the word: (n,) float64."""
+    """log((1 + N) / (1 + N_w)), equation (7): N texts, N_w of them with the word: (n,) float64."""
     n_texts, containing = _text_counts(words, tokens, each_once=True)
     weights: NDArray[np.float64] = np.log((1 + n_texts) / (1 + containing))
     return weights
@@ -45,7 +45,7 @@ def idf_code_weights(words: Sequence[str], tokens: Tokens) -> NDArray[np.float64
     Returns
     -------
     (n,) float64
-        Not below 0, which a word that occurs more than N + 1 times would be.
+        At least 0: the formula is negative for a word that occurs more than N + 1 times.
     """
     n_texts, occurrences = _text_counts(words, tokens, each_once=False)
     weights: NDArray[np.float64] = np.log2((2 + n_texts) / (1 + occurrences))
