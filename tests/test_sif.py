@@ -364,7 +364,7 @@ def test_the_command_takes_a_click_log_for_both_sides(tmp_path):
 def test_the_command_notes_a_click_log_among_the_texts(tmp_path):
     glove = write_glove(tmp_path / "glove.txt", made_up_vectors())
     (tmp_path / "titles.txt").write_text("w1 w2\nw3 w4\n")
-    (tmp_path / "pairs.tsv").write_text("w1 w2\tw3 w4\nw5\tw6 w7\n")
+    (tmp_path / "pairs.tsv").write_text("w1 w2\tw3 w4\nw5\tw6 w7\nw8\n")
     for name, is_noted in (("titles.txt", False), ("pairs.tsv", True)):
         done = run("sif", glove, tmp_path / name, "-o", tmp_path / "m", "--force")
         assert done.exit_code == 0, done.output
