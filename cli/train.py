@@ -33,8 +33,8 @@ def _settings(function: Any) -> Any:
     "start_from",
     type=click.Path(),
     metavar="MODEL_DIR",
-    help="Start from the weights and the vocabulary of this model; --model and the shape default to "
-    "its own. A bag can start any other model, which takes its rows as word vectors. "
+    help="Start from the weights and the vocabulary of this model; --model and the shape default "
+    "to its own. A bag can start any other model, which takes its rows as word vectors. "
     "--word-features does not apply.",
     group=MODEL,
 )

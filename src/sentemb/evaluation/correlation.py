@@ -61,8 +61,8 @@ def _checked(x: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[n
     a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if a.ndim != 1 or a.shape != b.shape or a.size < 2:
         raise SentembError(
-            f"cannot correlate arrays of shapes {a.shape} and {b.shape}; give two of equal length, at "
-            "least 2"
+            f"cannot correlate arrays of shapes {a.shape} and {b.shape}; give two of equal length, "
+            "at least 2"
         )
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
         raise SentembError("cannot correlate numbers that are not finite; correct them")

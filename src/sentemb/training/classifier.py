@@ -101,8 +101,8 @@ class Classifier:
         Raises
         ------
         SentembError
-            If second texts are given to a classifier of single texts or missing for one of pairs, or
-            the lists differ in length.
+            If second texts are given to a classifier of single texts, or missing for one of pairs,
+            or if the lists differ in length.
         """
         sides = [as_texts(texts)] + ([] if others is None else [as_texts(others)])
         if len(sides) != (2 if self._head.paired else 1):

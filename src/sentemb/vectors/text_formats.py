@@ -1,8 +1,9 @@
 """Word vectors as text: GloVe, and word2vec with its header line.
 
 Each row is a word and its numbers, separated by blanks. A word may contain blanks itself, so a row
-is read from its end. The first line tells the formats apart: two integers are the header of word2vec.
-(A GloVe row with one number could look the same, so GloVe text needs two or more dimensions.)
+is read from its end. The first line tells the formats apart: two integers are the header of
+word2vec. (A GloVe row with one number could look the same, so GloVe text needs two or more
+dimensions.)
 """
 
 from array import array
