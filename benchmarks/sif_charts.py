@@ -52,7 +52,7 @@ def draw_p(tables, pyplot):
         axis.set_title(title, fontsize=10)
         axis.set_xlim(0, 80)
         axis.set_xlabel("Pearson's r × 100")
-    labels = [textwrap.fill(SOURCE_NAMES.get(name, name), 14) for name in sources]
+    labels = [textwrap.fill(SOURCE_NAMES[name], 16) for name in sources]
     axes[0].set_yticks(range(len(sources))[::-1], labels, fontsize=9)
     figure.legend(*axes[0].get_legend_handles_labels(), frameon=False, ncols=2,
                   loc="outside upper center")  # fmt: skip

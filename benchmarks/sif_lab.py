@@ -26,10 +26,10 @@ CHOICES_OF_A = (1e-2, 1e-3, 1e-4, 1e-5)
 SOURCE_NAMES = {
     "enwiki": "Wikipedia",
     "rank": "Zipf's law by rank",
-    "sts": "sentences themselves",
+    "sts": "the sentences themselves",
     "sst2": "film reviews (SST)",
-    "occupations": "log of occupations",
-    "msdocs_index": "log of msdocs_index",
+    "occupations": "the log of occupations",
+    "msdocs_index": "the log of msdocs_index",
 }
 # The sets of the paper's Table 5: idf is counted over their sentences.
 _OF_TABLE_5 = ("2012", "2013", "2014", "2015", "sick test")

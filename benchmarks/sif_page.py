@@ -170,8 +170,8 @@ def _method(tables):
             another from the second (or titles)."""),
         _fill("""Once u is fixed, a sentence vector is the sum of weight(w) · (I − u uᵀ) · v(w) over
             its words, divided by their number, which does not change the cosine. So a SIF model is
-            a linear `bag` whose table holds these rows. It is saved, loaded, evaluated and compared
-            like a trained model."""),
+            a linear `bag` whose table has one such product per word. It is saved, loaded, evaluated
+            and compared like a trained model."""),
     ])  # fmt: skip
 
 
@@ -201,8 +201,8 @@ def _claims(tables):
     return "\n\n".join([
         "## What the paper claims",
         _fill("""The verdicts follow from the numbers by the rules in `benchmarks/sif_claims.py`.
-            They hold for these word vectors and these data sets. C1, C2 and so on are numbers of
-            this page."""),
+            They hold for these word vectors and these data sets. C1 to C13 are this page's own
+            numbers."""),
         _table(rows, left=4),
     ])  # fmt: skip
 
@@ -391,9 +391,10 @@ def _variants(tables):
             STS-B train it costs {_cost(years, fixed[0])} points (some of its sentences also occur
             in STS'13 to '16); taken from the vocabulary, {_cost(years, fixed[1])}. The best row on
             the five years is *{best}*; the number of components was not chosen on dev data."""),
-        _fill("""*tf-idf of the code* has the formula of the authors' program. *uSIF* (Ethayarajh,
-            2018) computes a and removes five components in part. *p by rank* takes
-            p(w) from Zipf's law; *unknown p* is the probability of a word without a count."""),
+        _fill("""*tf-idf of the code* uses the idf formula of the authors' program. *uSIF*
+            (Ethayarajh, 2018) computes a from p(w) and removes five components, each in part.
+            *p by rank* takes p(w) from Zipf's law; *unknown p* is the probability of a word without
+            a count."""),
         _means_table(tables["variants"], ["row"]),
     ])  # fmt: skip
 
@@ -462,7 +463,7 @@ def _sources(tables):
         _fill(f"""Mean of WR over the five years: {wr[ordered[-1]]:.1f} with p from
             {SOURCE_NAMES[ordered[-1]]} (the best source), {wr['enwiki']:.1f} from Wikipedia,
             {wr['rank']:.1f} from Zipf's law and the word's rank in the vector file, which needs no
-            counts and is the default, and {wr[ordered[0]]:.1f} from the
+            counts and is the default, and {wr[ordered[0]]:.1f} from
             {SOURCE_NAMES[ordered[0]]} (the worst). A word without a count gets the probability of
             its rank."""),
         _means_table(shown, ["source", "words", "row"]),
@@ -525,7 +526,7 @@ def _ranking(tables):
         _table(rows),
         _ranking_verdict(found, sets),
         _fill("""These settings were chosen on dev by NDCG@1: a among 1e-2, 1e-3, 1e-4 and 1e-5, the
-            parameters of BM25, and for the sum WR or *WR, per side*, and λ."""),
+            parameters of BM25 and, for the sum, λ and the cosine to add."""),
         _table([["row", *sets], *chosen], left=1 + len(sets)),
     ])  # fmt: skip
 
@@ -556,7 +557,11 @@ def _compared(found, sets, row, reference, name):
         gap = float(found[one, row]["NDCG@1"]) - float(found[one, reference]["NDCG@1"])
         p = float(found[one, row][f"p against {reference}"])
         (neither if p >= _LEVEL else ahead if gap > 0 else behind).append(one)
-    said = [f"{kind} on {_listed(names)}" for kind, names in kinds.items() if names]
+    said = [
+        f"{kind} on {_listed(names) if len(names) < len(sets) else f'all {len(sets)} sets'}"
+        for kind, names in kinds.items()
+        if names
+    ]
     return _listed([said[0], *(one.replace(f" {name}", " it") for one in said[1:])], ", and")
 
 
@@ -566,7 +571,10 @@ def _at_the_edge(found):
     names = dict.fromkeys(name for (name, _), line in found.items() if edge in line["settings"])
     if not names:
         return ""
-    return f"On {_listed(list(names))} that is the smallest a; a smaller one may be better still."
+    return (
+        f"On {_listed(list(names))} the smallest a was chosen at least once, so a still smaller "
+        "one may be better."
+    )
 
 
 def _own_vectors(tables):
@@ -584,7 +592,7 @@ def _own_vectors(tables):
             title joined into one sentence. These rows therefore do learn from clicks. Test NDCG@1 /
             @3 / @10:"""),
         _table(rows),
-        _fill(f"""a (1e-2, 1e-3, 1e-4 or 1e-5) and the source of p(w) were chosen on dev by NDCG@1.
+        _fill(f"""Both a (1e-2 to 1e-5) and the source of p(w) were chosen on dev by NDCG@1.
             *texts* are the word counts of the log, *rank* is Zipf's law. {_at_the_edge(found)}"""),
         _table([["row", *sets], *chosen], left=1 + len(sets)),
     ])  # fmt: skip
@@ -634,8 +642,8 @@ def _pairs(tables):
     numbers = printed(5, 6)
     of_paper = [name for name in names if (name, "PP") in numbers]
     settings = ("trained on", "learning rate", "epochs")
-    rows = [["row", "mean", "dev: sentences", "dev: sentences and log", "mean of the paper's parts",
-             "the paper's mean", *settings]]  # fmt: skip
+    rows = [["row", "mean", "dev: sentences", "dev: sentences and log",
+             f"mean of the paper's {len(of_paper)}", "paper, same parts", *settings]]  # fmt: skip
     for line in lines:
         system = SYSTEMS.get(line["row"], line["row"]).replace("(o.g.)", "(og)")
         rows.append([
@@ -663,9 +671,10 @@ def _pairs(tables):
             pairs that were chosen: {listed}."""),
         _fill(f"""STS-B is drawn from the files of STS'12 to '16, so only parts with hardly a pair
             in STS-B train or dev are measured. SICK test shares sentences, not pairs, with SICK
-            train. *mean* is over the {len(names)} parts of the second table, of which the paper has
-            {len(of_paper)}. The columns *dev* have the best r on STS-B dev with each kind of pairs;
-            a training that overflows is left out."""),
+            train. *mean* is over the {len(names)} parts of the second table; the paper has
+            {len(of_paper)} of them. The columns *dev* have the best r on STS-B dev with each kind
+            of pairs, and in the first of them that of the rows without training. A training that
+            overflows is left out."""),
         _table(rows),
         "### Every part",
         "The same rows on each part:",
@@ -721,9 +730,10 @@ def _theory(tables):
             *greatest* are relative to the mean. *Centred* subtracts the mean of all vectors. c0 is
             the common component of the SIF vectors of 400 sentences of STS-B dev, with length 1 and
             either sign."""),
-        "theory-with-c0": ("Sentences with a common c0", """Here the simulated sentences share a
-            component c0 with the share β. Correlation between estimated and true cosines of
-            sentence pairs, and the cosine of u with c0. Mean ± standard deviation over seeds."""),
+        "theory-with-c0": ("Sentences with a common c0", """Here the simulated sentences have a
+            common component c0 of weight β (0.5, or 0 in the first row). The columns avg to *W,
+            true c0 removed* are correlations between estimated and true cosines of sentence pairs;
+            the next two are the cosine of u with c0. Mean ± standard deviation over seeds."""),
     }  # fmt: skip
     parts = [
         "## The theory, measured",

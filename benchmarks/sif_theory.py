@@ -134,7 +134,7 @@ WITH_C0 = {
     "β = 0, no c0": {"beta": 0.0},
     "c0, words in all directions": {},
     "c0, all word vectors have a component along it": {"lean": 1.5},
-    "c0, those of frequent words have a component along it": {"lean_frequent": 0.75},
+    "c0, vectors of frequent words have a component along it": {"lean_frequent": 0.75},
 }
 
 
