@@ -30,7 +30,7 @@ def _million_tokens():
         words += int(count)
     length = characters / words
     return (
-        f"a word and its blank are {length:.2f} characters in the shipped counts of Wikipedia, so "
+        f"a word and its space are {length:.2f} characters in the shipped counts of Wikipedia, so "
         f"10⁸ characters hold {1e8 / length / 1e6:.1f} million words"
     )
 

@@ -115,8 +115,9 @@ def _summary_of_ranking(tables):
         for row, lines in shown.items()
     ]
     return "\n\n".join([
-        _point(f"""**Before the first click, add SIF to BM25** (`sentemb sif`). By the significance
-            test the sum is {_compared(found, sets, both, "bm25-stem", "BM25 alone")}. SIF alone is
+        _point(f"""**Before the first click, add SIF to BM25** (`sentemb sif`). Tested per query,
+            the sum (λ chosen on dev) is
+            {_compared(found, sets, both, "bm25-stem", "BM25 alone")}. SIF alone is
             {_compared(found, sets, "WR", "bm25-stem", "BM25")}.""")
         + "\n"
         + _point(f"""**Once there is a log, train.** Word vectors trained on the log (`sentemb
