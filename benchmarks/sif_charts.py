@@ -1,18 +1,12 @@
 """The charts of docs/sif.md, from the tables in docs/results/sif."""
 
+import textwrap
+
 from charts import BLUE, DPI, GREEN, GREY, ORANGE, PINK
-from sif_lab import YEARS
+from sif_lab import SOURCE_NAMES, YEARS
 
 _VECTORS = (BLUE, ORANGE, GREEN)
 _ROWS = {"W": ("--", "s"), "WR": ("-", "o")}
-_SOURCES = {
-    "enwiki": "Wikipedia,\n3.5 billion words",
-    "rank": "Zipf's law\nby rank",
-    "sts": "STS and SICK\nsentences",
-    "sst2": "film reviews\n(SST)",
-    "occupations": "log of job\ntitles",
-    "msdocs_index": "log of manual\npages",
-}
 
 
 def draw_a(tables, pyplot):
@@ -58,7 +52,7 @@ def draw_p(tables, pyplot):
         axis.set_title(title, fontsize=10)
         axis.set_xlim(0, 80)
         axis.set_xlabel("Pearson's r × 100")
-    labels = [_SOURCES.get(name, name) for name in sources]
+    labels = [textwrap.fill(SOURCE_NAMES[name], 16) for name in sources]
     axes[0].set_yticks(range(len(sources))[::-1], labels, fontsize=9)
     figure.legend(*axes[0].get_legend_handles_labels(), frameon=False, ncols=2,
                   loc="outside upper center")  # fmt: skip
@@ -79,7 +73,7 @@ def draw_ranking(tables, pyplot):
         ]  # fmt: skip
         places = [place + (k - 2) * 0.17 for place in range(len(sets))]
         bars = axis.bar(places, values, 0.16, color=colour, label=row)
-        axis.bar_label(bars, [f"{value:.2f}"[1:] for value in values], fontsize=8, padding=2)
+        axis.bar_label(bars, [f"{value:.3f}"[1:] for value in values], fontsize=7.5, padding=2)
     axis.set_xticks(range(len(sets)), sets)
     axis.set_ylabel("test NDCG@1")
     axis.grid(axis="x", visible=False)

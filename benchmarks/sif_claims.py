@@ -72,7 +72,10 @@ def relative_gain(tables):
         f"{percent:.0f} % ({_name(group)})"
         for group, percent in zip(PAPER_GROUPS, percents, strict=True)
     )
-    return verdict, f"WR gains {listed}; {inside} of {len(percents)} are from 10 to 30 %."
+    return (
+        verdict,
+        f"WR gains {listed}; {inside} of the {len(percents)} gains are between 10 % and 30 %.",
+    )
 
 
 def gains_by_part(tables):
@@ -142,7 +145,8 @@ def best_a(tables):
     }
     verdict = HOLDS if inside == len(best) else IN_PART if inside else FAILS
     listed = "; ".join(
-        f"{name}: best {best[name]}, within one point from {wide[name][0]} to {wide[name][-1]}"
+        f"{name}: best at {best[name]}, within one point of it from {wide[name][0]} to "
+        f"{wide[name][-1]}"
         for name in best
     )
     return verdict, f"Mean of WR over the five years. {listed}."
@@ -162,8 +166,8 @@ def source_of_p(tables):
     count = len({line["source"] for line in tables["sources"]})
     listed = ", ".join(f"{row} {gap:.1f} ('{year[2:]})" for (row, year), gap in spread.items())
     return verdict, (
-        f"Points between the best and the worst of {count} sources: {listed}. Two of the sources "
-        "are logs of one field; the paper's are general texts."
+        f"Best minus worst of {count} sources, in points: {listed}. Two of the sources are click "
+        "logs of a single field; the paper's corpora are general text."
     )
 
 
@@ -174,8 +178,8 @@ def syntax(tables):
     same = [word for word in words if word in SYNTAX]
     verdict = HOLDS if len(same) > 5 else IN_PART if len(same) > 2 else FAILS
     return verdict, (
-        f"Nearest to the component of SICK: {', '.join(words)}. {len(same)} of these {len(words)} "
-        f"are among the paper's {len(SYNTAX)}."
+        f"Words nearest to the component of SICK: {', '.join(words)}. {len(same)} of these "
+        f"{len(words)} are among the {len(SYNTAX)} that the paper lists."
     )
 
 
@@ -192,23 +196,24 @@ def constant_partition(tables):
     verdict = HOLDS if near and abs(ratio - 1) <= 0.1 else IN_PART if near else FAILS
     return verdict, (
         f"Over random c of length 1 the standard deviation of Z is {variation:.3f} of its mean. At "
-        f"the averages of sentences, scaled to length 1, Z is {ratio:.2f} times as large."
+        f"SIF averages of sentences, scaled to length 1, Z is {ratio:.2f} times its mean over "
+        "random c."
     )
 
 
 def likeliest_is_weighted(tables):
     """C8: the likeliest c of a sentence is nearly the weighted average."""
-    made_up = tables["theory-simulated"]
+    simulated = tables["theory-simulated"]
     real = tables["theory-maximum"]
-    W = [float(line["W"]) for line in made_up]
+    W = [float(line["W"]) for line in simulated]
     W_real = [float(line["W"]) for line in real]
     centred = [float(line["centred W"]) for line in real]
     verdict = HOLDS if min(W + W_real) >= 0.95 else IN_PART if max(W) >= 0.95 else FAILS
     return verdict, (
-        f"Cosine of the weighted average with the exact maximum: {min(W):.2f} to {max(W):.2f} in "
-        f"made-up worlds, {_span(real, 'W')} on GloVe (plain average {_span(real, 'plain')}); of "
-        f"centred vectors, as the exact derivation has them, {min(centred):.2f} to "
-        f"{max(centred):.2f}."
+        f"Cosine of the weighted average with the exact maximum: {min(W):.2f} to {max(W):.2f} on "
+        f"simulated data, {_span(real, 'W')} on GloVe (plain average {_span(real, 'plain')}). With "
+        f"centred word vectors, as the exact gradient requires, {min(centred):.2f} to "
+        f"{max(centred):.2f} on GloVe."
     )
 
 
@@ -224,7 +229,7 @@ def like_subsampling(tables):
     gaps = {line["p(w)"]: abs(float(line[sampled]) - float(line[sif])) for line in lines}
     worst = max(gaps, key=gaps.get)
     verdict = HOLDS if gaps[worst] <= 0.1 else IN_PART if gaps[worst] <= 0.25 else FAILS
-    return verdict, f"Largest difference among these p: {gaps[worst]:.3f}, at p = {worst}."
+    return verdict, f"Largest difference over the p of Figure 1: {gaps[worst]:.3f}, at p = {worst}."
 
 
 def supervised_means(tables):
@@ -283,7 +288,7 @@ def better_than_trained(tables):
 
 def few_labels(tables):
     """C12: features beat a classifier of n-grams where labels are few."""
-    return UNTESTED, "The reviews of IMDB are not among the data here."
+    return UNTESTED, "The IMDB reviews are not available here."
 
 
 def _name(group):
@@ -298,13 +303,13 @@ CLAIMS = [
     Claim("C3", "WR is better than tf-idf.", ("similarity",), better_than_tfidf),
     Claim("C4", "The best a is from 1e-4 to 1e-3, and a wide range is nearly as good.",
           ("sweep",), best_a),
-    Claim("C5", "It does not matter which corpus p(w) is from.", ("sources",), source_of_p),
+    Claim("C5", "It does not matter which corpus p(w) comes from.", ("sources",), source_of_p),
     Claim("C6", "The removed component is syntax.", ("component",), syntax),
     Claim("C7", "Z_c is nearly constant over directions c.",
           ("theory-partition-function",), constant_partition),
     Claim("C8", "The likeliest c of a sentence is nearly the weighted average of its words.",
           ("theory-simulated", "theory-maximum"), likeliest_is_weighted),
-    Claim("C9", "word2vec's sub-sampling has nearly the weights of SIF with a = 1e-4.",
+    Claim("C9", "word2vec's sub-sampling gives nearly the weights of SIF with a = 1e-4.",
           ("theory-word2vec-weights",), like_subsampling),
     Claim("C10", "As features, the vectors are best or equal on SICK, and not on SST.",
           ("supervised",), as_features),

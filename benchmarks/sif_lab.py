@@ -20,6 +20,17 @@ from sentemb.vectors.weights import idf_code_weights, idf_weights, sif_weights, 
 YEARS = ("2012", "2013", "2014", "2015", "2016")
 # Parts whose texts, like those of the years, are compared as pairs, and the name of each.
 OTHERS = {"sick test": ("sick", "test"), "stsb dev": ("stsb", "dev"), "stsb test": ("stsb", "test")}
+# Where titles are ranked, a is chosen among these on dev.
+CHOICES_OF_A = (1e-2, 1e-3, 1e-4, 1e-5)
+# The sources of p(w), as tables and charts name them.
+SOURCE_NAMES = {
+    "enwiki": "Wikipedia",
+    "rank": "Zipf's law by rank",
+    "sts": "the sentences themselves",
+    "sst2": "film reviews (SST)",
+    "occupations": "the log of occupations",
+    "msdocs_index": "the log of msdocs_index",
+}
 # The sets of the paper's Table 5: idf is counted over their sentences.
 _OF_TABLE_5 = ("2012", "2013", "2014", "2015", "sick test")
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from sif_lab import (
     AVERAGE,
+    CHOICES_OF_A,
     ROWS,
     VARIANTS,
     Setting,
@@ -21,6 +22,7 @@ from sentemb.baselines.bm25 import BM25
 from sentemb.comparison.data import read_data
 from sentemb.data.judged_set import read_judged_set
 from sentemb.evaluation.evaluate import evaluate_model
+from sentemb.evaluation.significance import compare_all, holm
 from sentemb.protocols import Ranker
 from sentemb.text.words import plain_words, split_words
 from sentemb.vectors.sif import SIF
@@ -181,6 +183,15 @@ class Hybrid(Ranker):
         return self.bm25.score_pairs(*arguments) + self.weight * self.model.score_pairs(*arguments)
 
 
+# The rows that all others of a set are tested against.
+TESTED = ("avg", "tf-idf", "bm25-stem")
+
+
+def p_against(row):
+    """The column of p-values of the differences from a row."""
+    return f"p against {row}"
+
+
 # How the table of a model is made from word vectors, for the rows of the ranking.
 RANKERS = {
     "avg": {"weights": "none", "components": 0},
@@ -195,26 +206,28 @@ RANKERS = {
 
 def ranking(lab):
     """Zero-shot ranking with general word vectors, alone and together with BM25."""
-    rows = [["set", "row", "NDCG@1", "NDCG@3", "NDCG@10", "settings"]]
+    rows = [["set", "row", "NDCG@1", "NDCG@3", "NDCG@10", "settings", *map(p_against, TESTED)]]
     for name in JUDGED:
         dev, test, texts = _ranking_data(lab.data / name)
-        add = _adder(rows, name)
+        table = _Rankers(name, test)
         bm25 = _best([BM25(**point, stem=True) for point in BM25.grid], dev)
-        add("bm25-stem", bm25, test, f"k1 {bm25.k1}, b {bm25.b}")
-        made = {
-            row: SIF(lab.vectors(lab.widest), **{"p": lab.counts("enwiki"), **settings}).fit(*texts)
-            for row, settings in RANKERS.items()
-        }
-        for row, ranker in made.items():
-            add(row, ranker, test)
+        table.add("bm25-stem", bm25, f"k1 {bm25.k1}, b {bm25.b}")
+        made = {}
+        for row, settings in RANKERS.items():
+            given = {"p": lab.counts("enwiki"), **settings}
+            grid = [given] if "weights" in given else [given | {"a": a} for a in CHOICES_OF_A]
+            models = (_model(lab.vectors(lab.widest), point, texts, dev, test) for point in grid)
+            made[row], point = _best_with(zip(models, grid, strict=True), dev)
+            table.add(row, made[row], f"a {point['a']:g}" if "a" in point else "")
         first = Remembered(bm25)
-        sums = [
-            (row, Hybrid(first, model, weight))
+        sums = (
+            (Hybrid(first, model, weight), f"{row}, λ {weight}")
             for row, model in ((row, Remembered(made[row])) for row in ("WR", "WR, per side"))
             for weight in LAMBDAS
-        ]
-        chosen, best = max(sums, key=lambda one: evaluate_model(one[1], dev).mean[0])
-        add("bm25-stem + λ cos", best, test, f"{chosen}, λ {best.weight}")
+        )
+        best, chosen = _best_with(sums, dev)
+        table.add("bm25-stem + λ cos", best, chosen)
+        rows += table.tested()
     return rows
 
 
@@ -224,14 +237,23 @@ def own_vectors(lab):
 
     rows = [["set", "row", "NDCG@1", "NDCG@3", "NDCG@10", "settings"]]
     for name in JUDGED[1:]:
-        data = read_data(lab.data / name)
-        _, test, texts = _ranking_data(lab.data / name)
-        vectors = train_word_vectors(data.log)
+        dev, test, texts = _ranking_data(lab.data / name)
+        table = _Rankers(name, test)
+        vectors = train_word_vectors(read_data(lab.data / name).log)
         for row in ("avg", "W", "WR", "WR, per side"):
-            settings = RANKERS[row]
-            made = SIF(vectors, **{"p": "vectors", **settings}).fit(*texts)
-            _adder(rows, name)(row, made, test)
+            grid = [{"a": a, "p": p} for p in ("rank", "texts") for a in CHOICES_OF_A]
+            grid = [RANKERS[row] | point for point in (grid if row != "avg" else [{}])]
+            models = (_model(vectors, point, texts, dev, test) for point in grid)
+            best, point = _best_with(zip(models, grid, strict=True), dev)
+            table.add(row, best, f"a {point['a']:g}, p {point['p']}" if "a" in point else "")
+        rows += table.rows
     return rows
+
+
+def _model(vectors, settings, texts, dev, test):
+    """A model with the words that these texts and judged sets have."""
+    judged = [*dev.queries, *dev.titles, *test.queries, *test.titles]
+    return SIF(vectors, keep="texts", **settings).fit(*texts, also=judged)
 
 
 def _ranking_data(folder):
@@ -247,13 +269,41 @@ def _best(rankers, dev):
     return max(rankers, key=lambda ranker: evaluate_model(ranker, dev).mean[0])
 
 
-def _adder(rows, name):
-    def add(row, ranker, test, settings=""):
-        ndcg = (f"{value:.3f}" for value in evaluate_model(ranker, test).mean)
-        rows.append([name, row, *ndcg, settings])
-        print(*rows[-1], flush=True)
+def _best_with(pairs, dev):
+    """The pair of a ranker and its settings that is best on dev."""
+    found = ((evaluate_model(ranker, dev).mean[0], ranker, point) for ranker, point in pairs)
+    return max(found, key=lambda one: one[0])[1:]
 
-    return add
+
+class _Rankers:
+    """The rows of one set, and the NDCG@1 of every query, with which they are tested."""
+
+    def __init__(self, name, test):
+        self.name, self.test = name, test
+        self.rows, self._values = [], {}
+
+    def add(self, row, ranker, settings=""):
+        found = evaluate_model(ranker, self.test)
+        ndcg = (f"{value:.3f}" for value in found.mean)
+        self.rows.append([self.name, row, *ndcg, settings])
+        values = found.values[:, 0]
+        self._values[row] = values[np.isfinite(values)]
+        print(*self.rows[-1], flush=True)
+
+    def tested(self):
+        """The rows with the p-value of each against the tested ones, by Holm within the set."""
+        columns = []
+        for reference in TESTED:
+            others = [row for row in self._values if row != reference]
+            differences = compare_all(
+                [self._values[row] for row in others], self._values[reference]
+            )
+            p_values = holm([difference.p for difference in differences])
+            columns.append(dict(zip(others, p_values, strict=True)))
+        return [
+            [*cells, *(f"{p[cells[1]]:.4f}" if cells[1] in p else "" for p in columns)]
+            for cells in self.rows
+        ]
 
 
 PARTS = {

@@ -1,4 +1,4 @@
-"""The mathematics of the SIF paper, measured: on made-up worlds and on word vectors.
+"""The mathematics of the SIF paper, measured: on simulated data and on word vectors.
 
     python benchmarks/sif_theory.py [VECTORS]
 
@@ -16,7 +16,7 @@ import numpy as np
 from charts import BLUE, DPI, FIGURES, ORANGE
 from pages import DATA, RESULTS, csv_of
 from sif_misprints import loose_steps, misprints
-from sif_worlds import Settings, cosines, first_component, make_world, removed, sums
+from sif_simulation import Settings, cosines, first_component, removed, simulate, sums
 
 from sentemb.objectives.likelihood import Likelihood, Sentences
 from sentemb.tables import markdown_table
@@ -71,11 +71,11 @@ def simulated_row(settings, seeds=SEEDS):
     """The columns of `simulated`: name -> one value per seed."""
     found = {}
     for seed in seeds:
-        world = make_world(settings, seed)
-        model, sentences = world.model, world.sentences
-        Z = concentration(model, world.directions)
+        simulation = simulate(settings, seed)
+        model, sentences = simulation.model, simulation.sentences
+        Z = concentration(model, simulation.directions)
         best = likeliest(model, sentences)
-        rows, weights = model.vectors[sentences.words], world.weights(world.a())
+        rows, weights = model.vectors[sentences.words], simulation.weights(simulation.a())
         W, plain = sums(weights * rows, sentences), sums(rows, sentences)
         at_zero = model.values(np.zeros_like(W), sentences).mean()
 
@@ -91,7 +91,7 @@ def simulated_row(settings, seeds=SEEDS):
             "plain": cosines(plain, best.C).mean(),
             "centred W": cosines(sums(weights * (rows - mean), sentences), best.C).mean(),
             "centred plain": cosines(sums(rows - mean, sentences), best.C).mean(),
-            "true c": cosines(world.own, best.C).mean(),
+            "true c": cosines(simulation.own, best.C).mean(),
             "gain W": gain(W),
             "gain plain": gain(plain),
         }
@@ -101,7 +101,7 @@ def simulated_row(settings, seeds=SEEDS):
 
 
 def simulated():
-    """Averages against the exact maximum of the likelihood, in worlds of model (2)."""
+    """Averages against the exact maximum of the likelihood, on data simulated by model (2)."""
     rows = []
     for name, settings in SIMULATED.items():
         found = simulated_row(settings)
@@ -133,8 +133,8 @@ _LARGE = Settings(norm=5.0, n_words=2000, dim=30, n_sentences=400, discourse=3.0
 WITH_C0 = {
     "β = 0, no c0": {"beta": 0.0},
     "c0, words in all directions": {},
-    "c0, all words lean on it": {"lean": 1.5},
-    "c0, frequent words lean on it": {"lean_frequent": 0.75},
+    "c0, all word vectors have a component along it": {"lean": 1.5},
+    "c0, vectors of frequent words have a component along it": {"lean_frequent": 0.75},
 }
 
 
@@ -143,14 +143,14 @@ def with_c0_row(changes, seeds=SEEDS):
     settings = Settings(**{**_LARGE.__dict__, **changes})
     found = {}
     for seed in seeds:
-        world = make_world(settings, seed)
-        rows = world.model.vectors[world.sentences.words]
+        simulation = simulate(settings, seed)
+        rows = simulation.model.vectors[simulation.sentences.words]
         # One constant for all rows: Z where |c| is that of c0 and c_s mixed half and half.
-        weights = world.weights(world.a(settings.discourse / np.sqrt(2)))
-        plain, W = sums(rows, world.sentences), sums(weights * rows, world.sentences)
+        weights = simulation.weights(simulation.a(settings.discourse / np.sqrt(2)))
+        plain, W = sums(rows, simulation.sentences), sums(weights * rows, simulation.sentences)
         u, u_of_W = first_component(plain), first_component(W)
         pairs = np.triu_indices(settings.n_sentences, 1)
-        true = (on_sphere(world.own) @ on_sphere(world.own).T)[pairs]
+        true = (on_sphere(simulation.own) @ on_sphere(simulation.own).T)[pairs]
 
         def correlation(X, pairs=pairs, true=true):
             return np.corrcoef((on_sphere(X) @ on_sphere(X).T)[pairs], true)[0, 1]
@@ -160,10 +160,10 @@ def with_c0_row(changes, seeds=SEEDS):
             "W": correlation(W),
             "R": correlation(removed(plain, u)),
             "WR": correlation(removed(W, u_of_W)),
-            "W, true c0 removed": correlation(removed(W, world.common)),
-            "cos(u, c0), R": abs(u @ world.common),
-            "cos(u, c0), WR": abs(u_of_W @ world.common),
-            "cv of Z": concentration(world.model, world.mixed).variation,
+            "W, true c0 removed": correlation(removed(W, simulation.common)),
+            "cos(u, c0), R": abs(u @ simulation.common),
+            "cos(u, c0), WR": abs(u_of_W @ simulation.common),
+            "cv of Z": concentration(simulation.model, simulation.mixed).variation,
         }
         for name, value in columns.items():
             found.setdefault(name, []).append(value)
@@ -176,7 +176,7 @@ def with_c0():
     for name, changes in WITH_C0.items():
         found = with_c0_row(changes)
         if not rows:
-            rows.append(["world", *found])
+            rows.append(["simulation", *found])
         rows.append([name, *map(_mean_sd, found.values())])
     return Table(
         "with-c0",

@@ -10,12 +10,15 @@ from sif import PARTS, tables_in
 from sif_charts import CHARTS
 from sif_claims import CLAIMS, FAILS, HOLDS, IN_PART, UNTESTED, judged
 from sif_lab import Laboratory, Setting, Similarity, group_means
-from sif_page import REFERENCE, page_of
+from sif_page import REFERENCE, _compared, page_of
 from sif_pairs import key_of, sentence_pairs, unseen_parts
+from sif_parts import TESTED, _best_with, _Rankers, p_against
 from sif_printed import gains, mean_over, printed, tasks_of, wrong_means
 
+from sentemb.data.judged_set import JudgedSet
 from sentemb.data.similarity_set import SimilaritySet
 from sentemb.evaluation.correlation import pearson
+from sentemb.protocols import Ranker
 from sentemb.vectors.sif import SIF
 from sentemb.vectors.word_vectors import WordVectors
 
@@ -214,6 +217,56 @@ def test_the_printed_numbers_are_complete():
     assert round(mean_over(numbers, without, "GloVe+WR"), 1) == 63.8
     some = gains(numbers, "GloVe+WR", "avg-GloVe")
     assert len(some) == 22 and round(sum(some.values()) / 22, 1) == 12.9
+
+
+# -- rankings -------------------------------------------------------------------------------------
+
+
+def test_where_a_row_is_ahead():
+    def lines(name, gap, p):
+        return {(name, "a"): {"NDCG@1": str(0.5 + gap), "p against b": str(p)},
+                (name, "b"): {"NDCG@1": "0.5"}}  # fmt: skip
+
+    found = lines("x", 0.1, 0.01) | lines("y", -0.1, 0.01) | lines("z", 0.1, 0.05)
+    said = _compared(found, ["x", "y", "z"], "a", "b", "B")
+    assert said == "ahead of B on x, behind it on y, and not separated from it on z"
+    assert _compared(lines("x", 0.1, 0.01), ["x"], "a", "b", "B") == "ahead of B on all 1 sets"
+
+
+def test_every_difference_of_rankings_is_tested(tables):
+    for line in tables["ranking"]:
+        for reference in TESTED:
+            p = line[p_against(reference)]
+            assert (p == "") == (line["row"] == reference)
+            assert not p or 0 < float(p) <= 1
+
+
+class Fixed(Ranker):
+    """Ranks the first or the last title of each query first."""
+
+    def __init__(self, sign):
+        self.sign = sign
+
+    def score_pairs(self, queries, titles, query_index, title_index):
+        return self.sign * np.asarray(title_index, float)
+
+
+def test_rankers_are_chosen_on_dev_and_tested():
+    n = 20
+    ids = [f"{k}" for k in range(2 * n)]
+    judged = JudgedSet(ids[:n], ids[:n], ids, ids, 2 * np.arange(n + 1),
+                       np.arange(2 * n, dtype=np.int32), np.tile([1, 0], n))  # fmt: skip
+    good, bad = Fixed(-1), Fixed(1)
+    assert _best_with([(bad, "bad"), (good, "good")], judged) == (good, "good")
+    table = _Rankers("here", judged)
+    for row in TESTED:
+        table.add(row, bad)
+    table.add("WR", good, "a 0.001")
+    rows = table.tested()
+    assert rows[-1][:6] == ["here", "WR", "1.000", "1.000", "1.000", "a 0.001"]
+    # Three comparisons with each reference; the rows that are equal to it have a p of 1.
+    assert [float(p) for p in rows[-1][6:]] == pytest.approx([3 / 10_001] * 3, abs=3e-4)
+    assert rows[0][6:] == ["", "1.0000", "1.0000"]
 
 
 # -- measurements ---------------------------------------------------------------------------------

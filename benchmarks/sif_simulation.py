@@ -1,4 +1,4 @@
-"""Made-up worlds of the SIF paper's model (2): word vectors, sentences, and averages of them."""
+"""Simulated data of the SIF paper's model (2): word vectors, sentences, and averages of them."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from sentemb.vectors.probabilities import zipf
 
 @dataclass(frozen=True)
 class Settings:
-    """What a world is made from.
+    """What data are simulated with.
 
     ``norm`` is the length of all word vectors. With ``law`` = (b, k), |v|² = b + 2 d k log(p/p_min)
     instead. ``lean`` is the mean and ``lean_frequent`` the standard deviation, linear in log p, of
@@ -37,7 +37,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class World:
+class Simulation:
     """A model with sentences drawn from it.
 
     ``own`` is c_s, ``mixed`` what the words were drawn from, ``common`` c0, of length 1.
@@ -60,8 +60,8 @@ class World:
         return (a / (a + self.model.probabilities[self.sentences.words]))[:, None]
 
 
-def make_world(settings, seed):
-    """The world of ``settings`` that ``seed`` decides."""
+def simulate(settings, seed):
+    """The data of ``settings`` that ``seed`` decides."""
     rng = np.random.default_rng(seed)
     p = zipf(settings.n_words)
     vectors = on_sphere(rng.standard_normal((settings.n_words, settings.dim)), settings.norm)
@@ -83,7 +83,7 @@ def make_world(settings, seed):
         settings.beta,
     )
     sentences = draw_sentences(model, mixed, settings.length, rng)
-    return World(settings, model, common, own, mixed, sentences, directions)
+    return Simulation(settings, model, common, own, mixed, sentences, directions)
 
 
 def sums(rows, sentences):
