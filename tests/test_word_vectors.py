@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from sentemb import SentembError
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder
-from sentemb.vectors import text_formats, word2vec_binary, word_vectors
+from sentemb.vectors import word_vectors
 from sentemb.vectors.counts import counts_of, read_counts
+from sentemb.vectors.formats import text, word2vec_binary
 from sentemb.vectors.reading import read_word_vectors
 from sentemb.vectors.skip_gram import train_word_vectors
 from sentemb.vectors.word_vectors import WordVectors
@@ -145,7 +146,7 @@ def test_equal_vectors_have_equal_folders_and_others_have_other_hashes(tmp_path)
 
 @pytest.mark.parametrize(("name", "form"), [*FORMATS, ("folder", None)])
 def test_limit_and_words(tmp_path, name, form, monkeypatch):
-    monkeypatch.setattr(text_formats, "_ROWS", 2)  # more than one block
+    monkeypatch.setattr(text, "_ROWS", 2)  # more than one block
     monkeypatch.setattr(word2vec_binary, "_PIECE", 16)
     words = [word.replace(" ", "_") for word in WORDS]
     path = tmp_path / name
