@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
-from sentemb.kernels.sif import orthogonalise_rows
+from sentemb.kernels.sif import orthogonalise_rows, remove_components
+from sentemb.system.parallel import Workers
 from sentemb.vectors.averages import Moments
 
 _SWEEPS = 100
@@ -29,6 +30,13 @@ class Components:
     directions: NDArray[np.float64]
     strengths: NDArray[np.float64]
     shares: NDArray[np.float64]
+
+    def removed(self, X: np.ndarray, workers: Workers) -> np.ndarray:
+        """A copy of the rows of X, (n, d) float, without the components."""
+        X = np.array(X, order="C")
+        if len(self.strengths):
+            workers.over(len(X), remove_components, X, self.directions, self.strengths)
+        return X
 
 
 def common_components(moments: Moments, k: int, weighted: bool = False) -> Components:
