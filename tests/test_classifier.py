@@ -238,7 +238,7 @@ def made_up_set(count, kind, seed):
     others = [
         text[:k] + list(rng.choice(WORDS, 4 - k)) for text, k in zip(texts, shared, strict=True)
     ]
-    values = [1.0 + k for k in shared]
+    values = [1.0 + k for k in shared.tolist()]
     if kind == "labels":
         values = ["alike" if k > 2 else "other" for k in shared]
     return ValuedTexts(values, [" ".join(t) for t in texts], [" ".join(t) for t in others])
@@ -351,6 +351,8 @@ def test_a_folder_is_only_continued_by_the_same_training(tmp_path):
         train_classifier(train, dev, **other, resume=True)
     with pytest.raises(SentembError, match="another dev set"):
         train_classifier(train, **settings, resume=True)
+    with pytest.raises(SentembError, match="a classifier, which train_classifier reads with"):
+        sentemb.load(tmp_path / "m")
     tensors = tmp_path / "m" / "model.safetensors"
     tensors.write_bytes(tensors.read_bytes()[:-1] + b"\x7f")
     with pytest.raises(SentembError, match="damaged"):
@@ -393,6 +395,7 @@ def test_settings_have_the_declared_defaults():
 def test_constant_predictions_correlate_with_nothing():
     scores = Scores(1, 5)
     assert scores.measure(np.full((3, 5), 0.2), [1.0, 2.0, 3.0]) == 0.0
+    assert scores.measure(np.eye(5)[:1], [1.0]) == 0.0
     assert Labels(["a", "b"]).measure(np.array([[0.9, 0.1], [0.2, 0.8]]), ["a", "c"]) == 0.5
 
 
@@ -452,3 +455,10 @@ def test_texts_of_the_wrong_form():
     single = train_classifier(texts_of, features=average, **SMALL, threads=1)
     with pytest.raises(SentembError, match="single texts; leave others out"):
         single.predict(["w1"], ["w2"])
+
+
+def test_scores_of_numpy_are_scores():
+    train = made_up_set(20, "scores", 1)
+    dev = ValuedTexts(list(np.array(train.values)), *train.sides)
+    found = train_classifier(train, dev, features=average, **SMALL, threads=1)
+    assert "pearson" in found.history[-1]["dev"]

@@ -50,7 +50,7 @@ def test_the_differences_of_a_known_function():
         def loss(self):
             return 3 * self.x + 5 * self.x**3
 
-        def maxima(self):
+        def branches(self):
             return b"kink" if self.x > 0.015 else b""
 
     problem = Cubic()

@@ -48,6 +48,7 @@ def made_up_problem(seed, dtype, n_queries=11, n_titles=15, dim=7):
     Yq[8] = Yq[4]
     clicks = [(q, d) for q in range(n_queries) for d in range(n_titles) if rng.random() < 0.25]
     clicks += [(0, d) for d in range(n_titles)]  # a query without any other title
+    clicks += [(q, 1) for q in range(n_queries)]  # a title without any other query
     pairs = [clicks[k] for k in rng.permutation(len(clicks))[: len(clicks) // 2]]
     pairs = sorted(set(pairs) | {next(c for c in clicks if c[0] == q) for q in range(n_queries)})
     return Yq, Yd, pairs, set(clicks)
@@ -172,11 +173,11 @@ def test_a_hinge_at_zero_and_another_nearest_text_are_kinks(make_model, workers)
     problem = PairProblem(
         model.towers, texts, texts[::-1], [["bath"], []], Objective("hinge", margin=0.4), workers
     )
-    places = {(problem.loss() > 0, problem.maxima())}
+    places = {(problem.loss() > 0, problem.branches())}
     table = model.towers.weights["query"]["table"]
     for seed in range(12):
         table[...] = np.random.default_rng(seed).standard_normal(table.shape)
-        places.add((problem.loss() > 0, problem.maxima()))
+        places.add((problem.loss() > 0, problem.branches()))
     assert len(places) > 3
 
 

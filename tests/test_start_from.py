@@ -133,7 +133,7 @@ def test_both_towers_of_one_set_of_word_vectors_start_equal():
 
 def test_columns_that_are_added_up_take_the_word_vectors_as_they_are():
     bag = word_vectors()
-    for model in ("lstm", "rnn"):
+    for model in ("lstm", "rnn", "irnn"):
         towers = first_weights(bag, model=model, cells=3, bag_dim=DIM)
         table = towers.weights()["query"]["table"]
         assert np.array_equal(table[:, -DIM:], bag.weights["query"]["table"])
@@ -144,11 +144,12 @@ def test_columns_that_are_added_up_take_the_word_vectors_as_they_are():
         )
 
 
-def test_an_encoder_that_averages_word_vectors_gets_them_without_a_copy(tmp_path, monkeypatch):
-    path = saved(word_vectors(), tmp_path / "m")
-    start = Start.of(path)
-    encoder = make_encoder("rnn", cells=DIM)
-    monkeypatch.setattr(type(encoder), "word_vector_columns", lambda self: slice(0, self.cells))
+@pytest.mark.parametrize(
+    ("name", "shape"), [("dan", {"cells": 3, "hidden": DIM}), ("irnn", {"cells": DIM})]
+)
+def test_an_encoder_that_averages_word_vectors_gets_them_without_a_copy(name, shape, tmp_path):
+    start = Start.of(saved(word_vectors(), tmp_path / "m"))
+    encoder = make_encoder(name, **shape)
     table = start.towers.weights["query"]["table"]
     rng = np.random.default_rng(0)
     taken = start.weights("query", encoder, rng)["table"]

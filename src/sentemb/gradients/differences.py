@@ -19,8 +19,8 @@ class Loss(Protocol):
         """The loss at the present parameters."""
         ...
 
-    def maxima(self) -> bytes:
-        """Where maxima were found in the last `loss`; it has a kink wherever they change."""
+    def branches(self) -> bytes:
+        """Which branch every maximum took in the last `loss`; it has a kink where one changes."""
         ...
 
 
@@ -67,12 +67,12 @@ def differences(problem: Loss, move: Callable[[float], None]) -> Differences:
     """
     move(0)
     problem.loss()
-    smooth = problem.maxima()
+    smooth = problem.branches()
 
     def loss_at(offset: float) -> float:
         move(offset)
         loss = problem.loss()
-        return loss if problem.maxima() == smooth else np.nan
+        return loss if problem.branches() == smooth else np.nan
 
     second, fourth = np.empty(len(STEPS)), np.empty(len(STEPS))
     for k, h in enumerate(STEPS):

@@ -121,7 +121,7 @@ class PairProblem:
         self._choices = found.choices
         return float(found.losses.sum())
 
-    def maxima(self) -> bytes:
+    def branches(self) -> bytes:
         """Where max pooling found its maxima, and what the objective picked, in the last `loss`.
 
         Empty without either. The loss has a kink wherever one of these places changes.

@@ -63,8 +63,8 @@ class CheckedProblem(ABC):
         """The exact gradient computed in another way; sides and blocks without one are left out."""
         return {}
 
-    def maxima(self) -> bytes:
-        """Where maxima were found in the last pass; the loss has a kink wherever they change."""
+    def branches(self) -> bytes:
+        """Which branches the maxima took in the last pass; at another one the loss has a kink."""
         return b""
 
     def is_reached(self, block: str) -> bool:

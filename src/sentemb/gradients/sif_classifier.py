@@ -8,9 +8,9 @@ from sentemb.models.encoder import Workspace
 from sentemb.objectives.classifier import (
     Head,
     blocks,
+    branches,
     class_targets,
     forward_tasks,
-    kinks,
     loss_tasks,
     score_targets,
 )
@@ -80,7 +80,7 @@ class SIFClassifier(CheckedProblem):
                 found[side]["h"] = dH.T
         return found
 
-    def maxima(self) -> bytes:
+    def branches(self) -> bytes:
         """Which of both embeddings of a pair is larger: |h_L - h_R| has a kink where they meet."""
         if not self._heads["fixed"].paired:
             return b""
@@ -90,7 +90,7 @@ class SIFClassifier(CheckedProblem):
             )[0]
             for side, head in self._heads.items()
         )
-        return b"".join(map(kinks, passes))
+        return b"".join(map(branches, passes))
 
     def _losses(self, side: str) -> tuple[NDArray[np.float64], Arrays, np.ndarray]:
         job = loss_tasks(

@@ -59,8 +59,8 @@ class TwoTowers(CheckedProblem):
     def loss(self) -> float:
         return self._pairs.loss()
 
-    def maxima(self) -> bytes:
-        return self._pairs.maxima()
+    def branches(self) -> bytes:
+        return self._pairs.branches()
 
     def gradient(self, form: str = "scan") -> dict[str, Arrays]:
         return self._of_towers(self._pairs.gradient(form))

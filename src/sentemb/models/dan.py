@@ -32,6 +32,10 @@ class DAN(Layered):
         self.dense_layers = tuple((f"layer{k}", f"bias{k}") for k in range(1, self.layers + 1))
         self.linear = self.activation == "linear"
 
+    def word_vector_columns(self) -> slice:
+        """All: words are averaged before anything else happens to them."""
+        return slice(0, self.width)
+
     def blocks(self, weights: Arrays) -> Arrays:
         """Views of the stacked arrays as ``W0`` (the words), ``W1``, ``b1``, ``W2``, ``b2``, ..."""
         named = {"W0": weights["table"].T}

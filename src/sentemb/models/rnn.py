@@ -77,6 +77,10 @@ class IRNN(RNN):
     name = "irnn"
     linear = True
 
+    def word_vector_columns(self) -> slice:
+        """Those of Wbag, or without a bag those of W: at first the embedding is their average."""
+        return super().word_vector_columns() if self.bag_dim else slice(0, self.cells)
+
     def spreads(self) -> dict[str, float]:
         """Empty: the initial recurrent matrix is not random."""
         return {}

@@ -265,7 +265,7 @@ def loss_tasks(
     return losses, gradient, dH
 
 
-def kinks(done: HeadPass) -> bytes:
+def branches(done: HeadPass) -> bytes:
     """Which side of |h_L - h_R| every pair is on; the loss has a kink wherever this changes."""
     left, right = np.split(done.H, 2, axis=1)
     return np.sign(left - right).astype(np.int8).tobytes()

@@ -21,7 +21,7 @@ from sentemb.storage.configuration import checked_config, configuration_of, enco
 from sentemb.storage.folder import CONFIG, TENSORS, VOCABULARY, WORDS, check_place, is_model
 from sentemb.storage.history import HISTORY, check_line, history_of, without_times
 from sentemb.storage.old_formats import is_old, old_parts
-from sentemb.storage.saved_model import SavedModel
+from sentemb.storage.saved_model import CLASSIFIER, SavedModel
 from sentemb.storage.tensor_files import TensorFile, damaged, open_tensors, write_tensors
 from sentemb.storage.text_files import lines_of, text_of
 from sentemb.system.files import is_folder, make_folder, path_of, write_text
@@ -118,6 +118,11 @@ def _parts(
     path: Path, file: TensorFile
 ) -> tuple[dict[str, Any], Encoder, Vocabulary, list[dict[str, Any]]]:
     """Configuration, encoder, vocabulary and history of the model in folder ``path``."""
+    if CLASSIFIER in file.metadata:
+        raise SentembError(
+            f"{path}: holds a classifier, which train_classifier reads with resume=True; give a "
+            "folder of `sentemb train` or `sentemb sif`"
+        )
     config = checked_config(file.path, file.metadata.get("config"), first=3)
     encoder = encoder_of(file.path, config)
     trigrams, words = (_stored_lines(file, name) for name in ("vocabulary", "words"))

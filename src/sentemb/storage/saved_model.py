@@ -7,6 +7,8 @@ from typing import Any, Protocol, Self
 from sentemb.models.towers import Towers
 
 TOWERS = "towers"
+# A file with this among its metadata holds no towers but a classifier, which training alone reads.
+CLASSIFIER = "classifier"
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,6 +32,7 @@ from sentemb.training.classifier_settings import (
 from sentemb.training.classifier_task import (
     ClassifierTask,
     Examples,
+    Labels,
     Outcome,
     SavedClassifier,
     Values,
@@ -73,7 +74,7 @@ class Classifier:
         self._weights: Arrays = saved.model.head
         self._features = features.of(saved.model.tower)
         self._threads = threads
-        self.labels: list[str] | None = getattr(outcome, "names", None)
+        self.labels: list[str] | None = outcome.names if isinstance(outcome, Labels) else None
         self.history = list(saved.history)
         self.training = saved.training
 
@@ -282,7 +283,7 @@ def _settings(
         raise SentembError(
             "train has pairs and dev single texts, or vice versa; give the same kind"
         )
-    if dev is not None and type(dev.values[0]) is not type(train.values[0]):
+    if dev is not None and isinstance(dev.values[0], str) != isinstance(train.values[0], str):
         raise SentembError("train has labels and dev scores, or vice versa; give the same kind")
     chosen = ClassifierSettings(**given)
     if chosen.hidden is None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sentemb.data.labelled import ValuedTexts
 from sentemb.errors import SentembError
+from sentemb.evaluation.correlation import pearson
 from sentemb.models.encoder import Job, Workspace
 from sentemb.objectives.classifier import (
     Head,
@@ -25,6 +26,7 @@ from sentemb.objectives.classifier import (
 from sentemb.protocols import Arrays, StoredState
 from sentemb.storage.folder import TENSORS
 from sentemb.storage.history import check_line, without_times
+from sentemb.storage.saved_model import CLASSIFIER
 from sentemb.storage.tensor_files import open_tensors, write_tensors
 from sentemb.system.parallel import Workers
 from sentemb.training.classifier_settings import ClassifierSettings
@@ -90,10 +92,8 @@ class Scores:
 
     def measure(self, probabilities: np.ndarray, values: Sequence[Any]) -> float:
         """Pearson's correlation of predictions and values; 0 if one of both is constant."""
-        both = self.predicted(probabilities), np.asarray(values, np.float64)
-        a, b = (some - some.mean() for some in both)
-        length = math.sqrt((a @ a) * (b @ b))
-        return float(a @ b) / length if length else 0.0
+        r = pearson(self.predicted(probabilities), values) if len(values) > 1 else math.nan
+        return 0.0 if math.isnan(r) else r
 
 
 Outcome: TypeAlias = Labels | Scores
@@ -344,7 +344,7 @@ class ClassifierTask:
 
     def write(self, saved: SavedClassifier, folder: Path) -> None:
         """Write a classifier to ``folder``: weights, record and history in one file."""
-        metadata = {"classifier": saved.training, "history": without_times(saved.history)}
+        metadata = {CLASSIFIER: saved.training, "history": without_times(saved.history)}
         write_tensors(folder / TENSORS, saved.model.named, metadata)
 
     def read(self, folder: Path) -> SavedClassifier:
@@ -357,7 +357,7 @@ class ClassifierTask:
         """
         weights = self.model().model.copy()
         with open_tensors(folder / TENSORS) as file:
-            training, history = (file.metadata.get(key) for key in ("classifier", "history"))
+            training, history = (file.metadata.get(key) for key in (CLASSIFIER, "history"))
             if not isinstance(training, dict) or not isinstance(history, list):
                 raise file.damaged("it is not a classifier")
             for line in history:

@@ -67,9 +67,10 @@ def train(
         settings are the defaults of ``model``, the model's shape and ``shared_towers``; separate
         towers may start from a shared one. If it is a ``bag`` and another ``model`` is trained, its
         rows are word vectors: the input weights start as ``rows Q``, where Q is random, from the
-        seed, with the variance 1 / dim, or the identity for a linear bag (``bag_dim``) of the same
-        length. The word vectors and Q are then trained as one matrix. Features of the log that the
-        model does not know are not read.
+        seed, with the variance 1 / dim, or the identity for numbers that are only added up or
+        averaged, if there are as many: ``bag_dim``, ``hidden`` of a ``dan``, ``cells`` of an
+        ``irnn`` without ``bag_dim``. The word vectors and Q are then trained as one matrix.
+        Features of the log that the model does not know are not read.
     preset : {"paper", "large"}, optional
         Other defaults: the paper's, or those of a wider model that takes a few minutes to train.
     resume : bool

@@ -7,9 +7,9 @@ from sentemb.errors import SentembError
 from sentemb.system.files import is_folder, path_of, place_name
 from sentemb.system.paths import AnyPath
 from sentemb.text.checks import as_texts
-from sentemb.vectors.folder import check_vectors, read_folder
-from sentemb.vectors.text_formats import read_text
-from sentemb.vectors.word2vec_binary import read_binary
+from sentemb.vectors.formats.folder import check_vectors, read_folder
+from sentemb.vectors.formats.text import read_text
+from sentemb.vectors.formats.word2vec_binary import read_binary
 from sentemb.vectors.word_vectors import WordVectors
 
 _MOST_WORDS = 2**31 - 1

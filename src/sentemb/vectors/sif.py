@@ -33,6 +33,7 @@ from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import PLAIN, plain_words
 from sentemb.vectors.averages import Moments, moments, only_known
 from sentemb.vectors.components import Components, common_components
+from sentemb.vectors.counts import read_counts
 from sentemb.vectors.options import (
     CENTRE,
     COMPONENTS,
@@ -46,6 +47,7 @@ from sentemb.vectors.options import (
     A,
 )
 from sentemb.vectors.probabilities import relative_frequencies, zipf
+from sentemb.vectors.reading import read_word_vectors
 from sentemb.vectors.weights import idf_code_weights, idf_weights, sif_weights, usif_weights
 from sentemb.vectors.word_vectors import WordVectors
 
@@ -347,8 +349,6 @@ class SIF:
 def _read(vectors: WordVectors | AnyPath) -> WordVectors:
     if isinstance(vectors, WordVectors):
         return vectors
-    from sentemb.vectors.reading import read_word_vectors
-
     return read_word_vectors(vectors)
 
 
@@ -381,8 +381,6 @@ def named_counts(
     if isinstance(p, str) and p in P_SOURCES:
         return p, None
     if isinstance(p, str | os.PathLike):
-        from sentemb.vectors.counts import read_counts
-
         return os.path.basename(os.fspath(p)), read_counts(p)
     raise SentembError(
         f"p is {brief(p)}; give one of {', '.join(P_SOURCES)}, a mapping of counts or a file"

@@ -14,7 +14,7 @@ from sentemb.errors import SentembError
 from sentemb.system.files import names_in, path_of, write_text, writing
 from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import check_free, filling
-from sentemb.vectors.folder import (
+from sentemb.vectors.formats.folder import (
     COUNTS,
     DESCRIPTION,
     DTYPES,

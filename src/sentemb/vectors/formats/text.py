@@ -16,10 +16,10 @@ from sentemb.bounds import brief
 from sentemb.errors import SentembError
 from sentemb.system.files import place_name, raw_lines
 from sentemb.system.paths import AnyPath
-from sentemb.vectors.collector import Collector
-from sentemb.vectors.header import Header, checked_header, header_of
+from sentemb.vectors.formats.collector import Collector
+from sentemb.vectors.formats.header import Header, checked_header, header_of
+from sentemb.vectors.formats.text_rows import is_number, numbers_at_end
 from sentemb.vectors.limits import MAX_DIM
-from sentemb.vectors.text_rows import is_number, numbers_at_end
 from sentemb.vectors.word_vectors import WordVectors
 
 _FORMATS = (

@@ -12,9 +12,9 @@ import numpy as np
 from sentemb.errors import SentembError
 from sentemb.system.files import place_name, reading
 from sentemb.system.paths import AnyPath
-from sentemb.vectors.collector import Collector
-from sentemb.vectors.header import Header, checked_header, header_of
-from sentemb.vectors.text_rows import numbers_at_end
+from sentemb.vectors.formats.collector import Collector
+from sentemb.vectors.formats.header import Header, checked_header, header_of
+from sentemb.vectors.formats.text_rows import numbers_at_end
 from sentemb.vectors.word_vectors import WordVectors
 
 _AGAIN = "get the whole file again"
