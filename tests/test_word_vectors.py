@@ -624,6 +624,26 @@ def test_equal_cosines_are_in_the_order_of_the_words():
 
 
 @pytest.mark.parametrize(
+    ("vectors", "says"),
+    [
+        ([[1.0], [2.0]], "the vectors are list"),
+        (np.array([[1j], [2]]), "the vectors are complex128"),
+        (np.array([["1"], ["2"]]), "the vectors are <U1"),
+        (np.ones((3, 1)), r"2 words with an array of shape \(3, 1\)"),
+    ],
+)
+def test_arrays_that_are_no_vectors(vectors, says):
+    with pytest.raises(SentembError, match=says):
+        WordVectors(["a", "b"], vectors)
+
+
+def test_a_word_with_two_vectors_is_refused():
+    known = WordVectors(["b", "a", "a"], np.eye(3))
+    with pytest.raises(SentembError, match="'a' occurs twice"):
+        known.nearest("b")
+
+
+@pytest.mark.parametrize(
     ("target", "k", "says"),
     [
         ("nothing", 1, "'nothing' has no vector in v; give another"),
