@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import shutil
+import signal
 import struct
 import sys
 
@@ -569,6 +570,44 @@ def test_an_interrupted_write_leaves_all_or_nothing(tmp_path, state, error, monk
             assert raised is None and after == whole
             break
     assert count > 8
+
+
+def killed_at(count, write):
+    """Run ``write`` in a child that is killed at its ``count``-th os.replace; whether it was."""
+    child = os.fork()
+    if not child:
+        calls, replace = itertools.count(1), os.replace
+
+        def dying(*paths):
+            if next(calls) == count:
+                os.kill(os.getpid(), signal.SIGKILL)
+            replace(*paths)
+
+        os.replace = dying
+        try:
+            write()
+        finally:
+            os._exit(0)
+    return os.waitpid(child, 0)[1] == signal.SIGKILL
+
+
+def test_a_killed_write_mixes_no_vectors_with_the_description_of_others(tmp_path):
+    out = tmp_path / "out"
+    old = WordVectors(WORDS, VECTORS, np.arange(6))
+    new = WordVectors(WORDS, -VECTORS, np.arange(6), source="another")
+    opened = 0
+    for count in itertools.count(1):
+        write_word_vectors(old, out, force=True)
+        if not killed_at(count, lambda: write_word_vectors(new, out, force=True)):
+            break
+        try:
+            found = read_word_vectors(out)
+        except SentembError:
+            continue
+        opened += 1
+        same(found, WORDS, {"": VECTORS, "another": -VECTORS}[found.source], np.arange(6))
+    assert count > 8 and opened > 2
+    same(read_word_vectors(out, verify=True), WORDS, -VECTORS, np.arange(6))
 
 
 @pytest.mark.parametrize("name", ["mine.txt", "model.safetensors", "words.txt"])
