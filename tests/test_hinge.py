@@ -14,6 +14,7 @@ import sentemb
 import sentemb.kernels.hinge as kernels
 from sentemb import SentembError, gradcheck, loss_and_gradient, train
 from sentemb.cli import main
+from sentemb.data.click_log import ClickLogBuilder
 from sentemb.gradients import differences
 from sentemb.gradients.explain import explain
 from sentemb.gradients.pairs import PairProblem
@@ -323,3 +324,17 @@ def test_kernels_search_any_part(workers):
     assert queries.tolist() == [
         -1 if np.isneginf(column).all() else int(np.argmax(column)) for column in masked.T
     ]
+
+
+@pytest.mark.parametrize(("model", "is_noted"), [("rnn", True), ("bag", False)])
+def test_texts_that_all_become_alike_are_noted_once(model, is_noted):
+    words = np.random.default_rng(0).choice(50, (200, 8))
+    texts = [" ".join(f"w{word}" for word in row) for row in words]
+    log = ClickLogBuilder()
+    for text in texts:
+        log.add(text[: len(text) // 2], text[len(text) // 2 :])
+    notes = []
+    settings = {**TINY, "model": model, "hard_negatives": 0, "epochs": 5, "learning_rate": 0.3}
+    trained = train(log.build(), on_note=notes.append, **settings)
+    assert (abs(trained.history[-1]["loss"] - 0.8) < 0.008) == is_noted
+    assert sum("same embedding" in note for note in notes) == is_noted

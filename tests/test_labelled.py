@@ -97,3 +97,9 @@ def test_the_fingerprint_sees_everything():
     ]  # fmt: skip
     assert len({some.fingerprint() for some in sets}) == len(sets)
     assert sets[0].fingerprint() == ValuedTexts(["1"], ["a"]).fingerprint()
+
+
+@pytest.mark.parametrize("values", [["a", 1.0], [1.0, "a"], [1.0, float("nan")], [float("inf"), 1]])
+def test_values_are_all_labels_or_all_finite_numbers(values):
+    with pytest.raises(SentembError, match=r"labels .* only, or finite numbers only"):
+        ValuedTexts(values, ["w1", "w2"])

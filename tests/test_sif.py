@@ -262,6 +262,12 @@ def test_words_that_no_text_can_have_are_left_out():
         ({"p": "vectors"}, "no counts are stored"),
         ({"p": 3}, "p is 3"),
         ({"p": {}}, "no counts of words"),
+        ({"p": {"w1": -5, "w2": 9}}, "the count of 'w1' is -5"),
+        ({"p": {"w1": 1.5}}, "the count of 'w1' is 1.5"),
+        ({"p": {"w1": float("nan")}}, "the count of 'w1' is nan"),
+        ({"p": {"w1": 10**400}}, "the count of 'w1' is 1000"),
+        ({"p": {"w1": "3"}}, "the count of 'w1' is '3'"),
+        ({"components": 0, "a": 1e-60}, "times their weights are 0"),
         ({"sides": "both"}, "sides is 'both'"),
     ],
 )
@@ -277,6 +283,9 @@ def test_wrong_settings(arguments, words):
         ({}, (["w1"], []), "too few"),
         ({}, (["nowhere"] * 3, []), "too few"),
         ({"components": 2}, (["w1", "w1"], []), "fewer than 2 components"),
+        ({}, (["w1 w2 w3"] * 3, []), "component 1 is all there is"),
+        ({"components": 2}, (["w1", "w2 w3"], []), "components 1 to 2 are all there is"),
+        ({"weights": "idf", "components": 0, "keep": "texts"}, (["w1"], []), "weights are 0"),
         ({"sides": "each"}, (["w1", "w2"], []), "there are no titles"),
         ({"weights": "idf", "components": 0}, ([], []), "weights idf"),
         ({"p": "texts", "components": 0}, ([], []), "p texts"),
@@ -293,7 +302,10 @@ def test_too_few_texts(arguments, texts, words):
 def test_a_vector_that_is_not_finite_is_named():
     vectors = made_up_vectors()
     vectors.vectors[4, 2] = np.inf
-    with pytest.raises(SentembError, match="'w4' is not finite"):
+    with pytest.raises(SentembError, match="'w4' has a number that is NaN, infinite"):
+        SIF(vectors, components=0).fit()
+    vectors.vectors[4, 2] = 1e30  # finite, and its products are not
+    with pytest.raises(SentembError, match="'w4' has a number"):
         SIF(vectors, components=0).fit()
 
 

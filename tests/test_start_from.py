@@ -347,8 +347,9 @@ def test_a_stopped_training_resumes_to_the_same_bits_and_only_from_the_same_star
     notes.clear()
     train(LOG, output=tmp_path / "m", resume=True, on_note=notes.append, **settings)
     assert any("is already finished" in note for note in notes)
-    with pytest.raises(SentembError, match=refused):
-        train(LOG, output=tmp_path / "m", resume=True, **{**settings, "start_from": other})
+    for start in (other, None):  # without a start other settings differ too
+        with pytest.raises(SentembError, match=refused):
+            train(LOG, output=tmp_path / "m", resume=True, **{**settings, "start_from": start})
     assert load_model(path).model.weights["query"]["table"].shape == (len(WORDS), DIM)
 
 

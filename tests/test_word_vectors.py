@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import shutil
+import signal
 import struct
 import sys
 
@@ -573,6 +574,44 @@ def test_an_interrupted_write_leaves_all_or_nothing(tmp_path, state, error, monk
     assert count > 8
 
 
+def killed_at(count, write):
+    """Run ``write`` in a child that is killed at its ``count``-th os.replace; whether it was."""
+    child = os.fork()
+    if not child:
+        calls, replace = itertools.count(1), os.replace
+
+        def dying(*paths):
+            if next(calls) == count:
+                os.kill(os.getpid(), signal.SIGKILL)
+            replace(*paths)
+
+        os.replace = dying
+        try:
+            write()
+        finally:
+            os._exit(0)
+    return os.waitpid(child, 0)[1] == signal.SIGKILL
+
+
+def test_a_killed_write_mixes_no_vectors_with_the_description_of_others(tmp_path):
+    out = tmp_path / "out"
+    old = WordVectors(WORDS, VECTORS, np.arange(6))
+    new = WordVectors(WORDS, -VECTORS, np.arange(6), source="another")
+    opened = 0
+    for count in itertools.count(1):
+        write_word_vectors(old, out, force=True)
+        if not killed_at(count, lambda: write_word_vectors(new, out, force=True)):
+            break
+        try:
+            found = read_word_vectors(out)
+        except SentembError:
+            continue
+        opened += 1
+        same(found, WORDS, {"": VECTORS, "another": -VECTORS}[found.source], np.arange(6))
+    assert count > 8 and opened > 2
+    same(read_word_vectors(out, verify=True), WORDS, -VECTORS, np.arange(6))
+
+
 @pytest.mark.parametrize("name", ["mine.txt", "model.safetensors", "words.txt"])
 def test_a_folder_with_other_files_is_kept_also_by_force(tmp_path, name):
     (tmp_path / name).write_text("mine")
@@ -623,6 +662,26 @@ def test_equal_cosines_are_in_the_order_of_the_words():
     known = WordVectors(list("abcdef"), np.array([[1, 0], [0, 1], [2, 0], [1, 0], [0, 0], [4, 0]]))
     assert known.nearest("d", 4) == [("a", 1.0), ("c", 1.0), ("f", 1.0), ("b", 0.0)]
     assert known.nearest([0, -1], 6)[-1] == ("b", -1.0)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "says"),
+    [
+        ([[1.0], [2.0]], "the vectors are list"),
+        (np.array([[1j], [2]]), "the vectors are complex128"),
+        (np.array([["1"], ["2"]]), "the vectors are <U1"),
+        (np.ones((3, 1)), r"2 words with an array of shape \(3, 1\)"),
+    ],
+)
+def test_arrays_that_are_no_vectors(vectors, says):
+    with pytest.raises(SentembError, match=says):
+        WordVectors(["a", "b"], vectors)
+
+
+def test_a_word_with_two_vectors_is_refused():
+    known = WordVectors(["b", "a", "a"], np.eye(3))
+    with pytest.raises(SentembError, match="'a' occurs twice"):
+        known.nearest("b")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from sentemb.bounds import brief
+from sentemb.bounds import brief, is_number
 from sentemb.data.click_log import clean_text
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
@@ -43,6 +43,14 @@ class ValuedTexts(Generic[ValueT]):
             raise SentembError(
                 f"{len(self.values):,} values, but {len(self.texts):,} texts{others}; give the "
                 "same number of each, at least one"
+            )
+        if isinstance(self.values[0], str):
+            wrong = [value for value in self.values if not isinstance(value, str)]
+        else:
+            wrong = [value for value in self.values if not _is_score(value)]
+        if wrong:
+            raise SentembError(
+                f"a value is {brief(wrong[0])}; give labels (str) only, or finite numbers only"
             )
 
     def __len__(self) -> int:
@@ -147,6 +155,10 @@ def score_of(field: str) -> float:
     if not math.isfinite(score) or "_" in field or not field.isascii():
         raise SentembError(f"the score {brief(field)} is not a number; correct it")
     return score
+
+
+def _is_score(value: object) -> bool:
+    return is_number(value) and math.isfinite(value)
 
 
 def _wrong_columns(found: int, what: str, expected: list[int], fixed: bool) -> SentembError:

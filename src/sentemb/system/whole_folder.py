@@ -77,7 +77,8 @@ def _rename(new: Path, folder: Path) -> None:
 def _exchange(new: Path, folder: Path, old: Path) -> None:
     """Move all files of ``new`` to ``folder``, and the files that they replace to ``old``.
 
-    On an error they are moved back.
+    On an error they are moved back. The folder never holds files of both, so one whose writer was
+    killed lacks files, but those that are there belong together.
     """
     names = [path.relative_to(new) for path in sorted(new.rglob("*")) if not path.is_dir()]
     for name in names:
@@ -94,6 +95,7 @@ def _exchange(new: Path, folder: Path, old: Path) -> None:
             moved.append((name, had))
             if had:
                 os.replace(folder / name, old / name)
+        for name in names:
             os.replace(new / name, folder / name)
         for path in {(folder / name).parent for name in names}:
             flush_folder(path)

@@ -61,6 +61,12 @@ class Identity:
 
     def check(self, other: Mapping[str, Any], output: object) -> None:
         """Raise a `SentembError` if ``other``, as of `as_dict`, is another training."""
+        # Earlier versions could not start from a model. First, because it decides many settings.
+        if other.get("start") != _hash_of(self.start):
+            raise SentembError(
+                f"{output}: was trained from another model to start from, or from none; give the "
+                "same, or start again with --force"
+            )
         mine, known = self.settings, recorded_settings(other["settings"])
         key = next((key for key in mine if known.get(key) != mine[key]), None)
         if key is not None:
@@ -72,12 +78,6 @@ class Identity:
             raise SentembError(
                 f"{output}: was trained on another click log; give that one, or start again "
                 "with --force"
-            )
-        # Earlier versions could not start from a model.
-        if other.get("start") != _hash_of(self.start):
-            raise SentembError(
-                f"{output}: was trained from another model to start from, or from none; give the "
-                "same, or start again with --force"
             )
         # Version 0.1.0 did not write which dev set it was.
         if "dev" in other and other["dev"] != self.dev:

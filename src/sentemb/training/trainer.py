@@ -1,6 +1,7 @@
 """Algorithm 1: from a click log to a model."""
 
 import contextlib
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from sentemb.former_names import former_names
 from sentemb.hyperparameters import formerly
 from sentemb.kernels.jit import CACHE_FOLDER
 from sentemb.loading import face_of, load
+from sentemb.objectives.options import HINGE
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.files import make_folder
 from sentemb.system.locks import locked
@@ -32,6 +34,9 @@ from sentemb.training.settings import HYPERPARAMETERS, Settings
 from sentemb.training.start import Start
 from sentemb.training.stopping import stop_signals
 from sentemb.training.two_tower_task import TwoTowerTask
+
+# How near to twice the margin the loss of an epoch is when all texts are alike.
+_COLLAPSED = 0.01
 
 
 @former_names(**formerly(HYPERPARAMETERS))
@@ -145,11 +150,36 @@ def train(
             if not _are_kernels_cached():
                 note("compiling kernels, once; this takes some seconds")
             with stop_signals() as stop:
-                return face_of(loop.run(on_progress or _ignore, stop), threads)
+                report = _noting_collapse(on_progress or _ignore, chosen, note)
+                return face_of(loop.run(report, stop), threads)
 
 
 def _ignore(report: object) -> None:
     pass
+
+
+def _noting_collapse(
+    on_progress: Callable[[Progress], None], settings: Settings, note: Callable[[str], None]
+) -> Callable[[Progress], None]:
+    """``on_progress``, which also notes once if the hinge has made all texts alike.
+
+    Every cosine is then about 1, and each of the two hinges of a pair is the margin.
+    """
+    if settings.objective != HINGE:
+        return on_progress
+    noted: list[int] = []
+
+    def report(progress: Progress) -> None:
+        on_progress(progress)
+        is_collapsed = math.isclose(progress.loss, 2 * settings.margin, rel_tol=_COLLAPSED)
+        if progress.epoch_ended and is_collapsed and not noted:
+            noted.append(progress.epoch)
+            note(
+                f"epoch {progress.epoch}: the loss is twice the margin: nearly all texts have the "
+                "same embedding; lower the learning rate or take another model or objective"
+            )
+
+    return report
 
 
 def _read_log(

@@ -11,6 +11,8 @@ from sentemb.system.parallel import Workers
 from sentemb.vectors.averages import Moments
 
 _SWEEPS = 100
+# A share of the squared lengths that float32 cannot tell from zero.
+_NOISE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,7 @@ def common_components(moments: Moments, k: int, weighted: bool = False) -> Compo
     ------
     SentembError
         If there are fewer than two texts, or k is not less than the length of a vector, or the
-        texts span fewer than k directions.
+        texts span fewer than k directions, or no more than the k that are removed.
     """
     d = len(moments.first)
     if k == 0:
@@ -83,10 +85,19 @@ def common_components(moments: Moments, k: int, weighted: bool = False) -> Compo
     rows = moments.second / scale
     orthogonalise_rows(rows, _SWEEPS)
     shares = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    order = np.argsort(-shares, kind="stable")[:k]
-    if shares[order[-1]] < 1e-12:
+    ranking = np.argsort(-shares, kind="stable")
+    order, rest = ranking[:k], ranking[k:]
+    if shares[order[-1]] < _NOISE:
         raise SentembError(
             f"the texts have fewer than {k} components; give more texts or remove fewer components"
+        )
+    is_whole = k == 1 or not weighted
+    if is_whole and shares[rest].sum() < _NOISE:
+        # Else the texts would become rounding errors, whose cosines look like those of texts.
+        what = "component 1 is" if k == 1 else f"components 1 to {k} are"
+        raise SentembError(
+            f"{what} all there is in the texts, and nothing would be left of them; give more "
+            "different texts or fewer components"
         )
     directions = rows[order] / shares[order, None]
     # The sign of an eigenvector is arbitrary. Choose the one whose nearest words the texts share.

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.bounds import brief
+from sentemb.bounds import brief, is_integer
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
 from sentemb.system.files import place_name
@@ -55,6 +55,18 @@ def read_counts(path: AnyPath) -> dict[str, int]:
     if not any(counts.values()):
         raise SentembError(f"{name}: no counts above 0; {_REMEDY}")
     return counts
+
+
+def checked_counts(counts: Mapping[str, int]) -> dict[str, int]:
+    """``counts``; a `SentembError` unless all are such as a file of them may have."""
+    for word, count in counts.items():
+        if not (is_integer(count) and 0 <= count <= MAX_COUNT):
+            raise SentembError(
+                f"the count of {brief(word)} is {brief(count)}; give an integer from 0 of at most "
+                "63 bits"
+            )
+    # The sum of NumPy's integers could overflow.
+    return {word: int(count) for word, count in counts.items()}
 
 
 def counts_of(words: Sequence[str], counts: Mapping[str, int], name: str) -> NDArray[np.int64]:

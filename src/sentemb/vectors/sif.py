@@ -33,7 +33,8 @@ from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import PLAIN, plain_words
 from sentemb.vectors.averages import Moments, moments, only_known
 from sentemb.vectors.components import Components, common_components
-from sentemb.vectors.counts import read_counts
+from sentemb.vectors.counts import checked_counts, read_counts
+from sentemb.vectors.limits import MAX_NUMBER, first_unsound, is_sound
 from sentemb.vectors.options import (
     CENTRE,
     COMPONENTS,
@@ -181,6 +182,11 @@ class SIF:
             rows = self._rows([*tokens.values(), tokenize(as_texts(also), plain_words)])
             words = [self.vectors.words[row] for row in rows.tolist()]
             table = self._table(rows, weights, mean)
+            if not table.any():
+                raise SentembError(
+                    "all word vectors times their weights are 0; give other texts, counts or "
+                    "weights"
+                )
             tables: dict[str, Arrays] = {}
             shared = self.components_["query"] is self.components_["document"]
             for side in SIDES[:1] if shared else SIDES:
@@ -269,11 +275,12 @@ class SIF:
         """Yield word vectors in float64, in portions, each with the place where it begins."""
         for low in range(0, rows.size, _ROWS):
             portion = self.vectors.vectors[rows[low : low + _ROWS]].astype(np.float64)
-            if not np.isfinite(portion).all():
-                row = rows[low + int(np.isfinite(portion).all(axis=1).argmin())]
+            if not is_sound(portion):
+                row = rows[low + first_unsound(portion)]
                 raise SentembError(
-                    f"{self.vectors.name}: the vector of {brief(self.vectors.words[row])} is not "
-                    "finite; leave the word out"
+                    f"{self.vectors.name or 'word vectors'}: the vector of "
+                    f"{brief(self.vectors.words[row])} has a number that is NaN, infinite or above "
+                    f"{MAX_NUMBER:.0e}; leave the word out"
                 )
             yield low, portion
 
@@ -316,7 +323,7 @@ class SIF:
             rows = vectors.rows(seen)
             rows = np.sort(rows[rows >= 0])
         else:
-            reachable = (plain_words(word) == [word] for word in vectors.words)
+            reachable = (plain_words(word) == [word] for word in vectors.places)
             rows = np.flatnonzero(np.fromiter(reachable, bool, len(vectors)))
         if not rows.size:
             raise SentembError(
@@ -370,8 +377,8 @@ def named_counts(
 ) -> tuple[str, Mapping[str, int] | None]:
     """A name for the source of p, and its counts; None for those that come from elsewhere."""
     if isinstance(p, Mapping):
-        return "counts", p
-    if p == "vectors":
+        return "counts", checked_counts(p)
+    if isinstance(p, str) and p == "vectors":
         if vectors.counts is None:
             raise SentembError(
                 f"{vectors.name}: no counts are stored with the vectors; choose another p, such as "

@@ -44,6 +44,11 @@ class WordVectors:
     licence: str = ""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.vectors, np.ndarray) or self.vectors.dtype.kind not in "fiu":
+            kind = getattr(self.vectors, "dtype", type(self.vectors).__name__)
+            raise SentembError(
+                f"the vectors are {kind}; give an array of float16, float32 or float64"
+            )
         if self.vectors.ndim != 2 or len(self.words) != len(self.vectors):
             raise SentembError(
                 f"{len(self.words):,} words with an array of shape {self.vectors.shape}; give one "
@@ -63,8 +68,12 @@ class WordVectors:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Word -> its row."""
-        return {word: row for row, word in enumerate(self.words)}
+        """Word -> its row; a `SentembError` if a word occurs twice."""
+        places = {word: row for row, word in enumerate(self.words)}
+        if len(places) < len(self.words):
+            twice = next(word for row, word in enumerate(self.words) if places[word] != row)
+            raise SentembError(f"the word {brief(twice)} occurs twice; keep one of its vectors")
+        return places
 
     def rows(self, words: Iterable[str]) -> NDArray[np.int64]:
         """The rows of ``words``, -1 for a word without a vector: (k,) int64."""

@@ -14,7 +14,8 @@ from sentemb.baselines.arrays import shape_of
 from sentemb.bounds import is_integer
 from sentemb.errors import SentembError
 from sentemb.storage.tensor_files import parse_json
-from sentemb.system.files import is_file, path_of, reading, status, unreadable
+from sentemb.system.files import is_file, names_in, path_of, reading, status, unreadable
+from sentemb.system.locks import is_temporary
 from sentemb.system.paths import AnyPath
 from sentemb.vectors.limits import MAX_COUNT, MAX_DIM
 from sentemb.vectors.word_vectors import WordVectors
@@ -98,8 +99,12 @@ def check_vectors(folder: AnyPath) -> None:
 
 
 def is_ours(folder: AnyPath) -> bool:
-    """Whether there is a description as in a folder of word vectors."""
-    return is_file(Path(folder) / DESCRIPTION)
+    """Whether a folder has the description of word vectors, or lost it to a killed writer."""
+    if is_file(Path(folder) / DESCRIPTION):
+        return True
+    names = names_in(folder)
+    kept = {name for name in names if not is_temporary(name)}
+    return len(kept) < len(names) and kept <= {WORDS, VECTORS, COUNTS}
 
 
 def _description(folder: Path) -> Description:
