@@ -29,6 +29,7 @@ SMALL_LOG = (
 )  # fmt: skip
 ONET = ("--dev", "5", "--test", "5")
 COMPARE = ("compare", "data", "--models", "random,unigram", "--seeds", "1")
+VECTOR_ROWS = ("compare", "data", "--models", "sif", "-o", "new")
 
 # Each command, with what it needs to do something.
 WHOLE = {
@@ -46,7 +47,14 @@ WHOLE = {
     "plot-gates": ("plot-gates", "lstm", "hotels in rome", "-o", "new.svg"),
     "plot-loss": ("plot-loss", "lstm", "-o", "new.svg"),
     "report": ("report", "lstm", "queries.tsv", "new.html"),
+    "vectors convert": ("vectors", "convert", "glove.txt", "new"),
+    "vectors show": ("vectors", "show", "vectors", "rome"),
+    "vectors train": ("vectors", "train", "log.tsv", "-o", "new", "--dim", "3", "--epochs", "1"),
+    "sif": ("sif", "vectors", "texts.txt", "-o", "new"),
+    "sts": ("sts", "weighted", "sts"),
 }
+# The models and losses whose gradients are checked in some case.
+GRADCHECKED = ("lstm", "dssm", "clsm", "sif-likelihood", "sif-classifier")
 MAKES = ("new", "new/*", "new.*")
 
 
@@ -84,8 +92,14 @@ def warm_up(main):
         ("--help",),
         *((*name.split(), "--help") for name in WHOLE),
         *WHOLE.values(),
-        ("gradcheck", "--model", "all", "--entries", "1"),
+        *((*WHOLE["gradcheck"], "--model", model) for model in GRADCHECKED),
+        (*WHOLE["gradcheck"], "--objective", "hinge"),
         *(("score", model, "hotels", "rome") for model in ("bilstm", "rnn", "bag", "dssm", "clsm")),
+        *((*TRAIN, "-o", f"of-{model}", "--model", model) for model in ("irnn", "dan")),
+        (*TRAIN[:6], "-o", "hinge", "--objective", "hinge"),
+        (*TRAIN, "-o", "ungated", "--no-output-gate", "--start-from", "weighted"),
+        ("sts", "weighted", "sts", "--fit-u", "each-file"),
+        (*COMPARE, "-o", "new5", "--models", "sif,bm25+sif", "--vectors", "vectors"),
         ("topics", "lstm", "docs.tsv", "--json", "--heat-map", "map.svg", "--truth", "truth.jsonl"),
         ("topics", "lstm", "queries.tsv", "--heat-map", "h.png", "--truth", "truth.jsonl"),
         ("plot-gates", "lstm", "hotels", "--view", "cells", "--compare-with", "rnn", "-o", "c.png"),
@@ -130,6 +144,7 @@ def cases():
             streams,
             damaged_models,
             odd_models,
+            damaged_vectors,
             checkpoints,
             histories,
             comparisons,
@@ -166,22 +181,35 @@ def usage():
             yield Case(f"usage: {name} without arguments", own, 2)
         yield Case(f"usage: {name}, unknown option", (*argv, "--no-such-option"), 2)
         yield Case(f"usage: {name} --help", (*own, "--help"), 0)
-        if name not in ("score", "keywords", "plot-loss"):
+        if name not in ("score", "keywords", "plot-loss", "vectors show", "sif", "sts"):
             yield Case(f"usage: {name}, too many arguments", (*argv, "a", "b", "c"), 2)
     yield Case("usage: nothing at all", (), ANY)
     yield Case("usage: no such command", ("fly",), 2, ("fly",))
     yield Case("usage: an empty command", ("",), 2)
     yield Case("usage: --version", ("--version",), 0)
     yield Case("usage: a command that is not UTF-8", (NOT_UTF8,), 2)
-    yield Case("usage: data without a command", ("data",), REFUSED + (0,))
+    for name in ("data", "vectors"):
+        yield Case(f"usage: {name} without a command", (name,), REFUSED + (0,))
+    yield Case("usage: sif without a place", WHOLE["sif"][:-2], 2, ("-o",))
+    yield Case("usage: vectors train without a place", WHOLE["vectors train"][:3], 2, ("-o",))
+    yield Case("usage: sts, without sets", ("sts", "weighted"), 2)
+    yield Case("usage: sts, two tables", (*WHOLE["sts"], "--json", "--markdown"), 2)
+    yield Case("usage: vectors show, no such word", ("vectors", "show", "vectors", "xyzzy"), 1)
+    yield Case("usage: --margin without the hinge", (*TRAIN, "-o", "new", "--margin", "1"), 1)
     yield Case("usage: two tables", (*WHOLE["keywords"], "--json", "--markdown"), 2)
     yield Case("usage: compare without a place", COMPARE, 2, ("-o",))
     yield Case("usage: heat map without truth", (*WHOLE["topics"], "--heat-map", "h.svg"), 2)
     yield Case("usage: rank, standard input twice", ("rank", "lstm", "-", "-"), 2)
     yield Case("usage: plot-loss, labels", ("plot-loss", "lstm", "--label", "a", "--label", "b"), 2)
     choices = {
-        "train": ("--model", "--preset", "--peepholes", "--negatives", "--optimiser", "--decay"),
-        "gradcheck": ("--model", "--peepholes", "--form"),
+        "train": (
+            *("--model", "--preset", "--peepholes", "--negatives", "--optimiser", "--decay"),
+            *("--objective", "--activation", "--truncation"),
+        ),
+        "gradcheck": ("--model", "--peepholes", "--form", "--objective", "--task", "--break"),
+        "vectors convert": ("--dtype",),
+        "sif": ("--weights", "--unknown-p", "--centre", "--keep", "--removal", "--sides"),
+        "sts": ("--fit-u", "--removal", "--sides"),
         "encode": ("--side",),
         "evaluate": ("--gain", "--cutoffs"),
         "keywords": ("--side",),
@@ -201,6 +229,9 @@ def usage():
         "plot-gates TEXT": ("plot-gates", "lstm", "X", "-o", "new.svg"),
         "plot-gates --title": ("plot-gates", "lstm", "rome", "--title", "X", "-o", "new.svg"),
         "plot-loss --label": ("plot-loss", "lstm", "--label", "X", "-o", "new.svg"),
+        "vectors convert --source": (*WHOLE["vectors convert"], "--source", "X"),
+        "vectors convert --licence": (*WHOLE["vectors convert"], "--licence", "X"),
+        "vectors show WORD": ("vectors", "show", "vectors", "X"),
     }
     for name, argv in texts.items():
         yield Case(f"usage: {name}, not UTF-8", _in(argv, NOT_UTF8), 2, ("UTF-8",))
@@ -233,6 +264,7 @@ NUMBERS = {
         "--n-negatives": (("-1", "0"), (HUGE,)),
         "--hard-negatives": (("-1", HUGE), ()),
         "--truncate": (("-1", "0"), (HUGE,)),
+        "--layers": (("-1", "0", HUGE), ()),
         "--patience": (("-1", "0"), (HUGE,)),
         "--seed": (("-1",), (HUGE,)),
         "--threads": (("-1", "0", HUGE), ()),
@@ -243,9 +275,24 @@ NUMBERS = {
         "--hidden": (("-1", HUGE), ()),
         "--window": (("-1", "2", HUGE), ()),
         "--negatives": (("-1", str(10**9), HUGE), ()),
+        "--layers": (("-1", "0", HUGE), ()),
         "--entries": (("-1", "0"), (HUGE,)),
         "--seed": (("-1",), (HUGE,)),
     },
+    "vectors convert": {"--limit": (("-1", "0"), (HUGE,))},
+    "vectors show": {"--top-k": (("-1", "0"), (HUGE,))},
+    "vectors train": {
+        "--dim": (("-1", "0", "10001", HUGE), ()),
+        "--window": (("-1", "0", HUGE), ("1000",)),
+        "--min-count": (("-1", "0", "1000", HUGE), ()),
+        "--epochs": (("-1", "0", HUGE), ()),
+        "--seed": (("-1",), (HUGE,)),
+    },
+    "sif": {
+        "--components": (("-1", "4", "1000", HUGE), ("0", "3")),
+        "--threads": (("-1", "0", HUGE), ()),
+    },
+    "sts": {"--components": (("-1", "4", "1000", HUGE), ("0", "3"))},
     "rank": {"--top-k": (("-1",), (HUGE,))},
     "report": {"--limit": (("-1", "0"), (HUGE,))},
     "topics": {"--cell": (("-1", "8", HUGE), ()), "--top-k": (("-1", "0"), (HUGE,))},
@@ -261,14 +308,18 @@ FRACTIONS = {
         **dict.fromkeys(
             ("--gamma", "--learning-rate", "--max-norm"), (("-1", "0", *INFINITE), ("1e-300",))
         ),
+        "--margin": (("-1", "0", *INFINITE), ("1e-300", "1.9")),
         **dict.fromkeys(("--momentum", "--edge-momentum"), (("-1", "1", *INFINITE), ())),
         "--checkpoint-seconds": (("-1", "nan"), ("inf", "1e400")),
     },
     "gradcheck": {
         "--gamma": (("-1", "0", *INFINITE), ()),
+        "--margin": (("-1", "0", *INFINITE), ("1.9",)),
+        "--alpha": (("-1", "1.5", *INFINITE), ("0.5",)),
         "--scale": (("-1", *INFINITE), ("0", "1e30")),
         "--tolerance": (("-1", "nan"), ("0", "inf")),
     },
+    "sif": {"--a": (("-1", "0", *INFINITE), ("1e-300", "1e29"))},
     "keywords": {"--threshold": (("nan",), ("-1", "inf", "-inf"))},
     "topics": {"--threshold": (("nan",), ("-1", "inf", "-inf"))},
     "compare": {"--budget": (("-1", "nan"), ("inf", "0"))},
@@ -312,6 +363,16 @@ def _number(name, option, value, either):
         argv = (*argv, "--model", "lstm" if value == "5" else "dssm")
     if option in ("--momentum", "--edge-momentum"):
         argv = (*argv, "--optimiser", "nesterov")
+    if option == "--layers":
+        argv = (*argv, "--model", "dan")
+    if option == "--margin":
+        argv = tuple(part for part in argv if part not in ("--n-negatives", "1"))
+        argv = (*argv, "--epochs", "1")[: None if name == "train" else -2]
+        argv = (*argv, "--objective", "hinge")
+    if option == "--alpha":
+        argv = (*argv[:1], *argv[3:], "--model", "sif-likelihood")
+    if name == "sts":
+        argv = (*argv, "--fit-u", "each-file")
     area = "gradients" if name == "gradcheck" and either else "numbers"
     return Case(
         f"{area}: {name} {option} {value or repr(value)}",
@@ -332,6 +393,14 @@ def settings():
         "hard negatives, too few epochs": ("--n-negatives", "all", "--hard-negatives", "3"),
         "resume and force": ("--resume", "--force"),
         "patience without a dev set": ("--patience", "2", "--resume", "--force"),
+        "negatives of the hinge": ("--objective", "hinge"),
+        "scale of the hinge": ("--objective", "hinge", "--gamma", "1"),
+        "gates of an irnn": ("--model", "irnn", "--no-output-gate"),
+        "layers of an lstm": ("--layers", "2"),
+        "one and two towers": ("--start-from", "shared", "--separate-towers", "--shared-towers"),
+        "another model than the start": ("--start-from", "rnn", "--model", "lstm"),
+        "other cells than the start": ("--start-from", "rnn", "--cells", "5"),
+        "one tower from two": ("--start-from", "rnn", "--cells", "4", "--shared-towers"),
     }.items():
         yield Case(f"settings: {name}", (*TRAIN, "-o", "new", *more), REFUSED)
     yield Case(
@@ -339,6 +408,73 @@ def settings():
         ("gradcheck", "--model", "all", "--peepholes", "full"),
         REFUSED,
     )
+    for name, more in {
+        "task of an lstm": ("--task", "sentiment"),
+        "alpha of an lstm": ("--alpha", "0.5"),
+        "hinge of a classifier": ("--model", "sif-classifier", "--objective", "hinge"),
+        "cells of a likelihood": ("--model", "sif-likelihood", "--cells", "5"),
+        "scale of the hinge": ("--objective", "hinge", "--gamma", "1"),
+        "margin of the softmax": ("--margin", "1"),
+    }.items():
+        yield Case(f"settings: gradcheck, {name}", ("gradcheck", *more), REFUSED)
+    for name, more in {
+        "softmax": ("--objective", "softmax"),
+        "hinge": ("--objective", "hinge", "--margin", "0.2"),
+        **{model: ("--model", model) for model in GRADCHECKED[-2:]},
+        "sentiment": ("--model", "sif-classifier", "--task", "sentiment"),
+        "printed": ("--model", "sif-likelihood", "--form", "printed", "--json"),
+    }.items():
+        code = 1 if name == "printed" else 0
+        yield Case(f"gradients: {name}", ("gradcheck", "--entries", "2", *more), code)
+    for name, more in {
+        "hinge": ("--objective", "hinge", "--margin", "0.2"),
+        "dan": ("--model", "dan", "--hidden", "3", "--layers", "2", "--activation", "linear"),
+        "irnn": ("--model", "irnn"),
+        "an lstm without an output gate": ("--no-output-gate",),
+        "from a model": ("--start-from", "rnn", "--cells", "4"),
+        "from one tower to two": ("--start-from", "shared", "--cells", "4", "--separate-towers"),
+        "from word vectors": ("--start-from", "weighted", "--model", "dan"),
+        "from itself, as it is": ("--start-from", "to-model", "--cells", "4"),
+    }.items():
+        argv = (*TRAIN[:6], "-o", "new", *more)
+        yield Case(f"settings: train, {name}", argv, 0, makes=MAKES)
+    for name, more in {
+        "all weights": ("--weights", "idf-code", "--keep", "texts", "--centre", "vocabulary"),
+        "of a log": ("--log", "log.tsv", "--sides", "each", "--removal", "weighted"),
+        "a judged set": ("judged", "--p", "texts", "--weights", "usif", "--components", "2"),
+        "counts of the vectors": ("--p", "vectors", "--unknown-p", "zero"),
+        "counts of a file": ("--p", "counts.txt", "--unknown-p", "one"),
+    }.items():
+        yield Case(f"settings: sif, {name}", (*WHOLE["sif"], *more), 0, makes=MAKES)
+    bare = ("sif", "vectors", "-o", "new")
+    yield Case("settings: sif without texts", (*bare, "--components", "0"), 0, makes=MAKES)
+    for name, argv in {
+        "no texts": bare,
+        "no titles": (*WHOLE["sif"], "--sides", "each"),
+        "no texts for idf": (*bare, "--components", "0", "--weights", "idf"),
+        "no texts for p": (*bare, "--components", "0", "--p", "texts"),
+        "no texts to keep": (*bare, "--components", "0", "--keep", "texts"),
+        "no counts": ("sif", "glove.txt", "texts.txt", "-o", "new", "--p", "vectors"),
+        "a model for vectors": ("sif", "lstm", "texts.txt", "-o", "new"),
+    }.items():
+        yield Case(f"settings: sif, {name}", argv, REFUSED)
+    for fit_u in ("each-file", "all"):
+        argv = (*WHOLE["sts"], "--fit-u", fit_u, "--components", "2")
+        yield Case(f"settings: sts of {fit_u}", (*argv, "--markdown"), 0)
+        yield Case(f"settings: sts of {fit_u}, each side", (*argv, "--sides", "each", "--json"), 0)
+        yield Case(f"settings: sts of {fit_u}, no sif", ("sts", "lstm", *argv[2:]), 1, ("sif",))
+    yield Case("settings: sts of a trained model", ("sts", "lstm", "sts/0.tsv", "sts/1.tsv"), 0)
+    yield Case("settings: sts, components of the model", (*WHOLE["sts"], "--removal", "full"), 2)
+    rows = ("compare", "data", "--models", "sif,bm25+sif", "-o", "new")
+    for name, more in {
+        "ranks": (),
+        "texts": ("--p", "texts"),
+        "a file": ("--p", "counts.txt"),
+    }.items():
+        argv = (*rows, "--vectors", "vectors", *more)
+        yield Case(f"settings: compare, p of {name}", argv, 0, makes=MAKES)
+    yield Case("settings: compare, p without vectors", (*rows, "--p", "texts"), REFUSED)
+    yield Case("settings: compare, rows without vectors", rows, ANY, makes=MAKES)
     yield Case("settings: compare, no such row", (*COMPARE, "-o", "new", "--models", "best"), 1)
     yield Case("settings: compare, an empty row", (*COMPARE, "-o", "new", "--models", ""), REFUSED)
     yield Case(
@@ -398,6 +534,19 @@ INPUTS = {
     "compare DATA": ("folder", ("compare", "X", "--models", "random", "-o", "new")),
     "compare --compare-with": ("folder", (*COMPARE, "-o", "new", "--compare-with", "X")),
     "data onet SRC": ("folder", ("data", "onet", "X", "new", *ONET)),
+    "train --start-from": ("folder", (*TRAIN, "-o", "new", "--start-from", "X")),
+    "compare --vectors": ("either", (*VECTOR_ROWS, "--vectors", "X")),
+    "compare --p": ("file", (*VECTOR_ROWS, "--vectors", "vectors", "--p", "X")),
+    "vectors convert FILE": ("either", ("vectors", "convert", "X", "new")),
+    "vectors convert --counts": ("file", (*WHOLE["vectors convert"], "--counts", "X")),
+    "vectors show VECTORS": ("either", ("vectors", "show", "X")),
+    "vectors train LOG": ("file", ("vectors", "train", "X", "-o", "new")),
+    "sif VECTORS": ("either", ("sif", "X", "texts.txt", "-o", "new")),
+    "sif TEXTS": ("either", ("sif", "vectors", "X", "-o", "new")),
+    "sif --log": ("file", ("sif", "vectors", "--log", "X", "-o", "new")),
+    "sif --p": ("file", ("sif", "vectors", "texts.txt", "--p", "X", "-o", "new")),
+    "sts MODEL": ("folder", ("sts", "X", "sts")),
+    "sts FILE": ("either", ("sts", "weighted", "X")),
 }
 NO_PLACES = {
     "missing": "nowhere",
@@ -439,10 +588,12 @@ def inputs():
         if kind == "text or folder":
             bad |= {key: NO_FILES[key] for key in ("empty", "not gzip", "cut gzip", "UTF-16")}
             bad |= {key: NO_FOLDERS[key] for key in ("this folder", "empty folder")}
-        if label in ("encode TEXTS", "report QUERIES"):
+        if label in ("encode TEXTS", "report QUERIES", "sif TEXTS"):
             # Any bytes that are UTF-8 are a text.
             bad.pop("not gzip")
             bad["not gzip"] = "bad.gz"
+        if label == "sif TEXTS":
+            bad.pop("a file")
         for what, value in bad.items():
             code = REFUSED if value == "" else 1
             plain = isinstance(value, str) and 2 < len(value) < 99 and value.isprintable()
@@ -455,6 +606,14 @@ def inputs():
         0,
         setup=lambda box: os.mkfifo(box / "fifo"),
         feeds={"fifo": "".join(f"{q}\t{t}\n" for q, t in pairs()).encode()},
+        makes=MAKES,
+    )
+    yield Case(
+        "inputs: word vectors through a FIFO",
+        ("vectors", "convert", "fifo", "new"),
+        0,
+        setup=lambda box: os.mkfifo(box / "fifo"),
+        feeds={"fifo": b"rome 1 2\nhotels 3 4\n"},
         makes=MAKES,
     )
     yield Case("inputs: a model through a symlink", ("score", "to-model", "hotels", "rome"), 0)
@@ -491,6 +650,18 @@ def input_permissions():
             "train --dev": "judged",
             "compare DATA": "data",
             "data onet SRC": "onet",
+            "compare --vectors": "vectors",
+            "compare --p": "counts.txt",
+            "vectors convert FILE": "glove.txt",
+            "vectors convert --counts": "counts.txt",
+            "vectors show VECTORS": "vectors",
+            "vectors train LOG": "log.tsv",
+            "sif VECTORS": "word2vec.bin",
+            "sif TEXTS": "texts.txt",
+            "sif --log": "log.tsv",
+            "sif --p": "counts.txt",
+            "sts MODEL": "weighted",
+            "sts FILE": "sts",
         }.get(label, "rnn")
         says = ("permission denied",)
         whole = _in(argv, name)
@@ -498,7 +669,7 @@ def input_permissions():
             f"permissions: {label}, no right to read", whole, REFUSED, (name,),
             setup=closed(name, 0), user=True,
         )  # fmt: skip
-        if kind != "file" and label != "report QUERIES":
+        if kind != "file" and "." not in name and label != "report QUERIES":
             yield Case(
                 f"permissions: {label}, a folder that may be listed only", whole, 1, says,
                 setup=closed(name, 0o600), user=True,
@@ -553,7 +724,15 @@ READS_STANDARD_INPUT = {
     "train": (("train", "-", *QUICK, "-o", "new"), b"a\tb\nc\td\ne\tf\n"),
     "plot-loss": (("plot-loss", "-", "-o", "new.svg"), json.dumps(HISTORY[0]).encode()),
     "report": (("report", "lstm", "-", "new.html"), b"hotels in rome\n"),
-}
+    "vectors convert": (("vectors", "convert", "-", "new"), b"rome 1 2\nhotels 3 4\n"),
+    "vectors convert --counts": (
+        (*WHOLE["vectors convert"], "--counts", "-"), b"rome 7\n",
+    ),
+    "vectors show": (("vectors", "show", "-"), b"2 2\nrome 1 2\nhotels 3 4\n"),
+    "vectors train": (("vectors", "train", "-", "-o", "new"), b"a\tb\nc\td\n"),
+    "sif": (("sif", "vectors", "-", "-o", "new"), b"hotels in rome\nmaps\nmuseums in oslo\n"),
+    "sts": (("sts", "weighted", "-"), b"1\thotels\trome\n2\tmaps in oslo\toslo maps\n"),
+}  # fmt: skip
 
 
 def standard_input():
@@ -597,6 +776,9 @@ OUTPUT_FOLDERS = {
     "simulate OUT": ("simulate", "X", *SMALL_LOG),
     "data onet OUT": ("data", "onet", "onet", "X", *ONET),
     "compare -o": (*COMPARE, "-o", "X"),
+    "vectors convert OUT": ("vectors", "convert", "glove.txt", "X"),
+    "vectors train -o": (*WHOLE["vectors train"][:3], "-o", "X", *WHOLE["vectors train"][5:]),
+    "sif -o": ("sif", "vectors", "texts.txt", "-o", "X"),
 }
 
 
@@ -901,6 +1083,11 @@ _MODEL_FILES = (
 PRINTS = {
     **{name: WHOLE[name] for name in ("score", "rank", "evaluate", "keywords", "topics")},
     **{name: WHOLE[name] for name in ("gradcheck", "simulate", "data onet", "train", "compare")},
+    **{name: WHOLE[name] for name in ("vectors convert", "vectors train", "sif")},
+    "vectors show": WHOLE["vectors show"],
+    "vectors show, facts": ("vectors", "show", "glove.txt"),
+    "sts": WHOLE["sts"],
+    "sts --json": (*WHOLE["sts"], "--json"),
     "score --json": (*WHOLE["score"], "--json"),
     "evaluate --json": (*WHOLE["evaluate"], "--json"),
     "keywords --json": (*WHOLE["keywords"], "--json"),
@@ -914,7 +1101,10 @@ PRINTS = {
 
 
 # What these print is not what they are called for.
-_ONLY_SAY_SO = ("simulate", "data onet", "train", "--help", "train --help", "--version")
+_ONLY_SAY_SO = (
+    *("simulate", "data onet", "train", "vectors convert", "vectors train", "sif"),
+    *("--help", "train --help", "--version"),
+)
 
 
 def streams():
@@ -1030,6 +1220,90 @@ def damaged_models():
                 f"models: model.safetensors {what}, {command}", argv, 1, ("rnn",),
                 setup=_damaged("rnn", "model.safetensors", DAMAGES[what]),
             )  # fmt: skip
+
+
+def damaged_vectors():
+    """Every file of a folder of word vectors counts, and all that is not of text is checked."""
+    for name in ("vectors.json", "words.txt", "vectors.npy", "counts.txt"):
+        for what, damage in DAMAGES.items():
+            for command, argv in {
+                "show": ("vectors", "show", "vectors"),
+                "sif": WHOLE["sif"],
+            }.items():
+                yield Case(
+                    f"vectors: {name} {what}, {command}", argv, 1, ("vectors",),
+                    setup=_damaged("vectors", name, damage),
+                )  # fmt: skip
+    for what, damage in DAMAGES.items():
+        for name in ("glove.txt", "glove.txt.gz", "word2vec.txt", "word2vec.bin"):
+            if what == "a FIFO":  # is read as a stream
+                continue
+            # Lines that are there, or numbers that are shorter, are vectors.
+            still_good = what == "cut short" and name in ("glove.txt", "word2vec.txt")
+            yield Case(
+                f"vectors: {name} {what}", ("vectors", "convert", name, "new"),
+                0 if still_good else 1, (name,), setup=_damaged(".", name, damage), makes=MAKES,
+            )  # fmt: skip
+    for what, damage in DAMAGES.items():
+        if what not in ("cut short", "a FIFO"):
+            yield Case(
+                f"vectors: scores {what}", ("sts", "weighted", "sts/0.tsv"), 1, ("0.tsv",),
+                setup=_damaged("sts", "0.tsv", damage),
+            )  # fmt: skip
+    for more, code in (((), 1), (("--force",), 0)):
+        yield Case(
+            f"vectors: a letter beside them {' '.join(more)}".rstrip(),
+            ("vectors", "convert", "glove.txt", "vectors", *more),
+            code,
+            ("vectors", "--force"),
+            setup=lambda box: (box / "vectors/letter.txt").write_text("my own"),
+            makes=("vectors/vectors.*", "vectors/words.txt") if more else (),
+        )
+    for name in ("vectors convert", "vectors train"):
+        argv = tuple("vectors" if part == "new" else part for part in WHOLE[name])
+        for more, code in (((), 1), (("--force",), 0)):
+            yield Case(
+                f"vectors: {name} over vectors {' '.join(more)}".rstrip(), (*argv, *more), code,
+                ("vectors", "--force"), makes=("vectors/*",) if more else (),
+            )  # fmt: skip
+    again = tuple("halves" if part == "new" else part for part in WHOLE["vectors convert"])
+    again = tuple("vectors" if part == "glove.txt" else part for part in again)
+    yield Case(
+        "vectors: float16 of vectors",
+        (*again, "--dtype", "float16", "--force"),
+        0,
+        makes=("halves/*",),
+    )
+    yield Case(
+        "vectors: onto themselves",
+        ("vectors", "convert", "vectors", "vectors", "--force"),
+        0,
+        makes=("vectors/*",),
+    )
+    yield Case(
+        "vectors: sif over vectors",
+        ("sif", "glove.txt", "texts.txt", "-o", "vectors"),
+        1,
+        ("vectors",),
+    )
+    yield Case(
+        "vectors: sif over a model",
+        ("sif", "vectors", "texts.txt", "-o", "rnn"),
+        1,
+        ("rnn", "--force"),
+    )
+    yield Case(
+        "vectors: sif --force",
+        ("sif", "vectors", "texts.txt", "-o", "rnn", "--force"),
+        0,
+        makes=("rnn/*",),
+    )
+    yield Case(
+        "vectors: sif over what it reads",
+        ("sif", "vectors", "texts.txt", "-o", "vectors", "--force"),
+        1,
+        ("vectors",),
+    )
 
 
 def odd_models():
@@ -1276,6 +1550,8 @@ def what_is_printed():
         for name in ("queries.tsv", "docs.tsv"):
             (box / name).write_text(f"x1\t{text}\nx2\thotels\n")
         (box / "log.tsv").write_text(f"{text}\tb\nc\td\ne\tf\n")
+        rows = (box / "glove.txt").read_text()
+        (box / "odd.txt").write_text(f"{rows}{ESCAPES} 1 2 3 4\n")
 
     for name, argv in {
         "score": ("score", "lstm", text, text),
@@ -1286,6 +1562,10 @@ def what_is_printed():
         "topics": WHOLE["topics"],
         "topics -q": (*WHOLE["topics"], "-q"),
         "train": WHOLE["train"],
+        "vectors convert": ("vectors", "convert", "odd.txt", "new"),
+        "vectors show": ("vectors", "show", "odd.txt"),
+        "vectors show WORD": ("vectors", "show", "odd.txt", "hotels"),
+        "sif": ("sif", "odd.txt", "queries.tsv", "-o", "new"),
         "plot-gates": ("plot-gates", "lstm", text, "-o", "new.svg"),
         "score --json": ("score", "lstm", text, text, "--json"),
     }.items():
@@ -1473,7 +1753,15 @@ def signals():
                     # What is done is done; what is not done leaves nothing behind.
                     makes=MAKES,
                 )
-        for name in ("encode", "rank QUERIES", "evaluate", "topics", "train"):
+        for name in (
+            "encode",
+            "rank QUERIES",
+            "evaluate",
+            "topics",
+            "train",
+            "vectors convert",
+            "sif",
+        ):
             argv = READS_STANDARD_INPUT[name][0]
             yield Case(
                 f"signals: {name}, {number.name} before standard input comes",

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import helpers
@@ -19,6 +20,7 @@ ENCODERS = {
 TRAINING = {"cells": 3, "epochs": 2, "batch_size": 4, "n_negatives": 1, "threads": 1}
 PLACES = ("paris", "rome", "oslo", "lima", "cairo", "delhi")
 THINGS = ("hotels", "maps", "trains", "museums")
+DIM = 4  # of word vectors
 HISTORY = [
     {
         "epoch": epoch,
@@ -88,6 +90,7 @@ def write_texts(folder):
     write_judged_set(data / "test", some[6:12])
     write_onet(folder / "onet")
     write_skip_thought(folder / "skip-thoughts")
+    write_word_vectors(folder)
 
 
 def write_judged_set(folder, some):
@@ -128,6 +131,42 @@ def write_skip_thought(folder):
         np.save(folder / table, rng.normal(size=(len(words), 3)).astype(np.float32))
     np.savez(folder / "uni_skip.npz", **gated("encoder_"))
     np.savez(folder / "bi_skip.npz", **gated("encoder_"), **gated("encoder_r_"))
+
+
+def write_word_vectors(folder):
+    """Word vectors in every format, their counts, pairs with scores, and averages as a model."""
+    from sentemb import SIF
+    from sentemb.vectors.reading import read_word_vectors
+    from sentemb.vectors.writing import write_word_vectors
+
+    words = ["in", "and", "more", *THINGS, *PLACES]
+    numbers = np.random.default_rng(0).normal(size=(len(words), DIM)).astype("<f4")
+    rows = list(zip(words, numbers, strict=True))
+    text = "".join(f"{word} {' '.join(map(str, row))}\n" for word, row in rows)
+    header = f"{len(words)} {DIM}\n"
+    (folder / "glove.txt").write_text(text)
+    (folder / "glove.txt.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+    (folder / "word2vec.txt").write_text(header + text)
+    (folder / "word2vec.bin").write_bytes(
+        header.encode()
+        + b"".join(f"{word} ".encode() + row.tobytes() + b"\n" for word, row in rows)
+    )
+    (folder / "counts.txt").write_text(
+        "".join(f"{word} {99 - k}\n" for k, word in enumerate(words))
+    )
+    counts = 99 - np.arange(len(words))
+    vectors = replace(read_word_vectors(folder / "glove.txt"), counts=counts, source="made up")
+    write_word_vectors(vectors, folder / "vectors")
+    write_word_vectors(vectors, folder / "halves", dtype="float16")
+    sts = folder / "sts"
+    sts.mkdir()
+    some = pairs()
+    for part in (0, 1):
+        lines = (
+            f"{k % 5}\t{q}\t{t}\n" for k, (q, t) in enumerate(some[12 * part : 12 * part + 12])
+        )
+        (sts / f"{part}.tsv").write_text("".join(lines))
+    SIF(folder / "vectors", components=0).fit().save_pretrained(folder / "weighted")
 
 
 def make_model(name):
