@@ -139,7 +139,7 @@ def _with_vectors(rows: list[Any], vectors: str | None, p: str | None) -> list[A
     from sentemb.vectors.reading import read_word_vectors
 
     read = read_word_vectors(vectors, note=note)
-    return with_vectors(rows, WordSource.of(read, p or P_SOURCES[0]))
+    return with_vectors(rows, WordSource.of(read, P_SOURCES[0] if p is None else p))
 
 
 def _checked_reference(reference: str | None, names: Sequence[str]) -> str | None:

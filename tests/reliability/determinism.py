@@ -1,7 +1,8 @@
 """What may change the result of a training and what must not, over many fresh processes.
 
 Threads, Python's hash seed, the kernels of BLAS and the form of the click log must not change a bit
-of any weight or vector. The processor that the kernels are compiled for may: each target is
+of any weight or vector. Skip-gram is gensim's, whose bits depend on the BLAS: they are compared for
+each of its kernels. The processor that the kernels are compiled for may change bits: each target is
 compared with itself only, and how far apart the targets are is a note.
 
 Run it with ``python -m reliability.determinism`` in the folder ``tests``.
@@ -10,6 +11,7 @@ Run it with ``python -m reliability.determinism`` in the folder ``tests``.
 import hashlib
 import itertools
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import llvmlite.binding
@@ -17,14 +19,19 @@ import numpy as np
 from helpers import made_up_judged_set, made_up_log, run_python
 
 from reliability.count import Count
-from sentemb import train
+from sentemb import SIF, train
 from sentemb.data.click_log import write_click_log
+from sentemb.data.labelled import ValuedTexts
+from sentemb.models.towers import Towers
+from sentemb.training.classifier import train_classifier
+from sentemb.vectors.skip_gram import train_word_vectors
 
 TESTS = Path(__file__).parents[1]
 SETTINGS = {"cells": 24, "epochs": 3, "batch_size": 64}
 TRAININGS = {
     "adam": {"hard_negatives": 2},
     "nesterov": {"optimiser": "nesterov", "hard_negatives": 2},
+    "hinge": {"objective": "hinge"},
 }
 CHILD = """
 import sys
@@ -32,6 +39,7 @@ import numpy as np
 from reliability.determinism import blas_product, trained
 np.savez(sys.argv[1], blas=blas_product(), **trained(int(sys.argv[2])))
 """
+SKIP_GRAM = "skip-gram vectors"
 # Kernels of OpenBLAS and what a processor must have to run them.
 BLAS_NEEDS = {"Nehalem": "sse4.2", "Sandybridge": "avx", "Haswell": "avx2", "SkylakeX": "avx512vl"}
 TARGETS = {
@@ -61,7 +69,7 @@ def matrix(threads=(1, 2, 7), hash_seeds=(0, 1), blas=None, targets=None) -> Cou
         blas = [name for name, need in BLAS_NEEDS.items() if has.get(need)] or ["default"]
     if targets is None:
         targets = [name for name in TARGETS if name != "x86-64-v3" or has.get("avx2")]
-    first, products = {}, set()
+    first, of_blas, products = {}, {}, set()
     with tempfile.TemporaryDirectory() as folder:
         for cell in itertools.product(targets, threads, hash_seeds, blas):
             target, n_threads, hash_seed, core = cell
@@ -78,7 +86,9 @@ def matrix(threads=(1, 2, 7), hash_seeds=(0, 1), blas=None, targets=None) -> Cou
             with np.load(path) as arrays:
                 arrays = dict(arrays)
             products.add(digest(arrays.pop("blas")))
-            if names := different(first.setdefault(target, arrays), arrays):
+            skip_gram = {SKIP_GRAM: arrays.pop(SKIP_GRAM)}
+            names = different(of_blas.setdefault(core, skip_gram), skip_gram)
+            if names := names + different(first.setdefault(target, arrays), arrays):
                 count.failures.append(f"{place}: other bits in {', '.join(names)}")
     count.notes.append(
         f"NumPy's own matrix product has {len(products)} results on {len(blas)} kernels of BLAS"
@@ -116,6 +126,34 @@ def trained(threads):
     for name, settings in TRAININGS.items():
         model = train(log, dev=dev, threads=threads, **SETTINGS, **settings)
         arrays |= {f"{name} {key}": array for key, array in _arrays(model, log).items()}
+    return arrays | of_vectors(threads)
+
+
+def of_vectors(threads):
+    """The same of word vectors trained on a log, of SIF, and of what starts from it."""
+    log = made_up_log(300)
+    trained = train_word_vectors(log, dim=16, epochs=1)
+    # gensim multiplies with the BLAS; what follows begins with other numbers.
+    numbers = np.random.default_rng(0).standard_normal(trained.vectors.shape).astype(np.float32)
+    vectors = replace(trained, vectors=numbers)
+    settings = {"sides": "each", "components": 3, "removal": "weighted", "centre": "probability"}
+    sif = SIF(vectors, p="vectors", **settings).fit(log.queries, log.titles, threads)
+    start = SIF(vectors, p="texts", weights="idf").fit(log.queries, log.titles, threads)
+    model = train(log, model="dan", start_from=start, threads=threads, **SETTINGS)
+    examples = ValuedTexts(["odd" if len(text) % 2 else "even" for text in log.titles], log.titles)
+    arrays = {SKIP_GRAM: trained.vectors, "skip-gram counts": trained.counts}
+    for name, one in {"sif": sif, "start from sif": model}.items():
+        arrays |= {f"{name} {key}": array for key, array in _arrays(one, log).items()}
+    for name, features in {
+        "vectors": sif.encode_document,
+        "a tower": Towers.of(start.encoder, start.vocabulary, {"query": start.weights["query"]}),
+    }.items():
+        classifier = train_classifier(
+            examples, features=features, threads=threads, hidden=7, map_dim=0, epochs=2
+        )
+        losses = np.array([line["loss"] for line in classifier.history])
+        arrays[f"classifier of {name}: losses"] = losses
+        arrays[f"classifier of {name}: probabilities"] = classifier.probabilities(log.titles)
     return arrays
 
 

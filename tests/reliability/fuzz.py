@@ -6,8 +6,10 @@ says why not. Some cases repair the checksums after the damage, as a hostile sen
 """
 
 import copy
+import dataclasses
 import gc
 import gzip
+import hashlib
 import json
 import math
 import os
@@ -49,6 +51,7 @@ MEMORY = 1 << 30
 ESCAPES = Path(__file__).with_name("escapes")
 TEXTS = ["hotels in rome", "xyzzy", "Oslo maps and more"]
 _TO_FORMAT_2 = "old-"
+VECTOR_FILES = ("glove.txt", "glove.txt.gz", "word2vec.txt", "word2vec.bin")
 
 
 class _TooLong(BaseException):
@@ -223,7 +226,9 @@ class Attack:
     """True samples in a folder, and what damages and reads them."""
 
     def __init__(self, home):
-        home.mkdir(exist_ok=True)
+        for left in (home, home.parent / "pristine"):  # by a process that died
+            shutil.rmtree(left, ignore_errors=True)
+        home.mkdir()
         self.home = home
         # Messages name paths as they are given: short ones.
         os.chdir(home)
@@ -237,7 +242,7 @@ class Attack:
         models = {name: make_model(name) for name in ENCODERS}
         self.parts = [parts_of(model, format) for model in models.values() for format in FORMATS]
         shutil.copytree(".", "../pristine", symlinks=True)
-        self.vectors = {}
+        self.vectors, self.word_vectors = {}, {}
         for name in ENCODERS:
             for folder in (name, _TO_FORMAT_2 + name):
                 self.vectors[folder] = _vectors(folder)
@@ -255,8 +260,9 @@ class Attack:
     def _check_itself(self):
         """What is not damaged must be read; what compiles does so now."""
         for reader in self.readers:
-            wrong = reader.read(reader.files[0], True)
-            assert wrong is None, wrong
+            for name in (reader.files[0], reader.files[-1]):
+                wrong = reader.read(name, name == reader.files[0])
+                assert wrong is None, wrong
             self._put_back(reader.folder)
         for parts in self.parts:
             write_parts(parts, "crafted")
@@ -293,6 +299,10 @@ class Attack:
             Reader(("epochs.jsonl",), self._read_history, weight=10),
             Reader(_files("skip-thoughts"), self._read_skip_thought, weight=20),
             Reader(_files("onet"), self._read_onet, "imported", weight=8),
+            Reader(_files("vectors") + _files("halves"), self._read_vectors, weight=20),
+            Reader(VECTOR_FILES, self._read_vectors, weight=20),
+            Reader(("counts.txt",), self._read_counts, weight=6),
+            Reader(("sts/0.tsv",), self._read_sts, weight=6),
             Reader(_files("compared"), self._read_comparison, "compared", weight=10),
         ]
 
@@ -345,7 +355,8 @@ class Attack:
 
     def _damage(self, rng, name):
         data, kind = self.pristine[name], rng.random()
-        lines = name.endswith((".jsonl", ".json")) and "config" not in name
+        whole = name.endswith(("config.json", "vectors.json"))
+        lines = name.endswith((".jsonl", ".json")) and not whole
         if name.endswith(".gz") and kind < 0.5:
             unpacked, what = mutations.mutate_bytes(rng, gzip.decompress(data), self.others)
             return gzip.compress(unpacked, 1, mtime=0), f"packed: {what}"
@@ -354,7 +365,7 @@ class Attack:
             return gzip.compress(unpacked, 1, mtime=0), f"packed: {what}"
         if lines and kind < 0.5:
             return mutations.mutate_json_lines(rng, data)
-        if name.endswith("config.json") and kind < 0.5:
+        if whole and kind < 0.5:
             value, what = mutations.mutate_json(rng, json.loads(data))
             return mutations.dump(value), what
         if name.endswith(".safetensors") and kind < 0.3:
@@ -366,8 +377,11 @@ class Attack:
         return mutations.mutate_bytes(rng, data, self.others)
 
     def _damage_and_repair(self, rng):
-        """Models mostly, now and then a checkpoint."""
-        if rng.random() < 0.05:
+        """Models mostly, now and then word vectors or a checkpoint."""
+        kind = rng.random()
+        if kind > 0.9:
+            return self._damage_vectors(rng)
+        if kind < 0.05:
             reader = next(reader for reader in self.readers if reader.folder == "training")
             names = [name for name in reader.files if "checkpoints" in name]
             arrays, progress = read_checkpoint(names[-1])
@@ -385,6 +399,18 @@ class Attack:
         what = mutations.mutate_parts(rng, parts, self.others)
         write_parts(parts, "crafted")
         return Reader((), self._read_model), "crafted/model.safetensors", what
+
+    def _damage_vectors(self, rng):
+        """A file of a folder of word vectors, whose description then has its new checksum."""
+        reader = next(reader for reader in self.readers if reader.read == self._read_vectors)
+        reader = dataclasses.replace(reader, folder="vectors")
+        name = rng.choice([name for name in _files("vectors") if not name.endswith(".json")])
+        data, what = self._damage(rng, name)
+        Path(name).write_bytes(data)
+        about = json.loads(Path("vectors/vectors.json").read_text())
+        about["sha256"][Path(name).name] = hashlib.sha256(data).hexdigest()
+        Path("vectors/vectors.json").write_text(json.dumps(about))
+        return reader, name, what
 
     def _judge(self, reader, name, repaired):
         from sentemb.errors import SentembError
@@ -498,6 +524,32 @@ class Attack:
         index = np.arange(len(TEXTS))
         scores = ranker.score_pairs(TEXTS, TEXTS[::-1], index, index)
         return None if np.isfinite(scores).all() else "scores that are not finite"
+
+    def _read_vectors(self, name, repaired):
+        from sentemb import SIF
+        from sentemb.vectors.reading import read_word_vectors
+
+        place = name.split("/")[0]
+        found = read_word_vectors(place, verify=not repaired)
+        known = found.words, np.asarray(found.vectors).tobytes()
+        if "/" in name and not repaired and known != self.word_vectors.setdefault(place, known):
+            return "other word vectors, without a word"
+        found.lengths()
+        if found.dim < 1000:
+            model = SIF(found, components=0).fit(threads=1)
+            if not np.isfinite(_vectors_of(model)).all():
+                return "vectors that are not finite"
+        return None
+
+    def _read_counts(self, name, repaired):
+        from sentemb.vectors.counts import read_counts
+
+        return None if sum(read_counts(name).values()) > 0 else "counts that cannot be"
+
+    def _read_sts(self, name, repaired):
+        from sentemb.data.similarity_set import read_similarity_set
+
+        return None if np.isfinite(read_similarity_set(name).scores).all() else "odd scores"
 
     def _read_onet(self, name, repaired):
         from sentemb.data.importers.onet import import_onet

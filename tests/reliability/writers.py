@@ -18,14 +18,20 @@ from helpers import made_up_judged_set, made_up_log, made_up_model
 
 from reliability.count import Count
 from reliability.filesystem import ERRORS, Faults, failure, in_a_child
-from sentemb import SentembError, SentenceEncoder, train
+from sentemb import SIF, SentembError, SentenceEncoder, train
 from sentemb.comparison.data import Data
 from sentemb.comparison.rows import rows_of
 from sentemb.comparison.runner import Comparison
 from sentemb.data.lines import write_lines
+from sentemb.system.locks import temporary_folder
 from sentemb.training.checkpoints import has_checkpoints
+from sentemb.vectors.reading import read_word_vectors
+from sentemb.vectors.skip_gram import train_word_vectors
+from sentemb.vectors.word_vectors import WordVectors
+from sentemb.vectors.writing import write_word_vectors
 
 TEXTS = ["abcd ab abc", "ab", "dcba abcd"]
+WORDS = ["rome", "oslo", "hotels"]
 TINY = {"cells": 4, "epochs": 3, "batch_size": 32, "threads": 1, "checkpoint_seconds": 0}
 
 
@@ -43,12 +49,15 @@ class Writer:
     read : function of a Path
         What is there, as something that can be compared; None for nothing. It raises where there
         is something that is neither old nor new.
+    whole_folder : bool
+        Whether files are moved in one by one, so that a kill may leave a folder that is refused.
     """
 
     name: str
     prepare: Callable[[Path], None]
     job: Callable[[Path, bool], None]
     read: Callable[[Path], object]
+    whole_folder: bool = False
 
 
 def _model(seed):
@@ -109,12 +118,55 @@ def _read_comparison(folder):
     return found if len(found) == 3 else None
 
 
+def _vectors(seed):
+    numbers = np.random.default_rng(seed).standard_normal((len(WORDS), 3)).astype(np.float32)
+    return WordVectors(WORDS, numbers, counts=np.arange(seed, seed + len(WORDS)))
+
+
+def _write_vectors(seed, force):
+    def job(folder, again):
+        write_word_vectors(_vectors(seed), folder / "m", force=force or again)
+
+    return job
+
+
+def _train_vectors(folder, again):
+    vectors = train_word_vectors(LOG, dim=3, epochs=1)
+    write_word_vectors(vectors, folder / "m", force=again)
+
+
+def _read_vectors(folder):
+    """The words and the vectors; None for a folder that is refused because files are missing."""
+    try:
+        found = read_word_vectors(folder / "m", verify=True)
+    except SentembError as error:
+        if "missing" in str(error) or "No such file" in str(error):
+            return None
+        raise
+    return found.words, found.vectors.tobytes(), found.counts.tobytes()
+
+
+def _sif(folder, again):
+    model = SIF(_vectors(1), components=0).fit(threads=1)
+    model.save_pretrained(folder / "m", force=True)
+
+
+def _read_sif(folder):
+    if not (folder / "m" / "model.safetensors").exists():
+        return None
+    return SentenceEncoder.from_pretrained(folder / "m", threads=1).encode_query(WORDS).tobytes()
+
+
 def _nothing(folder):
     pass
 
 
 def _old_model(folder):
     _model(0).save_pretrained(folder / "m")
+
+
+def _old_vectors(folder):
+    write_word_vectors(_vectors(0), folder / "m")
 
 
 def _old_file(folder):
@@ -129,6 +181,16 @@ WRITERS = (
     Writer("train", _nothing, _train(), _read_model),
     Writer("train, force", _old_model, _train(force=True), _read_model),
     Writer("compare", _nothing, _compare, _read_comparison),
+    Writer("vectors convert", _nothing, _write_vectors(1, False), _read_vectors, whole_folder=True),
+    Writer(
+        "vectors convert, force",
+        _old_vectors,
+        _write_vectors(1, True),
+        _read_vectors,
+        whole_folder=True,
+    ),
+    Writer("vectors train", _nothing, _train_vectors, _read_vectors, whole_folder=True),
+    Writer("sif, force", _old_model, _sif, _read_sif),
 )
 
 
@@ -159,13 +221,17 @@ def _wrong(writer, folder, old, new):
         # A training also writes its best model so far.
         if found not in (None, old, new) and not (writer.name.startswith("train") and not found[1]):
             return "what is there is neither old nor new"
-        if found is None and old is not None:
+        if found is None and old is not None and not writer.whole_folder:
             return "the old result is gone"
         writer.job(folder, True)
         if writer.read(folder) != new:
             return "the same job again gives another result"
     except SentembError as error:
         return f"cannot go on: {error}"
+    if writer.whole_folder:
+        # One that was new was filled next to its place: the next new one there tidies up.
+        with temporary_folder(folder):
+            pass
     left = [str(path.relative_to(folder)) for path in folder.rglob("*") if path.suffix == ".tmp"]
     left += [str(path.relative_to(folder)) for path in folder.rglob("checkpoints")]
     return f"left behind: {left}" if left else None

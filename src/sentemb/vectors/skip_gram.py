@@ -79,7 +79,7 @@ def train_word_vectors(
     """Train word vectors on a click log.
 
     Needs gensim: ``pip install 'sentemb[baselines]'``. Runs on one processor; the same seed and
-    log give the same bits.
+    log give the same bits, as long as the BLAS library chooses the same kernels for the processor.
 
     Parameters
     ----------
