@@ -217,7 +217,7 @@ def test_wrong_vectors(simulated, vector_file, tmp_path):
         ((vector_file, "--p", "vectors"), "no counts are stored with the vectors"),
         ((vector_file, "--p", tmp_path / "none.txt"), "No such file"),
         ((vector_file, "--p", empty), "empty.txt"),
-        ((vector_file, "--p", ""), "empty"),
+        ((vector_file, "--p", ""), "'': cannot be read"),
     ):
         refused = run(*arguments, "--vectors", *given, code=1)
         assert message in refused.stderr and refused.stderr.count("\n") == 1
