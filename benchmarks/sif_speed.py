@@ -8,7 +8,6 @@ vectors are made up in the sizes of a real log and of GloVe. Writes docs/results
 
 import argparse
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -41,7 +40,7 @@ def made_up_vectors(n_words):
     """Words in order of their frequency, as GloVe has them, and random vectors."""
     rng = np.random.default_rng(0)
     words = lexicon(200_000, rng)
-    words += [f"{word}{k}" for k in range(n_words // len(words)) for word in words]
+    words += [f"{word}_{k}" for k in range(n_words // len(words)) for word in words]
     vectors = rng.standard_normal((n_words, DIM), np.float32)
     return WordVectors(words[:n_words], vectors, name="made-up")
 
@@ -105,23 +104,35 @@ def section(title, n_texts, result, ours, words=()):
     return [f"## {title}", "", *markdown_table(rows), "", *words, ""]
 
 
-def in_process(code, *arguments):
-    """Seconds and peak memory in MB of a Python program of its own."""
+# A program of its own, which ends by printing the most memory that it had, in kB. (ru_maxrss would
+# be at least that of the process that started it.)
+PROGRAM = """
+import sys, time
+try:
+    {body}
+finally:
+    with open("/proc/self/status") as file:
+        print(next(line for line in file if line.startswith("VmHWM")).split()[1], file=sys.stderr)
+"""
+COMMAND = "from sentemb.cli import main; sys.argv[0] = 'sentemb'; main()"
+OPENING = (
+    "from sentemb.vectors.reading import read_word_vectors; began = time.perf_counter(); "
+    "read_word_vectors(sys.argv[1]); print(time.perf_counter() - began)"
+)
+
+
+def in_process(body, *arguments):
+    """Seconds, peak memory in MB and output of a Python program of its own."""
     began = time.perf_counter()
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True
+        [sys.executable, "-c", PROGRAM.format(body=body), *map(str, arguments)],
+        capture_output=True,
+        text=True,
     )
     seconds = time.perf_counter() - began
     if done.returncode:
         raise RuntimeError(done.stderr)
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return seconds, peak / 1024 if peak > before else None, done.stdout
-
-
-def command(*arguments):
-    code = "import sys; from sentemb.cli import main; sys.argv[0] = 'sentemb'; main()"
-    return in_process(code, *arguments)
+    return seconds, int(done.stderr.split()[-1]) / 1024, done.stdout
 
 
 def files_section(quick, n_words):
@@ -155,13 +166,10 @@ def files_section(quick, n_words):
         }
         for what, arguments in jobs.items():
             note(what)
-            seconds, peak, _ = command(*arguments)
-            # The peak of children is that of the largest so far.
-            rows.append([what, f"{seconds:.1f} s", f"{peak:,.0f} MB" if peak else "less"])
-        code = "import sys, time; from sentemb.vectors.reading import read_word_vectors as r; "
-        code += "t = time.perf_counter(); r(sys.argv[1]); print(time.perf_counter() - t)"
-        opened = float(in_process(code, folder / "vectors")[2])
-        rows.append([f"opening the folder, {size}", f"{opened:.2f} s", "less"])
+            seconds, peak, _ = in_process(COMMAND, *arguments)
+            rows.append([what, f"{seconds:.1f} s", f"{peak:,.0f} MB"])
+        _, peak, opened = in_process(OPENING, folder / "vectors")
+        rows.append([f"opening the folder, {size}", f"{float(opened):.1f} s", f"{peak:,.0f} MB"])
         assert len(read_word_vectors(folder / "vectors")) == n_words
     return ["## Commands", "", "One run each.", "", *markdown_table(rows), ""]
 
@@ -203,10 +211,11 @@ def main():
             rounds,
         )
     note("whole")
-    model = SIF(vectors).fit(titles=texts, threads=1)
+    model, kept = SIF(vectors).fit(titles=texts, threads=1), SIF(vectors, keep="texts")
     whole = take_turns(
         {
             "`SIF.fit`": lambda: SIF(vectors).fit(titles=texts, threads=1),
+            '`SIF.fit`, `keep="texts"`': lambda: kept.fit(titles=texts, threads=1),
             "`encode` of the model": lambda: model.encode(texts),
             "splitting alone": lambda: tokenize(texts, plain_words),
         },
