@@ -101,6 +101,14 @@ def test_weighted_removal_takes_the_share_of_each_component():
     assert np.allclose(unit(model.encode(texts)), unit(X), atol=1e-5)
 
 
+def test_components_are_known_after_the_fit():
+    sif = SIF(made_up_vectors())
+    with pytest.raises(SentembError, match="call fit"):
+        sif.distinct_components()
+    sif.fit(titles=made_up_texts(9))
+    assert list(sif.distinct_components()) == [""]
+
+
 def test_a_text_without_known_words_is_zero():
     model = SIF(made_up_vectors()).fit(titles=made_up_texts(9))
     assert not model.encode("nowhere to be found").any()

@@ -204,6 +204,8 @@ class SIF:
 
     def distinct_components(self) -> dict[str, Components]:
         """What `fit` removed: by side, or under ``""`` if queries and titles have the same."""
+        if not self.components_:
+            raise SentembError("no components are known yet; call fit first")
         query, document = (self.components_[side] for side in SIDES)
         if query is document:
             return {"": query}
