@@ -55,6 +55,11 @@ def _table(rows, left=1):
     return "\n".join(markdown_table(rows, left))
 
 
+def _as_printed(value):
+    """A number of the paper, which prints one digit behind the point, or two."""
+    return f"{value:.1f}" if round(value, 1) == value else f"{value:.2f}"
+
+
 def _tenth(value):
     return f"{value:.1f}"
 
@@ -610,14 +615,15 @@ def _supervised(tables):
         task, "SIF", "original") in found]  # fmt: skip
     two, three = printed(2), printed(3)
     rows2 = [["task", "SIF", "paper"]]
-    rows2 += [[t, _tenth(found[t, "SIF", "original"]), f"{two[t, 'Ours']:g}"] for t in tasks]
+    rows2 += [[t, _tenth(found[t, "SIF", "original"]), _as_printed(two[t, "Ours"])] for t in tasks]
     rows3 = [["task", "RNN", "RNN, paper", "LSTM", "LSTM, paper"]]
     for task in tasks:
         row = [task]
         for ours, theirs in (("rnn", "RNN"), ("lstm", "LSTM(o.g.)")):
             both = [found.get((task, ours, order)) for order in ("original", "shuffled")]
             row.append(" / ".join("–" if x is None else _tenth(x) for x in both))
-            row.append(f"{three[task, theirs]:g} / {three[task, f'{theirs} shuffled']:g}")
+            theirs = [three[task, theirs], three[task, f"{theirs} shuffled"]]
+            row.append(" / ".join(map(_as_printed, theirs)))
         rows3.append(row)
     most, least = max(counts.values()), min(counts.values())
     seeds = f"{most} seeds" if most == least else f"{least} to {most} seeds"
