@@ -6,7 +6,6 @@ import inspect
 import naive
 import numpy as np
 import pytest
-import torch
 from click.testing import CliRunner
 from helpers import made_up_log, relative_error
 
@@ -100,6 +99,9 @@ def test_of_equally_near_texts_the_first_is_taken_and_a_click_never(workers):
 
 
 def test_torch_agrees(workers):
+    torch = pytest.importorskip(
+        "torch", reason="PyTorch is the reference; pip install sentemb[bench]"
+    )
     Yq, Yd, pairs, clicks = made_up_problem(3, np.float64)
     Yq[2], Yd[3] = 1, 1  # torch has no slope at 0,
     Yd[7], Yd[9], Yq[8] = Yd[7] + 1, Yd[9] - 1, Yq[8] - 1  # and shares one among equal maxima
