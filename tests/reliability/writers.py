@@ -284,7 +284,7 @@ def _after_failure(writer, folder, at, error, old, new):
             return f"{faults.names[at]}: {type(escaped).__name__}: {escaped}"
     left = [path.name for path in folder.rglob("*") if path.suffix == ".tmp"]
     # What cannot be removed now is removed by the next writer.
-    if left and faults.names[at] not in ("unlink", "open"):
+    if left and faults.names[at] not in ("unlink", "open", "rmdir"):
         return f"left behind: {left}"
     return _wrong(writer, folder, old, new)
 
