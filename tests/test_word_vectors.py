@@ -10,6 +10,7 @@ import shutil
 import signal
 import struct
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -507,6 +508,17 @@ def test_vectors_are_checked_when_they_are_used(folder):
     assert not (folder.parent / "new").exists()
     with pytest.raises(SentembError, match=r"vectors\.npy: .* checksum"):
         read_word_vectors(folder, verify=True)
+
+
+def test_opening_a_folder_takes_no_more_memory_than_its_files(folder):
+    read_word_vectors(folder)
+    tracemalloc.start()
+    try:
+        read_word_vectors(folder)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 10_000_000
 
 
 def test_a_count_file_that_is_not_described_is_not_read(folder):

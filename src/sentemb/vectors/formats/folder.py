@@ -215,11 +215,12 @@ def _mapped(path: Path, description: Description) -> np.ndarray:
 def _contents(path: Path, most: int) -> bytes:
     """The bytes of a regular file of limited size."""
     _check_regular(path)
-    with reading(path) as file:
-        raw = file.read(most + 1)
-    if len(raw) > most:
+    found = status(path)
+    if found is None or found.st_size > most:
         raise _damaged(path, f"it has more than {most:,} bytes")
-    return raw
+    with reading(path) as file:
+        # Python sets aside as many bytes as are asked for, so not `most`, which is gigabytes.
+        return file.read(found.st_size)
 
 
 def _check_regular(path: Path) -> None:
