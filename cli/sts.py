@@ -71,7 +71,7 @@ def _note_unknown(sets: Sequence[Any]) -> None:
         note(f"{total:,} of {texts:,} texts have no word that the model knows{where}")
     for one in sets:
         if math.isnan(one.pearson):
-            note(f"{one.name}: all cosines are equal, so there is no correlation")
+            note(f"{one.name}: all cosines are equal; the correlation is undefined")
 
 
 def _as_dict(found: Any) -> dict[str, Any]:

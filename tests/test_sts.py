@@ -403,7 +403,7 @@ def test_one_set_from_standard_input_without_known_words(model_dir):
     assert said.stdout.split() == ["set", "pairs", "Pearson", "Spearman", "-", "2", "-", "-"]
     assert said.stderr == (
         "2 of 4 texts have no word that the model knows\n"
-        "-: all cosines are equal, so there is no correlation\n"
+        "-: all cosines are equal; the correlation is undefined\n"
     )
     said = run(model_dir, "-", "--json", input="1\tzzz\tthe\n2\tyyy\tsea\n")
     assert json.loads(said.stdout)["mean"]["pearson"] is None

@@ -63,7 +63,7 @@ def lstm_forward(
     Z : (n_rows, G n) float, written
         The gates' values [o, i, y_g, f].
     C, H, Y : (n_rows, n) float, written
-        c(t), h = tanh(c(t)), y(t). Without output gate H and Y are one array.
+        c(t), h = tanh(c(t)), y(t). Without an output gate H and Y are one array.
     P : (n_words, width) float
         W l + b of every distinct word; this direction's part begins at ``column``.
     words, block_steps, step_rows : see `pack_blocks`
@@ -206,7 +206,7 @@ def lstm_backward(
         rho(t-1)   = f eps(t) + Wp_2^T delta_2(t) + Wp_3^T delta_3(t)
         e(t-1)     = sum_g Wrec_g^T delta_g(t)
 
-    This replaces (43) and (44). Without output gate a = 1 - h^2 and there is no delta_1.
+    This replaces (43) and (44). Without an output gate a = 1 - h^2 and there is no delta_1.
 
     Parameters
     ----------
