@@ -13,8 +13,8 @@ from sentemb import SentembError
 from sentemb.data.labelled import ValuedTexts
 from sentemb.gradients import differences
 from sentemb.models import make_encoder
-from sentemb.models.encoder import Workspace
 from sentemb.models.towers import Towers
+from sentemb.models.workspace import Workspace
 from sentemb.objectives.classifier import (
     BLOCKS,
     Head,

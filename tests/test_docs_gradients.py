@@ -10,8 +10,8 @@ import pytest
 from sentemb import loss_and_gradient
 from sentemb.kernels.nesterov import coefficients
 from sentemb.models import make_encoder
-from sentemb.models.encoder import Workspace
 from sentemb.models.towers import SIDES
+from sentemb.models.workspace import Workspace
 from sentemb.objectives.candidates import BatchCandidates
 from sentemb.objectives.hinge import hinge_loss
 from sentemb.sentence_encoder import SentenceEncoder

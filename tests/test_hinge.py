@@ -18,7 +18,7 @@ from sentemb.gradients import differences
 from sentemb.gradients.explain import explain
 from sentemb.gradients.pairs import PairProblem
 from sentemb.kernels.hinge import all_cosines, nearest_queries, nearest_titles, set_clicks_apart
-from sentemb.models.encoder import Workspace
+from sentemb.models.workspace import Workspace
 from sentemb.objectives import hinge
 from sentemb.objectives.candidates import BatchCandidates
 from sentemb.objectives.hinge import hinge_loss

@@ -35,8 +35,8 @@ from sentemb.kernels.words import (
     take_texts,
     take_words,
 )
-from sentemb.models.encoder import Workspace
 from sentemb.models.truncation import Truncation
+from sentemb.models.workspace import Workspace
 from sentemb.objectives.candidates import BatchCandidates, ListedCandidates
 from sentemb.objectives.softmax import embedding_loss
 from sentemb.system.parallel import Workers

@@ -17,12 +17,12 @@ from sentemb import SentembError, SentenceEncoder, loss_and_gradient
 from sentemb.gradients.pairs import PairProblem
 from sentemb.gradients.traces import check_form, gradient_of_form, has_traces
 from sentemb.models import make_encoder
-from sentemb.models.encoder import Workspace
 from sentemb.models.input_rows import point_of
 from sentemb.models.layout import Layout
 from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.registry import BAG_DIM, CELLS, ENCODERS, EncoderEntry
 from sentemb.models.truncation import Truncation
+from sentemb.models.workspace import Workspace
 from sentemb.objectives.objective import Objective
 from sentemb.system.parallel import Workers
 from sentemb.text.vocabulary import Vocabulary

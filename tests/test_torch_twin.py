@@ -15,7 +15,7 @@ from helpers import (
 )
 
 from sentemb import loss_and_gradient
-from sentemb.models.encoder import Workspace
+from sentemb.models.workspace import Workspace
 from sentemb.objectives.candidates import BatchCandidates
 from sentemb.objectives.softmax import embedding_loss
 from sentemb.system.parallel import Workers

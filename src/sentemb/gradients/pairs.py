@@ -7,9 +7,10 @@ import numpy as np
 from sentemb.errors import SentembError
 from sentemb.gradients.options import GAMMA
 from sentemb.gradients.traces import gradient_of_form
-from sentemb.models.encoder import ForwardPass, Workspace
+from sentemb.models.encoder import ForwardPass
 from sentemb.models.towers import HasTowers, Towers, join_gradients, split_embeddings
 from sentemb.models.truncation import Truncation
+from sentemb.models.workspace import Workspace
 from sentemb.objectives.candidates import BatchCandidates, Candidates, ListedCandidates
 from sentemb.objectives.objective import LossAtEmbeddings, Objective
 from sentemb.objectives.options import MARGIN, OBJECTIVE, check_scale

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.gradients.problem import CheckedProblem
-from sentemb.models.encoder import Workspace
+from sentemb.models.workspace import Workspace
 from sentemb.objectives.classifier import (
     Head,
     blocks,

@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.kernels.layers import sum_words
-from sentemb.models.encoder import ForwardPass, Job, Workspace
+from sentemb.models.encoder import ForwardPass
 from sentemb.models.feed_forward import FeedForward, no_truncation
 from sentemb.models.truncation import Truncation
+from sentemb.models.workspace import Job, Workspace
 from sentemb.protocols import Arrays, KernelTask
 from sentemb.system.parallel import spans
 

@@ -9,8 +9,10 @@ from sentemb.kernels.activations import tanh_rows
 from sentemb.kernels.convolution import pool_windows, spread_to_maxima
 from sentemb.kernels.words import invert_lists
 from sentemb.models.dssm import DSSM
-from sentemb.models.encoder import Encoder, WordErrors, Workspace
+from sentemb.models.encoder import Encoder
 from sentemb.models.layout import Layout
+from sentemb.models.word_reader import WordErrors
+from sentemb.models.workspace import Workspace
 from sentemb.protocols import Arrays, KernelTask
 from sentemb.text.batch import TextBatch
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sentemb.kernels.layers import average_words, divide_errors
-from sentemb.models.encoder import Workspace
 from sentemb.models.feed_forward import Layered
+from sentemb.models.workspace import Workspace
 from sentemb.protocols import Arrays, KernelTask
 from sentemb.text.batch import TextBatch
 

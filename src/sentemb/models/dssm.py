@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from sentemb.kernels.activations import tanh_rows
 from sentemb.kernels.layers import sum_words, tanh_errors
 from sentemb.kernels.words import sum_rows
-from sentemb.models.encoder import Workspace
 from sentemb.models.feed_forward import Layered
+from sentemb.models.workspace import Workspace
 from sentemb.protocols import Arrays, KernelTask
 from sentemb.text.batch import TextBatch
 

@@ -20,9 +20,11 @@ from sentemb.kernels.layers import (
     tanh_errors,
 )
 from sentemb.kernels.words import sum_rows
-from sentemb.models.encoder import Encoder, ForwardPass, Job, WordErrors, Workspace
+from sentemb.models.encoder import Encoder, ForwardPass
 from sentemb.models.layout import Layout
 from sentemb.models.truncation import Truncation
+from sentemb.models.word_reader import WordErrors
+from sentemb.models.workspace import Job, Workspace
 from sentemb.protocols import Arrays, GradientPoint, KernelTask
 from sentemb.system.parallel import CHUNKS, Workers, one_after_the_other, spans
 from sentemb.text.batch import TextBatch

@@ -16,10 +16,11 @@ from sentemb.kernels.lstm import (
     set_peephole_matrix_gradient,
     set_peephole_vector_gradient,
 )
-from sentemb.models.encoder import ForwardPass, Workspace
+from sentemb.models.encoder import ForwardPass
 from sentemb.models.packing import Packing
 from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.truncation import Truncation
+from sentemb.models.workspace import Workspace
 from sentemb.protocols import Arrays, KernelTask
 from sentemb.system.parallel import CHUNKS
 

@@ -29,10 +29,11 @@ from numpy.typing import DTypeLike, NDArray
 
 from sentemb.kernels.layers import sum_words
 from sentemb.kernels.recurrent import set_recurrent_gradient
-from sentemb.models.encoder import Encoder, ForwardPass, Job, Workspace
+from sentemb.models.encoder import Encoder, ForwardPass
 from sentemb.models.layout import Layout
 from sentemb.models.packing import Packing
 from sentemb.models.truncation import Truncation
+from sentemb.models.workspace import Job, Workspace
 from sentemb.protocols import Arrays, GradientPoint, KernelTask
 from sentemb.system.parallel import CHUNKS, Workers, one_after_the_other, spans
 

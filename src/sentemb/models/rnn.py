@@ -10,11 +10,12 @@ from numpy.typing import DTypeLike, NDArray
 
 from sentemb.errors import SentembError
 from sentemb.kernels.rnn import rnn_backward, rnn_forward
-from sentemb.models.encoder import ForwardPass, Job, Workspace
+from sentemb.models.encoder import ForwardPass
 from sentemb.models.layout import Layout
 from sentemb.models.packing import Packing
 from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.truncation import Truncation
+from sentemb.models.workspace import Job, Workspace
 from sentemb.protocols import Arrays, GradientPoint
 from sentemb.system.parallel import Workers
 

@@ -23,7 +23,7 @@ from sentemb.kernels.classifier import (
     softmax_columns,
 )
 from sentemb.kernels.layers import product_rows
-from sentemb.models.encoder import Job, Workspace
+from sentemb.models.workspace import Job, Workspace
 from sentemb.protocols import Arrays, KernelTask
 from sentemb.system.parallel import one_after_the_other, spans
 

@@ -11,7 +11,7 @@ from sentemb.kernels.hinge import (
     nearest_titles,
     set_clicks_apart,
 )
-from sentemb.models.encoder import Workspace
+from sentemb.models.workspace import Workspace
 from sentemb.objectives.candidates import BatchCandidates
 from sentemb.objectives.unit_embeddings import unit_embeddings
 from sentemb.system.parallel import Workers

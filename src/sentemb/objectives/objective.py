@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.models.encoder import Workspace
+from sentemb.models.workspace import Workspace
 from sentemb.objectives.candidates import BatchCandidates, Candidates
 from sentemb.objectives.hinge import hinge_loss
 from sentemb.objectives.options import HINGE, MARGIN, OBJECTIVE

@@ -11,7 +11,7 @@ from sentemb.kernels.cosine_softmax import (
     listed_softmax,
     normalise_rows_backward,
 )
-from sentemb.models.encoder import Workspace
+from sentemb.models.workspace import Workspace
 from sentemb.objectives.candidates import BatchCandidates, Candidates, ListedCandidates
 from sentemb.objectives.unit_embeddings import unit_embeddings
 from sentemb.system.parallel import Workers

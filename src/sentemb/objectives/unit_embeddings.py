@@ -3,7 +3,7 @@
 import numpy as np
 
 from sentemb.kernels.cosine_softmax import normalise_rows
-from sentemb.models.encoder import Workspace
+from sentemb.models.workspace import Workspace
 
 
 def unit_embeddings(

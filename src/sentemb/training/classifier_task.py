@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sentemb.data.labelled import ValuedTexts
 from sentemb.errors import SentembError
 from sentemb.evaluation.correlation import pearson
-from sentemb.models.encoder import Job, Workspace
+from sentemb.models.workspace import Job, Workspace
 from sentemb.objectives.classifier import (
     Head,
     class_targets,

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
-from sentemb.models.encoder import ForwardPass, Job, Workspace
+from sentemb.models.encoder import ForwardPass
 from sentemb.models.input_rows import point_of
 from sentemb.models.layout import Layout
 from sentemb.models.towers import Towers
+from sentemb.models.workspace import Job, Workspace
 from sentemb.protocols import Arrays
 from sentemb.training.optimisers.adam import Adam
 from sentemb.training.text_list import TextList

@@ -6,9 +6,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from sentemb.models.encoder import Workspace
 from sentemb.models.layout import Layout
 from sentemb.models.towers import distinct_sides, join_gradients, split_embeddings
+from sentemb.models.workspace import Workspace
 from sentemb.protocols import Arrays, KernelTask, Optimiser, StoredState
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import TextBatch
