@@ -41,7 +41,7 @@ def command(
     """
     from sentemb.data.lines import write_lines
     from sentemb.data.similarity_set import find_similarity_sets
-    from sentemb.loading import load
+    from sentemb.sentence_encoder import SentenceEncoder
     from sentemb.vectors.sts import sts
 
     settings = given(options)
@@ -54,7 +54,7 @@ def command(
     sets, skipped = find_similarity_sets(files)
     for message in skipped:
         note(message)
-    found = sts(load(model_dir), sets, **settings)
+    found = sts(SentenceEncoder.from_pretrained(model_dir), sets, **settings)
     _note_unknown(found.sets)
     if as_json:
         write_lines("-", [json.dumps({"fit_u": fit_u, **_as_dict(found)}, indent=1)])

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sentemb.gradients.gradcheck import gradcheck
     from sentemb.gradients.pairs import loss_and_gradient
     from sentemb.loading import load
+    from sentemb.pair_scorer import PairScorer
     from sentemb.sentence_encoder import SentenceEncoder
     from sentemb.training.trainer import train
     from sentemb.vectors.sif import SIF
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SIF",
+    "PairScorer",
     "SentembError",
     "SentenceEncoder",
     "__version__",
@@ -32,6 +34,7 @@ __all__ = [
 
 _HOME = {
     "SentenceEncoder": "sentemb.sentence_encoder",
+    "PairScorer": "sentemb.pair_scorer",
     "load": "sentemb.loading",
     "train": "sentemb.training.trainer",
     "SIF": "sentemb.vectors.sif",

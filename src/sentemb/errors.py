@@ -1,5 +1,8 @@
 """The package's one exception."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 MAX_LETTERS = 300
 
 
@@ -15,6 +18,15 @@ class SentembError(ValueError):
 
     def __init__(self, message: str = "") -> None:
         super().__init__(_one_line(message))
+
+
+@contextmanager
+def naming(place: object) -> Iterator[None]:
+    """Put ``place`` in front of the message of a `SentembError` that is raised inside."""
+    try:
+        yield
+    except SentembError as error:
+        raise SentembError(f"{place}: {error}") from error
 
 
 def printable(text: str) -> str:

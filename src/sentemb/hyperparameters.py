@@ -7,7 +7,7 @@ follow from the declaration. Nothing here needs NumPy or Numba, so ``--help`` st
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sentemb.bounds import brief, is_integer, is_number
@@ -53,6 +53,9 @@ class Hyperparameter:
         How the help describes a default that is not a constant.
     check_default : object
         The default in a gradient check, where it differs.
+    many : int
+        For a list of such values: how many it may have. The value is then a tuple; the option takes
+        them separated by commas.
     former : tuple of str
         Earlier names, which are still understood.
     added : bool
@@ -73,6 +76,7 @@ class Hyperparameter:
     optional: bool = False
     default_text: str = ""
     check_default: Any = None
+    many: int = 0
     former: tuple[str, ...] = ()
     added: bool = False
 
@@ -98,6 +102,8 @@ class Hyperparameter:
             return None
         if isinstance(value, str) and value in self.words:
             return value
+        if self.many:
+            return self._all_checked(value)
         if not self._is_right(value):
             raise SentembError(f"{self.name} is {brief(value)}; give {self.expected()}")
         if self.kind is float:
@@ -105,8 +111,19 @@ class Hyperparameter:
             return value if type(value) in (int, float) else float(value)
         return int(value) if self.kind is int else value
 
+    def _all_checked(self, values: Any) -> tuple[Any, ...]:
+        """``values`` as a tuple; a single value counts as one of a list."""
+        values = tuple(values) if isinstance(values, list | tuple) else (values,)
+        if not 1 <= len(values) <= self.many or not all(map(self._is_right, values)):
+            found = ",".join(map(brief, values))
+            raise SentembError(f"{self.name} is {found}; give {self.expected()}")
+        return tuple(self.kind(value) for value in values)
+
     def expected(self) -> str:
         """The allowed values in words."""
+        if self.many:
+            one = replace(self, many=0).expected()
+            return f"1 to {self.many} values, each {one}"
         if self.choices:
             kinds = f"one of {', '.join(map(str, self.choices))}"
         elif self.kind is bool:
@@ -143,6 +160,46 @@ def _interval(of: Hyperparameter) -> str:
         ("below", of.below),
     )
     return " and ".join(f"{words} {bound:g}" for words, bound in bounds if bound is not None)
+
+
+def own_values(
+    model: str,
+    own: Collection[Hyperparameter],
+    known: Collection[Hyperparameter],
+    given: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The settings in ``given`` that a model takes, checked.
+
+    A setting of another model may be given too, as long as it has the value that means "not given".
+
+    Parameters
+    ----------
+    model : str
+        Its name, for messages.
+    own, known : collection of Hyperparameter
+        Those of this model, and those of all models of its kind.
+    given : dict
+        Values by name.
+
+    Raises
+    ------
+    SentembError
+        For a setting that the model does not have, or a wrong value.
+    """
+    of_model = {one.name for one in own}
+    declared = {one.name: one for one in (*known, *own)}
+    found = {}
+    for name, value in given.items():
+        if name in declared:
+            value = declared[name].checked(value)
+        if name in of_model:
+            found[name] = value
+        elif name not in declared or value != declared[name].unset:
+            raise SentembError(
+                f"the model {model} has no {name}, only {', '.join(one.name for one in own)}; "
+                f"leave {name} out"
+            )
+    return found
 
 
 def formerly(parameters: Iterable[Hyperparameter]) -> dict[str, str]:

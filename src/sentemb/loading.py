@@ -1,15 +1,19 @@
 """Open a model folder as the class for its kind of model."""
 
+from sentemb.pair_scorer import PairScorer
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import load_model
-from sentemb.storage.saved_model import TOWERS, SavedModel
+from sentemb.storage.saved_model import PAIR, TOWERS, SavedModel
 from sentemb.system.paths import AnyPath
 
 # Kind of a stored model -> its class.
-FACES = {TOWERS: SentenceEncoder}
+FACES: dict[str, type[SentenceEncoder] | type[PairScorer]] = {
+    TOWERS: SentenceEncoder,
+    PAIR: PairScorer,
+}
 
 
-def load(path: AnyPath, threads: int | None = None) -> SentenceEncoder:
+def load(path: AnyPath, threads: int | None = None) -> SentenceEncoder | PairScorer:
     """Read a model folder of any kind.
 
     Parameters
@@ -21,7 +25,7 @@ def load(path: AnyPath, threads: int | None = None) -> SentenceEncoder:
 
     Returns
     -------
-    SentenceEncoder
+    SentenceEncoder or PairScorer
         The class for the kind of model in the folder.
 
     Raises
@@ -32,6 +36,6 @@ def load(path: AnyPath, threads: int | None = None) -> SentenceEncoder:
     return face_of(load_model(path), threads)
 
 
-def face_of(saved: SavedModel, threads: int | None = None) -> SentenceEncoder:
+def face_of(saved: SavedModel, threads: int | None = None) -> SentenceEncoder | PairScorer:
     """``saved`` as an object of the class for its kind."""
     return FACES[saved.kind].of(saved, threads)

@@ -9,11 +9,11 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sentemb.errors import SentembError
+from sentemb.errors import SentembError, naming
 from sentemb.former_names import former_names
 from sentemb.gradients.flow import ErrorFlow, gradient_flow
-from sentemb.kernels.top_k import highest
 from sentemb.models.encoder import Encoder
+from sentemb.models.ranking import best_titles
 from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.similarity import cosines, indexed_cosines, pairwise_cosines, unit_rows
 from sentemb.models.towers import SIDES, Towers
@@ -182,7 +182,9 @@ class SentenceEncoder:
         SentembError
             If the folder is not a model, is damaged, or was written by a newer version.
         """
-        return cls.of(load_model(path), threads)
+        saved = load_model(path)
+        with naming(path):
+            return cls.of(saved, threads)
 
     def save_pretrained(self, path: AnyPath, force: bool = False) -> None:
         """Write a model folder, all of it or nothing.
@@ -205,7 +207,7 @@ class SentenceEncoder:
     @classmethod
     def of(cls, saved: SavedModel, threads: int | None = None) -> Self:
         """The model from what a model folder holds; the inverse of `saved`."""
-        towers = saved.model
+        towers = saved.towers()
         parts = towers.encoder, towers.vocabulary, towers.weights
         return cls(*parts, saved.training, saved.history, threads)
 
@@ -455,14 +457,7 @@ class SentenceEncoder:
         list of (int, float)
             Index in ``titles`` and score, best first, equal scores in the order given.
         """
-        if top_k is not None and (not isinstance(top_k, int | np.integer) or top_k < 1):
-            raise SentembError(f"top_k must be an integer of at least 1, not {top_k!r}")
-        titles = as_texts(titles)
-        if not titles:
-            return []
-        scores = self.score(query, titles)
-        best = highest(scores, len(titles) if top_k is None else top_k)
-        return [(int(k), float(scores[k])) for k in best]
+        return best_titles(lambda some: self.score(query, some), as_texts(titles), top_k)
 
     # -- what happens inside ------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sentemb.errors import SentembError
-from sentemb.hyperparameters import MODEL, MOST, OPTIMISER, Hyperparameter
+from sentemb.hyperparameters import MODEL, MOST, OPTIMISER, Hyperparameter, own_values
 
 MAX_CELLS = 1000
 
@@ -286,18 +286,8 @@ def own_settings(model: str, given: Mapping[str, Any]) -> dict[str, Any]:
     SentembError
         For an unknown model, a setting that it does not have, or a wrong value.
     """
-    entry, known = entry_of(model), {one.name: one for one in encoder_parameters()}
-    own = {}
-    for name, value in given.items():
-        if name in known:
-            value = known[name].checked(value)
-        if name in entry.names:
-            own[name] = value
-        elif name not in known or value != known[name].unset:
-            raise SentembError(
-                f"the model {model} has no {name}, only {', '.join(entry.names)}; leave {name} out"
-            )
-    return own
+    entry = entry_of(model)
+    return own_values(model, entry.parameters, encoder_parameters(), given)
 
 
 MODEL_NAME = Hyperparameter(

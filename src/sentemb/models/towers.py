@@ -69,17 +69,25 @@ class Towers:
 
     def astype(self, dtype: str | type | np.dtype) -> Self:
         """A copy in float32 or float64."""
-        try:
-            number = np.dtype(dtype)
-        except TypeError:
-            raise SentembError(f"dtype must be float32 or float64, not {dtype!r}") from None
-        if number not in (np.float32, np.float64):
-            raise SentembError(f"dtype must be float32 or float64, not {number}")
-        copies = {
-            side: {name: array.astype(number) for name, array in weights.items()}
-            for side, weights in self.each.items()
-        }
+        copies = {side: converted(weights, dtype) for side, weights in self.each.items()}
         return self.of(self.encoder, self.vocabulary, copies)
+
+
+def converted(weights: Arrays, dtype: str | type | np.dtype) -> Arrays:
+    """A copy of ``weights`` in float32 or float64.
+
+    Raises
+    ------
+    SentembError
+        For another dtype.
+    """
+    try:
+        number = np.dtype(dtype)
+    except TypeError:
+        raise SentembError(f"dtype must be float32 or float64, not {dtype!r}") from None
+    if number not in (np.float32, np.float64):
+        raise SentembError(f"dtype must be float32 or float64, not {number}")
+    return {name: array.astype(number) for name, array in weights.items()}
 
 
 class HasTowers(Protocol):

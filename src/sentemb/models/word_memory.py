@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.kernels.words import project_words
-from sentemb.models.encoder import Encoder
+from sentemb.models.word_reader import WordReader
 from sentemb.protocols import Arrays
 from sentemb.text.batch import Places
 from sentemb.text.vocabulary import Vocabulary
@@ -30,17 +30,18 @@ class WordMemory:
 
     Parameters
     ----------
-    encoder : Encoder
+    reader : WordReader
+        An encoder or a pair model.
     vocabulary : Vocabulary
     weights : dict of arrays
         They must not change while the memory is in use.
     """
 
-    def __init__(self, encoder: Encoder, vocabulary: Vocabulary, weights: Arrays) -> None:
+    def __init__(self, reader: WordReader, vocabulary: Vocabulary, weights: Arrays) -> None:
         self._vocabulary = vocabulary
         self._table = weights["table"]
-        self._bias = encoder.word_bias(weights, self._table.dtype)
-        self._width = encoder.width
+        self._bias = reader.word_bias(weights, self._table.dtype)
+        self._width = reader.width
         self._forget()
 
     def _forget(self) -> None:

@@ -1,26 +1,40 @@
 """The README.md of a model folder."""
 
+from sentemb.matching.matcher import Matcher
+from sentemb.matching.pair_model import PairModel
+from sentemb.models.encoder import Encoder
 from sentemb.storage.history import best_epoch
 from sentemb.storage.saved_model import SavedModel
 
 CARD = "README.md"
 
 
+def _listed(shape: Encoder | PairModel) -> str:
+    return ", ".join(f"{key} {value}" for key, value in shape.settings().items())
+
+
 def card_of(saved: SavedModel, name: str) -> str:
     """The text of the card of the model ``name``."""
     model = saved.model
-    shape = ", ".join(f"{key} {value}" for key, value in model.encoder.settings().items())
+    if isinstance(model, Matcher):
+        face = "PairScorer"
+        what = f"A pair model: {model.model.name} ({_listed(model.model)}), {model.vocabulary}."
+    else:
+        face = "SentenceEncoder"
+        what = (
+            f"A sentence-embedding model: {model.encoder.name} ({_listed(model.encoder)}), "
+            f"{'one shared tower' if model.shared else 'a query and a title tower'}, "
+            f"{model.vocabulary}, {model.encoder.dim} dimensions."
+        )
     lines = [
         f"# {name}",
         "",
-        f"A sentence-embedding model: {model.encoder.name} ({shape}), "
-        f"{'one shared tower' if model.shared else 'a query and a title tower'}, "
-        f"{model.vocabulary}, {model.encoder.dim} dimensions.",
+        what,
         "",
         "```python",
-        "from sentemb import SentenceEncoder",
+        f"from sentemb import {face}",
         "",
-        f'model = SentenceEncoder.from_pretrained("{name}")',
+        f'model = {face}.from_pretrained("{name}")',
         'model.score("a query", "a title")',
         "```",
         "",

@@ -4,10 +4,15 @@ from typing import Any
 
 from sentemb.errors import SentembError
 from sentemb.hyperparameters import current_names
+from sentemb.matching import make_pair_model
+from sentemb.matching.matcher import Matcher
+from sentemb.matching.pair_model import PairModel
+from sentemb.matching.registry import pair_entry_of
 from sentemb.models import make_encoder
 from sentemb.models.encoder import Encoder
 from sentemb.models.registry import encoder_parameters, entry_of
-from sentemb.storage.saved_model import TOWERS, SavedModel
+from sentemb.models.towers import Towers
+from sentemb.storage.saved_model import PAIR, TOWERS, SavedModel
 from sentemb.storage.tensor_files import damaged
 from sentemb.text.words import SPLITTINGS, WHITE_SPACE
 from sentemb.version import __version__
@@ -19,23 +24,29 @@ FORMAT = 4
 
 def configuration_of(saved: SavedModel) -> dict[str, Any]:
     """What `checked_config` will find in the folder of a model."""
-    model = saved.model
-    splitting = model.vocabulary.splitting
+    vocabulary = saved.model.vocabulary
+    splitting = vocabulary.splitting
     # Without a splitting of its own, a model can be read by the version before too.
     own = {} if splitting == WHITE_SPACE else {"splitting": splitting}
     return {
         "format": FORMAT if own else 3,
         "kind": saved.kind,
-        "model": model.encoder.name,
-        **model.encoder.settings(),
+        **_described(saved.model),
         **own,
-        "shared_towers": model.shared,
-        "dim": model.encoder.dim,
-        "trigrams": len(model.vocabulary.trigrams),
-        "words": len(model.vocabulary.words),
+        "trigrams": len(vocabulary.trigrams),
+        "words": len(vocabulary.words),
         "training": saved.training,
         "sentemb": __version__,
     }
+
+
+def _described(model: Towers | Matcher) -> dict[str, Any]:
+    """The name and the settings of a model, as its configuration has them."""
+    if isinstance(model, Matcher):
+        return {"model": model.model.name, **model.model.settings()}
+    encoder = model.encoder
+    own = {"shared_towers": model.shared, "dim": encoder.dim}
+    return {"model": encoder.name, **encoder.settings(), **own}
 
 
 def checked_config(place: object, config: Any, first: int = 1) -> dict[str, Any]:
@@ -49,15 +60,34 @@ def checked_config(place: object, config: Any, first: int = 1) -> dict[str, Any]
         )
     if config["format"] < first:
         raise damaged(place, f"a configuration of format {config['format']} does not belong there")
-    if config.get("kind", TOWERS) != TOWERS:
-        raise SentembError(f"{place}: a model of kind {config['kind']!r}; upgrade sentemb")
-    needed = {"model": str, "cells": int, "shared_towers": bool, "training": dict}
+    kind_of_model = config.get("kind", TOWERS)
+    if kind_of_model not in (TOWERS, PAIR):
+        raise SentembError(f"{place}: a model of kind {kind_of_model!r}; upgrade sentemb")
+    needed: dict[str, type] = {"model": str, "training": dict}
+    if kind_of_model == TOWERS:
+        needed |= {"cells": int, "shared_towers": bool}
     for key, kind in needed.items():
         if type(config.get(key)) is not kind:
             raise damaged(place, f"{key} is missing or of the wrong kind")
     if config.get("splitting", WHITE_SPACE) not in tuple(SPLITTINGS):
         raise damaged(place, f"splitting is not one of {', '.join(SPLITTINGS)}")
-    return {"splitting": WHITE_SPACE, **config}
+    return {"splitting": WHITE_SPACE, "kind": TOWERS, **config}
+
+
+def shape_of(place: object, config: dict[str, Any]) -> Encoder | PairModel:
+    """The encoder or pair model that a configuration describes; errors name ``place``."""
+    if config["kind"] == TOWERS:
+        return encoder_of(place, config)
+    try:
+        parameters = pair_entry_of(config["model"]).parameters
+        missing = [one.name for one in parameters if config.get(one.name) is None]
+        if missing:
+            raise SentembError(f"{missing[0]} is missing")
+        return make_pair_model(
+            config["model"], **{one.name: config[one.name] for one in parameters}
+        )
+    except SentembError as error:
+        raise damaged(place, str(error)) from error
 
 
 def encoder_of(place: object, config: dict[str, Any]) -> Encoder:

@@ -14,20 +14,25 @@ from typing import Any
 import numpy as np
 
 from sentemb.errors import SentembError
+from sentemb.matching.matcher import Matcher
+from sentemb.matching.pair_model import PairModel
 from sentemb.models.encoder import Encoder
 from sentemb.models.towers import SIDES, Towers, distinct_sides
+from sentemb.protocols import Arrays
 from sentemb.storage.card import CARD, card_of
-from sentemb.storage.configuration import checked_config, configuration_of, encoder_of
+from sentemb.storage.configuration import checked_config, configuration_of, shape_of
 from sentemb.storage.folder import CONFIG, TENSORS, VOCABULARY, WORDS, check_place, is_model
 from sentemb.storage.history import HISTORY, check_line, history_of, without_times
 from sentemb.storage.old_formats import is_old, old_parts
-from sentemb.storage.saved_model import CLASSIFIER, SavedModel
+from sentemb.storage.saved_model import CLASSIFIER, PAIR, SavedModel
 from sentemb.storage.tensor_files import TensorFile, damaged, open_tensors, write_tensors
 from sentemb.storage.text_files import lines_of, text_of
 from sentemb.system.files import is_folder, make_folder, path_of, write_text
 from sentemb.system.locks import locked
 from sentemb.system.paths import AnyPath
 from sentemb.text.vocabulary import Vocabulary
+
+_SHARED = "shared"  # in place of the sides, where one tower reads both
 
 # -- writing ----------------------------------------------------------------------------------
 
@@ -61,10 +66,9 @@ def write_model(saved: SavedModel, path: AnyPath) -> None:
     tensors = {
         name: np.frombuffer(text.encode("utf-8"), np.uint8) for name, text in vocabulary.items()
     }
-    for side, weights in model.each.items():
-        prefix = "shared" if model.shared else side
-        for name, block in model.encoder.blocks(weights).items():
-            tensors[f"{prefix}.{name}"] = np.ascontiguousarray(block)
+    for part, blocks in _blocks_by_part(model).items():
+        for name, block in blocks.items():
+            tensors[f"{part}.{name}"] = np.ascontiguousarray(block)
     metadata = {"config": config, "history": without_times(saved.history)}
     write_tensors(path / TENSORS, tensors, metadata)
     write_text(path / CONFIG, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
@@ -72,6 +76,16 @@ def write_model(saved: SavedModel, path: AnyPath) -> None:
     write_text(path / WORDS, vocabulary["words"])
     write_text(path / HISTORY, "".join(json.dumps(line) + "\n" for line in saved.history))
     write_text(path / CARD, card_of(saved, path.resolve().name.encode(errors="replace").decode()))
+
+
+def _blocks_by_part(model: Towers | Matcher) -> dict[str, Arrays]:
+    """All weights under the paper's names, by the part of the model that they belong to."""
+    if isinstance(model, Matcher):
+        return {PAIR: model.parameters()}
+    return {
+        _SHARED if model.shared else side: model.encoder.blocks(weights)
+        for side, weights in model.each.items()
+    }
 
 
 # -- reading ----------------------------------------------------------------------------------
@@ -93,38 +107,49 @@ def load_model(path: AnyPath) -> SavedModel:
         )
     with open_tensors(path / TENSORS) as file:
         parts = old_parts(path, file) if is_old(file) else _parts(path, file)
-        config, encoder, vocabulary, history = parts
-        shared = config["shared_towers"]
-        sides = ("shared",) if shared else SIDES
-        dtype = _check_shapes(file, encoder, len(vocabulary), sides)
-        shapes = encoder.shapes(len(vocabulary))
+        config, shape, vocabulary, history = parts
+        parts_of_model = _parts_of_model(config)
+        dtype = _check_shapes(file, shape, len(vocabulary), parts_of_model)
+        shapes = shape.shapes(len(vocabulary))
         weights = {
-            side: {name: np.zeros(shape, dtype) for name, shape in shapes.items()} for side in sides
+            part: {name: np.zeros(size, dtype) for name, size in shapes.items()}
+            for part in parts_of_model
         }
         blocks = {
-            f"{side}.{name}": block
-            for side, tower in weights.items()
-            for name, block in encoder.blocks(tower).items()
+            f"{part}.{name}": block
+            for part, arrays in weights.items()
+            for name, block in shape.blocks(arrays).items()
         }
         for name, array in file.checked():
             if name in blocks:
                 blocks[name][...] = array
-    by_side = dict(zip(distinct_sides(shared), weights.values(), strict=True))
-    towers = Towers.of(encoder, vocabulary, by_side)
-    return SavedModel(towers, config["training"], history)
+    model: Towers | Matcher
+    if isinstance(shape, PairModel):
+        model = Matcher(shape, vocabulary, weights[PAIR])
+    else:
+        by_side = dict(zip(distinct_sides(config["shared_towers"]), weights.values(), strict=True))
+        model = Towers.of(shape, vocabulary, by_side)
+    return SavedModel(model, config["training"], history)
+
+
+def _parts_of_model(config: dict[str, Any]) -> tuple[str, ...]:
+    """The parts that have weights of their own, as the names of tensors begin."""
+    if config["kind"] == PAIR:
+        return (PAIR,)
+    return (_SHARED,) if config["shared_towers"] else SIDES
 
 
 def _parts(
     path: Path, file: TensorFile
-) -> tuple[dict[str, Any], Encoder, Vocabulary, list[dict[str, Any]]]:
-    """Configuration, encoder, vocabulary and history of the model in folder ``path``."""
+) -> tuple[dict[str, Any], Encoder | PairModel, Vocabulary, list[dict[str, Any]]]:
+    """Configuration, shape, vocabulary and history of the model in folder ``path``."""
     if CLASSIFIER in file.metadata:
         raise SentembError(
             f"{path}: holds a classifier, which train_classifier reads with resume=True; give a "
             "folder of `sentemb train` or `sentemb sif`"
         )
     config = checked_config(file.path, file.metadata.get("config"), first=3)
-    encoder = encoder_of(file.path, config)
+    shape = shape_of(file.path, config)
     trigrams, words = (_stored_lines(file, name) for name in ("vocabulary", "words"))
     vocabulary = Vocabulary(trigrams, words, config["splitting"])
     history: Any = file.metadata.get("history")
@@ -133,7 +158,7 @@ def _parts(
             check_line(line)
     except (SentembError, TypeError) as error:
         raise damaged(file.path, f"its history: {error}") from error
-    return config, encoder, vocabulary, _with_times(history, path / HISTORY)
+    return config, shape, vocabulary, _with_times(history, path / HISTORY)
 
 
 def _with_times(history: list[dict[str, Any]], path: Path) -> list[dict[str, Any]]:
@@ -146,24 +171,24 @@ def _with_times(history: list[dict[str, Any]], path: Path) -> list[dict[str, Any
 
 
 def _check_shapes(
-    file: TensorFile, encoder: Encoder, n_features: int, sides: Sequence[str]
+    file: TensorFile, shape: Encoder | PairModel, n_features: int, parts: Sequence[str]
 ) -> np.dtype:
-    """The dtype of the weights, after a check that the arrays are those of the encoder."""
+    """The dtype of the weights, after a check that the arrays are those of the model."""
     # Stand-ins that take no memory: only the shapes of their views are used.
     hollow = {
-        name: np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), shape, [0] * len(shape))
-        for name, shape in encoder.shapes(n_features).items()
+        name: np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), size, [0] * len(size))
+        for name, size in shape.shapes(n_features).items()
     }
     blocks = {
-        f"{side}.{name}": block.shape
-        for side in sides
-        for name, block in encoder.blocks(hollow).items()
+        f"{part}.{name}": block.shape
+        for part in parts
+        for name, block in shape.blocks(hollow).items()
     }
     dtype = file.dtype(next(iter(blocks)))
     if dtype not in (np.float32, np.float64):
         raise damaged(file.path, "its weights are not floating-point numbers")
-    for name, shape in blocks.items():
-        file.expect(name, shape, dtype)
+    for name, size in blocks.items():
+        file.expect(name, size, dtype)
     strange = next((name for name in file if name not in {*blocks, "vocabulary", "words"}), None)
     if strange is not None:
         raise damaged(file.path, f"it holds {strange}, which this model does not have")

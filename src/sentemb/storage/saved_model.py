@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
+from sentemb.errors import SentembError
+from sentemb.matching.matcher import Matcher
 from sentemb.models.towers import Towers
 
-TOWERS = "towers"
+TOWERS, PAIR = "towers", "pair"
 # A file with this among its metadata holds no towers but a classifier, which training alone reads.
 CLASSIFIER = "classifier"
 
@@ -17,19 +19,51 @@ class SavedModel:
 
     Attributes
     ----------
-    model : Towers
+    model : Towers or Matcher
     training : dict
         How the model was trained: what JSON can hold. Empty for a model that was not trained.
     history : sequence of dict
         One entry per epoch.
-    kind : str
-        ``"towers"``; decides which class `sentemb.load` returns.
     """
 
-    model: Towers
+    model: Towers | Matcher
     training: dict[str, Any] = field(default_factory=dict)
     history: Sequence[dict[str, Any]] = ()
-    kind: str = TOWERS
+
+    @property
+    def kind(self) -> str:
+        """``"towers"`` or ``"pair"``; decides which class `sentemb.load` returns."""
+        return PAIR if isinstance(self.model, Matcher) else TOWERS
+
+    def towers(self) -> Towers:
+        """The two towers.
+
+        Raises
+        ------
+        SentembError
+            If it is a pair model.
+        """
+        if isinstance(self.model, Towers):
+            return self.model
+        raise SentembError(
+            f"the model {self.model.model.name} scores pairs and has no vector of a text; use "
+            "`sentemb score`, `rank` or `evaluate`, or PairScorer in Python"
+        )
+
+    def matcher(self) -> Matcher:
+        """The pair model.
+
+        Raises
+        ------
+        SentembError
+            If it has two towers.
+        """
+        if isinstance(self.model, Matcher):
+            return self.model
+        raise SentembError(
+            f"the model {self.model.encoder.name} has two towers and is not a pair model; load it "
+            "with sentemb.load or SentenceEncoder"
+        )
 
 
 class Stored(Protocol):

@@ -63,7 +63,7 @@ class Start:
         if isinstance(model, SentenceEncoder):
             return cls(model.towers, "", is_ours=False)
         if isinstance(model, str | os.PathLike):
-            return cls(load_model(model).model, Path(model).resolve().name, is_ours=True)
+            return cls(load_model(model).towers(), Path(model).resolve().name, is_ours=True)
         raise SentembError(
             f"start_from must be a model folder or a SentenceEncoder, not {type(model).__name__}"
         )

@@ -16,7 +16,6 @@ from sentemb.errors import SentembError
 from sentemb.former_names import former_names
 from sentemb.hyperparameters import formerly
 from sentemb.kernels.jit import CACHE_FOLDER
-from sentemb.loading import face_of, load
 from sentemb.objectives.options import HINGE
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.files import make_folder
@@ -145,13 +144,13 @@ def train(
                 if resume and is_finished(folder, identity):
                     note(f"the training of {folder} is already finished")
                     remove_checkpoints(folder)
-                    return load(folder, threads)
+                    return SentenceEncoder.from_pretrained(folder, threads)
             loop.prepare(resume)
             if not _are_kernels_cached():
                 note("compiling kernels, once; this takes some seconds")
             with stop_signals() as stop:
                 report = _noting_collapse(on_progress or _ignore, chosen, note)
-                return face_of(loop.run(report, stop), threads)
+                return SentenceEncoder.of(loop.run(report, stop), threads)
 
 
 def _ignore(report: object) -> None:

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from sentemb.bounds import brief
 from sentemb.errors import SentembError
 from sentemb.kernels.sif import remove_components
-from sentemb.loading import face_of
 from sentemb.models import make_encoder
 from sentemb.models.registry import MAX_CELLS
 from sentemb.models.towers import SIDES, Towers
@@ -200,7 +199,7 @@ class SIF:
         towers = Towers.of(
             make_encoder("bag", cells=self.vectors.dim), Vocabulary([], words, PLAIN), tables
         )
-        return face_of(SavedModel(towers, self._record(texts)), threads)
+        return SentenceEncoder.of(SavedModel(towers, self._record(texts)), threads)
 
     def distinct_components(self) -> dict[str, Components]:
         """What `fit` removed: by side, or under ``""`` if queries and titles have the same."""

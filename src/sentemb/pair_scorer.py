@@ -1,0 +1,365 @@
+"""The public face of a trained pair model."""
+
+import threading
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Self, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.errors import naming
+from sentemb.matching.matcher import Matcher
+from sentemb.matching.pair_model import PairModel, Reading, Texts
+from sentemb.models.ranking import best_titles
+from sentemb.models.towers import SIDES
+from sentemb.models.word_memory import WordMemory
+from sentemb.models.workspace import Workspace
+from sentemb.protocols import Arrays
+from sentemb.storage.model_files import load_model, save_model
+from sentemb.storage.saved_model import SavedModel
+from sentemb.system.html_tables import html_table
+from sentemb.system.parallel import Workers, renew_after_fork, signals_from_kernels
+from sentemb.system.paths import AnyPath
+from sentemb.text.checks import as_text, as_texts
+from sentemb.text.vocabulary import Vocabulary
+
+# Texts that are read at once, and pairs that are scored at once: enough work for all threads, and
+# at most some tens of MB.
+_TEXTS = 2048
+_PAIRS = 1024
+
+
+class PairScorer:
+    """A pair model: it reads a query and a title together and answers with a score.
+
+    Load one with `from_pretrained`, or train one with `sentemb.train`. Several threads may use one
+    model; it can be pickled and copied, and it works in a forked process.
+
+    Parameters
+    ----------
+    model : PairModel
+        The shape.
+    vocabulary : Vocabulary
+    weights : dict of arrays
+        Stacked arrays as the model describes them.
+    training : dict, optional
+        How it was trained, for the model card.
+    history : list of dict, optional
+        One entry per epoch of the training.
+    threads : int, optional
+        By default all processors.
+
+    Attributes
+    ----------
+    matcher : Matcher
+        Shape, vocabulary and weights.
+    """
+
+    def __init__(
+        self,
+        model: PairModel,
+        vocabulary: Vocabulary,
+        weights: Arrays,
+        training: dict[str, Any] | None = None,
+        history: Iterable[dict[str, Any]] = (),
+        threads: int | None = None,
+    ) -> None:
+        self.matcher = Matcher(model, vocabulary, weights)
+        self.training = dict(training or {})
+        self.history = list(history)
+        self._threads = threads
+        self._workers = Workers(threads)
+        self._memory: WordMemory | None = None
+        self._may_remember = True
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """Replace the lock, after a fork: in the child the old one may never be released."""
+        self._turn = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "vocabulary": self.vocabulary,
+            "weights": self.weights,
+            "training": self.training,
+            "history": self.history,
+            "threads": self._threads,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # The state holds the arguments of __init__; a subclass with others has its own state.
+        self.__init__(**state)  # type: ignore[misc]
+
+    def __repr__(self) -> str:
+        shape = ", ".join(f"{key}={value}" for key, value in self.model.settings().items())
+        return f"PairScorer({self.model.name}, {shape}, {self.vocabulary})"
+
+    def _repr_html_(self) -> str:
+        """The model's sizes, for notebooks."""
+        settings = ", ".join(f"{key} {value}" for key, value in self.model.settings().items())
+        n_weights = sum(array.size for array in self.weights.values())
+        rows: list[tuple[str, object]] = [
+            ("model", self.model.name),
+            ("settings", settings),
+            ("features", f"{len(self.vocabulary):,}"),
+            ("weights", f"{n_weights:,} in {self.dtype}"),
+        ]
+        if self.history:
+            rows.append(("epochs of training", len(self.history)))
+        return html_table(rows)
+
+    # -- storage ------------------------------------------------------------------------------
+
+    @classmethod
+    def from_pretrained(cls, path: AnyPath, threads: int | None = None) -> Self:
+        """Read a model folder; docs/formats.md describes its files.
+
+        Parameters
+        ----------
+        path : path
+            A model folder.
+        threads : int, optional
+            By default all processors.
+
+        Raises
+        ------
+        SentembError
+            If the folder is not a pair model, is damaged, or was written by a newer version.
+        """
+        saved = load_model(path)
+        with naming(path):
+            return cls.of(saved, threads)
+
+    def save_pretrained(self, path: AnyPath, force: bool = False) -> None:
+        """Write a model folder, all of it or nothing.
+
+        Parameters
+        ----------
+        path : path
+            The folder to write; it is made if it is missing.
+        force : bool
+            Replace a model that is there.
+
+        Raises
+        ------
+        SentembError
+            If the folder holds something else, holds a model and ``force`` is not set, or cannot be
+            written.
+        """
+        save_model(self.saved(), path, force)
+
+    @classmethod
+    def of(cls, saved: SavedModel, threads: int | None = None) -> Self:
+        """The model from what a model folder holds; the inverse of `saved`."""
+        matcher = saved.matcher()
+        parts = matcher.model, matcher.vocabulary, matcher.weights
+        return cls(*parts, saved.training, saved.history, threads)
+
+    def saved(self) -> SavedModel:
+        """What `save_pretrained` writes: the model, how it was trained, and the history."""
+        return SavedModel(self.matcher, self.training, self.history)
+
+    # -- parts --------------------------------------------------------------------------------
+
+    @property
+    def model(self) -> PairModel:
+        """The shape."""
+        return self.matcher.model
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Letter trigrams and words that have rows in the input weights."""
+        return self.matcher.vocabulary
+
+    @property
+    def weights(self) -> Arrays:
+        """Stacked arrays; `parameters` has them under the paper's names."""
+        return self.matcher.weights
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the weights: float32, or float64 after `astype`."""
+        return self.matcher.dtype
+
+    def parameters(self) -> Arrays:
+        """Every parameter under the paper's name.
+
+        Returns
+        -------
+        dict of ndarray
+            Views: writing to them changes the model.
+        """
+        # The caller may write to these views at any time, which would make remembered words stale.
+        self._may_remember = False
+        return self.matcher.parameters()
+
+    def astype(self, dtype: str | type | np.dtype) -> "PairScorer":
+        """A copy of the model in ``"float32"`` or ``"float64"``."""
+        saved = SavedModel(self.matcher.astype(dtype), self.training, self.history)
+        return self.of(saved, self._threads)
+
+    # -- scores -------------------------------------------------------------------------------
+
+    # A str is a Sequence[str] as well; the first signature that fits counts.
+    @overload
+    def score(self, query: str, title: str) -> float: ...  # type: ignore[overload-overlap]
+    @overload
+    def score(self, query: str, title: Sequence[str]) -> NDArray[np.float64]: ...
+
+    def score(self, query: str, title: str | Sequence[str]) -> float | NDArray[np.float64]:
+        """The score of a query and a title, or of a query and each of several titles.
+
+        Parameters
+        ----------
+        query : str
+            One query.
+        title : str or list of str
+            One title, or a list of them.
+
+        Returns
+        -------
+        float or (k,) float64
+            Any number, higher is better; scores of different queries need not be comparable. A text
+            without words is read as one in which every cell is off, and a warning says how many
+            there were.
+        """
+        if isinstance(title, str):
+            return float(self.score(query, [title])[0])
+        titles = as_texts(title)
+        pairs = np.zeros(len(titles), np.int64), np.arange(len(titles))
+        scores, empty = self._score_pairs([as_text(query)], titles, *pairs)
+        if empty:
+            warnings.warn(
+                f"{empty} of {len(titles) + 1} texts have no words; they say nothing about the "
+                "score",
+                stacklevel=2,
+            )
+        return scores
+
+    def score_pairs(
+        self,
+        queries: Sequence[str],
+        titles: Sequence[str],
+        query_index: NDArray[np.integer],
+        title_index: NDArray[np.integer],
+    ) -> NDArray[np.float64]:
+        """Scores of some pairs out of many texts; see `sentemb.protocols.Ranker`.
+
+        Parameters
+        ----------
+        queries, titles : list of str
+            The texts that pairs are made of.
+        query_index, title_index : (k,) int
+            Pair j is ``queries[query_index[j]]`` with ``titles[title_index[j]]``.
+
+        Returns
+        -------
+        (k,) float64
+            Higher is better. A pair has the same score, to the bit, whatever other pairs there are.
+        """
+        texts = as_texts(queries), as_texts(titles)
+        indices = np.asarray(query_index, np.int64), np.asarray(title_index, np.int64)
+        return self._score_pairs(*texts, *indices)[0]
+
+    def rank(
+        self, query: str, titles: Sequence[str], top_k: int | None = None
+    ) -> list[tuple[int, float]]:
+        """The best titles for a query.
+
+        Parameters
+        ----------
+        query : str
+            One query.
+        titles : list of str
+            The titles to rank.
+        top_k : int, optional
+            How many to return; by default all.
+
+        Returns
+        -------
+        list of (int, float)
+            Index in ``titles`` and score, best first, equal scores in the order given.
+        """
+        return best_titles(lambda some: self.score(query, some), as_texts(titles), top_k)
+
+    # -- passes -------------------------------------------------------------------------------
+
+    def _score_pairs(
+        self,
+        queries: list[str],
+        titles: list[str],
+        query_index: NDArray[np.int64],
+        title_index: NDArray[np.int64],
+    ) -> tuple[NDArray[np.float64], int]:
+        """The scores, and how many of the texts that were read have no words.
+
+        Some queries are read at a time, then the titles in their pairs, portion by portion: memory
+        depends on the size of a portion only.
+        """
+        scores = np.empty(query_index.size)
+        empty = 0
+        with self._turn, signals_from_kernels():
+            for some, pairs in _portions(query_index):
+                first, without = self._read(SIDES[0], queries, some)
+                empty += without
+                place = np.searchsorted(some, query_index[pairs])
+                for others, inner in _portions(title_index[pairs]):
+                    second, without = self._read(SIDES[1], titles, others)
+                    # A title counts once for every portion of the queries.
+                    empty += without
+                    at = pairs[inner]
+                    index = place[inner], np.searchsorted(others, title_index[at])
+                    for low in range(0, at.size, _PAIRS):
+                        part = slice(low, low + _PAIRS)
+                        scores[at[part]] = self._score(
+                            first, second, *(one[part].astype(np.int32) for one in index)
+                        )
+        return scores, empty
+
+    def _score(
+        self,
+        queries: Reading,
+        titles: Reading,
+        query_index: NDArray[np.int32],
+        title_index: NDArray[np.int32],
+    ) -> np.ndarray:
+        job = self.model.score_tasks(
+            self.weights, queries, titles, query_index, title_index, self._space
+        )
+        return self._workers.together(job)[0].scores
+
+    def _read(
+        self, side: str, texts: Sequence[str], numbers: NDArray[np.int64]
+    ) -> tuple[Reading, int]:
+        """What belongs to each of some texts, and how many of them have no words."""
+        memory = self._words()
+        word_index, offsets, P, empty = memory.look_up([texts[k] for k in numbers.tolist()])
+        read = Texts(word_index, offsets).cut(self.model.max_words)
+        job = self.model.read_tasks(self.weights, side, P, read, self._space)
+        return self._workers.together(job)[0], empty
+
+    def _words(self) -> WordMemory:
+        """The memory of projected words: kept, or a new one where the weights may change."""
+        if self._memory is None or not self._may_remember:
+            self._memory = WordMemory(self.model, self.vocabulary, self.weights)
+        return self._memory
+
+    @property
+    def _space(self) -> Workspace:
+        """Arrays for one pass."""
+        return Workspace()
+
+
+def _portions(
+    index: NDArray[np.int64],
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Cut pairs into portions by their text: its distinct texts, ascending, and its pairs."""
+    order = np.argsort(index, kind="stable")
+    texts, starts = np.unique(index[order], return_index=True)
+    for low in range(0, texts.size, _TEXTS):
+        high = low + _TEXTS
+        end = starts[high] if high < texts.size else index.size
+        yield texts[low:high], order[starts[low] : end]

@@ -1,0 +1,116 @@
+"""The public face of pair models: scores, ranking, storage, threads."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import sentemb
+from sentemb import PairScorer, SentembError, SentenceEncoder
+from sentemb.matching import make_pair_model
+from sentemb.text.batch import tokenize
+from sentemb.text.vocabulary import Vocabulary
+
+TEXTS = ["blue suede shoes", "hotels in shanghai", "shoes", "repair of bath tubs and showers", ""]
+
+
+@pytest.fixture(scope="module")
+def scorer():
+    vocabulary = Vocabulary.collect(tokenize(TEXTS), word_features=1)
+    model = make_pair_model("wordembed", embedding=5, mlp=4, max_words=4)
+    weights = model.initialise(len(vocabulary), np.random.default_rng(0))
+    return PairScorer(model, vocabulary, weights, threads=1)
+
+
+def all_pairs(n_queries, n_titles):
+    return (index.ravel() for index in np.indices((n_queries, n_titles)))
+
+
+def test_the_score_is_that_of_the_definition(scorer):
+    blocks = scorer.astype("float64").parameters()
+
+    def vector(text):
+        words = text.split()[:4]
+        total = np.zeros(5)
+        for word in words:
+            for feature, count in scorer.vocabulary.features(word).items():
+                total += count * blocks["W"][:, feature]
+        return total
+
+    query, title = TEXTS[0], TEXTS[3]
+    features = np.concatenate([vector(query), vector(title)])
+    hidden = np.maximum(0, blocks["M1"] @ features + blocks["c1"])
+    expected = blocks["w"] @ hidden + blocks["c"][0]
+    assert scorer.astype("float64").score(query, title) == pytest.approx(expected, rel=1e-12)
+    assert scorer.score(query, title) == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_pair_has_the_same_bits_alone_and_among_others(scorer):
+    index = list(all_pairs(5, 5))
+    together = scorer.score_pairs(TEXTS, TEXTS, *index)
+    assert together.dtype == np.float64
+    threads = PairScorer.of(scorer.saved(), threads=3)
+    assert threads.score_pairs(TEXTS, TEXTS, *index).tobytes() == together.tobytes()
+    for q, t, score in zip(*index, together, strict=True):
+        alone = scorer.score_pairs([TEXTS[q]], [TEXTS[t]], np.array([0]), np.array([0]))
+        assert alone[0] == score
+
+
+def test_many_texts_are_scored_in_portions(scorer, monkeypatch):
+    index = list(all_pairs(5, 5))
+    whole = scorer.score_pairs(TEXTS, TEXTS, *index)
+    monkeypatch.setattr("sentemb.pair_scorer._TEXTS", 2)
+    monkeypatch.setattr("sentemb.pair_scorer._PAIRS", 3)
+    order = np.random.default_rng(0).permutation(25)
+    in_portions = scorer.score_pairs(TEXTS, TEXTS, *(one[order] for one in index))
+    assert in_portions.tobytes() == whole[order].tobytes()
+
+
+def test_ranking_sorts_by_score_and_keeps_the_order_of_equal_ones(scorer):
+    with pytest.warns(UserWarning, match="1 of 6 texts have no words"):
+        scores = scorer.score(TEXTS[0], TEXTS)
+    with pytest.warns(UserWarning):
+        ranking = scorer.rank(TEXTS[0], TEXTS, top_k=3)
+    assert [place for place, _ in ranking] == np.argsort(-scores, kind="stable")[:3].tolist()
+    assert scorer.rank("shoes", ["a", "b"]) == scorer.rank("shoes", ["b", "a"])
+    assert scorer.rank("shoes", []) == []
+    with pytest.raises(SentembError, match="top_k"):
+        scorer.rank("shoes", ["a"], top_k=0)
+
+
+def test_words_behind_max_words_are_not_read(scorer):
+    long, cut = TEXTS[3], "repair of bath tubs"
+    assert scorer.score("shoes", long) == scorer.score("shoes", cut)
+    assert scorer.score(long, "shoes") == scorer.score(cut, "shoes")
+
+
+def test_a_stored_model_gives_the_same_scores(scorer, tmp_path):
+    scorer.save_pretrained(tmp_path / "m")
+    index = list(all_pairs(5, 5))
+    expected = scorer.score_pairs(TEXTS, TEXTS, *index)
+    for again in (
+        PairScorer.from_pretrained(tmp_path / "m"),
+        sentemb.load(tmp_path / "m"),
+        pickle.loads(pickle.dumps(scorer)),
+        copy.deepcopy(scorer),
+    ):
+        assert isinstance(again, PairScorer)
+        assert again.score_pairs(TEXTS, TEXTS, *index).tobytes() == expected.tobytes()
+    assert "PairScorer.from_pretrained" in (tmp_path / "m" / "README.md").read_text()
+    assert "wordembed" in repr(scorer) and "wordembed" in scorer._repr_html_()
+
+
+def test_the_wrong_class_names_the_right_one(scorer, tmp_path):
+    scorer.save_pretrained(tmp_path / "m")
+    with pytest.raises(SentembError, match=r"m: the model wordembed scores pairs .* PairScorer"):
+        SentenceEncoder.from_pretrained(tmp_path / "m")
+
+
+def test_changed_parameters_change_the_scores(scorer):
+    changed = copy.deepcopy(scorer)
+    before = changed.score("shoes", "blue")
+    changed.parameters()["c"][0] += 1
+    assert changed.score("shoes", "blue") == pytest.approx(before + 1, abs=1e-6)
+    changed.parameters()["W"][:] = 0
+    assert changed.score("shoes", "blue") == changed.score("hotels", "blue")
