@@ -16,7 +16,7 @@ except KeyboardInterrupt:  # Ctrl-C while Python is still loading
 # a test compares these lines with the commands' own.
 COMMANDS = {
     "simulate": "Write a simulated click log with judged dev and test sets.",
-    "data": "Turn public data into click logs and judged sets.",
+    "data": "Turn texts and public data into click logs, judged and labelled sets.",
     "vectors": "Convert, show and train word vectors.",
     "train": "Train a model on a click log.",
     "sif": "Turn word vectors into a model without training.",
@@ -24,7 +24,7 @@ COMMANDS = {
     "encode": "Turn texts into embeddings.",
     "score": "Score one query against titles.",
     "rank": "Rank titles for queries.",
-    "evaluate": "Measure NDCG of a model or a run on a judged set.",
+    "evaluate": "Measure NDCG on a judged set, or accuracy on labelled pairs.",
     "sts": "Correlate a model's cosines with similarity scores.",
     "compare": "Compare models and baselines on a click log.",
     "keywords": "Show which words of a text a model treats as keywords.",

@@ -1,4 +1,4 @@
-"""``sentemb evaluate``: NDCG of a model or of a run."""
+"""``sentemb evaluate``: NDCG of a model or of a run, or accuracy on labelled pairs."""
 
 import json
 import math
@@ -11,49 +11,91 @@ from sentemb.cli.options import Integers, json_option, option, per_query_option
 from sentemb.cli.options import command as new_command
 from sentemb.tables import visible
 
+_CUTOFFS = (1, 3, 10)
 _GAINS = {"exponential": "2^grade - 1", "linear": "grade"}
 _TIES = "score descending, then title id descending, as trec_eval"
 
 
 @new_command("evaluate")
 @click.argument("model_or_run", type=click.Path())
-@click.argument("judged", type=click.Path())
+@click.argument("judged", metavar="JUDGED|LABELLED", type=click.Path())
 @option(
     "--cutoffs",
     type=Integers(),
-    default="1,3,10",
-    show_default=True,
-    help="Ranks k of NDCG@k.",
+    help="Ranks k of NDCG@k. [default: 1,3,10]",
 )
 @option(
     "--gain",
     type=click.Choice(list(_GAINS)),
-    default="exponential",
-    show_default=True,
     help="Gain of a grade: 2^grade - 1 (exponential), or the grade itself as in trec_eval "
-    "(linear).",
+    "(linear). [default: exponential]",
 )
 @per_query_option("Print one line per query as well.")
+@option(
+    "--labels",
+    is_flag=True,
+    help="Measure accuracy and F1 on labelled pairs instead of NDCG on a judged set.",
+)
+@option(
+    "--threshold",
+    metavar="NUMBER|DEV",
+    help="With --labels: pairs with a higher score get label 1. A number, or a file of labelled "
+    "pairs on which the most accurate threshold is chosen. [default: 0 for a model trained on "
+    "labels]",
+)
 @json_option(instead_of="a table")
 def command(
+    model_or_run: str,
+    judged: str,
+    cutoffs: tuple[int, ...] | None,
+    gain: str | None,
+    per_query: bool,
+    labels: bool,
+    threshold: str | None,
+    as_json: bool,
+) -> None:
+    """Measure NDCG on a judged set, or accuracy on labelled pairs.
+
+    MODEL_OR_RUN is the folder of a model, which ranks the judged titles of each query, or a TREC
+    run from this or any other program: a file, or - for standard input. JUDGED is a folder with
+    queries.tsv, docs.tsv and qrels.txt.
+
+    With --labels, LABELLED is a file of label<TAB>text<TAB>text lines with labels 1 and 0, and a
+    model is needed.
+
+    \b
+    sentemb evaluate model/ test/
+    sentemb evaluate model/ test.tsv --labels --threshold dev.tsv
+    """
+    from sentemb.data.lines import write_lines
+
+    if labels:
+        given = {"--cutoffs": cutoffs, "--gain": gain, "--per-query": per_query or None}
+        unused = [name for name, value in given.items() if value is not None]
+        if unused:
+            raise click.UsageError(f"{unused[0]} does not go with --labels")
+        lines = _labelled(model_or_run, judged, threshold, as_json)
+    elif threshold is not None:
+        raise click.UsageError("--threshold needs --labels")
+    else:
+        lines = _judged(
+            model_or_run, judged, cutoffs or _CUTOFFS, gain or "exponential", per_query, as_json
+        )
+    write_lines("-", lines)
+
+
+# -- judged sets ------------------------------------------------------------------------------
+
+
+def _judged(
     model_or_run: Any,
     judged: str,
     cutoffs: tuple[int, ...],
     gain: str,
     per_query: bool,
     as_json: bool,
-) -> None:
-    """Measure NDCG of a model or a run on a judged set.
-
-    MODEL_OR_RUN is the folder of a model, which ranks the judged titles of each query, or a TREC
-    run from this or any other program: a file, or - for standard input. JUDGED is a folder with
-    queries.tsv, docs.tsv and qrels.txt.
-
-    \b
-    sentemb evaluate model/ test/
-    """
+) -> list[str]:
     from sentemb.data.judged_set import read_judged_set
-    from sentemb.data.lines import write_lines
     from sentemb.errors import SentembError
     from sentemb.evaluation.evaluate import evaluate_model
     from sentemb.evaluation.metrics import ndcg
@@ -71,10 +113,8 @@ def command(
     else:
         result = ndcg(judgments, read_run(model_or_run), cutoffs, gain)
     if as_json:
-        lines = [json.dumps(_as_dict(result, judgments.query_ids, per_query), indent=1)]
-    else:
-        lines = list(_table(result, judgments.query_ids if per_query else []))
-    write_lines("-", lines)
+        return [json.dumps(_as_dict(result, judgments.query_ids, per_query), indent=1)]
+    return list(_table(result, judgments.query_ids if per_query else []))
 
 
 def _as_dict(result: Any, query_ids: Sequence[str], per_query: bool) -> dict[str, Any]:
@@ -125,3 +165,87 @@ def _table(result: Any, query_ids: Sequence[str]) -> Iterator[str]:
     yield f"left out   {result.n_without_relevant} queries without a relevant title"
     yield f"missing    {result.n_missing} evaluated queries that are not in the run: they count 0"
     yield f"unknown    {result.n_unknown} queries of the run that are not judged: they are ignored"
+
+
+# -- labelled pairs ---------------------------------------------------------------------------
+
+
+def _labelled(model_dir: str, labelled: str, threshold: str | None, as_json: bool) -> list[str]:
+    from sentemb.data.labelled_pairs import read_labelled_pairs
+    from sentemb.evaluation.binary import count_predictions, labelled_scores
+    from sentemb.loading import load
+
+    pairs = read_labelled_pairs(labelled)
+    model = load(model_dir)
+    chosen, source = _threshold(threshold, model, model_dir)
+    result = count_predictions(labelled_scores(model, pairs), pairs.labels, chosen)
+    if as_json:
+        return [json.dumps(_as_binary_dict(result, source), indent=1)]
+    return list(_binary_table(result, source))
+
+
+def _threshold(text: str | None, model: Any, model_dir: str) -> tuple[float, str]:
+    """The threshold, and where it is from."""
+    from sentemb.data.labelled_pairs import read_labelled_pairs
+    from sentemb.errors import SentembError
+    from sentemb.evaluation.binary import best_threshold, labelled_scores
+
+    if text is None:
+        if not _is_trained_on_labels(model):
+            raise SentembError(
+                f"{model_dir}: was not trained on labels, so no score separates them; give "
+                "--threshold with a number or a file of labelled pairs to choose it on"
+            )
+        return 0.0, "default"
+    try:
+        number = float(text)
+    except ValueError:
+        dev = read_labelled_pairs(text)
+        dev.check_both_labels()
+        return best_threshold(labelled_scores(model, dev), dev.labels), text
+    if not math.isfinite(number):
+        raise click.UsageError(f"--threshold {text}: give a finite number or a file")
+    return number, "given"
+
+
+def _is_trained_on_labels(model: Any) -> bool:
+    return False
+
+
+def _as_binary_dict(result: Any, source: str) -> dict[str, Any]:
+    figures = {name: getattr(result, name) for name in ("accuracy", "f1", "precision", "recall")}
+    # JSON has no NaN.
+    found = {name: None if math.isnan(value) else value for name, value in figures.items()}
+    return found | {
+        "accuracy_interval": list(result.accuracy_interval),
+        "majority": result.majority,
+        "threshold": result.threshold,
+        "threshold_from": source,
+        "pairs": {
+            "all": result.n_pairs,
+            "true_positives": result.true_positives,
+            "false_positives": result.false_positives,
+            "true_negatives": result.true_negatives,
+            "false_negatives": result.false_negatives,
+        },
+    }
+
+
+def _binary_table(result: Any, source: str) -> Iterator[str]:
+    low, high = result.accuracy_interval
+    yield f"accuracy   {result.accuracy:.4f}, 95 % interval {low:.4f} to {high:.4f}"
+    yield f"F1         {_figure(result.f1)} of label 1"
+    yield f"precision  {_figure(result.precision)}"
+    yield f"recall     {_figure(result.recall)}"
+    yield f"majority   {result.majority:.4f} accuracy with the more frequent label for every pair"
+    yield ""
+    chosen = {"given": "", "default": ", for models trained on labels"}
+    where = chosen.get(source, f", the most accurate on {visible(source)}")
+    yield f"threshold  {result.threshold:.6g}{where}; a higher score means label 1"
+    yield f"pairs      {result.n_pairs}, of which {result.n_positive} have label 1"
+    yield f"label 1    {result.true_positives} right, {result.false_negatives} wrong"
+    yield f"label 0    {result.true_negatives} right, {result.false_positives} wrong"
+
+
+def _figure(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.4f}"

@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -114,10 +114,20 @@ def read_valued(
     n_texts : collection of int
         How many texts a line may have: 1, 2, or both. All lines have as many as the first.
     """
-    name = place_name(path)
+    return valued_lines(clean_lines(path), place_name(path), value_of, what, n_texts)
+
+
+def valued_lines(
+    lines: Iterable[tuple[int, str]],
+    name: str,
+    value_of: Callable[[str], ValueT],
+    what: str,
+    n_texts: Collection[int] = (1, 2),
+) -> ValuedTexts[ValueT]:
+    """Read numbered lines of the file ``name`` like `read_valued`."""
     values: list[ValueT] = []
     columns: tuple[list[str], ...] = ()
-    for number, line in clean_lines(path):
+    for number, line in lines:
         first, *fields = line.split("\t")
         try:
             expected = [len(columns)] if columns else sorted(n_texts)
