@@ -150,17 +150,16 @@ def labelled(
     from sentemb.data.importers.labelled_files import import_labelled
 
     pairs = import_labelled(source, out, positive_from=positive_from, words=words, force=force)
-    counts = {
-        "pairs": len(pairs),
-        "label 1": pairs.n_positive,
-        "label 0": len(pairs) - pairs.n_positive,
-    }
-    _print_counts(counts, note if out == "-" else click.echo)
+    if out == "-":
+        note(f"{len(pairs)} pairs, {pairs.n_positive} with label 1")
+        return
+    labels = {"label 1": pairs.n_positive, "label 0": len(pairs) - pairs.n_positive}
+    _print_counts({"pairs": len(pairs), **labels})
 
 
-def _print_counts(counts: dict[str, int], say: Callable[[str], None] = click.echo) -> None:
+def _print_counts(counts: dict[str, int]) -> None:
     for what, count in counts.items():
-        say(f"{what.replace('_', ' ')}\t{count}")
+        click.echo(f"{what.replace('_', ' ')}\t{count}")
 
 
 def _sif_of(path: str) -> Callable[[Sequence[str]], "Embedder"]:

@@ -184,8 +184,8 @@ def _labelled(model_dir: str, labelled: str, threshold: str | None, as_json: boo
     return list(_binary_table(result, source))
 
 
-def _threshold(text: str | None, model: Any, model_dir: str) -> tuple[float, str]:
-    """The threshold, and where it is from."""
+def _threshold(text: str | None, model: Any, model_dir: str) -> tuple[float, str | None]:
+    """The threshold, and the file that it was chosen on, if any."""
     from sentemb.data.labelled_pairs import read_labelled_pairs
     from sentemb.errors import SentembError
     from sentemb.evaluation.binary import best_threshold, labelled_scores
@@ -196,7 +196,7 @@ def _threshold(text: str | None, model: Any, model_dir: str) -> tuple[float, str
                 f"{model_dir}: was not trained on labels, so no score separates them; give "
                 "--threshold with a number or a file of labelled pairs to choose it on"
             )
-        return 0.0, "default"
+        return 0.0, None
     try:
         number = float(text)
     except ValueError:
@@ -205,14 +205,14 @@ def _threshold(text: str | None, model: Any, model_dir: str) -> tuple[float, str
         return best_threshold(labelled_scores(model, dev), dev.labels), text
     if not math.isfinite(number):
         raise click.UsageError(f"--threshold {text}: give a finite number or a file")
-    return number, "given"
+    return number, None
 
 
 def _is_trained_on_labels(model: Any) -> bool:
     return False
 
 
-def _as_binary_dict(result: Any, source: str) -> dict[str, Any]:
+def _as_binary_dict(result: Any, source: str | None) -> dict[str, Any]:
     figures = {name: getattr(result, name) for name in ("accuracy", "f1", "precision", "recall")}
     # JSON has no NaN.
     found = {name: None if math.isnan(value) else value for name, value in figures.items()}
@@ -221,8 +221,8 @@ def _as_binary_dict(result: Any, source: str) -> dict[str, Any]:
         "majority": result.majority,
         "threshold": result.threshold,
         "threshold_from": source,
-        "pairs": {
-            "all": result.n_pairs,
+        "counts": {
+            "pairs": result.n_pairs,
             "true_positives": result.true_positives,
             "false_positives": result.false_positives,
             "true_negatives": result.true_negatives,
@@ -231,7 +231,7 @@ def _as_binary_dict(result: Any, source: str) -> dict[str, Any]:
     }
 
 
-def _binary_table(result: Any, source: str) -> Iterator[str]:
+def _binary_table(result: Any, source: str | None) -> Iterator[str]:
     low, high = result.accuracy_interval
     yield f"accuracy   {result.accuracy:.4f}, 95 % interval {low:.4f} to {high:.4f}"
     yield f"F1         {_figure(result.f1)} of label 1"
@@ -239,8 +239,7 @@ def _binary_table(result: Any, source: str) -> Iterator[str]:
     yield f"recall     {_figure(result.recall)}"
     yield f"majority   {result.majority:.4f} accuracy with the more frequent label for every pair"
     yield ""
-    chosen = {"given": "", "default": ", for models trained on labels"}
-    where = chosen.get(source, f", the most accurate on {visible(source)}")
+    where = "" if source is None else f", the most accurate on {visible(source)}"
     yield f"threshold  {result.threshold:.6g}{where}; a higher score means label 1"
     yield f"pairs      {result.n_pairs}, of which {result.n_positive} have label 1"
     yield f"label 1    {result.true_positives} right, {result.false_negatives} wrong"
