@@ -133,15 +133,13 @@ def clauses(
     help="Write lower-cased words without punctuation, as files of word vectors have them.",
 )
 @option("--force", is_flag=True, help="Replace OUT if it exists.")
-def labelled(
-    source: str, out: str, positive_from: float | None, words: bool, force: bool
-) -> None:
+def labelled(source: str, out: str, positive_from: float | None, words: bool, force: bool) -> None:
     """Make labelled pairs, lines of label<TAB>text<TAB>text.
 
     FILE is a file of the Microsoft Research Paraphrase Corpus as it was published, lines of
-    label<TAB>text<TAB>text, or, with --positive-from, lines of score<TAB>text<TAB>text. Labels are 1
-    and 0. Texts keep their letters and punctuation; white space between words becomes one blank.
-    - is standard input, or output.
+    label<TAB>text<TAB>text, or, with --positive-from, lines of score<TAB>text<TAB>text; - is
+    standard input, or output. Labels are 1 and 0. Texts keep their capitals and punctuation;
+    white space between words becomes one blank.
 
     \b
     sentemb data labelled msr_paraphrase_train.txt train.tsv --words

@@ -12,6 +12,7 @@ from sentemb.cli.options import command as new_command
 from sentemb.tables import visible
 
 _CUTOFFS = (1, 3, 10)
+_LOGISTIC = "logistic"
 _GAINS = {"exponential": "2^grade - 1", "linear": "grade"}
 _TIES = "score descending, then title id descending, as trec_eval"
 
@@ -100,7 +101,7 @@ def _judged(
     from sentemb.evaluation.evaluate import evaluate_model
     from sentemb.evaluation.metrics import ndcg
     from sentemb.evaluation.trec import read_run
-    from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.loading import load
     from sentemb.system.files import is_folder, path_of, status
 
     judgments = read_judged_set(judged)
@@ -108,8 +109,7 @@ def _judged(
     if str(model_or_run) != "-" and status(model_or_run) is None:
         raise SentembError(f"{model_or_run}: no such model or run; give a folder, a file or -")
     if is_folder(model_or_run):
-        model = SentenceEncoder.from_pretrained(model_or_run)
-        result = evaluate_model(model, judgments, cutoffs, gain)
+        result = evaluate_model(load(model_or_run), judgments, cutoffs, gain)
     else:
         result = ndcg(judgments, read_run(model_or_run), cutoffs, gain)
     if as_json:
@@ -191,7 +191,8 @@ def _threshold(text: str | None, model: Any, model_dir: str) -> tuple[float, str
     from sentemb.evaluation.binary import best_threshold, labelled_scores
 
     if text is None:
-        if not _is_trained_on_labels(model):
+        # The score is the logarithm of the odds of label 1 only where the logistic loss made it so.
+        if model.training.get("objective") != _LOGISTIC:
             raise SentembError(
                 f"{model_dir}: was not trained on labels, so no score separates them; give "
                 "--threshold with a number or a file of labelled pairs to choose it on"
@@ -206,10 +207,6 @@ def _threshold(text: str | None, model: Any, model_dir: str) -> tuple[float, str
     if not math.isfinite(number):
         raise click.UsageError(f"--threshold {text}: give a finite number or a file")
     return number, None
-
-
-def _is_trained_on_labels(model: Any) -> bool:
-    return False
 
 
 def _as_binary_dict(result: Any, source: str | None) -> dict[str, Any]:

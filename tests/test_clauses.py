@@ -75,6 +75,10 @@ def parts(folder):
     return found
 
 
+def all_pairs(found):
+    return [pair for some in found.values() for pair in some]
+
+
 # -- words and sentences ------------------------------------------------------------------------
 
 
@@ -86,7 +90,10 @@ def parts(folder):
         ("Mr. J. R. Hill saw Mrs. Dale. Off", ["Mr. J. R. Hill saw Mrs. Dale", "Off"]),
         ("In the U.S. Army. etc. and 3.5 so", ["In the U.S. Army. etc. and 3.5 so"]),
         ("One... Two?! (Three.) Four", ["One", "Two", "(Three", "Four"]),
-        ("A line\nthat goes on\n\nAn end\n \nAnother\n", ["A line that goes on", "An end", "Another"]),
+        (
+            "A line\nthat goes on\n\nAn end\n \nAnother\n",
+            ["A line that goes on", "An end", "Another"],
+        ),
         ("  \n\n... \n", ["..."]),
         ("", []),
     ],
@@ -145,7 +152,7 @@ def test_every_pair_of_the_text_is_in_one_part(made_up, tmp_path):
     counts = import_clauses([path], tmp_path / "out", dev=10, test=20)
     found = parts(tmp_path / "out")
     assert {part: len(some) for part, some in found.items()} == {"": 50, "dev": 10, "test": 20}
-    assert sorted(sum(found.values(), [])) == sorted(pairs)
+    assert sorted(all_pairs(found)) == sorted(pairs)
     assert counts["pairs"] == 50 and counts["sentences"] == 2 * len(pairs)
     # The order of the text does not show in that of the parts.
     assert found[""] != [pair for pair in pairs if pair in set(found[""])]
@@ -165,7 +172,7 @@ def test_neither_ids_nor_order_say_which_title_is_right(made_up, tmp_path):
         right = titles[grades == 1]
         assert sorted(right) == list(range(n))
         assert np.mean(right == np.arange(n)) < 0.3
-        assert sorted({t for t in titles.ravel().tolist()}) == list(range(n))
+        assert sorted(set(titles.ravel().tolist())) == list(range(n))
 
 
 def test_the_same_texts_and_seed_give_the_same_files(made_up, tmp_path):
@@ -185,7 +192,7 @@ def test_a_clause_is_never_in_two_parts(made_up, tmp_path):
     half = f"{pairs[2][0]}, {' '.join(['new'] * 9)}. {' '.join(['x'] * 8)}, {' '.join(['x'] * 8)}."
     again.write_text(swapped + half)
     import_clauses([path, again, path], tmp_path / "out", dev=10, test=10)
-    assert sorted(sum(parts(tmp_path / "out").values(), [])) == sorted(pairs)
+    assert sorted(all_pairs(parts(tmp_path / "out"))) == sorted(pairs)
 
 
 class _Vectors:
@@ -211,7 +218,7 @@ def test_similar_negatives_are_the_most_similar_below_the_limit(made_up, tmp_pat
     import_clauses([made_up[0]], out, dev=10, test=30, similar=similar)
     found = parts(out)
     assert len(fitted) == 1
-    assert sorted(fitted[0].texts) == sorted(sum(made_up[1], ()))
+    assert sorted(fitted[0].texts) == sorted(clause for pair in made_up[1] for clause in pair)
     assert found["dev"] == found["dev_hard"] and found["test"] == found["test_hard"]
     for part in ("dev_hard", "test_hard"):
         judged = read_judged_set(out / part)
@@ -317,4 +324,4 @@ def test_real_clauses_come_back(tmp_path):
     path = tmp_path / "book.txt"
     path.write_text(prose(pairs, np.random.default_rng(0)), encoding="utf-8")
     import_clauses([path], tmp_path / "out")
-    assert sorted(sum(parts(tmp_path / "out").values(), [])) == sorted(pairs)
+    assert sorted(all_pairs(parts(tmp_path / "out"))) == sorted(pairs)

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sentemb import SentembError, load
+from sentemb import PairScorer, SentembError, load
 from sentemb.cli import main
 from sentemb.data.importers.labelled_files import import_labelled
 from sentemb.data.labelled_pairs import (
@@ -26,6 +26,9 @@ from sentemb.evaluation.binary import (
     right_or_wrong,
 )
 from sentemb.evaluation.significance import compare_all
+from sentemb.matching import make_pair_model
+from sentemb.text.batch import tokenize
+from sentemb.text.vocabulary import Vocabulary
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
@@ -182,7 +185,9 @@ def test_import_command(tmp_path):
 
     assert run(source, out).stdout == "pairs\t3\nlabel 1\t2\nlabel 0\t1\n"
     again = run(source, out)
-    assert again.exit_code == 1 and "out.tsv: exists; name another file or use --force" in again.stderr
+    assert (
+        again.exit_code == 1 and "out.tsv: exists; name another file or use --force" in again.stderr
+    )
     assert run(source, out, "--force").exit_code == 0
     # Standard input can be read only once, whatever the format.
     streamed = run("-", "-", input=source.read_text())
@@ -256,7 +261,9 @@ def test_figures_of_one_example():
     low, high = found.accuracy_interval
     # The bounds p solve |share - p| = z sqrt(p (1 - p) / n).
     for bound in (low, high):
-        assert abs(0.75 - bound) == pytest.approx(1.959964 * math.sqrt(bound * (1 - bound) / 8), 1e-6)
+        assert abs(0.75 - bound) == pytest.approx(
+            1.959964 * math.sqrt(bound * (1 - bound) / 8), 1e-6
+        )
     sure = count_predictions([1.0, 2.0], [1, 1], 0.0)
     assert sure.accuracy_interval[1] == 1 and sure.accuracy_interval[0] < 0.5
 
@@ -287,7 +294,7 @@ def test_scores_that_cannot_be_counted():
 
 # -- sentemb evaluate --labels --------------------------------------------------------------------
 
-WORDS = "hotels in shanghai cheap flights to rome fix a leaking tap".split()
+WORDS = ["hotels", "in", "shanghai", "cheap", "flights", "to", "rome", "fix", "leaking", "tap"]
 
 
 @pytest.fixture(scope="module")
@@ -325,7 +332,7 @@ def test_evaluate_a_tower(model_dir, labelled):
         "true_negatives": tn,
         "false_negatives": fn,
     }
-    accuracy, precision, recall, f1 = naive_figures(tp, fp, tn, fn)
+    accuracy, _, _, f1 = naive_figures(tp, fp, tn, fn)
     assert found["accuracy"] == accuracy and found["accuracy_interval"][0] < accuracy
     np.testing.assert_equal(found["f1"], f1)
 
@@ -341,11 +348,42 @@ def test_evaluate_a_tower(model_dir, labelled):
     assert "precision  -" in evaluate(*arguments, "2").stdout
 
 
+def test_evaluate_a_pair_model(labelled, tmp_path):
+    vocabulary = Vocabulary.collect(tokenize(WORDS), word_features=1)
+    model = make_pair_model("wordembed", embedding=5, mlp=4, max_words=4)
+    weights = model.initialise(len(vocabulary), np.random.default_rng(0))
+    test = read_labelled_pairs(labelled / "test.tsv")
+    # Half of the scores are above 0.
+    weights["output_bias"] -= np.median(
+        labelled_scores(PairScorer(model, vocabulary, weights), test)
+    )
+    for objective in ("logistic", "hinge"):
+        scorer = PairScorer(model, vocabulary, weights, {"objective": objective}, threads=1)
+        scorer.save_pretrained(tmp_path / objective)
+    scores = labelled_scores(scorer, test)
+    assert np.count_nonzero(scores > 0) == pytest.approx(len(test) / 2, abs=2)
+
+    arguments = labelled / "test.tsv", "--labels", "--json"
+    found = json.loads(evaluate(tmp_path / "logistic", *arguments).stdout)
+    tp, _, tn, _ = naive_counts(scores.tolist(), test.labels, 0)
+    assert found["threshold"] == 0 and found["counts"]["true_positives"] == tp
+    assert found["accuracy"] == (tp + tn) / 40
+    # The scores of a ranking loss have no zero.
+    hinge = evaluate(tmp_path / "hinge", *arguments)
+    assert hinge.exit_code == 1 and "give --threshold" in hinge.stderr
+    dev = evaluate(tmp_path / "hinge", *arguments, "--threshold", labelled / "dev.tsv")
+    assert json.loads(dev.stdout)["threshold"] != 0
+
+
 def test_evaluate_labels_refuses(model_dir, labelled, tmp_path):
     test = labelled / "test.tsv"
     one_class = written(tmp_path / "one.tsv", "1\ta\tb\n")
     for arguments, code, message in (
-        (["--labels"], 1, "was not trained on labels, so no score separates them; give --threshold"),
+        (
+            ["--labels"],
+            1,
+            "was not trained on labels, so no score separates them; give --threshold",
+        ),
         (["--labels", "--cutoffs", "1"], 2, "--cutoffs does not go with --labels"),
         (["--labels", "--gain", "linear"], 2, "--gain does not go with --labels"),
         (["--labels", "-q"], 2, "--per-query does not go with --labels"),

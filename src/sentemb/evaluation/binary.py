@@ -80,7 +80,7 @@ class BinaryCounts:
 
     @property
     def recall(self) -> float:
-        """The share of pairs predicted to have label 1 among those that have it; NaN if none has."""
+        """The share of pairs that have label 1 that are predicted to; NaN if none has it."""
         return _share(self.true_positives, self.n_positive)
 
     @property
@@ -132,7 +132,8 @@ def count_predictions(scores: ArrayLike, labels: ArrayLike, threshold: float) ->
 def right_or_wrong(scores: ArrayLike, labels: ArrayLike, threshold: float) -> NDArray[np.float64]:
     """1 for each pair that is predicted rightly, else 0: (n,). See `count_predictions`."""
     s, is_positive = _checked(scores, labels)
-    return ((s > _finite(threshold)) == is_positive).astype(np.float64)
+    is_right = (s > _finite(threshold)) == is_positive
+    return np.where(is_right, 1.0, 0.0)
 
 
 def best_threshold(scores: ArrayLike, labels: ArrayLike) -> float:

@@ -72,17 +72,18 @@ def import_labelled(
     else:
         number("positive_from", positive_from, -_LARGEST_SCORE, _LARGEST_SCORE)
         pairs, first_line = _labels_of_scores(source, positive_from), 1
-    sides = []
-    for texts in (pairs.first, pairs.second):
-        written = [" ".join(words_of(text) if words else text.split()) for text in texts]
-        if "" in written:
-            place = written.index("")
+    first, second = (
+        [" ".join(words_of(text) if words else text.split()) for text in texts]
+        for texts in (pairs.first, pairs.second)
+    )
+    for place, both in enumerate(zip(first, second, strict=True)):
+        if "" in both:
+            text = (pairs.first, pairs.second)[both.index("")][place]
             raise SentembError(
-                f"{pairs.name}:{first_line + place}: the text {brief(texts[place])} has no letters "
-                "or digits; drop the line or keep the punctuation"
+                f"{pairs.name}:{first_line + place}: the text {brief(text)} has no letters or "
+                "digits; drop the line or keep the punctuation"
             )
-        sides.append(written)
-    pairs = LabelledPairs(pairs.labels, *sides, pairs.name)
+    pairs = LabelledPairs(pairs.labels, first, second, pairs.name)
     write_labelled_pairs(pairs, out)
     return pairs
 
