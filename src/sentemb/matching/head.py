@@ -27,7 +27,7 @@ class Dropout(NamedTuple):
     rate : float
         The share of them, from 0, below 1.
     key : uint64
-        Of this update.
+        The key of this update.
     """
 
     rate: float

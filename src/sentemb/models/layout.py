@@ -70,6 +70,17 @@ class Layout:
         ]
 
     @cached_property
+    def tokens_of_words(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The tokens of each word, in the order of the texts.
+
+        Returns
+        -------
+        offsets, tokens : (n_words + 1,) int64, (n_tokens,) int32
+        """
+        one_word_each = np.arange(self.batch.word_index.size + 1)
+        return invert_lists(one_word_each, self.batch.word_index, self.batch.n_words)[:2]
+
+    @cached_property
     def texts_of_words(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The texts that hold each word, listed once per occurrence.
 

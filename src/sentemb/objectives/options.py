@@ -29,6 +29,28 @@ MARGIN = Hyperparameter(
     most=2,
     added=True,
 )
+LOGISTIC = "logistic"
+# The losses of pair models, whose scores have no bounds.
+PAIR_OBJECTIVE = Hyperparameter(
+    name="objective",
+    kind=str,
+    default=None,
+    default_text=f"{HINGE} for a click log, {LOGISTIC} for labelled pairs",
+    help="Loss: hinge, which compares a pair with each of its negatives, or logistic, which wants "
+    "scores above 0 for pairs and below 0 for negatives.",
+    group=GROUP,
+    choices=(HINGE, LOGISTIC),
+    optional=True,
+)
+PAIR_MARGIN = Hyperparameter(
+    name="margin",
+    kind=float,
+    default=1.0,
+    help="Margin of the hinge: by how much the score of a pair should exceed that of a negative.",
+    group=GROUP,
+    above=0,
+    below=1e30,
+)
 _OF_THE_OTHER = {SOFTMAX: "margin", HINGE: "gamma"}
 
 

@@ -1,8 +1,7 @@
 """How to train: the declarations of all settings, the presets, and `Settings`, checked."""
 
-import inspect
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from sentemb.errors import SentembError
@@ -28,6 +27,7 @@ from sentemb.models.registry import (
     own_settings,
 )
 from sentemb.objectives import options as objectives
+from sentemb.training.declared import declared
 
 if TYPE_CHECKING:
     from sentemb.models.truncation import Truncation
@@ -241,26 +241,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def _with_declared_fields(cls: type) -> type:
-    """``cls`` as a frozen dataclass with a field for each of the `HYPERPARAMETERS`."""
-    cls.__annotations__ = {
-        one.name: one.kind | None if one.optional else one.kind for one in HYPERPARAMETERS
-    }
-    for one in HYPERPARAMETERS:
-        setattr(cls, one.name, one.unset)
-    # Python 3.13 removes the indentation of docstrings, earlier versions keep it.
-    written = inspect.cleandoc(cls.__doc__ or "")
-    cls.__doc__ = f"{written}\n{''.join(map(_documented, HYPERPARAMETERS))}"
-    return dataclass(frozen=True)(cls)
-
-
-def _documented(one: Hyperparameter) -> str:
-    kind = f"{{{', '.join(map(repr, one.choices))}}}" if one.choices else one.kind.__name__
-    default = one.default_text or repr(one.default)
-    return f"{one.name} : {kind}, default {default}\n    {describe(one)}\n"
-
-
-@_with_declared_fields
+@declared(HYPERPARAMETERS, describe)
 class Settings:
     """All settings that affect the trained model. The number of threads does not.
 

@@ -1,0 +1,205 @@
+"""What a pair model learns from: lists of a clicked title and negatives, or labelled pairs."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.data.labelled_pairs import LabelledPairs
+from sentemb.objectives.pair_losses import PairTargets
+from sentemb.text.batch import TextBatch, Places
+from sentemb.training.corpus import Corpus
+from sentemb.training.mini_batches import draw_candidates, draw_hard
+from sentemb.training.pair_settings import PairSettings
+from sentemb.training.text_pairs import TextPairs
+
+
+@dataclass(frozen=True)
+class PairBatch:
+    """What one update needs.
+
+    Attributes
+    ----------
+    texts : TextBatch
+        All texts, queries first.
+    n_queries : int
+    query_index, title_index : (n_pairs,) int32
+        The query and the title of each pair, each counted on its own side.
+    targets : PairTargets
+    """
+
+    texts: TextBatch
+    n_queries: int
+    query_index: NDArray[np.int32]
+    title_index: NDArray[np.int32]
+    targets: PairTargets
+
+
+class Lessons(Protocol):
+    """Examples in mini-batches.
+
+    Attributes
+    ----------
+    texts : TextPairs
+    n_examples, steps : int
+        Examples, and mini-batches per epoch.
+    """
+
+    texts: TextPairs
+    n_examples: int
+    steps: int
+
+    def fingerprint(self) -> str:
+        """A hash of everything that training takes from the examples."""
+        ...
+
+    def examples_before(self, step: int) -> int:
+        """Examples in the mini-batches of an epoch before ``step``."""
+        ...
+
+    def batch(self, epoch: int, step: int) -> PairBatch:
+        """The mini-batch ``step`` of ``epoch``; both are counted from 0."""
+        ...
+
+
+class _Ordered:
+    """Examples in an order that every epoch draws."""
+
+    def __init__(self, n_examples: int, per_batch: int, seed: int) -> None:
+        self.n_examples, self._per_batch, self._seed = n_examples, per_batch, seed
+        self.steps = -(-n_examples // per_batch)
+        self._order: tuple[int, NDArray[np.int64]] = -1, np.empty(0, np.int64)
+
+    def examples_before(self, step: int) -> int:
+        """Examples in the mini-batches of an epoch before ``step``."""
+        return min(step * self._per_batch, self.n_examples)
+
+    def _some(self, epoch: int, step: int) -> NDArray[np.int64]:
+        """The examples of a mini-batch."""
+        if self._order[0] != epoch:
+            rng = np.random.default_rng([self._seed, epoch])
+            self._order = epoch, rng.permutation(self.n_examples)
+        return self._order[1][self.examples_before(step) : self.examples_before(step + 1)]
+
+
+class ClickLessons(_Ordered):
+    """Each pair of a click log with negatives.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        With one list of texts.
+    settings : PairSettings
+    hard_negatives : int
+        How many are drawn for each pair.
+    hard_titles : (n_queries, m) int32, optional
+        Where they are drawn from: titles of each query, -1 where there are fewer.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        settings: PairSettings,
+        hard_negatives: int = 0,
+        hard_titles: NDArray[np.int32] | None = None,
+    ) -> None:
+        self.texts = self._corpus = corpus
+        self._settings, self._hard, self._hard_titles = settings, hard_negatives, hard_titles
+        per_pair = settings.n_negatives + hard_negatives
+        super().__init__(corpus.n_pairs, max(1, settings.batch_size // per_pair), settings.seed)
+
+    def fingerprint(self) -> str:
+        """A hash of everything that training takes from the log."""
+        return self._corpus.fingerprint()
+
+    def batch(self, epoch: int, step: int) -> PairBatch:
+        """As `Lessons.batch`."""
+        corpus, settings = self._corpus, self._settings
+        pairs = self._some(epoch, step)
+        clicked = corpus.title_index[pairs]
+        offsets, drawn = draw_candidates(corpus, pairs, clicked, settings, epoch, step)
+        if self._hard_titles is not None:
+            hard_offsets, hard = draw_hard(
+                self._hard_titles[corpus.query_index[pairs]],
+                self._hard,
+                (settings.seed, epoch, step),
+            )
+            offsets, drawn = _side_by_side(offsets, drawn, hard_offsets, hard)
+        queries, query_of_pair = np.unique(corpus.query_index[pairs], return_inverse=True)
+        titles, title_index = np.unique(drawn, return_inverse=True)
+        both, _ = corpus.texts_of_both(queries.astype(np.int32), titles.astype(np.int32))
+        weights = corpus.weights[pairs]
+        return PairBatch(
+            both,
+            queries.size,
+            np.repeat(query_of_pair.astype(np.int32), np.diff(offsets)),
+            title_index.astype(np.int32),
+            PairTargets.of_lists(offsets, weights / weights.sum()),
+        )
+
+
+def _side_by_side(
+    offsets: NDArray[np.int64],
+    items: NDArray[np.int32],
+    more_offsets: NDArray[np.int64],
+    more: NDArray[np.int32],
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Lists of items, each followed by the list of the same number in ``more``."""
+    n_lists = offsets.size - 1
+    owner = np.concatenate(
+        [np.repeat(np.arange(n_lists), np.diff(some)) for some in (offsets, more_offsets)]
+    )
+    order = np.argsort(owner, kind="stable")
+    return offsets + more_offsets, np.concatenate([items, more])[order]
+
+
+class LabelledLessons(_Ordered):
+    """Pairs with label 0 or 1.
+
+    Parameters
+    ----------
+    texts : TextPairs
+        Of `distinct_texts`.
+    pairs : LabelledPairs
+    settings : PairSettings
+    """
+
+    def __init__(self, texts: TextPairs, pairs: LabelledPairs, settings: PairSettings) -> None:
+        self.texts, self._pairs = texts, pairs
+        (_, self._first), (_, self._second) = (
+            distinct(side) for side in (pairs.first, pairs.second)
+        )
+        super().__init__(len(pairs), settings.batch_size, settings.seed)
+
+    def fingerprint(self) -> str:
+        """A hash of everything that training takes from the pairs."""
+        vocabulary = self.texts.vocabulary
+        known = [*vocabulary.trigrams, *vocabulary.words, str(self.texts.most_words)]
+        digest = hashlib.sha256("\n".join(known).encode("utf-8"))
+        digest.update(self._pairs.fingerprint().encode())
+        return digest.hexdigest()
+
+    def batch(self, epoch: int, step: int) -> PairBatch:
+        """As `Lessons.batch`."""
+        some = self._some(epoch, step)
+        queries, query_index = np.unique(self._first[some], return_inverse=True)
+        titles, title_index = np.unique(self._second[some], return_inverse=True)
+        both, _ = self.texts.texts_of_both(queries, titles)
+        targets = PairTargets(
+            np.arange(some.size + 1),
+            self._pairs.labels[some],
+            np.full(some.size, 1 / some.size),
+        )
+        index = query_index.astype(np.int32), title_index.astype(np.int32)
+        return PairBatch(both, queries.size, *index, targets)
+
+
+def distinct(texts: list[str]) -> tuple[list[str], NDArray[np.int32]]:
+    """The distinct texts in order of first appearance, and the number of each text among them."""
+    places = Places()
+    numbers = np.array([places[text] for text in texts], np.int32)
+    return list(places), numbers

@@ -1,0 +1,138 @@
+"""The texts of both sides of pairs as integers, in memory."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.text.batch import TextBatch, Tokens, batch_of, tokenize
+from sentemb.text.vocabulary import Vocabulary
+from sentemb.text.words import split_words
+from sentemb.training.text_list import TextList
+
+# Texts per portion; the projected words of one portion are in memory at once.
+_PORTION = 16_384
+
+
+class TextPairs:
+    """Queries and titles, ready for training.
+
+    Parameters
+    ----------
+    queries, titles : sequence of str
+        The distinct texts of each side.
+    one_list : bool
+        Whether queries and titles have one list of words, because one table reads both.
+    word_features : int
+        For the vocabulary that is collected: see `Vocabulary.collect`.
+    vocabulary : Vocabulary, optional
+        The features to read, and how texts are split; by default they are collected.
+    most_words : function of an int, optional
+        Given the length of the longest text in words, returns how many words are kept of each; by
+        default all.
+
+    Attributes
+    ----------
+    vocabulary : Vocabulary
+        The one that was given, or all trigrams of the texts and their frequent words.
+    n_queries, n_titles : int
+    most_words : int
+        The most words that a text keeps.
+    n_cut : int
+        Texts that had more.
+    """
+
+    def __init__(
+        self,
+        queries: Sequence[str],
+        titles: Sequence[str],
+        *,
+        one_list: bool,
+        word_features: int,
+        vocabulary: Vocabulary | None = None,
+        most_words: Callable[[int], int] | None = None,
+    ) -> None:
+        split = split_words if vocabulary is None else vocabulary.split
+        if one_list:
+            tokens = {"query": tokenize([*queries, *titles], split)}
+        else:
+            tokens = {"query": tokenize(queries, split), "document": tokenize(titles, split)}
+        longest = max(int(np.diff(some.offsets).max(initial=0)) for some in tokens.values())
+        self.most_words, self.n_cut = longest, 0
+        if most_words is not None:
+            self.most_words = most_words(longest)
+            self.n_cut = sum(
+                int(np.count_nonzero(np.diff(some.offsets) > self.most_words))
+                for some in tokens.values()
+            )
+            tokens = {side: _cut(some, self.most_words) for side, some in tokens.items()}
+        if vocabulary is None:
+            vocabulary = Vocabulary.collect(*tokens.values(), word_features=word_features)
+        self.vocabulary = vocabulary
+        self.n_queries, self.n_titles = len(queries), len(titles)
+        self._texts = {side: TextList(batch_of(some, vocabulary)) for side, some in tokens.items()}
+        self._one_list = one_list
+
+    def arrays(self) -> Iterator[np.ndarray]:
+        """All arrays of the texts, for a fingerprint."""
+        for texts in self._texts.values():
+            for field in fields(texts.batch):
+                yield getattr(texts.batch, field.name)
+
+    def seen(self, side: str) -> NDArray[np.int32]:
+        """The features in the texts of ``side`` ("query" or "document")."""
+        return self._texts[self._list_of(side)].batch.input_rows
+
+    def unknown_share(self) -> float:
+        """The share of the words of all queries and titles that have no known feature."""
+        known = total = 0
+        for texts in (some.batch for some in self._texts.values()):
+            has_features = np.diff(texts.feature_offsets) > 0
+            known += int(np.count_nonzero(has_features[texts.word_index]))
+            total += texts.word_index.size
+        return 1 - known / total if total else 1.0
+
+    def texts(self, side: str, numbers: NDArray[np.int32]) -> TextBatch:
+        """Some queries (``side`` "query") or titles ("document"), in this order.
+
+        Parameters
+        ----------
+        side : {"query", "document"}
+            Which texts ``numbers`` counts.
+        numbers : (k,) int32
+            Which queries or titles, all different.
+        """
+        return self._texts[self._list_of(side)].take(numbers + np.int32(self._first(side)))
+
+    def texts_of_both(
+        self, queries: NDArray[np.int32], titles: NDArray[np.int32]
+    ) -> tuple[TextBatch, TextBatch]:
+        """Some queries and some titles; of one list a batch of both, twice."""
+        if not self._one_list:
+            return self.texts("query", queries), self.texts("document", titles)
+        numbers = np.concatenate([queries, titles + np.int32(self.n_queries)])
+        both = self._texts["query"].take(numbers)
+        return both, both
+
+    def portions(self, side: str) -> Iterator[TextBatch]:
+        """All texts of ``side`` in order, in batches of limited size."""
+        n_texts = self.n_queries if side == "query" else self.n_titles
+        for low in range(0, n_texts, _PORTION):
+            yield self.texts(side, np.arange(low, min(low + _PORTION, n_texts), dtype=np.int32))
+
+    def _list_of(self, side: str) -> str:
+        """The list that holds the texts of ``side``."""
+        return "query" if self._one_list else side
+
+    def _first(self, side: str) -> int:
+        """Where the texts of ``side`` begin in their list."""
+        return self.n_queries if self._one_list and side == "document" else 0
+
+
+def _cut(tokens: Tokens, most: int) -> Tokens:
+    """``tokens`` without the words behind the first ``most`` of each text."""
+    kept = np.minimum(np.diff(tokens.offsets), most)
+    offsets = np.concatenate([[0], np.cumsum(kept)])
+    places = np.arange(offsets[-1]) + np.repeat(tokens.offsets[:-1] - offsets[:-1], kept)
+    return replace(tokens, word_index=tokens.word_index[places], offsets=offsets)
