@@ -472,7 +472,7 @@ def highest_titles(Uq, Ud, clicked, k):
 
 
 def bm25_scores(query, titles, k1, b):
-    """The BM25 score of every title for a query, word by word; words are runs of letters and digits."""
+    """The BM25 score of every title for a query, word by word."""
     collection = [re.findall(r"\w+", title.lower()) for title in titles]
     mean = sum(map(len, collection)) / len(collection)
     scores = [0.0] * len(titles)

@@ -91,6 +91,10 @@ def nearest_titles(
         Normalised embeddings of queries and, transposed, of titles.
     clicked : (n_queries + 1,) int64, (n,) int32
         The clicked titles of every query.
+    workers : Workers
+        Threads to compute with.
+    stopped : function
+        As in `lists_of_all`.
     """
 
     def fill(lists: NDArray[np.int32], first: int, end: int) -> None:
@@ -110,6 +114,7 @@ def lists_of_all(
     Parameters
     ----------
     n_queries : int
+        How many queries there are.
     fill : function of an array and two int
         Writes the lists of the queries from the first to the second number.
     stopped : function
