@@ -31,6 +31,12 @@ def read_texts(path: str) -> tuple[list[str], list[str]]:
     return ids, texts
 
 
+def duration(seconds: float) -> str:
+    """A number of seconds to read."""
+    minutes, seconds = divmod(round(seconds), 60)
+    return f"{minutes} min {seconds:02d} s" if minutes else f"{seconds} s"
+
+
 class ProgressLine:
     """A line on standard error that is drawn over on a terminal.
 

@@ -1,22 +1,43 @@
 """``sentemb rank``: the best titles for each query."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from sentemb.cli.common import read_texts, warnings_to_stderr
+from sentemb.cli.common import ProgressLine, duration, read_texts, warnings_to_stderr
 from sentemb.cli.options import Text, option
 from sentemb.cli.options import command as new_command
+from sentemb.cli.program import note
+
+if TYPE_CHECKING:
+    from sentemb.evaluation.reranking import Candidates, ScoringProgress
+    from sentemb.protocols import Ranker
 
 # Scores that are in memory at a time: 64 MB of them, whatever the number of titles and queries.
 _BLOCK_SCORES = 16_000_000
+_DEPTH = 100
+# Above so many pairs a note says how long they take, once the rate is known.
+_MANY_PAIRS = 5_000_000
+_SECONDS_BEFORE_NOTE = 3.0
 
 
 @new_command("rank")
 @click.argument("model", type=click.Path())
 @click.argument("files", type=click.Path(), metavar="[QUERIES] TITLES", nargs=-1)
 @option("--query", type=Text(), help="Rank for this query instead of those in a file.")
+@option(
+    "--candidates",
+    metavar="RUN",
+    type=click.Path(),
+    help="Score only the titles of a TREC run, from this or any other program.",
+)
+@option(
+    "--depth",
+    type=click.IntRange(min=1),
+    help=f"Titles of the run per query, best first. Only with --candidates. [default: {_DEPTH}]",
+)
 @option(
     "-k",
     "--top-k",
@@ -35,7 +56,14 @@ _BLOCK_SCORES = 16_000_000
     help="File of the ranking; - is standard output. [default: -]",
 )
 def command(
-    model: str, files: tuple[str, ...], query: str | None, top_k: int, table: bool, output: str
+    model: str,
+    files: tuple[str, ...],
+    query: str | None,
+    candidates: str | None,
+    depth: int | None,
+    top_k: int,
+    table: bool,
+    output: str,
 ) -> None:
     """Rank titles for queries.
 
@@ -43,30 +71,97 @@ def command(
     may be - for standard input. The result is a TREC run, sorted by descending score, ties by
     descending title id. With --query the query has the id "query".
 
+    With --candidates the model re-ranks: for each query it scores the best titles of the run that
+    have a text in TITLES. Without it every title is scored for every query; a pair model then takes
+    one pass per pair.
+
     \b
     sentemb rank model/ queries.tsv titles.tsv -o model.run
     sentemb rank model/ --query "hotels in shanghai" titles.tsv --table
+    sentemb rank other/ queries.tsv titles.tsv --candidates model.run --depth 30 -k 0
     """
     from sentemb.data.lines import write_lines
     from sentemb.evaluation.trec import write_run
+    from sentemb.loading import load
     from sentemb.sentence_encoder import SentenceEncoder
 
     if len(files) != (2 if query is None else 1):
         raise click.UsageError("give MODEL QUERIES TITLES, or MODEL --query TEXT TITLES")
-    if files.count("-") == 2:
-        raise click.UsageError("standard input can be QUERIES or TITLES, not both")
-    encoder = SentenceEncoder.from_pretrained(model)
+    if (*files, candidates).count("-") > 1:
+        raise click.UsageError("standard input can be only one of the files")
+    if depth is not None and candidates is None:
+        raise click.UsageError("--depth needs --candidates")
+    ranker: Any = load(model)
     title_ids, titles = read_texts(files[-1])
     query_ids, queries = (["query"], [query]) if query is not None else read_texts(files[0])
-    with warnings_to_stderr():
-        query_vectors = encoder.encode_query(queries, normalize_embeddings=True)
-        title_vectors = encoder.encode_document(titles, normalize_embeddings=True)
-    run = _best(query_ids, query_vectors, title_ids, title_vectors, top_k)
+    query_of = dict(zip(query_ids, queries, strict=True))
+    title_of = dict(zip(title_ids, titles, strict=True))
+    if candidates is not None:
+        chosen = _candidates(candidates, query_ids, title_ids, depth or _DEPTH)
+        run = _by_pairs(ranker, query_of, title_of, chosen, top_k)
+    elif isinstance(ranker, SentenceEncoder):
+        with warnings_to_stderr():
+            query_vectors = ranker.encode_query(queries, normalize_embeddings=True)
+            title_vectors = ranker.encode_document(titles, normalize_embeddings=True)
+        run = _best(query_ids, query_vectors, title_ids, title_vectors, top_k)
+    else:
+        run = _by_pairs(ranker, query_of, title_of, None, top_k)
     if table:
-        title_of = dict(zip(title_ids, titles, strict=True))
-        write_lines(output, _table(zip(queries, run.values(), strict=True), title_of))
+        write_lines(output, _table(query_of, run, title_of))
     else:
         write_run(run, output)
+
+
+def _candidates(
+    path: str, query_ids: Sequence[str], title_ids: Sequence[str], depth: int
+) -> "Candidates":
+    """The candidates in the run at ``path``, with a note for whatever cannot be scored."""
+    from sentemb.evaluation.reranking import Candidates
+    from sentemb.evaluation.trec import read_run
+    from sentemb.system.files import place_name
+
+    found = Candidates.of(read_run(path), query_ids, title_ids, depth)
+    for count, what in (
+        (found.n_unknown_queries, "queries that are not in QUERIES: they are ignored"),
+        (found.n_unknown_titles, "titles that are not in TITLES: they are ignored"),
+    ):
+        if count:
+            note(f"{place_name(path)} has {count:,} {what}")
+    if found.n_without:
+        note(f"{found.n_without:,} queries have no candidates and are left out")
+    return found
+
+
+def _by_pairs(
+    ranker: "Ranker",
+    query_of: dict[str, str],
+    title_of: dict[str, str],
+    candidates: "Candidates | None",
+    top_k: int,
+) -> dict[str, dict[str, float]]:
+    """The run of the ``top_k`` best titles of each query, scored pair by pair."""
+    from sentemb.evaluation.reranking import rank_pairs
+
+    line = ProgressLine()
+    began = time.monotonic()
+    noted: list[int] = []
+
+    def show(progress: "ScoringProgress") -> None:
+        left = duration(progress.seconds_left)
+        # The first portions are small, and their rate is too low.
+        warm = time.monotonic() - began >= _SECONDS_BEFORE_NOTE
+        if progress.total > _MANY_PAIRS and warm and not noted:
+            noted.append(progress.total)
+            remedy = "" if candidates else "; --candidates scores only the titles of a run"
+            line.note(f"{progress.total:,} pairs to score, about {left} left{remedy}")
+        if line.is_due:
+            rate = f"{progress.pairs_per_second:,.0f} pairs/s"
+            line.draw(f"{progress.done:,} of {progress.total:,} pairs, {rate}, {left} left")
+
+    try:
+        return rank_pairs(ranker, query_of, title_of, candidates, top_k, show)
+    finally:
+        line.close()
 
 
 def _best(
@@ -106,13 +201,13 @@ def _best(
 
 
 def _table(
-    rankings: Iterable[tuple[str, dict[str, float]]], title_of: dict[str, str]
+    query_of: dict[str, str], run: dict[str, dict[str, float]], title_of: dict[str, str]
 ) -> Iterator[str]:
     """Lines to read: a query, below it rank, score and title."""
     from sentemb.tables import visible
 
-    for query, scores in rankings:
-        yield visible(query)
+    for query_id, scores in run.items():
+        yield visible(query_of[query_id])
         for rank, (title_id, score) in enumerate(scores.items(), 1):
             yield f"{rank:5}  {score:9.6f}  {visible(title_of[title_id])}"
         yield ""

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from sentemb.cli.common import ProgressLine
+from sentemb.cli.common import ProgressLine, duration
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import given, option, option_of, threads_option
 from sentemb.cli.program import say
@@ -143,10 +143,5 @@ def _describe(progress: Any) -> str:
     if progress.dev:
         parts += [f"{name} {value:.3f}" for name, value in progress.dev.items()]
     parts.append(f"{progress.pairs_per_second:,.0f} pairs/s")
-    parts.append(f"{_duration(progress.seconds_left)} left")
+    parts.append(f"{duration(progress.seconds_left)} left")
     return ", ".join(parts)
-
-
-def _duration(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    return f"{minutes} min {seconds:02d} s" if minutes else f"{seconds} s"

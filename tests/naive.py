@@ -8,6 +8,7 @@ output gate (o = 1). Steps are counted from 0, and y(-1) = c(-1) = 0.
 
 import itertools
 import math
+import re
 
 import numpy as np
 
@@ -468,6 +469,20 @@ def highest_titles(Uq, Ud, clicked, k):
         scores = {j: float(u @ d) for j, d in enumerate(Ud) if j not in clicked[q]}
         found.append(sorted(scores, key=scores.get, reverse=True)[:k])
     return found
+
+
+def bm25_scores(query, titles, k1, b):
+    """The BM25 score of every title for a query, word by word."""
+    collection = [re.findall(r"\w+", title.lower()) for title in titles]
+    mean = sum(map(len, collection)) / len(collection)
+    scores = [0.0] * len(titles)
+    for word in re.findall(r"\w+", query.lower()):
+        n = sum(word in title for title in collection)
+        idf = math.log(1 + (len(titles) - n + 0.5) / (n + 0.5))
+        for t, title in enumerate(collection):
+            f = title.count(word)
+            scores[t] += idf * f / (f + k1 * (1 - b + b * len(title) / mean))
+    return scores
 
 
 # -- ranking -------------------------------------------------------------------------------------

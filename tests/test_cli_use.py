@@ -153,6 +153,69 @@ class TestRank:
         assert -1 <= float(score) <= 1
         assert " ".join(title) in TITLES
 
+    def test_candidates(self, model, model_dir, files):
+        Path("found.run").write_text(
+            "q1 Q0 d1 1 3 x\nq1 Q0 d3 2 2 x\nq1 Q0 d2 3 2 x\nq1 Q0 d9 4 9 x\nq7 Q0 d1 1 1 x\n"
+        )
+        rank = ("rank", model_dir, "queries.tsv", "docs.tsv", "--candidates")
+        result = run(*rank, "found.run", "--depth", 2)
+        assert result.stderr == (
+            "found.run has 1 queries that are not in QUERIES: they are ignored\n"
+            "found.run has 1 titles that are not in TITLES: they are ignored\n"
+            "1 queries have no candidates and are left out\n"
+        )
+        Path("again.run").write_text(result.stdout)
+        titles = {"d1": "shanghai hotels", "d3": "bath tub repair"}
+        scores = {id: model.score("hotels in shanghai", text) for id, text in titles.items()}
+        ranked = read_run("again.run")
+        assert ranked == {"q1": pytest.approx(scores, abs=1e-6)}
+        best = max(scores, key=scores.get)
+        from_input = Path("found.run").read_text()
+        one = run(*rank, "-", "--depth", 2, "-k", 1, input=from_input).stdout
+        assert one.split()[:4] == ["q1", "Q0", best, "1"]
+        table = run(*rank, "found.run", "--table").stdout.splitlines()
+        assert table[0] == "hotels in shanghai" and "bath tub repair" in " ".join(table)
+        assert "fix a bath tub" not in table
+        alone = ("rank", model_dir, "--query", "hotels", "docs.tsv", "--candidates")
+        assert "none of the queries of the run has a text" in refused(*alone, "found.run")
+        assert "is empty; give a run" in refused(*rank, "-", input="")
+        run(*rank[:-1], "--depth", 5, code=2)
+        run("rank", model_dir, "-", "docs.tsv", "--candidates", "-", code=2)
+        run(*rank, "found.run", "--depth", 0, code=2)
+
+    def test_own_candidates_keep_their_order(self, model_dir, files):
+        rank = ("rank", model_dir, "queries.tsv", "docs.tsv", "-k", 3)
+        Path("own.run").write_text(run(*rank).stdout)
+        again = run(*rank, "--candidates", "own.run").stdout
+        columns = [[line.split()[:4] for line in text.splitlines()] for text in
+                   (Path("own.run").read_text(), again)]  # fmt: skip
+        assert columns[0] == columns[1]
+
+    def test_a_model_of_pairs_scores_all_pairs_and_says_how_long(self, monkeypatch, files):
+        from sentemb import loading
+        from sentemb.cli import rank
+
+        class Pairs:
+            def score_pairs(self, queries, titles, query_index, title_index):
+                return query_index + 10.0 * title_index
+
+        monkeypatch.setattr(loading, "load", lambda path: Pairs())
+        monkeypatch.setattr(rank, "_SECONDS_BEFORE_NOTE", 0)
+        command = ("rank", "pairs/", "queries.tsv", "docs.tsv", "-k", 2)
+        result = run(*command)
+        assert [line.split()[:5] for line in result.stdout.splitlines()] == [
+            ["q1", "Q0", "d4", "1", "30.0"],
+            ["q1", "Q0", "d2", "2", "20.0"],
+            ["q2", "Q0", "d4", "1", "31.0"],
+            ["q2", "Q0", "d2", "2", "21.0"],
+        ]
+        assert result.stderr == ""
+        monkeypatch.setattr(rank, "_MANY_PAIRS", 7)
+        notes = run(*command).stderr
+        assert notes == (
+            "8 pairs to score, about 0 s left; --candidates scores only the titles of a run\n"
+        )
+
     def test_mistakes(self, model_dir, files):
         Path("empty").touch()
         Path("no tab").write_text("q1\ta\nq2 b\n")

@@ -10,7 +10,7 @@ import pytest
 from helpers import VARIANTS, made_up_model
 
 from sentemb import SentembError, SentenceEncoder
-from sentemb.models import make_encoder, word_memory
+from sentemb.models import make_encoder, similarity, word_memory
 from sentemb.models.towers import SIDES
 from sentemb.protocols import Embedder, Ranker
 from sentemb.text.batch import tokenize
@@ -121,6 +121,14 @@ def test_scores_of_pairs_are_the_cosines_of_the_places_given(bag):
     np.testing.assert_allclose(scores, [1, 0, 1, half, 0, half], atol=1e-15)
     assert bag.score_pairs([], [], np.zeros(0, int), np.zeros(0, int)).shape == (0,)
     assert isinstance(bag, Ranker) and isinstance(bag, Embedder)
+
+
+def test_scores_of_many_pairs_are_those_of_few(bag, monkeypatch):
+    texts, titles = ["ab cd", "cd", "ef ab"], ["cd ab ef", "ab", "xy", "ef"]
+    pairs = np.random.default_rng(3).integers(0, (3, 4), (50, 2)).T
+    whole = bag.score_pairs(texts, titles, *pairs)
+    monkeypatch.setattr(similarity, "_PAIRS", 7)
+    assert np.array_equal(bag.score_pairs(texts, titles, *pairs), whole)
 
 
 def test_former_names_of_score_pairs_work_with_a_warning(bag):

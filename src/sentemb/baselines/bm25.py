@@ -13,6 +13,9 @@ from sentemb.baselines.baseline import Baseline, package
 from sentemb.bounds import number, share
 from sentemb.text.words import plain_words
 
+# Saturation of a word's count, and how much a title's length reduces it.
+K1, B = 0.9, 0.4
+
 
 class BM25(Baseline):
     """BM25 scores of the package bm25s.
@@ -28,7 +31,7 @@ class BM25(Baseline):
     name = "bm25"
     grid = tuple({"k1": k1, "b": b} for k1 in (0.5, 0.9, 1.5) for b in (0.4, 0.75))
 
-    def __init__(self, k1: float = 0.9, b: float = 0.4, stem: bool = False) -> None:
+    def __init__(self, k1: float = K1, b: float = B, stem: bool = False) -> None:
         self.k1, self.b, self.stem = number("k1", k1, 0, 1e6), share("b", b), stem
         self._stem_words: Callable[[list[str]], list[str]]
         self._stem_words = package("Stemmer").Stemmer("porter").stemWords if stem else list

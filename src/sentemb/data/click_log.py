@@ -53,6 +53,19 @@ class ClickLog:
     skipped_index: NDArray[np.int32]
     bad_lines: int
 
+    def titles_of_queries(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The clicked titles of every query, in the order of the pairs.
+
+        Returns
+        -------
+        offsets, titles : (n_queries + 1,) int64, (n_pairs,) int32
+            Query q has ``titles[offsets[q]:offsets[q + 1]]``.
+        """
+        by_query = np.argsort(self.query_index, kind="stable")
+        offsets = np.zeros(len(self.queries) + 1, np.int64)
+        np.cumsum(np.bincount(self.query_index), out=offsets[1:])
+        return offsets, self.title_index[by_query]
+
 
 class ClickLogBuilder:
     """Collects clicks one by one into a `ClickLog`.

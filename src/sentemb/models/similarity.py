@@ -5,6 +5,9 @@ from numpy.typing import ArrayLike
 
 from sentemb.errors import SentembError
 
+# Pairs whose vectors are copied at a time.
+_PAIRS = 1 << 16
+
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:
     """Each row of ``vectors`` (k, dim) divided by its length; zero rows stay zero."""
@@ -50,8 +53,12 @@ def indexed_cosines(
     a_index, b_index : (k,) int
         Rows of A and of B.
     """
-    units = unit_rows(A)[a_index], unit_rows(B)[b_index]
-    return np.einsum("kd,kd->k", *units).astype(np.float64)
+    unit_A, unit_B = unit_rows(A), unit_rows(B)
+    found = np.empty(len(a_index))
+    for first in range(0, len(found), _PAIRS):
+        some = slice(first, first + _PAIRS)
+        found[some] = np.einsum("kd,kd->k", unit_A[a_index[some]], unit_B[b_index[some]])
+    return found
 
 
 def _rows(vectors: ArrayLike, name: str) -> np.ndarray:

@@ -1,5 +1,7 @@
 """The two towers of a model: one shape, one vocabulary, and weights for each side."""
 
+import hashlib
+import json
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -62,6 +64,19 @@ class Towers:
     def nbytes(self) -> int:
         """Bytes of all weights."""
         return sum(array.nbytes for tower in self.each.values() for array in tower.values())
+
+    def fingerprint(self) -> str:
+        """A hash of the shape, the vocabulary and the weights."""
+        shape = [self.encoder.name, self.encoder.settings(), self.vocabulary.splitting]
+        digest = hashlib.sha256(json.dumps(shape).encode())
+        for features in (self.vocabulary.trigrams, self.vocabulary.words):
+            digest.update("\n".join([*features, ""]).encode())
+        for side, weights in self.each.items():
+            for name in sorted(weights):
+                array = np.ascontiguousarray(weights[name])
+                digest.update(f"{side}.{name} {array.dtype} {array.shape}".encode())
+                digest.update(array.data.cast("B") if array.size else b"")
+        return digest.hexdigest()
 
     def copy(self) -> Self:
         """The same towers with weights of their own."""

@@ -67,10 +67,7 @@ class Corpus(TextPairs):
 
         pair_keys = self.query_index.astype(np.int64) * self.n_titles + self.title_index
         self.clicked_keys = np.sort(pair_keys)
-        by_query = np.argsort(self.query_index, kind="stable")
-        self.query_offsets = np.zeros(len(log.queries) + 1, np.int64)
-        np.cumsum(np.bincount(self.query_index), out=self.query_offsets[1:])
-        self.query_titles = self.title_index[by_query]
+        self.query_offsets, self.query_titles = log.titles_of_queries()
         self._check_negatives()
 
     def fingerprint(self) -> str:

@@ -1,4 +1,7 @@
-"""Hard negatives: unclicked titles that the current model itself ranks high for a query.
+"""Hard negatives: unclicked titles that rank high for a query, and how they are drawn.
+
+The training of two towers takes them from the current model itself; `teachers` makes lists from
+another model or from BM25.
 
 Training soon tells most titles of a mini-batch from the clicked one. From epoch 3 on, every three
 epochs, the highest unclicked titles of all queries of the log are looked up. Some of those of its
@@ -6,7 +9,7 @@ pairs then join the clicked titles of every mini-batch, as candidates like any o
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +20,9 @@ from sentemb.system.parallel import Workers
 from sentemb.text.batch import TextBatch
 from sentemb.training.corpus import Corpus
 from sentemb.training.settings import HARD_AMONG, HARD_FROM_EPOCH
+
+# Offsets of every query, and what they divide: titles or words.
+OfQueries: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32]]
 
 EPOCHS_BETWEEN = 3
 # Queries between two calls of ``stopped``: a few seconds even with many titles.
@@ -66,15 +72,107 @@ def look_up(
     """
     Uq = _unit_embeddings("query", corpus, towers, workers)
     UdT = np.ascontiguousarray(_unit_embeddings("document", corpus, towers, workers).T)
-    highest = np.full((len(Uq), HARD_AMONG), -1, np.int32)
-    for first in range(0, len(Uq), _PORTION):
+    clicked = corpus.query_offsets, corpus.query_titles
+    return nearest_titles(Uq, UdT, clicked, workers, stopped)
+
+
+def nearest_titles(
+    Uq: np.ndarray,
+    UdT: np.ndarray,
+    clicked: OfQueries,
+    workers: Workers,
+    stopped: Callable[[], bool],
+) -> NDArray[np.int32]:
+    """The unclicked titles with the highest cosines, in any order; see `lists_of_all`.
+
+    Parameters
+    ----------
+    Uq, UdT : (n_queries, dim), (dim, n_titles) float
+        Normalised embeddings of queries and, transposed, of titles.
+    clicked : (n_queries + 1,) int64, (n,) int32
+        The clicked titles of every query.
+    workers : Workers
+        Threads to compute with.
+    stopped : function
+        As in `lists_of_all`.
+    """
+
+    def fill(lists: NDArray[np.int32], first: int, end: int) -> None:
+        arguments = lists, Uq[first:end], UdT, *part(clicked, first, end)
+        workers.over(end - first, highest_titles, *arguments)
+
+    return lists_of_all(len(Uq), fill, stopped)
+
+
+def lists_of_all(
+    n_queries: int,
+    fill: Callable[[NDArray[np.int32], int, int], None],
+    stopped: Callable[[], bool],
+) -> NDArray[np.int32]:
+    """A list of titles for every query, portion by portion.
+
+    Parameters
+    ----------
+    n_queries : int
+        How many queries there are.
+    fill : function of an array and two int
+        Writes the lists of the queries from the first to the second number.
+    stopped : function
+        Asked before every portion of the queries. After a yes the other queries have no titles.
+
+    Returns
+    -------
+    (n_queries, HARD_AMONG) int32
+        -1 where a query has fewer titles.
+    """
+    lists = np.full((n_queries, HARD_AMONG), -1, np.int32)
+    for first in range(0, n_queries, _PORTION):
         if stopped():
             break
-        some = slice(first, first + _PORTION)
-        offsets = corpus.query_offsets[first : first + _PORTION + 1]
-        arguments = highest[some], Uq[some], UdT, offsets, corpus.query_titles
-        workers.over(len(Uq[some]), highest_titles, *arguments)
-    return highest
+        end = min(first + _PORTION, n_queries)
+        fill(lists[first:end], first, end)
+    return lists
+
+
+def part(of_queries: OfQueries, first: int, end: int) -> OfQueries:
+    """``of_queries`` for some of the queries."""
+    offsets, values = of_queries
+    return offsets[first : end + 1], values
+
+
+def draw(
+    lists: NDArray[np.int32],
+    queries: NDArray[np.integer],
+    count: int,
+    seed: int,
+    epoch: int,
+    step: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Draw titles from the lists of some queries, without drawing one twice.
+
+    Parameters
+    ----------
+    lists : (n_queries, m) int32
+        As `lists_of_all` returns them.
+    queries : (n_pairs,) int
+        The query of each pair.
+    count : int
+        Titles per pair. A pair whose list is shorter gets the whole list.
+    seed, epoch, step : int
+        They decide what is drawn.
+
+    Returns
+    -------
+    offsets, titles : (n_pairs + 1,) int64, (n,) int32
+        Pair p has ``titles[offsets[p]:offsets[p + 1]]``.
+    """
+    found = lists[queries]
+    keys = np.random.default_rng([seed, epoch, step]).random(found.shape)
+    keys[found < 0] = 1  # above all others
+    order = np.argsort(keys, axis=1, kind="stable")[:, :count]
+    drawn = np.take_along_axis(found, order, axis=1)
+    offsets = np.cumsum([0, *np.count_nonzero(drawn >= 0, axis=1)], dtype=np.int64)
+    return offsets, drawn[drawn >= 0]
 
 
 def _unit_embeddings(side: str, corpus: Corpus, towers: _Towers, workers: Workers) -> np.ndarray:

@@ -5,8 +5,6 @@ other encoder: its rows are word vectors, such as those of SIF, and the input we
 projection of them, ``rows Q``. From then on training sees only the product.
 """
 
-import hashlib
-import json
 import math
 import os
 from collections.abc import Mapping
@@ -77,18 +75,8 @@ class Start:
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of the shape, the vocabulary and the weights."""
-        towers, vocabulary = self.towers, self.towers.vocabulary
-        shape = [towers.encoder.name, towers.encoder.settings(), vocabulary.splitting]
-        digest = hashlib.sha256(json.dumps(shape).encode())
-        for features in (vocabulary.trigrams, vocabulary.words):
-            digest.update("\n".join([*features, ""]).encode())
-        for side, weights in towers.each.items():
-            for name in sorted(weights):
-                array = np.ascontiguousarray(weights[name])
-                digest.update(f"{side}.{name} {array.dtype} {array.shape}".encode())
-                digest.update(array.data.cast("B") if array.size else b"")
-        return digest.hexdigest()
+        """`Towers.fingerprint`, kept: training changes the weights."""
+        return self.towers.fingerprint()
 
     # -- settings -----------------------------------------------------------------------------
 

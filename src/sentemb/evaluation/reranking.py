@@ -1,0 +1,226 @@
+"""Rankings by any model that scores pairs: of the candidates of a run, or of all titles.
+
+A model with two towers or BM25 finds some candidates for each query among all titles; a slower
+model, which scores pair by pair, puts these into a better order.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.errors import SentembError
+from sentemb.evaluation.metrics import Run, tie_ranks
+from sentemb.protocols import Ranker
+
+# Pairs whose scores are in memory at a time, unless one query has more titles.
+_BLOCK = 1 << 22
+# Pairs of the first portion, and at most. A model reads the texts of every portion again, so
+# portions grow until one takes about a second.
+_FIRST_PORTION, _LARGEST_PORTION = 1 << 12, 1 << 22
+_SHORTEST, _LONGEST = 0.5, 4.0  # seconds
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The titles of a run that are to be scored, and what of the run cannot be used.
+
+    Attributes
+    ----------
+    offsets, titles : (n_queries + 1,) int64, (n,) int32
+        Query q has ``titles[offsets[q]:offsets[q + 1]]``, best first.
+    n_without : int
+        Queries that have no candidates.
+    n_unknown_queries, n_unknown_titles : int
+        Queries of the run without a text, and titles without a text of the other queries.
+    """
+
+    offsets: NDArray[np.int64]
+    titles: NDArray[np.int32]
+    n_without: int
+    n_unknown_queries: int
+    n_unknown_titles: int
+
+    @classmethod
+    def of(cls, run: Run, query_ids: Sequence[str], title_ids: Sequence[str], depth: int) -> Self:
+        """The best titles of a run for every query.
+
+        Parameters
+        ----------
+        run : dict of str to dict of str to float
+            Query id -> title id -> score. Equal scores are ordered by title id, last first.
+        query_ids, title_ids : sequence of str
+            The ids of the texts that can be scored.
+        depth : int
+            Candidates per query at most, counted without the titles that have no text.
+
+        Raises
+        ------
+        SentembError
+            If nothing is left to score.
+        """
+        place_of = {id: place for place, id in enumerate(title_ids)}
+        titles: list[int] = []
+        offsets = [0]
+        n_unknown_titles = 0
+        for query_id in query_ids:
+            scores = run.get(query_id, {})
+            known = [(score, id) for id, score in scores.items() if id in place_of]
+            n_unknown_titles += len(scores) - len(known)
+            titles += [place_of[id] for _, id in sorted(known, reverse=True)[:depth]]
+            offsets.append(len(titles))
+        n_unknown_queries = len(run.keys() - set(query_ids))
+        if not titles:
+            what = "queries" if n_unknown_queries == len(run) else "titles"
+            raise SentembError(
+                f"none of the {what} of the run has a text; give the {what} that the run was made "
+                "from"
+            )
+        counts = np.diff(offsets)
+        return cls(
+            offsets=np.array(offsets, np.int64),
+            titles=np.array(titles, np.int32),
+            n_without=int(np.count_nonzero(counts == 0)),
+            n_unknown_queries=n_unknown_queries,
+            n_unknown_titles=n_unknown_titles,
+        )
+
+
+@dataclass(frozen=True)
+class ScoringProgress:
+    """How far the scoring of pairs has come.
+
+    Attributes
+    ----------
+    done, total : int
+        Pairs.
+    pairs_per_second : float
+        Of the latest portion.
+    """
+
+    done: int
+    total: int
+    pairs_per_second: float
+
+    @property
+    def seconds_left(self) -> float:
+        """At the rate of the latest portion."""
+        return (self.total - self.done) / self.pairs_per_second
+
+
+def rank_pairs(
+    ranker: Ranker,
+    queries: dict[str, str],
+    titles: dict[str, str],
+    candidates: Candidates | None = None,
+    top_k: int = 0,
+    on_progress: Callable[[ScoringProgress], None] | None = None,
+) -> dict[str, dict[str, float]]:
+    """Score pairs and rank the titles of each query.
+
+    Parameters
+    ----------
+    ranker : Ranker
+        Anything with ``score_pairs``. It is asked for some pairs at a time.
+    queries, titles : dict of str to str
+        Id -> text.
+    candidates : Candidates, optional
+        The titles to score for each query, as numbers in ``titles``; by default all.
+    top_k : int
+        Titles per query in the result; 0 for all.
+    on_progress : function of a `ScoringProgress`, optional
+        Called after every portion of the pairs.
+
+    Returns
+    -------
+    dict of str to dict of str to float
+        A run: query id -> title id -> score, best first, equal scores by title id, last first.
+        Queries without candidates are left out.
+    """
+    title_ids, texts = list(titles), list(titles.values())
+    query_ids, query_texts = list(queries), list(queries.values())
+    tie_rank = tie_ranks(title_ids)
+    if candidates is None:
+        offsets = np.arange(len(queries) + 1, dtype=np.int64) * len(titles)
+    else:
+        offsets = candidates.offsets
+
+    def title_of_pairs(first: int, end: int) -> NDArray[np.int32]:
+        if candidates is None:
+            return (np.arange(first, end) % len(texts)).astype(np.int32)
+        return candidates.titles[first:end]
+
+    def scores_of(first: int, end: int) -> NDArray[np.float64]:
+        query_of_pair = np.searchsorted(offsets, np.arange(first, end), side="right") - 1
+        low, high = query_of_pair[0], query_of_pair[-1] + 1
+        title_of_pair = title_of_pairs(first, end)
+        is_used = np.zeros(len(texts), bool)
+        is_used[title_of_pair] = True
+        place = np.cumsum(is_used) - 1
+        return ranker.score_pairs(
+            query_texts[low:high],
+            [texts[title] for title in np.flatnonzero(is_used)],
+            (query_of_pair - low).astype(np.int32),
+            place[title_of_pair].astype(np.int32),
+        )
+
+    portions = _Portions(int(offsets[-1]), scores_of, on_progress)
+    run: dict[str, dict[str, float]] = {}
+    for low, high in _blocks(offsets):
+        scores = portions.score(int(offsets[low]), int(offsets[high]))
+        for q in range(low, high):
+            some = title_of_pairs(int(offsets[q]), int(offsets[q + 1]))
+            own = scores[offsets[q] - offsets[low] : offsets[q + 1] - offsets[low]]
+            best = np.lexsort((tie_rank[some], -own))[: top_k or None]
+            if best.size:
+                run[query_ids[q]] = {
+                    title_ids[title]: score
+                    for title, score in zip(some[best].tolist(), own[best].tolist(), strict=True)
+                }
+    return run
+
+
+def _blocks(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Cut the queries into blocks of at most `_BLOCK` pairs, or of one query."""
+    low = 0
+    while low < offsets.size - 1:
+        high = int(np.searchsorted(offsets, offsets[low] + _BLOCK, side="right")) - 1
+        high = max(high, low + 1)
+        yield low, high
+        low = high
+
+
+class _Portions:
+    """Scores pairs in portions that take about a second each."""
+
+    def __init__(
+        self,
+        total: int,
+        scores_of: Callable[[int, int], NDArray[np.float64]],
+        on_progress: Callable[[ScoringProgress], None] | None,
+    ) -> None:
+        self._total, self._scores_of, self._on_progress = total, scores_of, on_progress
+        self._size = _FIRST_PORTION
+
+    def score(self, first: int, end: int) -> NDArray[np.float64]:
+        """The scores of the pairs from ``first`` to ``end``."""
+        scores = np.empty(end - first)
+        low = first
+        while low < end:
+            high = min(low + self._size, end)
+            began = time.perf_counter()
+            scores[low - first : high - first] = self._scores_of(low, high)
+            seconds = time.perf_counter() - began
+            if self._on_progress is not None:
+                rate = (high - low) / max(seconds, 1e-9)
+                self._on_progress(ScoringProgress(high, self._total, rate))
+            # A portion that the end of a block has cut says little.
+            if seconds < _SHORTEST and high - low == self._size:
+                self._size = min(2 * self._size, _LARGEST_PORTION)
+            elif seconds > _LONGEST:
+                self._size = max(self._size // 2, 1)
+            low = high
+        return scores
