@@ -58,6 +58,10 @@ PARTS = {
     "Evaluation": [
         "sentemb.evaluation.evaluate:evaluate_model",
         "sentemb.evaluation.evaluate:judged_run",
+        "sentemb.evaluation.reranking:rank_pairs",
+        "sentemb.evaluation.reranking:Candidates",
+        "sentemb.evaluation.reranking:ScoringProgress",
+        "sentemb.evaluation.fusion:fuse",
         "sentemb.evaluation.metrics:ndcg",
         "sentemb.evaluation.metrics:NDCG",
         "sentemb.evaluation.correlation:pearson",

@@ -9,7 +9,9 @@ import numpy as np
 
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.data.judged_set import JudgedSet
+from sentemb.matching import make_pair_model
 from sentemb.models import make_encoder
+from sentemb.pair_scorer import PairScorer
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage import tensor_files
 from sentemb.text.batch import tokenize
@@ -96,6 +98,14 @@ def made_up_model(variant, texts, *, cells=5, dtype=np.float64, shared=False, se
         weights["query"] if shared else made_up_weights(encoder, len(vocabulary), rng, dtype)
     )
     return SentenceEncoder(encoder, vocabulary, weights, threads=1, **settings)
+
+
+def made_up_pair_model(texts, *, name="wordembed", seed=0, **settings):
+    """A `PairScorer` in float32 that knows the trigrams of ``texts``."""
+    vocabulary = Vocabulary.collect(tokenize(texts))
+    model = make_pair_model(name, **{"embedding": 5, "mlp": 4, "max_words": 6, **settings})
+    weights = model.initialise(len(vocabulary), np.random.default_rng(seed))
+    return PairScorer(model, vocabulary, weights, threads=1)
 
 
 def relative_error(ours, theirs):

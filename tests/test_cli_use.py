@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from helpers import made_up_pair_model
 
 from sentemb.cli import COMMANDS, main
 from sentemb.evaluation.trec import read_run
@@ -191,25 +192,24 @@ class TestRank:
                    (Path("own.run").read_text(), again)]  # fmt: skip
         assert columns[0] == columns[1]
 
-    def test_a_model_of_pairs_scores_all_pairs_and_says_how_long(self, monkeypatch, files):
-        from sentemb import loading
+    def test_a_pair_model_scores_all_pairs_and_says_how_long(self, monkeypatch, files):
         from sentemb.cli import rank
 
-        class Pairs:
-            def score_pairs(self, queries, titles, query_index, title_index):
-                return query_index + 10.0 * title_index
-
-        monkeypatch.setattr(loading, "load", lambda path: Pairs())
+        scorer = made_up_pair_model([QUERIES, TITLES])
+        scorer.save_pretrained("pairs")
+        command = ("rank", "pairs", "queries.tsv", "docs.tsv")
         monkeypatch.setattr(rank, "_SECONDS_BEFORE_NOTE", 0)
-        command = ("rank", "pairs/", "queries.tsv", "docs.tsv", "-k", 2)
         result = run(*command)
-        assert [line.split()[:5] for line in result.stdout.splitlines()] == [
-            ["q1", "Q0", "d4", "1", "30.0"],
-            ["q1", "Q0", "d2", "2", "20.0"],
-            ["q2", "Q0", "d4", "1", "31.0"],
-            ["q2", "Q0", "d2", "2", "21.0"],
-        ]
         assert result.stderr == ""
+        Path("all.run").write_text(result.stdout)
+        for query_id, query in (line.split("\t") for line in QUERIES.splitlines()):
+            titles = dict(line.split("\t") for line in TITLES.splitlines())
+            scores = scorer.score(query, list(titles.values())).tolist()
+            ranked = sorted(zip(scores, titles, strict=True), reverse=True)
+            found = read_run("all.run")[query_id]
+            assert list(found.items()) == [(id, score) for score, id in ranked]
+        run(*command, "--candidates", "all.run", "-o", "again.run")
+        assert Path("again.run").read_text() == result.stdout
         monkeypatch.setattr(rank, "_MANY_PAIRS", 7)
         notes = run(*command).stderr
         assert notes == (

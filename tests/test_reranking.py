@@ -72,6 +72,13 @@ def test_a_run_of_other_texts_is_refused():
         Candidates.of(RUN, list(QUERIES), ["a", "b"], 5)
 
 
+def test_depth_and_top_k_are_checked():
+    with pytest.raises(SentembError, match="depth is 0; give an integer from 1"):
+        Candidates.of(RUN, list(QUERIES), list(TITLES), 0)
+    with pytest.raises(SentembError, match="top_k is -1; give an integer from 0"):
+        rank_pairs(Ranker(), QUERIES, TITLES, top_k=-1)
+
+
 @pytest.mark.parametrize("top_k", [0, 1, 4])
 @pytest.mark.parametrize("sizes", [None, (1, 1, 1), (25, 4, 3), (1, 3, 9)])
 @pytest.mark.parametrize("depth", [None, 2])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import made_up_log, made_up_model
+from helpers import made_up_log, made_up_model, made_up_pair_model
 from naive import bm25_scores
 
 from sentemb.baselines.bm25 import BM25
@@ -135,14 +135,14 @@ def test_a_record_tells_teachers_apart(tmp_path):
     assert all(len(digest) == 64 for digest in hashes)
 
 
-def test_what_cannot_be_a_teacher(tmp_path, monkeypatch):
+def test_what_cannot_be_a_teacher(tmp_path):
     with pytest.raises(SentembError, match="there is no model here"):
         Teacher.of(tmp_path)
     with pytest.raises(SentembError, match="bm25, a model folder or a SentenceEncoder, not 3"):
         Teacher.of(3)
-    monkeypatch.setattr(teachers, "load", lambda path, threads: object())
+    made_up_pair_model(["ab cd"]).save_pretrained(tmp_path / "pair")
     with pytest.raises(SentembError, match="pair: a pair model cannot look through all titles"):
-        Teacher.of("pair")
+        Teacher.of(tmp_path / "pair")
 
 
 def test_titles_are_drawn_once_and_depend_on_seed_epoch_and_step():

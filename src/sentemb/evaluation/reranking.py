@@ -12,6 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.bounds import whole
 from sentemb.errors import SentembError
 from sentemb.evaluation.metrics import Run, tie_ranks
 from sentemb.protocols import Ranker
@@ -20,8 +21,9 @@ from sentemb.protocols import Ranker
 _BLOCK = 1 << 22
 # Pairs of the first portion, and at most. A model reads the texts of every portion again, so
 # portions grow until one takes about a second.
-_FIRST_PORTION, _LARGEST_PORTION = 1 << 12, 1 << 22
+_FIRST_PORTION, _LARGEST_PORTION = 1 << 12, 1 << 21
 _SHORTEST, _LONGEST = 0.5, 4.0  # seconds
+_MOST = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +62,9 @@ class Candidates:
         Raises
         ------
         SentembError
-            If nothing is left to score.
+            If ``depth`` is not an integer from 1, or nothing is left to score.
         """
+        depth = whole("depth", depth, 1, _MOST)
         place_of = {id: place for place, id in enumerate(title_ids)}
         titles: list[int] = []
         offsets = [0]
@@ -139,7 +142,13 @@ def rank_pairs(
     dict of str to dict of str to float
         A run: query id -> title id -> score, best first, equal scores by title id, last first.
         Queries without candidates are left out.
+
+    Raises
+    ------
+    SentembError
+        If ``top_k`` is not an integer from 0.
     """
+    top_k = whole("top_k", top_k, 0, _MOST)
     title_ids, texts = list(titles), list(titles.values())
     query_ids, query_texts = list(queries), list(queries.values())
     tie_rank = tie_ranks(title_ids)
