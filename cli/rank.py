@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Scores that are in memory at a time: 64 MB of them, whatever the number of titles and queries.
 _BLOCK_SCORES = 16_000_000
 _DEPTH = 100
-# Above so many pairs a note says how long they take, once the rate is known.
+# If there are more pairs than this, a note says how long they take, once the rate is known.
 _MANY_PAIRS = 5_000_000
 _SECONDS_BEFORE_NOTE = 3.0
 

@@ -101,7 +101,7 @@ class ScoringProgress:
     done, total : int
         Pairs.
     pairs_per_second : float
-        Of the latest portion.
+        The rate of the latest portion.
     """
 
     done: int
