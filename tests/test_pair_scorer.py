@@ -70,7 +70,7 @@ def test_many_texts_are_scored_in_portions(scorer, monkeypatch):
 def test_ranking_sorts_by_score_and_keeps_the_order_of_equal_ones(scorer):
     with pytest.warns(UserWarning, match="1 of 6 texts have no words"):
         scores = scorer.score(TEXTS[0], TEXTS)
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="no words"):
         ranking = scorer.rank(TEXTS[0], TEXTS, top_k=3)
     assert [place for place, _ in ranking] == np.argsort(-scores, kind="stable")[:3].tolist()
     assert scorer.rank("shoes", ["a", "b"]) == scorer.rank("shoes", ["b", "a"])

@@ -16,7 +16,7 @@ from sentemb.models.towers import Towers
 from sentemb.storage.model_files import load_model, save_model
 from sentemb.storage.saved_model import SavedModel
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.training import trainer
+from sentemb.training import two_tower_trainer
 from sentemb.training.corpus import Corpus
 from sentemb.training.settings import Settings
 from sentemb.training.start import Start
@@ -187,7 +187,7 @@ def test_the_word_vectors_are_not_kept_while_training(tmp_path, monkeypatch):
         kept.append(weakref.ref(start.towers.weights["query"]["table"]))
         return start
 
-    monkeypatch.setattr(trainer.Start, "of", remember)
+    monkeypatch.setattr(two_tower_trainer.Start, "of", remember)
     alive = []
 
     def on_progress(progress):
@@ -329,7 +329,7 @@ def test_a_stopped_training_resumes_to_the_same_bits_and_only_from_the_same_star
             LOG, output=tmp_path / "m", checkpoint_seconds=0, on_progress=stop_after(6), **settings
         )
     other = saved(word_vectors(seed=1), tmp_path / "others")
-    refused = "was trained from another model to start from, or from none"
+    refused = "started from another model, other word vectors or another teacher, or"
     with pytest.raises(SentembError, match=refused):
         train(LOG, output=tmp_path / "m", resume=True, **{**settings, "start_from": other})
     copy = saved(word_vectors(), tmp_path / "copy")

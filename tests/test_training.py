@@ -26,7 +26,7 @@ from sentemb.storage.model_files import load_model
 from sentemb.storage.tensor_files import open_tensors
 from sentemb.system.parallel import Workers
 from sentemb.training import dev as dev_set
-from sentemb.training import hard_negatives, loop, trainer
+from sentemb.training import hard_negatives, loop, run
 from sentemb.training.checkpoints import take_up_checkpoint
 from sentemb.training.corpus import Corpus
 from sentemb.training.mini_batches import mini_batch
@@ -761,14 +761,14 @@ def test_one_training_at_a_time_writes_into_a_folder(tmp_path):
 
 def test_a_model_that_another_training_made_just_now_is_not_replaced(tmp_path, monkeypatch):
     """The other training ended while this one was reading its log."""
-    output, read = tmp_path / "m", trainer.read_click_log
+    output, read = tmp_path / "m", run.read_click_log
 
     def read_slowly(path, **settings):
-        monkeypatch.setattr(trainer, "read_click_log", read)
+        monkeypatch.setattr(run, "read_click_log", read)
         train(made_up_log(), output=output, **TINY)
         return made_up_log()
 
-    monkeypatch.setattr(trainer, "read_click_log", read_slowly)
+    monkeypatch.setattr(run, "read_click_log", read_slowly)
     with pytest.raises(SentembError, match="a model is there already"):
         train(tmp_path / "log", output=output, **{**TINY, "seed": 5})
     assert weights_file(output) == whole_run(tmp_path / "whole")
@@ -910,7 +910,7 @@ def test_the_log_is_not_kept_in_memory_while_training(tmp_path, monkeypatch):
         gc.collect()
         kept.append(kept[0]())
 
-    monkeypatch.setattr(trainer, "read_click_log", read)
+    monkeypatch.setattr(run, "read_click_log", read)
     train(tmp_path / "pairs.tsv", **TINY, on_progress=look)
     assert len(kept) > 1 and kept[1:] == [None] * len(kept[1:])
 
@@ -974,7 +974,7 @@ def test_a_kernel_cache_that_became_unreadable_is_no_obstacle(monkeypatch):
         def glob(self, pattern):
             raise PermissionError(13, "Permission denied", str(self))
 
-    monkeypatch.setattr(trainer, "CACHE_FOLDER", Closed("cache"))
+    monkeypatch.setattr(run, "CACHE_FOLDER", Closed("cache"))
     notes = []
     train(made_up_log(), **TINY, on_note=notes.append)
     assert any("compiling" in note for note in notes)

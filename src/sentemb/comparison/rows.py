@@ -51,7 +51,7 @@ class EncoderRow(Row):
         from sentemb.training.trainer import train
 
         assert data.log is not None  # the runner passes over rows that need a log
-        model = train(data.log, dev=data.dev, seed=seed, threads=threads, **settings)
+        model: Any = train(data.log, dev=data.dev, seed=seed, threads=threads, **settings)
         return model, trained_parameters(model)
 
 

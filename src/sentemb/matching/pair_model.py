@@ -7,6 +7,7 @@ one text is computed once, whatever number of pairs the text is in, and ranking 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -19,9 +20,8 @@ from sentemb.models.word_reader import WordReader
 from sentemb.models.workspace import Job, Workspace
 from sentemb.protocols import Arrays
 
-# Of the vectors of words at the start: about 1, so that ReLU layers with He's weights neither
-# shrink nor blow up what they pass on. A word has about eight features.
-_WORD_SPREAD = 0.35
+# The number of features of a word: its vector is the sum of as many rows.
+_FEATURES = 8
 
 
 class Texts(NamedTuple):
@@ -108,6 +108,9 @@ class PairModel(WordReader):
     """
 
     name: str
+    # Standard deviation of the numbers of word vectors at the start: about 1, so that ReLU layers
+    # with He's weights neither shrink nor blow up what they pass on.
+    word_spread: ClassVar[float] = 1.0
     # Values of hyper-parameters whose default depends on the model.
     defaults: ClassVar[dict[str, Any]] = {"max_words": 32}
 
@@ -174,7 +177,7 @@ class PairModel(WordReader):
 
     def table_spread(self) -> float:
         """Standard deviation of the initial input weights."""
-        return _WORD_SPREAD
+        return self.word_spread / math.sqrt(_FEATURES)
 
     def blocks(self, weights: Arrays) -> Arrays:
         """Views of the stacked arrays under the paper's names; ``W`` is the transposed table."""

@@ -17,6 +17,7 @@ class WordSum(Joined):
     """s = MLP([sum of x_i; sum of y_j]), the paper's competitor WordEmbed (section 5.1)."""
 
     name = "wordembed"
+    word_spread = 0.3  # a sum of ten such vectors has numbers of about 1
 
     @property
     def vector_length(self) -> int:

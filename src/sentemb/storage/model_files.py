@@ -27,7 +27,7 @@ from sentemb.storage.old_formats import is_old, old_parts
 from sentemb.storage.saved_model import CLASSIFIER, PAIR, SavedModel
 from sentemb.storage.tensor_files import TensorFile, damaged, open_tensors, write_tensors
 from sentemb.storage.text_files import lines_of, text_of
-from sentemb.system.files import is_folder, make_folder, path_of, write_text
+from sentemb.system.files import is_file, is_folder, make_folder, path_of, write_text
 from sentemb.system.locks import locked
 from sentemb.system.paths import AnyPath
 from sentemb.text.vocabulary import Vocabulary
@@ -130,6 +130,19 @@ def load_model(path: AnyPath) -> SavedModel:
         by_side = dict(zip(distinct_sides(config["shared_towers"]), weights.values(), strict=True))
         model = Towers.of(shape, vocabulary, by_side)
     return SavedModel(model, config["training"], history)
+
+
+def stored_pair_model(path: AnyPath) -> str | None:
+    """The name of the pair model in folder ``path``; None if there is none."""
+    file = path_of(path) / TENSORS
+    if not is_file(file):
+        return None
+    with open_tensors(file) as tensors:
+        config = tensors.metadata.get("config")
+    if not isinstance(config, dict) or config.get("kind") != PAIR:
+        return None
+    name = config.get("model")
+    return name if isinstance(name, str) else None
 
 
 def _parts_of_model(config: dict[str, Any]) -> tuple[str, ...]:

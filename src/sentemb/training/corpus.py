@@ -1,7 +1,6 @@
 """A click log as integers, in memory."""
 
 import hashlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -49,7 +48,7 @@ class Corpus(TextPairs):
         vocabulary: Vocabulary | None = None,
         *,
         one_list: bool | None = None,
-        most_words: Callable[[int], int] | None = None,
+        most_words: int | None = None,
     ) -> None:
         super().__init__(
             log.queries,

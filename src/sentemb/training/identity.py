@@ -64,8 +64,8 @@ class Identity:
         # Earlier versions could not start from a model. First, because it decides many settings.
         if other.get("start") != _hash_of(self.start):
             raise SentembError(
-                f"{output}: was trained from another model to start from, or from none; give the "
-                "same, or start again with --force"
+                f"{output}: started from another model, other word vectors or another teacher, or "
+                "from none; give the same, or start again with --force"
             )
         mine, known = self.settings, recorded_settings(other["settings"])
         key = next((key for key in mine if known.get(key) != mine[key]), None)

@@ -1,6 +1,7 @@
 """Mini-batches: the texts of some pairs, and the titles that compete with the clicked ones."""
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,17 @@ from sentemb.objectives.candidates import BatchCandidates, Candidates, ListedCan
 from sentemb.text.batch import TextBatch
 from sentemb.training.corpus import Corpus
 from sentemb.training.settings import ALL, Settings
+
+
+class DrawSettings(Protocol):
+    """Settings that say where negatives come from."""
+
+    @property
+    def negatives(self) -> str: ...
+    @property
+    def n_negatives(self) -> Any: ...
+    @property
+    def seed(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -103,7 +115,7 @@ def draw_candidates(
     corpus: Corpus,
     pairs: NDArray[np.integer],
     clicked: NDArray[np.int32],
-    settings: Settings,
+    settings: DrawSettings,
     epoch: int,
     step: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

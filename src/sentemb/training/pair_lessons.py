@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.objectives.pair_losses import PairTargets
-from sentemb.text.batch import TextBatch, Places
+from sentemb.text.batch import Places, TextBatch
 from sentemb.training.corpus import Corpus
-from sentemb.training.mini_batches import draw_candidates, draw_hard
+from sentemb.training.hard_negatives import draw
+from sentemb.training.mini_batches import draw_candidates
 from sentemb.training.pair_settings import PairSettings
 from sentemb.training.text_pairs import TextPairs
 
@@ -44,14 +45,17 @@ class Lessons(Protocol):
 
     Attributes
     ----------
-    texts : TextPairs
     n_examples, steps : int
         Examples, and mini-batches per epoch.
     """
 
-    texts: TextPairs
     n_examples: int
     steps: int
+
+    @property
+    def texts(self) -> TextPairs:
+        """The texts of all examples."""
+        ...
 
     def fingerprint(self) -> str:
         """A hash of everything that training takes from the examples."""
@@ -107,10 +111,15 @@ class ClickLessons(_Ordered):
         hard_negatives: int = 0,
         hard_titles: NDArray[np.int32] | None = None,
     ) -> None:
-        self.texts = self._corpus = corpus
+        self._corpus = corpus
         self._settings, self._hard, self._hard_titles = settings, hard_negatives, hard_titles
         per_pair = settings.n_negatives + hard_negatives
         super().__init__(corpus.n_pairs, max(1, settings.batch_size // per_pair), settings.seed)
+
+    @property
+    def texts(self) -> TextPairs:
+        """The texts of the log."""
+        return self._corpus
 
     def fingerprint(self) -> str:
         """A hash of everything that training takes from the log."""
@@ -123,11 +132,8 @@ class ClickLessons(_Ordered):
         clicked = corpus.title_index[pairs]
         offsets, drawn = draw_candidates(corpus, pairs, clicked, settings, epoch, step)
         if self._hard_titles is not None:
-            hard_offsets, hard = draw_hard(
-                self._hard_titles[corpus.query_index[pairs]],
-                self._hard,
-                (settings.seed, epoch, step),
-            )
+            numbers = self._hard, settings.seed, epoch, step
+            hard_offsets, hard = draw(self._hard_titles, corpus.query_index[pairs], *numbers)
             offsets, drawn = _side_by_side(offsets, drawn, hard_offsets, hard)
         queries, query_of_pair = np.unique(corpus.query_index[pairs], return_inverse=True)
         titles, title_index = np.unique(drawn, return_inverse=True)
@@ -169,16 +175,21 @@ class LabelledLessons(_Ordered):
     """
 
     def __init__(self, texts: TextPairs, pairs: LabelledPairs, settings: PairSettings) -> None:
-        self.texts, self._pairs = texts, pairs
+        self._texts, self._pairs = texts, pairs
         (_, self._first), (_, self._second) = (
             distinct(side) for side in (pairs.first, pairs.second)
         )
         super().__init__(len(pairs), settings.batch_size, settings.seed)
 
+    @property
+    def texts(self) -> TextPairs:
+        """The texts of the pairs."""
+        return self._texts
+
     def fingerprint(self) -> str:
         """A hash of everything that training takes from the pairs."""
         vocabulary = self.texts.vocabulary
-        known = [*vocabulary.trigrams, *vocabulary.words, str(self.texts.most_words)]
+        known = [*vocabulary.trigrams, *vocabulary.words]
         digest = hashlib.sha256("\n".join(known).encode("utf-8"))
         digest.update(self._pairs.fingerprint().encode())
         return digest.hexdigest()

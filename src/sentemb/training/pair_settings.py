@@ -144,8 +144,8 @@ HYPERPARAMETERS = (
     ),
 )
 
-# What the paper says of its training: 50 numbers per word, fixed; 3-word windows; at least 200 maps;
-# mini-batches of 100 to 200; stochastic gradient descent, whose rate it does not give.
+# What the paper says of its training: 50 numbers per word, fixed; 3-word windows; at least 200
+# maps; mini-batches of 100 to 200; stochastic gradient descent, whose rate it does not give.
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"embedding": 50, "window": 3, "batch_size": 200, "optimiser": SGD},
 }
@@ -223,6 +223,10 @@ class PairSettings:
                 if name not in given and name in {o.name for o in pair_parameters()} - own:
                     del settings[name]
         return cls(**settings)
+
+    def changed(self, **settings: Any) -> "PairSettings":
+        """The same settings apart from those given."""
+        return type(self)(**{**self.__dict__, **settings})
 
     def pair_model(self, longest: int) -> "PairModel":
         """A new pair model for texts of which the longest has ``longest`` words.

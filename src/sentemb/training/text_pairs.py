@@ -1,6 +1,6 @@
 """The texts of both sides of pairs as integers, in memory."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
 import numpy as np
@@ -28,19 +28,16 @@ class TextPairs:
         For the vocabulary that is collected: see `Vocabulary.collect`.
     vocabulary : Vocabulary, optional
         The features to read, and how texts are split; by default they are collected.
-    most_words : function of an int, optional
-        Given the length of the longest text in words, returns how many words are kept of each; by
-        default all.
+    most_words : int, optional
+        How many words are kept of each text; by default all.
 
     Attributes
     ----------
     vocabulary : Vocabulary
         The one that was given, or all trigrams of the texts and their frequent words.
     n_queries, n_titles : int
-    most_words : int
-        The most words that a text keeps.
     n_cut : int
-        Texts that had more.
+        Texts that had more words than are kept.
     """
 
     def __init__(
@@ -51,22 +48,20 @@ class TextPairs:
         one_list: bool,
         word_features: int,
         vocabulary: Vocabulary | None = None,
-        most_words: Callable[[int], int] | None = None,
+        most_words: int | None = None,
     ) -> None:
         split = split_words if vocabulary is None else vocabulary.split
         if one_list:
             tokens = {"query": tokenize([*queries, *titles], split)}
         else:
             tokens = {"query": tokenize(queries, split), "document": tokenize(titles, split)}
-        longest = max(int(np.diff(some.offsets).max(initial=0)) for some in tokens.values())
-        self.most_words, self.n_cut = longest, 0
+        self.n_cut = 0
         if most_words is not None:
-            self.most_words = most_words(longest)
             self.n_cut = sum(
-                int(np.count_nonzero(np.diff(some.offsets) > self.most_words))
+                int(np.count_nonzero(np.diff(some.offsets) > most_words))
                 for some in tokens.values()
             )
-            tokens = {side: _cut(some, self.most_words) for side, some in tokens.items()}
+            tokens = {side: _cut(some, most_words) for side, some in tokens.items()}
         if vocabulary is None:
             vocabulary = Vocabulary.collect(*tokens.values(), word_features=word_features)
         self.vocabulary = vocabulary

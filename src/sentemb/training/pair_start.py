@@ -1,0 +1,172 @@
+"""Where the words of a pair model come from: word vectors, two towers, or another pair model."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sentemb.errors import SentembError
+from sentemb.matching.matcher import Matcher
+from sentemb.matching.pair_model import PairModel
+from sentemb.matching.registry import pair_entry_of
+from sentemb.models.towers import SIDES, Towers
+from sentemb.pair_scorer import PairScorer
+from sentemb.protocols import Arrays
+from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.storage.model_files import load_model
+from sentemb.system.paths import AnyPath
+from sentemb.text.vocabulary import Vocabulary
+from sentemb.text.words import SPLITTINGS
+from sentemb.vectors.reading import read_word_vectors
+from sentemb.vectors.word_vectors import WordVectors
+
+
+@dataclass(frozen=True, eq=False)
+class PairStart:
+    """What a training of a pair model starts from.
+
+    Attributes
+    ----------
+    name : str
+        For messages and the record.
+    vocabulary : Vocabulary
+    table : (n_features, dim) float
+        The vectors of its features.
+    weights : dict of arrays or None
+        All weights, if they come from a pair model.
+    settings : dict
+        Settings that follow from it.
+    """
+
+    name: str
+    vocabulary: Vocabulary
+    table: np.ndarray
+    weights: Arrays | None
+    settings: dict[str, Any]
+
+    def record(self) -> dict[str, str]:
+        """How the trained model records it: its name, and a hash of vocabulary and weights."""
+        digest = hashlib.sha256(self.vocabulary.splitting.encode())
+        for features in (self.vocabulary.trigrams, self.vocabulary.words):
+            digest.update("\n".join([*features, ""]).encode())
+        for name, array in sorted((self.weights or {"table": self.table}).items()):
+            digest.update(f"{name} {array.dtype} {array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return {"name": self.name, "sha256": digest.hexdigest()}
+
+    def first_weights(self, model: PairModel, rng: np.random.Generator) -> Arrays:
+        """The weights that ``model`` starts with, for the caller to change.
+
+        Vectors are scaled by one number, so that they are as long as those of the model's own
+        features would be.
+        """
+        if self.weights is not None:
+            return {name: array.astype(np.float32) for name, array in self.weights.items()}
+        weights = model.initialise(0, rng)
+        table = np.array(self.table, np.float32)
+        used = table[np.any(table != 0, axis=1)]
+        spread = float(np.sqrt(np.mean(np.square(used, dtype=np.float64)))) if used.size else 1.0
+        table *= np.float32(model.word_spread / spread)
+        return {**weights, "table": table}
+
+
+def start_of(model: AnyPath | SentenceEncoder | PairScorer, given: dict[str, Any]) -> PairStart:
+    """The start from a model.
+
+    Parameters
+    ----------
+    model : path, SentenceEncoder or PairScorer
+        Two towers give their words' vectors: what their encoder adds up, averages or hands on
+        (`Encoder.word_vector_columns`), or all input weights. Separate towers give each word both
+        vectors, one after the other. A pair model gives all its weights.
+    given : dict
+        Settings of the training.
+
+    Raises
+    ------
+    SentembError
+        If it is none of these, cannot be read, or contradicts the settings.
+    """
+    name = ""
+    if isinstance(model, str | os.PathLike):
+        name = Path(model).resolve().name
+        kept: Towers | Matcher = load_model(model).model
+    elif isinstance(model, SentenceEncoder):
+        kept = model.towers
+    elif isinstance(model, PairScorer):
+        kept = model.matcher
+    else:
+        raise SentembError(
+            "start_from must be a model folder, a SentenceEncoder or a PairScorer, not "
+            f"{type(model).__name__}"
+        )
+    if isinstance(kept, Towers):
+        columns = kept.encoder.word_vector_columns()
+        if columns.stop == columns.start:
+            columns = slice(None)
+        sides = SIDES[:1] if kept.shared else SIDES
+        table = np.hstack([kept.weights[side]["table"][:, columns] for side in sides])
+        return PairStart(name, kept.vocabulary, table, None, {"embedding": table.shape[1]})
+    own = {
+        one.name: getattr(kept.model, one.name) for one in pair_entry_of(kept.model.name).parameters
+    }
+    settings = {"model": kept.model.name, **own}
+    for key, value in settings.items():
+        wanted = given.get(key)
+        if wanted is not None and wanted != value:
+            raise SentembError(
+                f"{name or 'the model in start_from'} has {key} {value}, not {wanted}; leave {key} "
+                "out or start from another model"
+            )
+    return PairStart(name, kept.vocabulary, kept.weights["table"], kept.weights, settings)
+
+
+def start_of_vectors(
+    vectors: AnyPath | WordVectors, texts: Iterable[str], note: Callable[[str], None]
+) -> PairStart:
+    """The start from word vectors.
+
+    Parameters
+    ----------
+    vectors : path or WordVectors
+        See `read_word_vectors`.
+    texts : iterable of str
+        Texts of the training. They decide how texts are split into words: at white space, or into
+        runs of letters, digits and ``_``, whichever leaves fewer words without a vector.
+    note : function of a str
+        Called with what is worth knowing.
+
+    Raises
+    ------
+    SentembError
+        If they cannot be read, or no word of the texts has a vector.
+    """
+    if not isinstance(vectors, WordVectors):
+        vectors = read_word_vectors(vectors, note=note)
+    known = vectors.places
+    missing: dict[str, tuple[float, int]] = {}
+    texts = list(texts)
+    for splitting, split in SPLITTINGS.items():
+        words = [word for text in texts for word in split(text)]
+        without = sum(word not in known for word in words)
+        missing[splitting] = without / max(1, len(words)), len(words)
+    splitting = min(missing, key=lambda name: missing[name][0])
+    share, n_words = missing[splitting]
+    if n_words == 0 or share == 1:
+        raise SentembError(
+            f"{vectors.name}: no word of the texts has a vector; give vectors of the same language"
+        )
+    note(f"{share:.1%} of the words have no vector and are read as zeros")
+    if share > 0.5:
+        note(
+            "more than half of the words have no vector; leave the word vectors out to train "
+            "letter trigrams"
+        )
+    vocabulary = Vocabulary([], vectors.words, splitting)
+    return PairStart(vectors.name, vocabulary, vectors.vectors, None, {"embedding": vectors.dim})

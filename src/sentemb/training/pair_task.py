@@ -1,0 +1,206 @@
+"""The task of training a pair model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from sentemb.data.judged_set import JudgedSet
+from sentemb.data.labelled_pairs import LabelledPairs
+from sentemb.evaluation.binary import count_predictions, labelled_scores
+from sentemb.loading import face_of
+from sentemb.matching.head import Dropout
+from sentemb.matching.matcher import Matcher
+from sentemb.matching.pair_model import PairModel, Scoring, Texts
+from sentemb.models.input_rows import point_of
+from sentemb.models.layout import Layout
+from sentemb.models.towers import SIDES
+from sentemb.models.workspace import Job, Workspace
+from sentemb.objectives.pair_losses import PairObjective
+from sentemb.protocols import Arrays, StoredState
+from sentemb.storage.history import DEV_FIGURE
+from sentemb.storage.saved_model import SavedModel
+from sentemb.system.parallel import Workers
+from sentemb.training.dev import measure
+from sentemb.training.optimisers.pair_optimisers import PairAdam, PairSGD
+from sentemb.training.pair_lessons import Lessons, PairBatch
+from sentemb.training.pair_settings import SGD, PairSettings
+from sentemb.training.stopping import Diverged
+
+ACCURACY = "accuracy"
+# A weight this large is of no use in any layer: the training has diverged.
+_WILD_WEIGHT = 1e6
+
+
+class Planned(NamedTuple):
+    """A mini-batch and all of its update that needs no weights.
+
+    Attributes
+    ----------
+    batch : PairBatch
+    layout : Layout
+    """
+
+    batch: PairBatch
+    layout: Layout
+
+
+class PairTask:
+    """A pair model and the examples that it learns from.
+
+    A `sentemb.protocols.Task`, which describes the methods.
+
+    Parameters
+    ----------
+    lessons : Lessons
+    pair_model : PairModel
+    weights : dict of arrays
+        Of the beginning; changed in place.
+    tuned : bool
+        Whether the word vectors are trained.
+    settings : PairSettings
+    objective : PairObjective
+    workers : Workers
+    dev : JudgedSet or LabelledPairs, optional
+        What `measure` ranks or classifies.
+    """
+
+    def __init__(
+        self,
+        lessons: Lessons,
+        pair_model: PairModel,
+        weights: Arrays,
+        tuned: bool,
+        settings: PairSettings,
+        objective: PairObjective,
+        workers: Workers,
+        dev: JudgedSet | LabelledPairs | None = None,
+    ) -> None:
+        self.lessons, self.settings = lessons, settings
+        self.pair_model, self.weights = pair_model, weights
+        self.steps = lessons.steps
+        self.figure = ACCURACY if isinstance(dev, LabelledPairs) else DEV_FIGURE
+        self._objective, self._workers, self._dev = objective, workers, dev
+        self._tuned = tuned
+        self._optimiser = (PairSGD if settings.optimiser == SGD else PairAdam)(weights, tuned)
+        self._space = Workspace()
+
+    def pairs_before(self, step: int) -> int:
+        return self.lessons.examples_before(step)
+
+    def before_epoch(self, epoch: int, stopped: Callable[[], bool]) -> None:
+        """Nothing to prepare."""
+
+    def plan(self, epoch: int, step: int) -> Planned:
+        batch = self.lessons.batch(epoch, step)
+        parts = ("words_of_features", "tokens_of_words") if self._tuned else ()
+        return Planned(batch, Layout(batch.texts).computed(parts))
+
+    def update(self, batch: Planned, update: int) -> float:
+        (loss,) = self._workers.together(self._update_tasks(*batch, update))
+        for name, array in self.weights.items():
+            if (self._tuned or name != "table") and not np.abs(array).max(initial=0) < _WILD_WEIGHT:
+                raise Diverged("the weights have become huge")
+        return float(loss)
+
+    def _update_tasks(self, batch: PairBatch, layout: Layout, update: int) -> Job[float]:
+        model, weights, space = self.pair_model, self.weights, self._space
+        point = point_of(weights, batch.texts.input_rows)
+        P = yield from model._project_tasks(point, batch.texts, space)
+        dropout = Dropout.of(self.settings.dropout, self.settings.seed, update)
+        done = yield from score_batch_tasks(model, weights, P, batch, space, dropout)
+        loss, V, _ = self._objective.at(done.scores, batch.targets)
+        if not math.isfinite(loss):
+            raise Diverged("the loss is not a number")
+        gradient, errors = yield from model.backward_tasks(
+            weights, P, done, V, space, dropout, words=self._tuned
+        )
+        words = None
+        if self._tuned:
+            dX = np.concatenate([errors[side] for side in SIDES])
+            gathered = yield from model._gather_words(
+                batch.texts, [(0, dX, *layout.tokens_of_words)], space
+            )
+            gradient["words"], words = gathered[0], layout.words_of_features
+        yield from self._optimiser.step_tasks(
+            gradient, batch.texts.input_rows, words, update, self._rate(update)
+        )
+        return loss
+
+    def _rate(self, update: int) -> float:
+        rate: float = self.settings.learning_rate
+        if self.settings.decay == "linear":
+            rate *= 1 - update / (self.settings.epochs * self.steps)
+        return rate
+
+    def flush(self, update: int) -> None:
+        """No-op: no update is ever deferred."""
+
+    def measure(self) -> dict[str, float] | None:
+        """NDCG by name, or the accuracy on labelled pairs."""
+        if self._dev is None:
+            return None
+        face = face_of(self.model(), self._workers.threads)
+        if isinstance(self._dev, JudgedSet):
+            return measure(face, self._dev)
+        scores = labelled_scores(face, self._dev)
+        accuracy = count_predictions(scores, self._dev.labels, 0.0).accuracy
+        return {ACCURACY: round(accuracy, 6)}
+
+    def model(self) -> SavedModel:
+        """The pair model, without a record of its training."""
+        return SavedModel(Matcher(self.pair_model, self.lessons.texts.vocabulary, self.weights))
+
+    def state(self) -> Arrays:
+        return self._optimiser.state()
+
+    def check_state(self, stored: StoredState, epoch: int, step: int) -> None:
+        for name, array in self.state().items():
+            stored.expect(name, array.shape, array.dtype)
+        stored.check()
+        if any(stored[name].min(initial=0) < 0 for name in self.state() if "second_" in name):
+            raise stored.damaged("a second moment is below zero")
+
+    def restore(self, stored: StoredState) -> None:
+        for name, array in self.state().items():
+            array[...] = stored[name]
+
+
+def score_batch_tasks(
+    model: PairModel,
+    weights: Arrays,
+    P: np.ndarray,
+    batch: PairBatch,
+    space: Workspace,
+    dropout: Dropout | None,
+) -> Job[Scoring]:
+    """The scores of a mini-batch, as a job for `Workers.together`.
+
+    Parameters
+    ----------
+    model : PairModel
+        The shape.
+    weights : dict of arrays
+        Its weights.
+    P : (n_words, width) float
+        The projected words of the mini-batch.
+    batch : PairBatch
+        Texts and pairs.
+    space : Workspace
+        Holds what the backward pass needs.
+    dropout : Dropout or None
+        In training.
+    """
+    word_index, offsets = batch.texts.word_index, batch.texts.offsets
+    middle = offsets[batch.n_queries]
+    sides = (
+        Texts(word_index[:middle], offsets[: batch.n_queries + 1]),
+        Texts(word_index[middle:], offsets[batch.n_queries :] - middle),
+    )
+    queries = yield from model.read_tasks(weights, SIDES[0], P, sides[0], space, dropout)
+    titles = yield from model.read_tasks(weights, SIDES[1], P, sides[1], space, dropout)
+    index = batch.query_index, batch.title_index
+    return (yield from model.score_tasks(weights, queries, titles, *index, space, dropout))

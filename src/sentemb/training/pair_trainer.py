@@ -1,0 +1,267 @@
+"""From a click log or labelled pairs to a pair model."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sentemb.data.click_log import ClickLog
+from sentemb.data.judged_set import JudgedSet
+from sentemb.data.labelled_pairs import LabelledPairs, read_labelled_pairs
+from sentemb.errors import SentembError
+from sentemb.matching.registry import EMBEDDING
+from sentemb.models.towers import SIDES
+from sentemb.objectives.options import HINGE, LOGISTIC
+from sentemb.objectives.pair_losses import PairObjective
+from sentemb.pair_scorer import PairScorer
+from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system.parallel import Workers
+from sentemb.system.paths import AnyPath
+from sentemb.text.words import split_words
+from sentemb.training.corpus import Corpus
+from sentemb.training.dev import read_dev
+from sentemb.training.identity import Identity
+from sentemb.training.pair_lessons import ClickLessons, LabelledLessons, Lessons, distinct
+from sentemb.training.pair_settings import HARD_NEGATIVES, PairSettings
+from sentemb.training.pair_start import PairStart, start_of, start_of_vectors
+from sentemb.training.pair_task import PairTask
+from sentemb.training.run import Run, read_log
+from sentemb.training.stopping import Interrupted, stop_signals
+from sentemb.training.teachers import Teacher
+from sentemb.training.text_pairs import TextPairs
+from sentemb.vectors.word_vectors import WordVectors
+
+WORD_FEATURES = "word_features"
+
+
+@dataclass(frozen=True, eq=False)
+class PairInputs:
+    """What a training of a pair model reads in addition to a log.
+
+    Attributes
+    ----------
+    labels : bool
+        Whether the pairs are labelled pairs and not a click log.
+    word_vectors : path, WordVectors or None
+    start_from : path, SentenceEncoder, PairScorer or None
+    teacher : "bm25", path, SentenceEncoder or None
+    """
+
+    labels: bool = False
+    word_vectors: AnyPath | WordVectors | None = None
+    start_from: AnyPath | SentenceEncoder | PairScorer | None = None
+    teacher: AnyPath | SentenceEncoder | None = None
+
+
+def train_pair_model(
+    pairs: AnyPath | ClickLog | LabelledPairs,
+    inputs: PairInputs,
+    dev: AnyPath | JudgedSet | LabelledPairs | None,
+    preset: str | None,
+    skip_bad_lines: bool,
+    settings: dict[str, Any],
+    run: Run,
+) -> PairScorer:
+    """Train a pair model; `sentemb.train` describes the parameters.
+
+    Raises
+    ------
+    SentembError
+        For bad settings or data, a place that cannot be written, or a training that diverges.
+    Interrupted
+        After Ctrl-C or SIGTERM, once the checkpoint is written.
+    """
+    run.check(inputs.start_from)
+    labelled = inputs.labels or isinstance(pairs, LabelledPairs)
+    if inputs.word_vectors is not None and inputs.start_from is not None:
+        raise SentembError(
+            "word vectors come from word_vectors or from the model in start_from; give one of both"
+        )
+    # Before the data are read, so that a wrong setting is refused at once.
+    _checked(PairSettings.of(preset, **settings), labelled, inputs)
+    teacher = None if inputs.teacher is None else Teacher.of(inputs.teacher, run.threads)
+    log: ClickLog | LabelledPairs
+    if labelled:
+        log = _labelled(pairs)
+        (queries, _), (titles, _) = distinct(log.first), distinct(log.second)
+    else:
+        log = read_log(
+            _not_labelled(pairs),
+            skip_bad_lines,
+            settings.get("negatives", "corpus"),
+            run.note,
+        )
+        queries, titles = log.queries, log.titles
+    judged = _dev(dev, labelled)
+    start = _start(inputs, settings, [*queries, *titles], run.note)
+    if start is not None:
+        settings = _completed(settings, start)
+    chosen = PairSettings.of(preset, **settings)
+    split = split_words if start is None else start.vocabulary.split
+    model = chosen.pair_model(max(len(split(text)) for text in (*queries, *titles)))
+    hard = chosen.hard_negatives
+    if hard is None:
+        hard = HARD_NEGATIVES if teacher is not None else 0
+    chosen = chosen.changed(
+        max_words=model.max_words, hard_negatives=hard, objective=_objective(chosen, labelled)
+    )
+    with Workers(run.threads) as workers:
+        texts: dict[str, Any] = {
+            "vocabulary": None if start is None else start.vocabulary,
+            "one_list": True,
+            "most_words": model.max_words,
+        }
+        lessons: Lessons
+        if isinstance(log, LabelledPairs):
+            found = TextPairs(queries, titles, word_features=chosen.word_features, **texts)
+            lessons = LabelledLessons(found, log, chosen)
+        else:
+            corpus = Corpus(log, chosen, **texts)
+            lists = None
+            if teacher is not None and hard:
+                run.note("looking up hard negatives")
+                with stop_signals() as stop:
+                    lists = teacher.lists(log, workers, stop.is_set, run.note)
+                if stop.is_set():
+                    raise Interrupted("stopped before the first epoch; start again", stop.signal)
+            lessons = ClickLessons(corpus, chosen, hard, lists)
+        del log, queries, titles
+        n_cut = lessons.texts.n_cut
+        if n_cut:
+            run.note(f"{n_cut:,} texts are longer than {model.max_words} words and are cut")
+        rng = np.random.default_rng([chosen.seed, 0])
+        if start is None:
+            n_features, seen = len(lessons.texts.vocabulary), lessons.texts.seen(SIDES[0])
+            weights = model.initialise(n_features, rng, seen=seen)
+        else:
+            weights = start.first_weights(model, rng)
+        identity = Identity(
+            chosen.as_dict(),
+            lessons.fingerprint(),
+            None if judged is None else judged.fingerprint(),
+            _record(start, teacher if hard else None),
+        )
+        task = PairTask(
+            lessons,
+            model,
+            weights,
+            tuned=start is None or chosen.tune_vectors,
+            settings=chosen,
+            objective=PairObjective(chosen.objective, chosen.margin),
+            workers=workers,
+            dev=judged,
+        )
+        return PairScorer.of(run.train(task, identity, workers), run.threads)
+
+
+def _checked(settings: PairSettings, labelled: bool, inputs: PairInputs) -> None:
+    """Raise a `SentembError` for settings that do not go with the data."""
+    if settings.tune_vectors and inputs.word_vectors is None and inputs.start_from is None:
+        raise SentembError(
+            "without word_vectors and start_from the words are trained anyway; leave tune_vectors "
+            "out"
+        )
+    if settings.hard_negatives and inputs.teacher is None:
+        raise SentembError(
+            "a pair model cannot look through all titles for hard negatives; give a teacher: bm25 "
+            "or a two-tower model"
+        )
+    if settings.hard_negatives == 0 and inputs.teacher is not None:
+        raise SentembError("the teacher lists hard negatives; leave it out, or hard_negatives 0")
+    if not labelled:
+        return
+    if inputs.teacher is not None:
+        raise SentembError("labelled pairs have their own negatives; leave teacher out")
+    if settings.objective == HINGE:
+        raise SentembError(
+            "the hinge compares a pair with its negatives, which labelled pairs do not have; "
+            f"choose objective {LOGISTIC}"
+        )
+
+
+def _objective(settings: PairSettings, labelled: bool) -> str:
+    if settings.objective is not None:
+        return str(settings.objective)
+    return LOGISTIC if labelled else HINGE
+
+
+def _labelled(pairs: object) -> LabelledPairs:
+    if isinstance(pairs, str | os.PathLike):
+        pairs = read_labelled_pairs(pairs)
+    if not isinstance(pairs, LabelledPairs):
+        raise SentembError(f"pairs must be a path or LabelledPairs, not {type(pairs).__name__}")
+    pairs.check_both_labels()
+    return pairs
+
+
+def _not_labelled(pairs: AnyPath | ClickLog | LabelledPairs) -> AnyPath | ClickLog:
+    if isinstance(pairs, LabelledPairs):
+        raise SentembError("pairs are LabelledPairs; set labels, or give a click log")
+    return pairs
+
+
+def _dev(
+    dev: AnyPath | JudgedSet | LabelledPairs | None, labelled: bool
+) -> JudgedSet | LabelledPairs | None:
+    """The dev set of the kind that goes with the training."""
+    if dev is None:
+        return None
+    if labelled:
+        if isinstance(dev, JudgedSet):
+            raise SentembError("dev is a judged set; give labelled pairs")
+        return _labelled(dev)
+    if isinstance(dev, LabelledPairs):
+        raise SentembError("dev is a set of labelled pairs; give a judged set")
+    return read_dev(dev)
+
+
+def _start(
+    inputs: PairInputs, settings: dict[str, Any], texts: list[str], note: Callable[[str], None]
+) -> PairStart | None:
+    if inputs.word_vectors is not None:
+        return start_of_vectors(inputs.word_vectors, texts, note)
+    if inputs.start_from is not None:
+        return start_of(inputs.start_from, settings)
+    return None
+
+
+def _completed(settings: dict[str, Any], start: PairStart) -> dict[str, Any]:
+    """``settings`` with those that follow from the start.
+
+    Raises
+    ------
+    SentembError
+        If a setting contradicts it.
+    """
+    wanted = settings.get(EMBEDDING.name)
+    dim = start.settings[EMBEDDING.name]
+    if wanted is not None and wanted != dim:
+        raise SentembError(
+            f"{start.name}: the word vectors have {dim} numbers, not {wanted}; leave "
+            f"{EMBEDDING.name} out"
+        )
+    if settings.get(WORD_FEATURES) is not None:
+        raise SentembError(
+            f"{WORD_FEATURES} does not apply: the features are those of {start.name}; leave "
+            f"{WORD_FEATURES} out"
+        )
+    return {**settings, **start.settings, WORD_FEATURES: 0}
+
+
+def _record(start: PairStart | None, teacher: Teacher | None) -> dict[str, str] | None:
+    """What the training started from and learned from, as its model records it."""
+    records = [one.record() for one in (start, teacher) if one is not None]
+    if not records:
+        return None
+    if len(records) == 1 and teacher is None:
+        return records[0]
+    hashes = "\n".join(f"{'' if start is None else 'start'} {one['sha256']}" for one in records)
+    return {
+        "name": " and ".join(one["name"] for one in records),
+        "sha256": hashlib.sha256(hashes.encode()).hexdigest(),
+    }

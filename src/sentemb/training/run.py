@@ -1,0 +1,128 @@
+"""One run of a training: its place, its threads, what it reports; whatever is trained."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sentemb.bounds import is_number
+from sentemb.data.click_log import ClickLog, read_click_log
+from sentemb.errors import SentembError
+from sentemb.kernels.jit import CACHE_FOLDER
+from sentemb.protocols import Task
+from sentemb.storage.model_files import load_model
+from sentemb.storage.saved_model import SavedModel
+from sentemb.system.files import make_folder
+from sentemb.system.locks import locked
+from sentemb.system.parallel import Workers
+from sentemb.system.paths import AnyPath
+from sentemb.training.checkpoints import remove_checkpoints
+from sentemb.training.identity import Identity
+from sentemb.training.loop import TrainingLoop
+from sentemb.training.output import check_output, is_finished
+from sentemb.training.progress import Progress
+from sentemb.training.stopping import stop_signals
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What does not change the trained model; `sentemb.train` describes the attributes."""
+
+    output: AnyPath | None
+    resume: bool
+    force: bool
+    threads: int | None
+    checkpoint_seconds: float
+    on_progress: Callable[[Progress], None]
+    note: Callable[[str], None]
+
+    def check(self, start_from: object = None) -> None:
+        """Raise a `SentembError` unless the run can begin; ``start_from`` must stay as it is."""
+        seconds = self.checkpoint_seconds
+        if not (is_number(seconds) and 0 <= seconds < np.inf):
+            raise SentembError(f"checkpoint_seconds must be a number from 0, not {seconds}")
+        if self.output is not None:
+            check_output(self.output, self.resume, self.force)
+            _check_start_stays(start_from, self.output)
+        elif self.resume:
+            raise SentembError("resume needs the output of the training to continue")
+
+    def train(self, task: Task[Any, Any], identity: Identity, workers: Workers) -> SavedModel:
+        """The model of a training from the beginning or from its newest checkpoint.
+
+        Raises
+        ------
+        SentembError
+            If the training diverges, or the output cannot be used.
+        Interrupted
+            After Ctrl-C or SIGTERM, once the checkpoint is written.
+        """
+        folder = None if self.output is None else Path(self.output)
+        loop = TrainingLoop(task, identity, folder, self.checkpoint_seconds, workers, self.note)
+        with contextlib.nullcontext() if folder is None else locked(make_folder(folder)):
+            if folder is not None:
+                # Another training may have ended here while this one read its data.
+                check_output(folder, self.resume, self.force)
+                if self.resume and is_finished(folder, identity):
+                    self.note(f"the training of {folder} is already finished")
+                    remove_checkpoints(folder)
+                    return load_model(folder)
+            loop.prepare(self.resume)
+            if not _are_kernels_cached():
+                self.note("compiling kernels, once; this takes some seconds")
+            with stop_signals() as stop:
+                saved: SavedModel = loop.run(self.on_progress, stop)
+        return saved
+
+
+def read_log(
+    pairs: AnyPath | ClickLog,
+    skip_bad_lines: bool,
+    negatives: str,
+    note: Callable[[str], None],
+) -> ClickLog:
+    """The log of a training, read if it is a path.
+
+    Raises
+    ------
+    SentembError
+        If it cannot be read, or has none of the ``negatives`` that are asked for.
+    """
+    if isinstance(pairs, ClickLog):
+        log = pairs
+    elif isinstance(pairs, str | os.PathLike):
+        log = read_click_log(pairs, skip_bad_lines=skip_bad_lines)
+    else:
+        raise SentembError(f"pairs must be a path or a ClickLog, not {type(pairs).__name__}")
+    if log.bad_lines:
+        note(f"{log.bad_lines} bad lines of the log were skipped")
+    if negatives == "log" and not log.skipped_index.size:
+        raise SentembError(
+            "negatives from the log need skipped titles; give a log in JSON lines with them, or "
+            "choose other negatives"
+        )
+    return log
+
+
+def _check_start_stays(start_from: object, output: AnyPath) -> None:
+    """Refuse a training that would replace the model that it starts from."""
+    if isinstance(start_from, str | os.PathLike) and os.path.realpath(
+        start_from
+    ) == os.path.realpath(output):
+        raise SentembError(
+            f"{output}: the training starts from the model there and would replace it; choose "
+            "another output"
+        )
+
+
+def _are_kernels_cached() -> bool:
+    try:
+        return CACHE_FOLDER is not None and any(CACHE_FOLDER.glob("*.kernel"))
+    except OSError:  # the process has given up the rights with which it began
+        return False
