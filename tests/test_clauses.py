@@ -188,9 +188,14 @@ def test_a_clause_is_never_in_two_parts(made_up, tmp_path):
     """Texts given twice, and sentences that share one clause with another, in other letters."""
     path, pairs = made_up
     again = tmp_path / "again.txt"
-    swapped = f"{pairs[0][1]}, {pairs[1][0].upper()}. "
-    half = f"{pairs[2][0]}, {' '.join(['new'] * 9)}. {' '.join(['x'] * 8)}, {' '.join(['x'] * 8)}."
-    again.write_text(swapped + half)
+    new, same = " ".join(["new"] * 9), " ".join(["same"] * 8)
+    repeated = [
+        (pairs[0][1], pairs[1][0].upper()),
+        (pairs[2][0], new),
+        (new, pairs[3][1]),
+        (same, same),
+    ]
+    again.write_text("".join(f"{a.capitalize()}, {b}. " for a, b in repeated))
     import_clauses([path, again, path], tmp_path / "out", dev=10, test=10)
     assert sorted(all_pairs(parts(tmp_path / "out"))) == sorted(pairs)
 

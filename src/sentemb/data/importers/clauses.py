@@ -41,7 +41,7 @@ _LONGEST = 200_000
 _PORTION = 1 << 16
 
 # The end of a sentence: ".", "!", "?" or "…" with closing quotation marks and brackets, before
-# white space that no lower-case letter follows. The point of an initial or of a title is no end.
+# white space that no lower-case letter follows. The point of an initial or a title ends nothing.
 _END = re.compile(
     r"""(?: (?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\bSt)(?<!\b[A-Z]) \. | [!?…] )
     [.!?…]* ["'”’»)\]]* (?=\s) (?!\s+[a-zà-öø-ÿ])""",
