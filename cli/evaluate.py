@@ -12,7 +12,6 @@ from sentemb.cli.options import command as new_command
 from sentemb.tables import visible
 
 _CUTOFFS = (1, 3, 10)
-_LOGISTIC = "logistic"
 _GAINS = {"exponential": "2^grade - 1", "linear": "grade"}
 _TIES = "score descending, then title id descending, as trec_eval"
 
@@ -189,10 +188,11 @@ def _threshold(text: str | None, model: Any, model_dir: str) -> tuple[float, str
     from sentemb.data.labelled_pairs import read_labelled_pairs
     from sentemb.errors import SentembError
     from sentemb.evaluation.binary import best_threshold, labelled_scores
+    from sentemb.objectives.options import LOGISTIC
 
     if text is None:
         # The score is the logarithm of the odds of label 1 only where the logistic loss made it so.
-        if model.training.get("objective") != _LOGISTIC:
+        if model.training.get("objective") != LOGISTIC:
             raise SentembError(
                 f"{model_dir}: was not trained on labels, so no score separates them; give "
                 "--threshold with a number or a file of labelled pairs to choose it on"

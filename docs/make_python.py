@@ -36,7 +36,7 @@ PARTS = {
         "sentemb.vectors.sts:Correlations",
         "sentemb.vectors.sts:Correlation",
     ],
-    "Click logs, judged and similarity sets": [
+    "Click logs, judged, similarity and labelled sets": [
         "sentemb.data.click_log:read_click_log",
         "sentemb.data.click_log:write_click_log",
         "sentemb.data.click_log:ClickLog",
@@ -46,6 +46,9 @@ PARTS = {
         "sentemb.data.judged_set:JudgedSet",
         "sentemb.data.similarity_set:read_similarity_set",
         "sentemb.data.similarity_set:SimilaritySet",
+        "sentemb.data.labelled_pairs:read_labelled_pairs",
+        "sentemb.data.labelled_pairs:write_labelled_pairs",
+        "sentemb.data.labelled_pairs:LabelledPairs",
         "sentemb.data.simulation.simulator:simulate",
     ],
     "Word vectors": [
@@ -66,6 +69,11 @@ PARTS = {
         "sentemb.evaluation.metrics:NDCG",
         "sentemb.evaluation.correlation:pearson",
         "sentemb.evaluation.correlation:spearman",
+        "sentemb.evaluation.binary:labelled_scores",
+        "sentemb.evaluation.binary:best_threshold",
+        "sentemb.evaluation.binary:count_predictions",
+        "sentemb.evaluation.binary:BinaryCounts",
+        "sentemb.evaluation.binary:right_or_wrong",
         "sentemb.evaluation.significance:compare_all",
         "sentemb.evaluation.significance:Difference",
     ],

@@ -88,6 +88,8 @@ def all_pairs(found):
         ("He went. She stayed! Why? Well… Yes", ["He went", "She stayed", "Why", "Well", "Yes"]),
         ("“No!” he said. “Go.” She went.", ["“No!” he said", "“Go", "She went."]),
         ("Mr. J. R. Hill saw Mrs. Dale. Off", ["Mr. J. R. Hill saw Mrs. Dale", "Off"]),
+        ("А. С. Пушкин. Он. и т. д.", ["А. С. Пушкин", "Он. и т. д."]),
+        ("THEY DON’T. Not I. So", ["THEY DON’T", "Not I", "So"]),
         ("In the U.S. Army. etc. and 3.5 so", ["In the U.S. Army. etc. and 3.5 so"]),
         ("One... Two?! (Three.) Four", ["One", "Two", "(Three", "Four"]),
         (
@@ -123,6 +125,7 @@ def test_where_sentences_end(text, expected, tmp_path, monkeypatch):
         ("a b, c—d", None),
         ("a b, c -- d", None),
         ("a b, (c d)", None),
+        ("a b, c - d", None),
         (", a b", None),
     ],
 )
@@ -188,9 +191,14 @@ def test_a_clause_is_never_in_two_parts(made_up, tmp_path):
     """Texts given twice, and sentences that share one clause with another, in other letters."""
     path, pairs = made_up
     again = tmp_path / "again.txt"
-    swapped = f"{pairs[0][1]}, {pairs[1][0].upper()}. "
-    half = f"{pairs[2][0]}, {' '.join(['new'] * 9)}. {' '.join(['x'] * 8)}, {' '.join(['x'] * 8)}."
-    again.write_text(swapped + half)
+    new, same = " ".join(["new"] * 9), " ".join(["same"] * 8)
+    repeated = [
+        (pairs[0][1], pairs[1][0].upper()),
+        (pairs[2][0], new),
+        (new, pairs[3][1]),
+        (same, same),
+    ]
+    again.write_text("".join(f"{a.capitalize()}, {b}. " for a, b in repeated))
     import_clauses([path, again, path], tmp_path / "out", dev=10, test=10)
     assert sorted(all_pairs(parts(tmp_path / "out"))) == sorted(pairs)
 
@@ -260,7 +268,11 @@ def test_others_are_all_but_one():
 @pytest.mark.parametrize(
     ("content", "settings", "message"),
     [
-        ("A b. C d.\n", {}, r"a\.txt: 0 of 2 sentences have one comma and two clauses of 8 to 28"),
+        (
+            "At b. Cd e.\n",
+            {},
+            r"a\.txt: 0 of 2 sentences have one comma and two clauses of 8 to 28",
+        ),
         ("", {}, r"a\.txt: 0 of 0 sentences"),
         (None, {"dev": 40, "test": 40}, r"80 of [\d,]+ sentences .* 40 dev and 40 test .*: give"),
         (b"abc\n\xff", {}, r"a\.txt:2:1: not valid UTF-8"),

@@ -253,6 +253,14 @@ def test_the_best_threshold_is_the_lowest_of_the_most_accurate(pairs):
         assert chosen == levels[first] / 2 + levels[first + 1] / 2
 
 
+def test_a_threshold_between_neighbouring_numbers():
+    low = 1 + np.finfo(float).eps
+    high = np.nextafter(low, 2)
+    # Their middle rounds to the upper one, which would then not be above it.
+    assert low / 2 + high / 2 == high
+    assert best_threshold([low, high], [0, 1]) == low
+
+
 def test_figures_of_one_example():
     scores = [0.9, 0.8, 0.4, 0.35, 0.1, -0.2, 0.7, 0.05]
     labels = [1, 1, 1, 0, 0, 0, 0, 1]

@@ -52,7 +52,7 @@ def hinge_of_lists(
     Parameters
     ----------
     scores : (n_pairs,) float
-        Of lists whose first pair is right.
+        The scores of lists whose first pair is right.
     targets : PairTargets
         Each list has at least one negative.
     margin : float
@@ -90,7 +90,7 @@ def logistic_of_pairs(
     Parameters
     ----------
     scores : (n_pairs,) float
-        Of pairs with labels.
+        The scores of pairs with labels.
     targets : PairTargets
         Labels and weights.
 

@@ -58,7 +58,7 @@ class PairTask:
     lessons : Lessons
     pair_model : PairModel
     weights : dict of arrays
-        Of the beginning; changed in place.
+        Those at the start; they are changed in place.
     tuned : bool
         Whether the word vectors are trained.
     settings : PairSettings

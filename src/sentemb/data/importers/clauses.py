@@ -40,17 +40,17 @@ _LONGEST = 200_000
 # Lines of a paragraph are joined and split into sentences in portions of this many characters.
 _PORTION = 1 << 16
 
-# The end of a sentence: ".", "!", "?" or "…" with closing quotation marks and brackets, before
-# white space that no lower-case letter follows. The point of an initial or of a title is no end.
+# What may end a sentence: ".", "!", "?" or "…" with closing quotation marks and brackets, before
+# white space. The point of a title ends nothing.
 _END = re.compile(
-    r"""(?: (?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\bSt)(?<!\b[A-Z]) \. | [!?…] )
-    [.!?…]* ["'”’»)\]]* (?=\s) (?!\s+[a-zà-öø-ÿ])""",
+    r"""(?: (?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\bSt) \. | [!?…] )
+    [.!?…]* ["'”’»)\]]* \s+ (?=\S)""",
     re.VERBOSE,
 )
 # A comma, unless it is between two digits.
 _COMMA = re.compile(r"(?<!\d),|,(?!\d)")
 # These separate clauses too.
-_OTHER_BREAK = re.compile(r"[;:()\[\]—–]|--")
+_OTHER_BREAK = re.compile(r"[;:()\[\]—–]|--|\s-\s")
 
 
 def import_clauses(
@@ -70,9 +70,9 @@ def import_clauses(
     A sentence is used if it has exactly one comma, no semicolon, colon, dash, bracket or
     parenthesis, and a fitting number of words on each side of the comma. It ends at ``.``, ``!``,
     ``?`` or ``…`` before white space, unless a lower-case letter follows, or at the end of a
-    paragraph, which is an empty line. The points of initials and of Mr, Mrs, Ms, Dr and St end no
-    sentence. A sentence with a clause that occurred before is left out, so no clause is in two
-    parts.
+    paragraph, which is an empty line. The points of initials (single capital letters but I) and of
+    Mr, Mrs, Ms, Dr and St end no sentence. A sentence with a clause that occurred before is left
+    out, so no clause is in two parts.
 
     Writes ``pairs.tsv``, ``dev/``, ``test/`` and a ``README.md``; with ``similar`` also
     ``dev_hard/`` and ``test_hard/``. For each query the right title and four others of the same
@@ -166,14 +166,31 @@ def sentences(path: AnyPath) -> Iterator[str]:
             lines.append(text)
             size += len(text)
         if lines and (not text or size >= _PORTION):
-            *ended, rest = _END.split(" ".join(lines))
-            yield from filter(None, map(str.strip, ended))
+            *ended, rest = _split(" ".join(lines))
+            yield from filter(None, ended)
             # What has become too long is not used; its beginning is enough to see that.
-            lines, size = [rest.strip()[: _LONGEST + 1]], 0
+            lines, size = [rest[: _LONGEST + 1]], 0
             if not text:
                 yield from filter(None, lines)
                 lines = []
-    yield from filter(None, map(str.strip, _END.split(" ".join(lines))))
+    yield from filter(None, _split(" ".join(lines)))
+
+
+def _split(text: str) -> list[str]:
+    """``text`` without the ends of its sentences; what follows the last end is the last item."""
+    parts, first = [], 0
+    for end in _END.finditer(text):
+        if not (text[end.end()].islower() or _is_initial(text, end.start())):
+            parts.append(text[first : end.start()])
+            first = end.end()
+    return [*parts, text[first:]]
+
+
+def _is_initial(text: str, place: int) -> bool:
+    """Whether what is at ``place`` is the point of a capital letter that is not the word I."""
+    letter, before = text[place - 1 : place], text[place - 2 : place - 1]
+    is_alone = not (before.isalnum() or before in ("'", "’"))
+    return text[place] == "." and letter.isupper() and letter != "I" and is_alone
 
 
 def _pairs(texts: Sequence[AnyPath], least: int, most: int) -> tuple[int, list[_Pair]]:
