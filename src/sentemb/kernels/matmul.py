@@ -317,8 +317,9 @@ def add_matmul_at(C, c_rows, A, a_rows, B):
     c0, a0, b0 = _pointer(C), _pointer(A), _pointer(B)
     c_list, a_list = _pointer(c_rows), _pointer(a_rows)
     depth = max(1, -(-inner // max(1, -(-inner // _DEPTH))))
-    # Two vectors of B's columns side by side, as in `add_matmul`.
-    copied = m > 2 * _TILE_ROWS
+    # As in `add_matmul`, but a long inner dimension needs no copy here: its products have so many
+    # rows that reading the columns from the second cache costs less.
+    copied = m > 2 * _TILE_ROWS and B.strides[0] % 1024 == 0
     panel = np.empty((depth if copied else 0, 2 * lanes), C.dtype)
     for first in range(0, inner, depth):
         here = min(depth, inner - first)
