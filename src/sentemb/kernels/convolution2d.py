@@ -67,8 +67,8 @@ def _neighbours(cells, others, before, after, down, right, first, end):
 
 
 @kernel
-def convolve_planes(Z, X, W, bias, before, after, first, end):
-    """Z[i, j] = b + sum over o, p of X[i + o, j + p] W[o, p]: equation (6) before the ReLU.
+def convolve_planes(Z, X, W, bias, before, after, back, first, end):
+    """Z[i, j] = b + sum over o, p of X[i + o, j + p] W[o, p]: equation (6) before the ReLU, or back.
 
     Parameters
     ----------
@@ -79,33 +79,22 @@ def convolve_planes(Z, X, W, bias, before, after, first, end):
     W : (k, k, m, n) float
     bias : (n,) float
     before, after : Planes
+    back : bool
+        Add to each neighbour from its cell instead: Z[i + o, j + p] = b + sum of X[i, j] W[o, p],
+        with Z the cells of ``before`` and X those of ``after``. With the errors as X and the
+        transposed matrices as W this is the gradient at the convolution's input.
     first, end : int
         The planes to do.
     """
-    n_cells = Z.shape[0]
+    n_cells = X.shape[0] if back else Z.shape[0]
     cells, others = np.empty(n_cells, np.int64), np.empty(n_cells, np.int64)
-    for cell in range(n_cells):
+    for cell in range(Z.shape[0]):
         Z[cell] = bias
+    to, source = (others, cells) if back else (cells, others)
     for o in range(W.shape[0]):
         for p in range(W.shape[1]):
             n = _neighbours(cells, others, before, after, o, p, first, end)
-            add_matmul_at(Z, cells[:n], X, others[:n], W[o, p])
-
-
-@kernel
-def convolution_errors(dX, D, transposed, before, after, first, end):
-    """dX[m, n] = sum over o, p of D[m - o, n - p] W[o, p]^T: the gradient at a convolution's input.
-
-    dX, D : as X and Z of `convolve_planes`; dX is written
-    transposed : (k, k, n, m) float, the transposed matrices W[o, p]
-    """
-    n_cells = D.shape[0]
-    cells, others = np.empty(n_cells, np.int64), np.empty(n_cells, np.int64)
-    dX[:] = 0
-    for o in range(transposed.shape[0]):
-        for p in range(transposed.shape[1]):
-            n = _neighbours(cells, others, before, after, o, p, first, end)
-            add_matmul_at(dX, others[:n], D, cells[:n], transposed[o, p])
+            add_matmul_at(Z, to[:n], X, source[:n], W[o, p])
 
 
 @kernel
@@ -162,24 +151,18 @@ def pool_planes(M, places, Z, before, after, first, end):
                 most, place = M[cell], places[cell]
                 most[:] = Z[at + j]
                 place[:] = 0
-                if j + 1 < here:
-                    _keep_greater(most, place, Z[at + j + 1], 1)
-                if j < below:
-                    _keep_greater(most, place, Z[at + here + j], 2)
-                if j + 1 < below:
-                    _keep_greater(most, place, Z[at + here + j + 1], 3)
+                for number in range(1, 4):
+                    down, right = number // 2, number % 2
+                    if j + right < (below if down else here):
+                        z = Z[at + down * here + j + right]
+                        for f in range(most.size):
+                            greater = (z[f] > most[f]) | (z[f] != z[f])  # NaN stays visible
+                            most[f] = z[f] if greater else most[f]
+                            place[f] = number if greater else place[f]
                 for f in range(most.size):
                     if most[f] < zero:
                         most[f] = zero
                 cell += 1
-
-
-@kernel
-def _keep_greater(most, place, z, number):
-    for f in range(most.size):
-        greater = (z[f] > most[f]) | (z[f] != z[f])  # NaN stays visible
-        most[f] = z[f] if greater else most[f]
-        place[f] = number if greater else place[f]
 
 
 @kernel
@@ -190,7 +173,7 @@ def unpool_planes(D, dM, M, places, before, after, first, end):
     dM : (n_cells after, n) float, the cells of these planes
     M, places : as in `pool_planes`, the cells of all planes
     """
-    offset = after.starts[first]
+    offset, zero = after.starts[first], D.dtype.type(0)
     for plane in range(first, end):
         upper, width, rows, rest = before.shapes[plane]
         start = before.starts[plane] - before.starts[first]
@@ -200,22 +183,15 @@ def unpool_planes(D, dM, M, places, before, after, first, end):
             at = start + min(i, upper) * width + (i - min(i, upper)) * rest
             below = 0 if i + 1 >= rows else width if i + 1 < upper else rest
             for j in range(0, here, 2):
-                d, most, place = dM[cell - offset], M[cell], places[cell]
-                _pass_to(D[at + j], d, most, place, 0)
-                if j + 1 < here:
-                    _pass_to(D[at + j + 1], d, most, place, 1)
-                if j < below:
-                    _pass_to(D[at + here + j], d, most, place, 2)
-                if j + 1 < below:
-                    _pass_to(D[at + here + j + 1], d, most, place, 3)
+                dm, most, place = dM[cell - offset], M[cell], places[cell]
+                for number in range(4):
+                    down, right = number // 2, number % 2
+                    if j + right < (below if down else here):
+                        d = D[at + down * here + j + right]
+                        for f in range(d.size):
+                            passes = (most[f] > zero) & (place[f] == number)
+                            d[f] = dm[f] if passes else zero
                 cell += 1
-
-
-@kernel
-def _pass_to(d, dm, most, place, number):
-    zero = d.dtype.type(0)
-    for f in range(d.size):
-        d[f] = dm[f] if (most[f] > zero) & (place[f] == number) else zero
 
 
 @kernel

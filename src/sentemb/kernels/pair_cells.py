@@ -69,7 +69,8 @@ def part(dU, dV, dbias, dZ, Z, rows_starts, columns_starts, planes, first, end):
     cell, zero = 0, Z.dtype.type(0)
     for pair in range(first, end):
         v = columns_starts[pair]
-        dV[v : columns_starts[pair + 1]] = 0
+        for row in range(v, columns_starts[pair + 1]):
+            dV[row] = 0
         width, rows = planes.shapes[pair, 1], planes.shapes[pair, 2]
         for p in range(rows):
             du = dU[rows_starts[pair] + p]
@@ -149,8 +150,10 @@ def part_printed(
         n_u = u_starts[query_index[pair] + 1] - u
         n_v = v_starts[title_index[pair] + 1] - v
         to_u, to_v = rows_starts[pair], columns_starts[pair]
-        dU[to_u : to_u + n_u] = 0
-        dV[to_v : to_v + n_v] = 0
+        for i in range(n_u):
+            dU[to_u + i] = 0
+        for j in range(n_v):
+            dV[to_v + j] = 0
         upper, width, rows, rest = planes.shapes[pair]
         for p in range(rows):
             for q in range(width if p < upper else rest):
@@ -184,7 +187,8 @@ def sum_over_pairs(dT, errors, starts, pair_starts, offsets, pairs, first, end):
     """
     for text in range(first, end):
         low, high = starts[text], starts[text + 1]
-        dT[low:high] = 0
+        for unit in range(low, high):
+            dT[unit] = 0
         for entry in range(offsets[text], offsets[text + 1]):
             pair = pairs[entry]
             row = pair_starts[pair]

@@ -2,18 +2,17 @@
 
 The rows of a text lie together, followed by ``window - 1`` rows of zeros. A window is then
 ``window`` rows that lie together, ``window`` times as many contiguous numbers as a row has, and the
-next window begins one row further on. So one product with rows that overlap does all windows of
-many texts. It also does those that begin in the zeros between two texts, which nobody reads.
+next window begins one row further on. So one product with rows that overlap (`overlapping`) does all
+windows of many texts. It also does those that begin in the zeros between two texts, which nobody
+reads.
 
 A text has ``units`` windows that are on and ``units + window - 1`` rows, of which the last may hold
 words: its last windows hang over its end only if there is room in the longest text.
 """
 
-import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from sentemb.kernels.jit import kernel
-from sentemb.kernels.matmul import add_matmul
 
 
 @kernel
@@ -35,65 +34,21 @@ def lay_out_words(S, P, word_index, offsets, starts, first, end):
         for token in range(offsets[text], offsets[text + 1]):
             S[row] = P[word_index[token]]
             row += 1
-        S[row : starts[text + 1]] = 0
+        for row in range(row, starts[text + 1]):
+            S[row] = 0
 
 
-@kernel
-def _overlapping(S, window, n):
-    """The first ``n`` windows of the rows of S, (n, window * columns), without a copy."""
-    return as_strided(S, (n, window * S.shape[1]), (S.strides[0], S.strides[1]))
+def overlapping(S, window):
+    """The windows of the rows of S side by side: (n_rows - window + 1, window * columns), a view.
 
+    Row r is ``S[r : r + window]`` in one. A product with it is a convolution; one with the errors
+    of the windows, ``window - 1`` rows of zeros before them, is the gradient at S if the slices of
+    the matrix are transposed and the last one comes first.
 
-@kernel
-def window_products(U, S, W, bias, window, first, end):
-    """U[r] = b + (rows r to r + window of S, side by side) W: equation (1) before the activation.
-
-    Parameters
-    ----------
-    U : (n_rows, n) float, written
-        For the rows ``first`` to ``end - window + 1``.
-    S : (n_rows, m) float, rows contiguous
-    W : (window * m, n) float
-        The first m rows are for the window's first row.
-    bias : (n,) float
-    window, first, end : int
-        Rows of a window; the rows of S to read.
+    S : (n_rows, columns) float, contiguous
     """
-    n = end - first - window + 1
-    if n > 0:
-        for r in range(first, first + n):
-            U[r] = bias
-        add_matmul(U[first : first + n], _overlapping(S[first:end], window, n), W)
-
-
-@kernel
-def add_window_gradient(dW, S, dU, window, first, end):
-    """dW += sum over r of (rows r to r + window of S)^T dU[r], for the rows ``first`` to ``end``.
-
-    dU is 0 at windows that begin in the zeros between texts. Shapes as for `window_products`.
-    """
-    n = end - first - window + 1
-    if n > 0:
-        add_matmul(dW, _overlapping(S[first:end], window, n).T, dU[first : first + n])
-
-
-@kernel
-def window_errors(dS, dU, flipped, window, first, end):
-    """dS[r] = sum over o of dU[r - o] W_o^T: the gradient at the rows ``first`` to ``end`` of S.
-
-    Parameters
-    ----------
-    dS : (n_rows, m) float, written
-    dU : (window - 1 + n_rows, n) float, rows contiguous
-        ``window - 1`` rows of zeros, then the errors of `window_products`, 0 at windows that begin
-        in the zeros between texts.
-    flipped : (window * n, m) float
-        The transposed slices of W, the last row of the window first.
-    """
-    if end > first:
-        dS[first:end] = 0
-        errors = _overlapping(dU[first : end + window - 1], window, end - first)
-        add_matmul(dS[first:end], errors, flipped)
+    n = max(0, len(S) - window + 1)
+    return as_strided(S, (n, window * S.shape[1]), S.strides)
 
 
 @kernel
@@ -148,7 +103,8 @@ def unpool_pairs(dU, dM, later, starts, pooled_starts, units, first, end):
                 for f in range(d.size):
                     other[f] = d[f] if bits[f] else zero
             to += 1
-        dU[row + units[text] : starts[text + 1]] = 0
+        for row in range(row + units[text], starts[text + 1]):
+            dU[row] = 0
 
 
 @kernel
@@ -156,5 +112,7 @@ def copy_units(to, source, to_starts, starts, units, first, end):
     """The first ``units`` rows of each text from one layout to another; what is left over is 0."""
     for text in range(first, end):
         low, n = to_starts[text], units[text]
-        to[low : low + n] = source[starts[text] : starts[text] + n]
-        to[low + n : to_starts[text + 1]] = 0
+        for k in range(n):
+            to[low + k] = source[starts[text] + k]
+        for row in range(low + n, to_starts[text + 1]):
+            to[row] = 0

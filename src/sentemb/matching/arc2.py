@@ -11,7 +11,6 @@ from numpy.typing import DTypeLike, NDArray
 from sentemb.kernels.convolution2d import (
     Planes,
     add_convolution_gradient,
-    convolution_errors,
     convolve_planes,
     flatten_planes,
     pool_planes,
@@ -21,13 +20,11 @@ from sentemb.kernels.convolution2d import (
 from sentemb.kernels.layers import dense, product_rows, set_dense_gradient
 from sentemb.kernels.pair_cells import meet, meet_printed, part, part_printed, sum_over_pairs
 from sentemb.kernels.windows import (
-    add_window_gradient,
     copy_units,
     lay_out_words,
+    overlapping,
     pool_pairs,
     unpool_pairs,
-    window_errors,
-    window_products,
 )
 from sentemb.kernels.words import invert_lists
 from sentemb.matching.head import PAIR_LAYER, Dropout
@@ -146,13 +143,12 @@ class ARC2(PairModel):
         products = space.empty(f"products {side}", (rows[-1], maps), P.dtype)
         units = np.empty((starts[-1], maps), P.dtype)
         later = np.empty(units.shape if self.gate == AND else (0, maps), bool)
-        nothing = np.zeros(maps, P.dtype)
         tasks = []
         for _, low, high in spans(texts.n_texts):
             own: list[KernelTask] = [
                 (lay_out_words, S, P, texts.word_index, texts.offsets, rows, low, high),
-                (window_products, products, S, weights[f"windows_{side}"], nothing, self.window,
-                 rows[low], rows[high]),
+                (product_rows, products, overlapping(S, self.window),
+                 weights[f"windows_{side}"], rows[low], rows[high] - self.window + 1),
             ]  # fmt: skip
             if self.gate == AND:
                 own.append((pool_pairs, units, later, products, rows, starts, windows, low, high))
@@ -232,7 +228,7 @@ class ARC2(PairModel):
                     own += [
                         (convolve_planes, Z, X, self._matrices(weights, layer.number),
                          weights[f"maps_bias{layer.number}"], layer.before, layer.convolved,
-                         start, end),
+                         False, start, end),
                         (pool_planes, M, places, Z, layer.convolved, layer.after, start, end),
                     ]  # fmt: skip
                     X = M[layer.after.starts[start] : layer.after.starts[end]]
@@ -330,6 +326,7 @@ class ARC2(PairModel):
             number: np.ascontiguousarray(self._matrices(weights, number).transpose(0, 1, 3, 2))
             for number in self._numbers
         }
+        nothing = [np.zeros(maps, dtype) for maps in self.maps]
         units = self._unit_starts(done, first)
         dU, dV = (
             space.empty(f"d{side} in pairs", (starts[-1], self.maps[0]), dtype)
@@ -362,13 +359,13 @@ class ARC2(PairModel):
                     D = _of(buffers[k][chunk], here, start, end)
                     dX = _of(errors[k - 1][chunk], before, start, end)
                     dW = self._matrices({f"maps{number}": parts[f"maps{number}"][chunk]}, number)
-                    between = (before, here, start, end)
                     own += [
                         (unpool_planes, D, dM, state[f"M{number}"], state[f"places{number}"],
                          here, after, start, end),
                         (add_convolution_gradient, dW, parts[f"maps_bias{number}"][chunk], X, D,
-                         *between),
-                        (convolution_errors, dX, D, transposed[number], *between),
+                         before, here, start, end),
+                        (convolve_planes, dX, D, transposed[number], nothing[k - 1], before, here,
+                         True, start, end),
                     ]  # fmt: skip
                     dM = dX
                 at_units = (dU, dV, parts["windows_bias"][chunk], dM, Z, *units)
@@ -435,11 +432,11 @@ class ARC2(PairModel):
                 own.append((unpool_pairs, *to, low, high))
             else:
                 own.append((copy_units, d_products, d_units, rows, starts, windows, low, high))
-            between = (self.window, rows[low], rows[high])
             own += [
                 (lay_out_words, S, P, texts.word_index, texts.offsets, rows, low, high),
-                (add_window_gradient, parts[chunk], S, d_products, *between),
-            ]
+                (set_dense_gradient, parts[chunk], overlapping(S, self.window), d_products,
+                 rows[low], rows[high] - before),
+            ]  # fmt: skip
             tasks.append((one_after_the_other, *own))
         yield tasks
         gradient = parts.sum(axis=0)
@@ -453,7 +450,8 @@ class ARC2(PairModel):
         lengths = np.diff(texts.offsets)
         tasks = []
         for _, low, high in spans(texts.n_texts):
-            at_words = (window_errors, dS, padded, flipped, self.window, rows[low], rows[high])
+            errors_of_windows = overlapping(padded, self.window)
+            at_words = (product_rows, dS, errors_of_windows, flipped, rows[low], rows[high])
             to_tokens = (copy_units, dX, dS, texts.offsets, rows, lengths, low, high)
             tasks.append((one_after_the_other, at_words, to_tokens))
         yield tasks
