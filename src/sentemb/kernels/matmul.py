@@ -44,6 +44,30 @@ def _tile(rows, vectors, masked):
     return tile
 
 
+def _tile_at(rows, vectors, masked):
+    """As `_tile`, for rows of C and of A that two lists of row numbers name."""
+
+    @intrinsic
+    def tile(
+        typingctx,
+        c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, height, width, c_rows, a_rows,
+    ):  # fmt: skip
+        signature = types.void(
+            c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, types.int64, types.int64,
+            c_rows, a_rows,
+        )  # fmt: skip
+
+        def codegen(context, builder, signature, args):
+            *args, c_rows, a_rows = args
+            element, lists = signature.args[0].dtype, (c_rows, a_rows)
+            _emit_tile(context, builder, element, args, rows, vectors, masked, lists)
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return tile
+
+
 def _bytes_of(element):
     """Bytes of a float or a double."""
     return 4 if isinstance(element, ir.FloatType) else 8
@@ -103,7 +127,7 @@ class _Memory:
             self.builder.call(self.store_masked, [value, at, _INT32(self.size), self.mask])
 
 
-def _emit_tile(context, builder, dtype, args, rows, vectors, masked):
+def _emit_tile(context, builder, dtype, args, rows, vectors, masked, lists=None):
     """Write the instructions of one tile: C[r, :] += sum_k A[r, k] B[k, :].
 
     The arguments are pointers to the tile's first elements of C and B and to its row of A, the
@@ -111,6 +135,8 @@ def _emit_tile(context, builder, dtype, args, rows, vectors, masked):
     how many of the vector's lanes do (for the last columns of a matrix whose width is not a
     multiple of the vector). Rows beyond the last repeat the last one: all of them are read before
     any is written, so each writes the same sum, and a tile of 5 rows costs no more than one of 8.
+    With ``lists``, pointers to row numbers, row r of the tile is row ``lists[0][r]`` of C and
+    ``lists[1][r]`` of A.
     """
     c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, height, width = args
     element = context.get_value_type(dtype)
@@ -127,12 +153,16 @@ def _emit_tile(context, builder, dtype, args, rows, vectors, masked):
         builder.select(builder.icmp_signed("<", _INT64(r), last), _INT64(r), last)
         for r in range(rows)
     ]
+    c_numbers, a_numbers = (
+        [builder.load(builder.gep(rows_in, [r])) for r in row_numbers] if lists else row_numbers
+        for rows_in in lists or (None, None)
+    )
     places = [
         memory.place(c, builder.add(builder.mul(row_of_c, r), _INT64(v * lanes)))
-        for r in row_numbers
+        for r in c_numbers
         for v in range(vectors)
     ]
-    rows_of_a = [builder.mul(row_of_a, r) for r in row_numbers]
+    rows_of_a = [builder.mul(row_of_a, r) for r in a_numbers]
     start = [memory.load(at) for at in places]
 
     entry = builder.block
@@ -198,6 +228,9 @@ _edge = _tile(_TILE_ROWS, 1, masked=True)
 _row_wide = _tile(1, 8, masked=False)
 _row_pair = _tile(1, 2, masked=False)
 _row_edge = _tile(1, 1, masked=True)
+_wide_at = _tile_at(_TILE_ROWS, 2, masked=False)
+_narrow_at = _tile_at(_TILE_ROWS, 1, masked=False)
+_edge_at = _tile_at(_TILE_ROWS, 1, masked=True)
 
 
 @kernel
@@ -258,4 +291,53 @@ def add_matmul(C, A, B):
                     _narrow(c, row_of_c, a, row_of_a, column_of_a, b, b_rows, here, rows, left)
                 else:
                     _edge(c, row_of_c, a, row_of_a, column_of_a, b, b_rows, here, rows, left)
+            j += 2 * lanes if left >= 2 * lanes else lanes
+
+
+@kernel
+def add_matmul_at(C, c_rows, A, a_rows, B):
+    """C[c_rows[r]] += A[a_rows[r]] B for every r: a product of rows that do not lie together.
+
+    A convolution adds, for each offset in its window, a product of those cells that have a
+    neighbour there. Every element is the same chain of additions as in `add_matmul`.
+
+    Parameters
+    ----------
+    C : (any, n) float32 or float64, rows contiguous
+    c_rows : (m,) int64, contiguous
+        Rows of C, each at most once.
+    A : (any, k) same dtype, rows contiguous
+    a_rows : (m,) int64, contiguous
+    B : (k, n) same dtype, rows contiguous
+    """
+    m, inner, n = c_rows.size, A.shape[1], B.shape[1]
+    size = C.itemsize
+    lanes = _VECTOR_BYTES // size
+    row_of_c, row_of_a, row_of_b = C.strides[0] // size, A.strides[0] // size, B.strides[0] // size
+    c0, a0, b0 = _pointer(C), _pointer(A), _pointer(B)
+    c_list, a_list = _pointer(c_rows), _pointer(a_rows)
+    depth = max(1, -(-inner // max(1, -(-inner // _DEPTH))))
+    # As in `add_matmul`, but a long inner dimension needs no copy here: its products have so many
+    # rows that reading the columns from the second cache costs less.
+    copied = m > 2 * _TILE_ROWS and B.strides[0] % 1024 == 0
+    panel = np.empty((depth if copied else 0, 2 * lanes), C.dtype)
+    for first in range(0, inner, depth):
+        here = min(depth, inner - first)
+        j = 0
+        while j < n:
+            b, b_rows, left = _offset(b0, first * row_of_b + j), row_of_b, n - j
+            if copied and left >= 2 * lanes:
+                for k in range(here):
+                    for column in range(2 * lanes):
+                        panel[k, column] = B[first + k, j + column]
+                b, b_rows = _pointer(panel), 2 * lanes
+            c, a = _offset(c0, j), _offset(a0, first)
+            for i in range(0, m, _TILE_ROWS):
+                ci, ai, rows = _offset(c_list, i), _offset(a_list, i), min(_TILE_ROWS, m - i)
+                if left >= 2 * lanes:
+                    _wide_at(c, row_of_c, a, row_of_a, 1, b, b_rows, here, rows, left, ci, ai)
+                elif left >= lanes:
+                    _narrow_at(c, row_of_c, a, row_of_a, 1, b, b_rows, here, rows, left, ci, ai)
+                else:
+                    _edge_at(c, row_of_c, a, row_of_a, 1, b, b_rows, here, rows, left, ci, ai)
             j += 2 * lanes if left >= 2 * lanes else lanes

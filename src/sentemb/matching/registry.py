@@ -137,6 +137,19 @@ register(
         variants=({}, {"mlp_layers": 2}),
     )
 )
+register(
+    PairEntry(
+        name="arc2",
+        home="sentemb.matching.arc2:ARC2",
+        parameters=(EMBEDDING, WINDOW, MAPS, GATE, *_MLP, MAX_WORDS),
+        variants=(
+            {"maps": (5, 4)},
+            {"maps": (5, 4), "gate": PRINTED},
+            {"maps": (5, 4, 3), "window": 2, "mlp_layers": 2},
+            {"maps": (6,)},
+        ),
+    )
+)
 
 
 def pair_parameters() -> tuple[Hyperparameter, ...]:

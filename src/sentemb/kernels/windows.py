@@ -1,0 +1,118 @@
+"""Convolution over windows of ragged texts without copying the windows, and pooling over two.
+
+The rows of a text lie together, followed by ``window - 1`` rows of zeros. A window is then
+``window`` rows that lie together, ``window`` times as many contiguous numbers as a row has, and the
+next window begins one row further on. So one product with rows that overlap (`overlapping`) does all
+windows of many texts. It also does those that begin in the zeros between two texts, which nobody
+reads.
+
+A text has ``units`` windows that are on and ``units + window - 1`` rows, of which the last may hold
+words: its last windows hang over its end only if there is room in the longest text.
+"""
+
+from numpy.lib.stride_tricks import as_strided
+
+from sentemb.kernels.jit import kernel
+
+
+@kernel
+def lay_out_words(S, P, word_index, offsets, starts, first, end):
+    """The word vectors of each text as rows that lie together, then zeros.
+
+    Parameters
+    ----------
+    S : (n_rows, n) float, written
+        The rows of text t begin at ``starts[t]``.
+    P : (n_words, n) float
+    word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
+    starts : (n_texts + 1,) int64
+    first, end : int
+        The texts to do.
+    """
+    for text in range(first, end):
+        row = starts[text]
+        for token in range(offsets[text], offsets[text + 1]):
+            S[row] = P[word_index[token]]
+            row += 1
+        for row in range(row, starts[text + 1]):
+            S[row] = 0
+
+
+def overlapping(S, window):
+    """The windows of the rows of S side by side: (n_rows - window + 1, window * columns), a view.
+
+    Row r is ``S[r : r + window]`` in one. A product with it is a convolution; one with the errors
+    of the windows, ``window - 1`` rows of zeros before them, is the gradient at S if the slices of
+    the matrix are transposed and the last one comes first.
+
+    S : (n_rows, columns) float, contiguous
+    """
+    n = max(0, len(S) - window + 1)
+    return as_strided(S, (n, window * S.shape[1]), S.strides)
+
+
+@kernel
+def pool_pairs(M, later, U, starts, pooled_starts, units, first, end):
+    """M[p] = max(U[2p], U[2p + 1]) for each text: max pooling over two windows, layer 2.
+
+    Parameters
+    ----------
+    M : (n_pooled, n) float, written
+        ceil(units / 2) rows per text from ``pooled_starts`` on. The last one of an odd number is
+        its only window. Without activation, which may come after.
+    later : (n_pooled, n) bool, written
+        Whether the second is greater; the first of equals wins.
+    U : (n_rows, n) float
+    starts, pooled_starts : (n_texts + 1,) int64
+        First row of U and of M of each text.
+    units : (n_texts,) int64
+        Windows that are on.
+    first, end : int
+        The texts to do.
+    """
+    for text in range(first, end):
+        row, to = starts[text], pooled_starts[text]
+        for p in range(0, units[text], 2):
+            m, bits, u = M[to], later[to], U[row + p]
+            if p + 1 < units[text]:
+                other = U[row + p + 1]
+                for f in range(m.size):
+                    bits[f] = (other[f] > u[f]) | (other[f] != other[f])  # NaN stays visible
+                    m[f] = other[f] if bits[f] else u[f]
+            else:
+                m[:] = u
+                bits[:] = False
+            to += 1
+
+
+@kernel
+def unpool_pairs(dU, dM, later, starts, pooled_starts, units, first, end):
+    """dU = dM at the greater window, 0 at the other and beyond the last: back from `pool_pairs`.
+
+    dU : (n_rows, n) float, written; the others as for `pool_pairs`
+    """
+    zero = dU.dtype.type(0)
+    for text in range(first, end):
+        row, to = starts[text], pooled_starts[text]
+        for p in range(0, units[text], 2):
+            d, bits, earlier = dM[to], later[to], dU[row + p]
+            for f in range(d.size):
+                earlier[f] = zero if bits[f] else d[f]
+            if p + 1 < units[text]:
+                other = dU[row + p + 1]
+                for f in range(d.size):
+                    other[f] = d[f] if bits[f] else zero
+            to += 1
+        for row in range(row + units[text], starts[text + 1]):
+            dU[row] = 0
+
+
+@kernel
+def copy_units(to, source, to_starts, starts, units, first, end):
+    """The first ``units`` rows of each text from one layout to another; what is left over is 0."""
+    for text in range(first, end):
+        low, n = to_starts[text], units[text]
+        for k in range(n):
+            to[low + k] = source[starts[text] + k]
+        for row in range(low + n, to_starts[text + 1]):
+            to[row] = 0
