@@ -5,6 +5,7 @@ where the option is declared and never shown in the help.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -161,7 +162,7 @@ def option_of(
         For a flag whose default is not always off: the option that switches it off.
     """
     settings: dict[str, Any] = {"default": None, "group": declared.group}
-    shown = default if default is not None else declared.default_text or declared.default
+    shown = default if default is not None else _shown_default(declared)
     text = " ".join(filter(None, (describe(declared), help)))
     name = declared.option
     if off:
@@ -178,7 +179,40 @@ def option_of(
     return option(name, help=text, former=former, **settings)
 
 
+def merged(one: Hyperparameter, other: Hyperparameter, of_other: str) -> Hyperparameter:
+    """One declaration for an option that means two hyper-parameters of the same name.
+
+    It accepts what either accepts; each model checks its own.
+
+    Parameters
+    ----------
+    one, other : Hyperparameter
+        With help texts that say which models they are for.
+    of_other : str
+        Which models ``other`` is for, such as "pair models".
+    """
+    text, default = one.help, _shown_default(one)
+    if other.help != one.help:
+        text = f"{one.help} For {of_other}: {other.help}"
+    if _shown_default(other) != default:
+        default = f"{default}; for {of_other} {_shown_default(other)}"
+    both_choose = one.choices and other.choices
+    return replace(
+        one,
+        help=text,
+        default=None if one.kind is not bool else one.default,
+        default_text=str(default),
+        choices=tuple(dict.fromkeys([*one.choices, *other.choices])) if both_choose else (),
+    )
+
+
+def _shown_default(declared: Hyperparameter) -> Any:
+    return declared.default_text or declared.default
+
+
 def _type_of(declared: Hyperparameter, choices: Sequence[str]) -> dict[str, Any]:
+    if declared.many:
+        return {"type": Integers(), "metavar": "INTEGER,..."}
     if declared.words:
         return {
             "type": _IntegerOr(declared.words),

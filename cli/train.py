@@ -2,25 +2,59 @@
 
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from sentemb.cli.common import ProgressLine, duration
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import given, option, option_of, threads_option
+from sentemb.cli.options import given, merged, option, option_of, threads_option
 from sentemb.cli.program import say
-from sentemb.hyperparameters import MODEL, RUN
-from sentemb.models.registry import SHARED_TOWERS
+from sentemb.hyperparameters import FEATURES, MODEL, NEGATIVES, RUN, Hyperparameter
+from sentemb.matching.registry import PAIR_MODELS, pair_models_with
+from sentemb.models.registry import (
+    ENCODERS,
+    MODEL_NAME,
+    SHARED_TOWERS,
+    describe,
+    encoders_with,
+)
+from sentemb.training import pair_settings as of_pairs
 from sentemb.training.settings import HYPERPARAMETERS, PRESETS
 
 # A model to start from may switch these on.
 _OFF = {SHARED_TOWERS.name: "--separate-towers"}
+_PAIR_MODELS = "pair models"  # in help texts
+
+
+def _declarations() -> list[Hyperparameter]:
+    """The hyper-parameters of two towers and of pair models, those of one name as one."""
+    pairs = {one.name: one for one in of_pairs.HYPERPARAMETERS}
+    found = []
+    for one in HYPERPARAMETERS:
+        other = pairs.pop(one.name, None)
+        own = replace(one, help=describe(one))
+        if one is MODEL_NAME:
+            both = f"Encoder of each tower, or a pair model: {', '.join(PAIR_MODELS)}."
+            own = replace(one, help=both, choices=(*ENCODERS, *PAIR_MODELS))
+        elif other is not None and other.help == one.help:
+            models = [*encoders_with(one), *pair_models_with(other)]
+            text = f"{one.help} Only for {', '.join(models)}." if models else one.help
+            own = merged(replace(one, help=text), replace(other, help=text), _PAIR_MODELS)
+        elif other is not None:
+            own = merged(own, replace(other, help=of_pairs.describe(other)), _PAIR_MODELS)
+        found.append(own)
+    for one in pairs.values():
+        text = of_pairs.describe(one)
+        only = "" if "Only for" in text else f" Only for {_PAIR_MODELS}."
+        found.append(replace(one, help=f"{text}{only}"))
+    return found
 
 
 def _settings(function: Any) -> Any:
     """``function`` with an option for every hyper-parameter."""
-    for declared in reversed(HYPERPARAMETERS):
+    for declared in reversed(_declarations()):
         function = option_of(declared, off=_OFF.get(declared.name, ""))(function)
     return function
 
@@ -34,15 +68,31 @@ def _settings(function: Any) -> Any:
     type=click.Path(),
     metavar="MODEL_DIR",
     help="Start from the weights and the vocabulary of this model; --model and the shape default "
-    "to its own. A bag can start any other model, which takes its rows as word vectors. "
-    "--word-features does not apply.",
+    "to its own. A bag can start any other model, which takes its rows as word vectors. A pair "
+    "model takes the words of two towers as word vectors. --word-features does not apply.",
     group=MODEL,
+)
+@option(
+    "--word-vectors",
+    type=click.Path(),
+    metavar="FILE",
+    help="Word vectors for a pair model: word2vec or GloVe text, word2vec binary (.bin), each "
+    "unpacked if it ends in .gz, or a folder of `sentemb vectors convert`. They are fixed unless "
+    "--tune-vectors is given. Without them words are read as trained letter trigrams.",
+    group=FEATURES,
+)
+@option(
+    "--teacher",
+    metavar="[bm25|MODEL_DIR]",
+    help="What lists hard negatives for a pair model before the first epoch: bm25, or a model with "
+    "two towers.",
+    group=NEGATIVES,
 )
 @option(
     "--preset",
     type=click.Choice(list(PRESETS)),
-    help="Start from other defaults: paper is what the paper used, large a wider model that takes "
-    "a few minutes to train.",
+    help="Start from other defaults: paper is what the paper used, large a wider model of two "
+    "towers that takes a few minutes to train.",
     group=MODEL,
 )
 @option(
@@ -56,7 +106,14 @@ def _settings(function: Any) -> Any:
 @option(
     "--dev",
     type=click.Path(),
-    help="Judged set on which NDCG is measured after every epoch.",
+    help="Judged set on which NDCG is measured after every epoch; with --labels, labelled pairs.",
+    group=RUN,
+)
+@option(
+    "--labels",
+    is_flag=True,
+    default=None,
+    help="PAIRS holds labelled pairs for a pair model: label (1 or 0), tab, text, tab, text.",
     group=RUN,
 )
 @_settings
@@ -85,8 +142,12 @@ def command(pairs: str, output: str, checkpoint_seconds: float, **options: Any) 
     Files that end in .gz are unpacked; - is standard input. With --dev the model of the best epoch
     is kept, otherwise that of the last epoch.
 
+    Most models have two towers, which embed queries and titles. A pair model (arc1, arc2 and those
+    they are compared with) reads a query and a title together and gives a score, no embedding.
+
     \b
     sentemb train pairs.tsv --dev dev/ -o model/
+    sentemb train pairs.tsv --model arc2 --start-from model/ --teacher model/ -o reranker/
     """
     from sentemb.training.stopping import Interrupted
     from sentemb.training.trainer import train
@@ -111,20 +172,32 @@ def command(pairs: str, output: str, checkpoint_seconds: float, **options: Any) 
 
 
 def _summarise(model: Any, output: str, seconds: float) -> None:
-    from sentemb.storage.history import best_epoch
+    from sentemb.storage.history import DEV_FIGURE, best_epoch
 
     last = model.history[-1]
+    shape = _shape(model)
     say(
-        f"{output}: {model.encoder.name}, {model.encoder.cells} cells, "
-        f"{model.vocabulary}, {model.training['pairs']:,} pairs, "
+        f"{output}: {shape}, {model.vocabulary}, {model.training['pairs']:,} pairs, "
         f"{last['epoch']} epoch{'s' if last['epoch'] > 1 else ''}, loss {last['loss']:.4f}, "
         f"{seconds:.0f} s"
     )
-    best = best_epoch(model.history)
+    figure = next(iter(last["dev"] or {}), DEV_FIGURE)
+    best = best_epoch(model.history, figure)
     if best is not None:
         figures = ", ".join(f"{name} {value:.3f}" for name, value in best["dev"].items())
         say(f"kept epoch {best['epoch']}, on dev: {figures}")
     say(f'next: sentemb score {output} "a query" "a title"')
+
+
+def _shape(model: Any) -> str:
+    """The name of a model and its size."""
+    from sentemb.pair_scorer import PairScorer
+
+    if not isinstance(model, PairScorer):
+        return f"{model.encoder.name}, {model.encoder.cells} cells"
+    maps = model.model.settings().get("maps")
+    shape = f", {'-'.join(map(str, maps))} maps" if maps else ""
+    return f"{model.model.name}{shape}, up to {model.model.max_words} words"
 
 
 def _show(progress: Any, line: ProgressLine) -> None:

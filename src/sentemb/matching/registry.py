@@ -158,6 +158,11 @@ def pair_parameters() -> tuple[Hyperparameter, ...]:
     return tuple(found.values())
 
 
+def pair_models_with(parameter: Hyperparameter) -> list[str]:
+    """Names of the pair models that have ``parameter``."""
+    return [name for name, entry in PAIR_MODELS.items() if parameter in entry.parameters]
+
+
 def pair_entry_of(model: str) -> PairEntry:
     """The entry of the pair model called ``model``.
 

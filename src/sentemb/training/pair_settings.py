@@ -20,6 +20,7 @@ from sentemb.matching.registry import (
     PAIR_MODEL_NAME,
     PAIR_MODELS,
     pair_entry_of,
+    pair_models_with,
     pair_parameters,
 )
 from sentemb.objectives import options as objectives
@@ -153,8 +154,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 def describe(one: Hyperparameter) -> str:
     """The help text of a declaration, with the pair models that it applies to."""
-    models = [name for name, entry in PAIR_MODELS.items() if one in entry.parameters]
-    if one not in pair_parameters() or len(models) == len(PAIR_MODELS):
+    models = pair_models_with(one)
+    if not models or len(models) == len(PAIR_MODELS):
         return one.help
     return f"{one.help} Only for {', '.join(models)}."
 
