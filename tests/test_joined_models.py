@@ -8,6 +8,7 @@ import pytest
 
 from sentemb import SentembError
 from sentemb.kernels.convolution import pool_rows
+from sentemb.kernels.windows import add_gradient_at, overlapping
 from sentemb.matching import PAIR_MODELS, make_pair_model
 from sentemb.matching.head import Dropout
 from sentemb.matching.pair_model import Texts
@@ -230,6 +231,19 @@ def test_the_first_of_equal_maxima_wins_and_nan_stays_visible():
     assert places.tolist() == [[1, 1, 1], [1, 1, 3]]
     pool_rows(M, places, U, np.array([0, 2, 5]), np.array([1, 2]), 0, 2)
     assert places.tolist() == [[0, 0, 0], [2, 2, 3]]
+
+
+def test_gradients_of_many_listed_rows_are_summed_up():
+    rng = np.random.default_rng(0)
+    S, D = rng.standard_normal((700, 3)), rng.standard_normal((700, 5))
+    rows = np.sort(rng.choice(698, 600, replace=False))  # more than are copied at once
+    dW, dbias = rng.standard_normal((9, 5)), rng.standard_normal(5)
+    expected = dW.copy(), dbias + D[rows].sum(axis=0)
+    for r in rows:
+        expected[0][...] += np.outer(S[r : r + 3].ravel(), D[r])
+    add_gradient_at(dW, dbias, overlapping(S, 3), D, rows)
+    np.testing.assert_allclose(dW, expected[0], atol=1e-12)
+    np.testing.assert_allclose(dbias, expected[1], atol=1e-12)
 
 
 @pytest.mark.parametrize(
