@@ -54,6 +54,41 @@ def pool_windows(M, places, P, bias, word_index, offsets, first, end):
 
 
 @kernel
+def pool_rows(M, places, U, starts, units, first, end):
+    """M[text] = the maximum over the first rows of each text: pooling over the whole text.
+
+    The first of equal rows wins.
+
+    Parameters
+    ----------
+    M : (n_texts, n) float, written
+        0 for a text without units.
+    places : (n_texts, n) int32, written
+        The row of each maximum; the first row of a text without units.
+    U : (n_rows, n) float
+    starts : (n_texts + 1,) int64
+        First row of each text.
+    units : (n_texts,) int64
+        Rows of each text that count.
+    first, end : int
+        The texts to do.
+    """
+    for text in range(first, end):
+        m, place, start = M[text], places[text], starts[text]
+        place[:] = start
+        if units[text] == 0:
+            m[:] = 0
+            continue
+        m[:] = U[start]
+        for row in range(start + 1, start + units[text]):
+            u = U[row]
+            for f in range(m.size):
+                greater = (u[f] > m[f]) | (u[f] != u[f])  # NaN stays visible
+                m[f] = u[f] if greater else m[f]
+                place[f] = row if greater else place[f]
+
+
+@kernel
 def spread_to_maxima(D, dM, places, offsets, first, end):
     """D = dM at the token of each maximum, 0 at all others: the gradient of max pooling.
 

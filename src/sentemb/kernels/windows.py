@@ -10,9 +10,16 @@ A text has ``units`` windows that are on and ``units + window - 1`` rows, of whi
 words: its last windows hang over its end only if there is room in the longest text.
 """
 
+import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from sentemb.kernels.jit import kernel
+from sentemb.kernels.matmul import add_matmul, add_matmul_at
+from sentemb.kernels.words import sum_rows
+
+# Rows that a product for the gradient of the weights takes at once. They are copied: without the
+# rows between them the product is shorter, and faster where they lie together.
+_GATHERED = 256
 
 
 @kernel
@@ -38,7 +45,7 @@ def lay_out_words(S, P, word_index, offsets, starts, first, end):
             S[row] = 0
 
 
-def overlapping(S, window):
+def overlapping(S: np.ndarray, window: int) -> np.ndarray:
     """The windows of the rows of S side by side: (n_rows - window + 1, window * columns), a view.
 
     Row r is ``S[r : r + window]`` in one. A product with it is a convolution; one with the errors
@@ -48,7 +55,49 @@ def overlapping(S, window):
     S : (n_rows, columns) float, contiguous
     """
     n = max(0, len(S) - window + 1)
-    return as_strided(S, (n, window * S.shape[1]), S.strides)
+    windows: np.ndarray = as_strided(S, (n, window * S.shape[1]), S.strides)
+    return windows
+
+
+def flipped_slices(W: np.ndarray, window: int) -> np.ndarray:
+    """W (window * m, n) for the gradient at the rows of `overlapping`.
+
+    Returns
+    -------
+    (window * n, m) array
+        The transposed slices of W, the last row of the window first; a contiguous copy.
+    """
+    slices = W.reshape(window, -1, W.shape[1])[::-1].transpose(0, 2, 1)
+    return np.ascontiguousarray(slices).reshape(-1, slices.shape[2])
+
+
+@kernel
+def products_at(C, c_rows, A, a_rows, B, bias):
+    """C[c_rows[r]] = b + A[a_rows[r]] B for every r: only the windows that are on.
+
+    C : (any, n) float, written; A : (any, k) float; B : (k, n) float; bias : (n,) float
+    c_rows, a_rows : (m,) int64, each row of C at most once
+    """
+    for row in c_rows:
+        C[row] = bias
+    add_matmul_at(C, c_rows, A, a_rows, B)
+
+
+@kernel
+def add_gradient_at(dB, dbias, A, D, rows):
+    """dB += sum of A[r]^T D[r] over ``rows``, dbias += sum of D[r]: back from `products_at`.
+
+    dB : (k, n) float; dbias : (n,) float; A : (any, k) float; D : (any, n) float; rows : (m,) int64
+    """
+    left = np.empty((_GATHERED, A.shape[1]), A.dtype)
+    right = np.empty((_GATHERED, D.shape[1]), D.dtype)
+    for low in range(0, rows.size, _GATHERED):
+        size = min(_GATHERED, rows.size - low)
+        for r in range(size):
+            left[r] = A[rows[low + r]]
+            right[r] = D[rows[low + r]]
+        add_matmul(dB, left[:size].T, right[:size])
+        sum_rows(dbias, right, 0, size)
 
 
 @kernel
@@ -58,10 +107,10 @@ def pool_pairs(M, later, U, starts, pooled_starts, units, first, end):
     Parameters
     ----------
     M : (n_pooled, n) float, written
-        ceil(units / 2) rows per text from ``pooled_starts`` on. The last one of an odd number is
-        its only window. Without activation, which may come after.
+        ceil(units / 2) rows per text from ``pooled_starts`` on, then zeros up to the next text. The
+        last one of an odd number is its only window. Without activation, which may come after.
     later : (n_pooled, n) bool, written
-        Whether the second is greater; the first of equals wins.
+        Whether the second is greater; the first of equals wins. Arbitrary where M is such a zero.
     U : (n_rows, n) float
     starts, pooled_starts : (n_texts + 1,) int64
         First row of U and of M of each text.
@@ -83,6 +132,8 @@ def pool_pairs(M, later, U, starts, pooled_starts, units, first, end):
                 m[:] = u
                 bits[:] = False
             to += 1
+        for row in range(to, pooled_starts[text + 1]):
+            M[row] = 0
 
 
 @kernel

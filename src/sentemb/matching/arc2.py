@@ -21,6 +21,7 @@ from sentemb.kernels.layers import dense, product_rows, set_dense_gradient
 from sentemb.kernels.pair_cells import meet, meet_printed, part, part_printed, sum_over_pairs
 from sentemb.kernels.windows import (
     copy_units,
+    flipped_slices,
     lay_out_words,
     overlapping,
     pool_pairs,
@@ -442,9 +443,7 @@ class ARC2(PairModel):
         gradient = parts.sum(axis=0)
         if not words:
             return gradient, None
-        slices = weights[name].reshape(self.window, self.width, -1)
-        flipped = np.ascontiguousarray(slices[::-1].transpose(0, 2, 1))
-        flipped = flipped.reshape(-1, self.width)
+        flipped = flipped_slices(weights[name], self.window)
         dS = space.empty(f"dS {side}", S.shape, dtype)
         dX = space.empty(f"dX {side}", (texts.word_index.size, self.width), dtype)
         lengths = np.diff(texts.offsets)

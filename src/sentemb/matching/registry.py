@@ -10,7 +10,7 @@ from typing import Any
 
 from sentemb.errors import SentembError
 from sentemb.hyperparameters import MODEL, Hyperparameter, own_values
-from sentemb.models.registry import MAX_CELLS
+from sentemb.models.registry import MAX_CELLS, SHARED_TOWERS
 
 AND, PRINTED = "and", "printed"
 MOST_WORDS = 64
@@ -135,6 +135,39 @@ register(
         home="sentemb.matching.word_sum:WordSum",
         parameters=(EMBEDDING, *_MLP, MAX_WORDS),
         variants=({}, {"mlp_layers": 2}),
+    )
+)
+register(
+    PairEntry(
+        name="senmlp",
+        home="sentemb.matching.sentence_mlp:SenMLP",
+        parameters=(EMBEDDING, *_MLP, MAX_WORDS),
+        variants=({}, {"mlp_layers": 2}),
+    )
+)
+register(
+    PairEntry(
+        name="senna",
+        home="sentemb.matching.senna:SENNA",
+        parameters=(EMBEDDING, WINDOW, MAPS, *_MLP, MAX_WORDS, SHARED_TOWERS),
+        variants=(
+            {"maps": (5,)},
+            {"maps": (5,), "window": 2, "mlp_layers": 2},
+            {"maps": (5,), "shared_towers": True},
+        ),
+    )
+)
+register(
+    PairEntry(
+        name="arc1",
+        home="sentemb.matching.arc1:ARC1",
+        parameters=(EMBEDDING, WINDOW, MAPS, *_MLP, MAX_WORDS, SHARED_TOWERS),
+        variants=(
+            {"maps": (5, 4)},
+            {"maps": (5, 4), "shared_towers": True},
+            {"maps": (5, 4, 3), "window": 2, "mlp_layers": 2},
+            {"maps": (6,)},
+        ),
     )
 )
 register(
