@@ -68,7 +68,7 @@ def _neighbours(cells, others, before, after, down, right, first, end):
 
 @kernel
 def convolve_planes(Z, X, W, bias, before, after, back, first, end):
-    """Z[i, j] = b + sum over o, p of X[i + o, j + p] W[o, p]: equation (6) before the ReLU, or back.
+    """Z[i, j] = b + sum over o, p of X[i + o, j + p] W[o, p]: equation (6) without ReLU, or back.
 
     Parameters
     ----------

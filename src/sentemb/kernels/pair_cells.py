@@ -110,7 +110,7 @@ def _greatest(U, V, u, n_u, v, n_v, size, p, q, f):
 def meet_printed(
     Z, U, V, bias, u_starts, v_starts, query_index, title_index, planes, size, first, end
 ):
-    """Z[p, q] = max(0, maximum of u_i + v_j + b over the block's cells that are on): gate "printed".
+    """Z[p, q] = max(0, greatest u_i + v_j + b of the block's cells that are on): gate "printed".
 
     Parameters
     ----------

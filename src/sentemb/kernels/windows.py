@@ -1,10 +1,9 @@
 """Convolution over windows of ragged texts without copying the windows, and pooling over two.
 
 The rows of a text lie together, followed by ``window - 1`` rows of zeros. A window is then
-``window`` rows that lie together, ``window`` times as many contiguous numbers as a row has, and the
-next window begins one row further on. So one product with rows that overlap (`overlapping`) does all
-windows of many texts. It also does those that begin in the zeros between two texts, which nobody
-reads.
+``window`` rows that lie together, and the next window begins one row further on. So one product
+with rows that overlap (`overlapping`) does all windows of many texts. It also does those that begin
+in the zeros between two texts, which nobody reads.
 
 A text has ``units`` windows that are on and ``units + window - 1`` rows, of which the last may hold
 words: its last windows hang over its end only if there is room in the longest text.
@@ -41,8 +40,8 @@ def lay_out_words(S, P, word_index, offsets, starts, first, end):
         for token in range(offsets[text], offsets[text + 1]):
             S[row] = P[word_index[token]]
             row += 1
-        for row in range(row, starts[text + 1]):
-            S[row] = 0
+        for beyond in range(row, starts[text + 1]):
+            S[beyond] = 0
 
 
 def overlapping(S: np.ndarray, window: int) -> np.ndarray:
@@ -154,8 +153,8 @@ def unpool_pairs(dU, dM, later, starts, pooled_starts, units, first, end):
                 for f in range(d.size):
                     other[f] = d[f] if bits[f] else zero
             to += 1
-        for row in range(row + units[text], starts[text + 1]):
-            dU[row] = 0
+        for beyond in range(row + units[text], starts[text + 1]):
+            dU[beyond] = 0
 
 
 @kernel

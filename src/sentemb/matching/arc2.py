@@ -264,8 +264,9 @@ class ARC2(PairModel):
         """For each layer, room for its cells of one block in every chunk."""
         room = []
         for layer, (cells, maps) in enumerate(zip(planes, self.maps, strict=True)):
-            sizes = [cells.starts[end] - cells.starts[start] for own in blocks for start, end in own]
-            room.append(space.empty(f"{name}{layer}", (CHUNKS, int(max(sizes, default=0)), maps), dtype))
+            sizes = [cells.starts[end] - cells.starts[low] for own in blocks for low, end in own]
+            shape = (CHUNKS, int(max(sizes, default=0)), maps)
+            room.append(space.empty(f"{name}{layer}", shape, dtype))
         return room
 
     # -- backward -----------------------------------------------------------------------------
@@ -282,9 +283,7 @@ class ARC2(PairModel):
     ) -> Job[tuple[Arrays, Arrays]]:
         """As `PairModel.backward_tasks`. The cells of layer 2 are computed again."""
         gradient, dA = yield from self.head.backward_tasks(weights, done.arrays, V, space, dropout)
-        of_planes, at_pairs = yield from self._planes_backward(
-            weights, done, dA, space, dropout
-        )
+        of_planes, at_pairs = yield from self._planes_backward(weights, done, dA, space, dropout)
         gradient |= of_planes
         errors: Arrays = {}
         for side, (at_units, starts) in zip(SIDES, at_pairs, strict=True):

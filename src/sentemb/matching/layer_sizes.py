@@ -19,6 +19,11 @@ def layer_sizes(max_words: int, window: int, convolutions: int) -> list[tuple[in
     window : int
         k, of every convolution.
     convolutions : int
+        How many convolutions there are.
+
+    Returns
+    -------
+    list of (int, int)
 
     Raises
     ------
