@@ -321,17 +321,17 @@ def add_matmul_at(C, c_rows, A, a_rows, B):
     # rows that reading the columns from the second cache costs less.
     copied = m > 2 * _TILE_ROWS and B.strides[0] % 1024 == 0
     panel = np.empty((depth if copied else 0, 2 * lanes), C.dtype)
-    for first in range(0, inner, depth):
-        here = min(depth, inner - first)
+    for start in range(0, inner, depth):
+        here = min(depth, inner - start)
         j = 0
         while j < n:
-            b, b_rows, left = _offset(b0, first * row_of_b + j), row_of_b, n - j
+            b, b_rows, left = _offset(b0, start * row_of_b + j), row_of_b, n - j
             if copied and left >= 2 * lanes:
                 for k in range(here):
                     for column in range(2 * lanes):
-                        panel[k, column] = B[first + k, j + column]
+                        panel[k, column] = B[start + k, j + column]
                 b, b_rows = _pointer(panel), 2 * lanes
-            c, a = _offset(c0, j), _offset(a0, first)
+            c, a = _offset(c0, j), _offset(a0, start)
             for i in range(0, m, _TILE_ROWS):
                 ci, ai, rows = _offset(c_list, i), _offset(a_list, i), min(_TILE_ROWS, m - i)
                 if left >= 2 * lanes:
