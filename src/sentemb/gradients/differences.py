@@ -13,7 +13,11 @@ STEPS = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4)
 
 
 class Loss(Protocol):
-    """What is differentiated, such as a `PairProblem`."""
+    """What is differentiated, such as a `CheckedProblem`."""
+
+    # The steps are multiplied by it. Rounding is all that is wrong with the differences of a
+    # linear function, so large steps are best for it.
+    step_factor: float
 
     def loss(self) -> float:
         """The loss at the present parameters."""
@@ -74,14 +78,15 @@ def differences(problem: Loss, move: Callable[[float], None]) -> Differences:
         loss = problem.loss()
         return loss if problem.branches() == smooth else np.nan
 
-    second, fourth = np.empty(len(STEPS)), np.empty(len(STEPS))
-    for k, h in enumerate(STEPS):
+    steps = tuple(problem.step_factor * h for h in STEPS)
+    second, fourth = np.empty(len(steps)), np.empty(len(steps))
+    for k, h in enumerate(steps):
         near, far = loss_at(h) - loss_at(-h), loss_at(2 * h) - loss_at(-2 * h)
         second[k] = near / (2 * h)
         fourth[k] = (8 * near - far) / (12 * h)
     changes = np.abs(np.diff(fourth))
     taken = None if np.isnan(changes).all() else 1 + int(np.nanargmin(changes))
-    return Differences(STEPS, second, fourth, taken)
+    return Differences(steps, second, fourth, taken)
 
 
 def entry_differences(problem: Loss, parameter: np.ndarray, index: tuple[int, ...]) -> Differences:
