@@ -45,7 +45,7 @@ def test_the_orders_of_both_formulas_show():
 
 def test_the_differences_of_a_known_function():
     class Cubic:
-        x, step_factor = 0.0, 1.0
+        x = 0.0
 
         def loss(self):
             return 3 * self.x + 5 * self.x**3

@@ -29,9 +29,6 @@ from sentemb.text.vocabulary import Vocabulary
 
 # Numbers that the weights of a problem, or the vectors of its words, may have.
 _MOST_NUMBERS = 20_000_000
-# With the hinge the loss is piecewise linear in each weight. Differences within a piece have no
-# error but rounding, which falls with the step.
-_LARGE_STEPS = 10.0
 
 
 class PairPasses:
@@ -167,9 +164,10 @@ class PairModelProblem(CheckedProblem):
         self.settings = {**pair_model.settings(), "objective": loss.name}
         if loss.name == HINGE:
             self.settings["margin"] = loss.margin
-            self.step_factor = _LARGE_STEPS
         self.settings |= {"dropout": dropout, "lengths": lengths, "negatives": negatives}
         self.settings |= {"scale": scale, "seed": seed}
+        # Layers are products of weights of different layers, and linear in each of them.
+        self.piecewise_linear = loss.name == HINGE
         self._loss = loss
         self.rng = rng = np.random.default_rng(seed)
         queries, titles, *index = _made_up_lists(lengths, negatives, rng)
