@@ -5,7 +5,7 @@ does not load Numba.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +71,7 @@ def register_check(entry: CheckEntry) -> None:
     SentembError
         If there is a check or a model of that name.
     """
-    if entry.name in CHECKS or entry.name in ENCODERS:
+    if any(entry.name in some for some in (CHECKS, ENCODERS, PAIR_MODELS)):
         raise SentembError(f"there is a check {entry.name} already; choose another name")
     CHECKS[entry.name] = entry
 
@@ -135,10 +135,10 @@ def all_checks() -> dict[str, CheckEntry]:
 
 
 def check_parameters() -> tuple[Hyperparameter, ...]:
-    """The hyper-parameters of all checks whose names no encoder has, each once."""
+    """The hyper-parameters of all checks that towers do not have, each once."""
     found = {one.name: one for entry in all_checks().values() for one in entry.parameters}
-    of_encoders = {one.name for one in encoder_parameters()}
-    return tuple(one for name, one in found.items() if name not in of_encoders)
+    of_towers = {one.name for one in (*encoder_parameters(), *fields(Problem))}
+    return tuple(one for name, one in found.items() if name not in of_towers)
 
 
 def make_check(

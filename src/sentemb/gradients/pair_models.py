@@ -27,8 +27,9 @@ from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 
-# Numbers that the weights of a problem, or the vectors of its words, may have.
-_MOST_NUMBERS = 20_000_000
+_MOST_WEIGHTS = 5_000_000
+# The settings that mainly decide how many there are.
+_SIZES = "embedding", "maps", "mlp"
 
 
 class PairPasses:
@@ -171,6 +172,7 @@ class PairModelProblem(CheckedProblem):
         self._loss = loss
         self.rng = rng = np.random.default_rng(seed)
         queries, titles, *index = _made_up_lists(lengths, negatives, rng)
+        self.queries = queries
         matcher = _made_up_matcher(pair_model, [*queries, *titles], scale, rng)
         self._passes = PairPasses(
             matcher, queries, titles, *index, Workers(1), Dropout.of(dropout, seed)
@@ -246,10 +248,10 @@ def _made_up_matcher(
     """The model with random weights, none of them zero."""
     vocabulary = Vocabulary.collect(tokenize(texts))
     shapes, spreads = model.shapes(len(vocabulary)), model.spreads()
-    if sum(int(np.prod(shape)) for shape in shapes.values()) > _MOST_NUMBERS:
+    if sum(int(np.prod(shape)) for shape in shapes.values()) > _MOST_WEIGHTS:
         raise SentembError(
-            f"the model {model.name} has too many weights for a check; lower one of "
-            f"{', '.join(key for key, value in model.settings().items() if value != 1)}"
+            f"the model {model.name} has too many weights for a check; lower "
+            f"{' or '.join(one for one in _SIZES if one in model.settings())}"
         )
     weights = {
         name: scale * (2 * spreads.get(name, 0.5)) * rng.standard_normal(shape)

@@ -25,7 +25,7 @@ def arc2_from_arc1(matcher: Matcher, gate: str = "and") -> Matcher:
         An ARC-I.
     gate : {"and", "printed"}
         Of the ARC-II. With "printed", the gate of equation (3) to the letter, the scores differ as
-        soon as a text is shorter than ``max_words``.
+        soon as a text has fewer words than layer 1 has windows.
 
     Returns
     -------
