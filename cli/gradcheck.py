@@ -11,27 +11,29 @@ import click
 from sentemb.cli.options import Integers, given, json_option, option, option_of
 from sentemb.cli.options import command as new_command
 from sentemb.errors import SentembError
-from sentemb.gradients.checks import CHECKS, check_parameters
+from sentemb.gradients.checks import CHECKS, all_checks, check_parameters
 from sentemb.gradients.options import (
     ENTRIES,
     FAULTS,
     FORM,
     GAMMA,
     LENGTHS,
+    MARGIN,
     NEGATIVES,
+    OBJECTIVE,
     SCALE,
     SEED,
     TOLERANCE,
     Problem,
 )
 from sentemb.hyperparameters import CHECK, PROBLEM
+from sentemb.matching.registry import PAIR_MODELS, pair_parameters
 from sentemb.models.registry import (
     ENCODERS,
     MODEL_NAME,
     SHARED_TOWERS,
     encoder_parameters,
 )
-from sentemb.objectives.options import MARGIN, OBJECTIVE
 
 _ALL = "all"
 
@@ -39,19 +41,24 @@ _ALL = "all"
 def _own_settings(function: Any) -> Any:
     """``function`` with an option for every hyper-parameter of the encoders and the checks."""
     for declared in reversed(check_parameters()):
-        users = [name for name, entry in CHECKS.items() if declared in entry.parameters]
-        help = f"Only for {', '.join(users)}."
+        users = [name for name, entry in all_checks().items() if declared in entry.parameters]
+        pair_models = set(users) == set(PAIR_MODELS)
+        help = f"Only for {'pair models' if pair_models else ', '.join(users)}."
         function = option_of(declared, default=declared.check_default, help=help)(function)
+    of_pairs = {one.name: one for one in pair_parameters()}
     for declared in reversed(encoder_parameters()):
-        function = option_of(declared, default=declared.check_default)(function)
+        other = of_pairs.get(declared.name)
+        help = f"A pair model takes {other.expected()}." if other else ""
+        function = option_of(declared, default=declared.check_default, help=help)(function)
     return function
 
 
 @new_command("gradcheck")
 @option_of(
     MODEL_NAME,
-    choices=[*CHECKS, _ALL],
-    help=f"{', '.join(CHECKS)}: a loss without towers. {_ALL} checks every variant of each.",
+    choices=[*all_checks(), _ALL],
+    help=f"{', '.join(PAIR_MODELS)}: pair models. {', '.join(CHECKS)}: a loss without either. "
+    f"{_ALL} checks every variant of each.",
 )
 @_own_settings
 @option_of(SHARED_TOWERS)
@@ -104,6 +111,10 @@ def command(model: str | None, entry: str | None, as_json: bool, **options: Any)
     supervised classifier, on fixed vectors and on the embeddings of a tower; --task chooses what it
     predicts.
 
+    Of a pair model, such as arc2, the side "pair" has all blocks. With the hinge its loss is
+    piecewise linear in each parameter, so that larger steps are taken and errors are smaller. An
+    entry is left out, and counted, if a ReLU, a maximum or a hinge changes within the steps.
+
     Blocks have the paper's names. The number of a gate is 1 output, 2 forget, 3 input,
     4 candidate: Wrec3 is the recurrent matrix of the input gate, b1 the bias of the output gate.
 
@@ -137,7 +148,7 @@ def _reports(model: str, settings: dict[str, Any]) -> Iterator[Any]:
         yield gradcheck(model, **settings)
         return
     variants = [entry.variants for entry in ENCODERS.values()]
-    variants += [entry.variants for entry in CHECKS.values()]
+    variants += [entry.variants for entry in all_checks().values()]
     varied = {name for of_entry in variants for some in of_entry for name in some}
     if varied & settings.keys():
         raise SentembError(f"--model {_ALL} tries all variants itself; leave their settings out")
@@ -149,7 +160,7 @@ def _reports(model: str, settings: dict[str, Any]) -> Iterator[Any]:
         for variant in encoder.variants:
             yield gradcheck(encoder.name, **variant, **own)
     of_towers = of_encoders | of_checks | {field.name for field in fields(Problem)}
-    for check in CHECKS.values():
+    for check in all_checks().values():
         others = of_towers - set(check.names)
         own = {key: value for key, value in settings.items() if key not in others}
         for variant in check.variants:

@@ -218,6 +218,8 @@ def _type_of(declared: Hyperparameter, choices: Sequence[str]) -> dict[str, Any]
             "type": _IntegerOr(declared.words),
             "metavar": f"[INTEGER|{'|'.join(declared.words)}]",
         }
+    if declared.many:
+        return {"type": Integers()}
     if declared.kind is str:
         return {"type": click.Choice([*declared.choices, *choices])}
     if declared.choices:

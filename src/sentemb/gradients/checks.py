@@ -5,13 +5,14 @@ does not load Numba.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from sentemb.errors import SentembError
-from sentemb.gradients.options import Problem
+from sentemb.gradients.options import DROPOUT, Problem
 from sentemb.hyperparameters import MODEL, Hyperparameter
+from sentemb.matching.registry import PAIR_MODELS
 from sentemb.models.registry import ENCODERS, HIDDEN, encoder_parameters
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ class CheckEntry:
         The gradients it has: "scan", and perhaps "trace" and "printed".
     variants : tuple of dict
         The settings that ``sentemb gradcheck --model all`` tries.
+    defaults : dict
+        Settings of the check that are not given, where they differ from the declared ones.
+    arguments : dict
+        Keywords of the class that are not settings.
     """
 
     name: str
@@ -46,6 +51,8 @@ class CheckEntry:
     parameters: tuple[Hyperparameter, ...] = ()
     forms: tuple[str, ...] = ("scan",)
     variants: tuple[Mapping[str, Any], ...] = ({},)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -64,7 +71,7 @@ def register_check(entry: CheckEntry) -> None:
     SentembError
         If there is a check or a model of that name.
     """
-    if entry.name in CHECKS or entry.name in ENCODERS:
+    if any(entry.name in some for some in (CHECKS, ENCODERS, PAIR_MODELS)):
         raise SentembError(f"there is a check {entry.name} already; choose another name")
     CHECKS[entry.name] = entry
 
@@ -108,10 +115,30 @@ register_check(
 )
 
 
+def all_checks() -> dict[str, CheckEntry]:
+    """The registered checks and one for every pair model, by name."""
+    own = "lengths", "negatives", "scale", "objective", "margin"
+    pair_models = {
+        entry.name: CheckEntry(
+            name=entry.name,
+            home="sentemb.gradients.pair_models:PairModelProblem",
+            takes=own,
+            parameters=(*entry.parameters, DROPOUT),
+            variants=entry.variants,
+            # Its variants are small, the model's defaults are not.
+            defaults=entry.variants[0],
+            arguments={"model": entry.name},
+        )
+        for entry in PAIR_MODELS.values()
+    }
+    return CHECKS | pair_models
+
+
 def check_parameters() -> tuple[Hyperparameter, ...]:
-    """The hyper-parameters of all checks that no encoder has, each once."""
-    found = {one.name: one for entry in CHECKS.values() for one in entry.parameters}
-    return tuple(one for one in found.values() if one not in encoder_parameters())
+    """The hyper-parameters of all checks that towers do not have, each once."""
+    found = {one.name: one for entry in all_checks().values() for one in entry.parameters}
+    of_towers = {one.name for one in (*encoder_parameters(), *fields(Problem))}
+    return tuple(one for name, one in found.items() if name not in of_towers)
 
 
 def make_check(
@@ -122,7 +149,7 @@ def make_check(
     Parameters
     ----------
     name : str
-        One of `CHECKS`.
+        One of `all_checks`.
     problem : Problem
         A field that the check does not take must have its default.
     form : str
@@ -135,7 +162,7 @@ def make_check(
     SentembError
         For a form or a setting that the check does not have, or a wrong value.
     """
-    entry = CHECKS[name]
+    entry = all_checks()[name]
     if form not in entry.forms:
         raise SentembError(f"{name} has no form {form}; choose {' or '.join(entry.forms)}")
     defaults = asdict(Problem())
@@ -147,7 +174,7 @@ def make_check(
     chosen = {
         key: one.default if one.check_default is None else one.check_default
         for key, one in own.items()
-    }
+    } | dict(entry.defaults)
     for key, value in settings.items():
         if key in own:
             chosen[key] = own[key].checked(value)
@@ -155,7 +182,7 @@ def make_check(
             raise _not_there(entry, key)
     chosen |= {key: value for key, value in asdict(problem).items() if key in entry.names}
     module, kind = entry.home.split(":")
-    made: CheckedProblem = getattr(import_module(module), kind)(**chosen)
+    made: CheckedProblem = getattr(import_module(module), kind)(**chosen, **entry.arguments)
     return made
 
 

@@ -10,10 +10,16 @@ from sentemb.gradients.recursion import Array
 # Steps of the differences, from coarse to fine: the error of the fourth-order formula falls with
 # h^4 and that of float64 rises with 1 / h, so the best step lies between.
 STEPS = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4)
+# For a function that is linear between its kinks. Its differences have no error but rounding, so
+# the largest steps that cross no kink are best, and there is no need to try smaller ones.
+LARGE_STEPS = (1.0, 3e-1, 1e-1, 3e-2, *STEPS)
 
 
 class Loss(Protocol):
-    """What is differentiated, such as a `PairProblem`."""
+    """What is differentiated, such as a `CheckedProblem`."""
+
+    # Whether it is piecewise linear in each single parameter.
+    piecewise_linear: bool
 
     def loss(self) -> float:
         """The loss at the present parameters."""
@@ -53,7 +59,9 @@ class Differences(NamedTuple):
         return None if self.taken is None else float(self.fourth[self.taken])
 
 
-def differences(problem: Loss, move: Callable[[float], None]) -> Differences:
+def differences(
+    problem: Loss, move: Callable[[float], None], linear: bool = False
+) -> Differences:
     """Differences of ``problem.loss()``, and which of them is taken.
 
     The choice looks at the differences alone, never at the gradient that they are to judge.
@@ -64,6 +72,8 @@ def differences(problem: Loss, move: Callable[[float], None]) -> Differences:
         The loss as a function of the parameters that ``move`` changes.
     move : function of float
         Puts the parameters at this distance; called with both signs, and never put back.
+    linear : bool
+        Whether the loss is linear in the distance as long as it crosses no kink.
     """
     move(0)
     problem.loss()
@@ -74,14 +84,18 @@ def differences(problem: Loss, move: Callable[[float], None]) -> Differences:
         loss = problem.loss()
         return loss if problem.branches() == smooth else np.nan
 
-    second, fourth = np.empty(len(STEPS)), np.empty(len(STEPS))
-    for k, h in enumerate(STEPS):
+    steps = LARGE_STEPS if linear else STEPS
+    second, fourth = np.full(len(steps), np.nan), np.full(len(steps), np.nan)
+    for k, h in enumerate(steps):
         near, far = loss_at(h) - loss_at(-h), loss_at(2 * h) - loss_at(-2 * h)
         second[k] = near / (2 * h)
         fourth[k] = (8 * near - far) / (12 * h)
+        if linear and k and not np.isnan(fourth[k - 1 : k + 1]).any():
+            steps, second, fourth = steps[: k + 1], second[: k + 1], fourth[: k + 1]
+            break
     changes = np.abs(np.diff(fourth))
     taken = None if np.isnan(changes).all() else 1 + int(np.nanargmin(changes))
-    return Differences(STEPS, second, fourth, taken)
+    return Differences(steps, second, fourth, taken)
 
 
 def entry_differences(problem: Loss, parameter: np.ndarray, index: tuple[int, ...]) -> Differences:
@@ -92,6 +106,6 @@ def entry_differences(problem: Loss, parameter: np.ndarray, index: tuple[int, ..
         parameter[index] = value + offset
 
     try:
-        return differences(problem, move)
+        return differences(problem, move, problem.piecewise_linear)
     finally:
         parameter[index] = value

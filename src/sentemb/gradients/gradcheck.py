@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from sentemb.former_names import former_names
-from sentemb.gradients.checks import CHECKS, make_check
+from sentemb.gradients.checks import all_checks, make_check
 from sentemb.gradients.comparison import compare
 from sentemb.gradients.options import (
     ENTRIES,
@@ -18,7 +18,9 @@ from sentemb.gradients.options import (
     FORM_TOLERANCE,
     GAMMA,
     LENGTHS,
+    MARGIN,
     NEGATIVES,
+    OBJECTIVE,
     SCALE,
     SEED,
     TOLERANCE,
@@ -31,7 +33,6 @@ from sentemb.gradients.report import BlockCheck, GradientReport
 from sentemb.gradients.two_towers import made_up_towers
 from sentemb.hyperparameters import formerly
 from sentemb.models.registry import ENCODERS, MODEL_NAME, SHARED_TOWERS, encoder_parameters
-from sentemb.objectives.options import MARGIN, OBJECTIVE
 
 __all__ = ["BlockCheck", "GradientReport", "gradcheck"]
 
@@ -47,8 +48,8 @@ def gradcheck(
     gamma: float = GAMMA.default,
     scale: float = SCALE.default,
     seed: int = SEED.default,
-    objective: str = OBJECTIVE.default,
-    margin: float = MARGIN.default,
+    objective: str | None = OBJECTIVE.default,
+    margin: float | None = MARGIN.default,
     entries: int = ENTRIES.default,
     tolerance: float = TOLERANCE.default,
     form_tolerance: float = FORM_TOLERANCE.default,
@@ -61,9 +62,10 @@ def gradcheck(
     ----------
     model : str
         One of `sentemb.models.ENCODERS`: "lstm", "bilstm", "rnn", "irnn", "bag", "dssm", "clsm",
-        "dan"; or one of `sentemb.gradients.checks.CHECKS`, which are not towers: "sif-likelihood",
-        the log-likelihood of sentences under equation (2) of the SIF paper by the discourse vector
-        c, and "sif-classifier", the classifier of its appendix A.2.
+        "dan"; one of `sentemb.matching.PAIR_MODELS`, such as "arc2"; or one of
+        `sentemb.gradients.checks.CHECKS`: "sif-likelihood", the log-likelihood of sentences under
+        equation (2) of the SIF paper by the discourse vector c, and "sif-classifier", the
+        classifier of its appendix A.2.
     form : {"scan", "trace", "printed"}
         Which gradient to check. For "sif-likelihood" there is no "trace", and "printed" drops
         the slope of the partition function, as the SIF paper does.
@@ -81,10 +83,11 @@ def gradcheck(
         by sqrt(cells).
     seed : int
         Random seed.
-    objective : {"softmax", "hinge"}
-        The loss. With the hinge all titles of the problem compete.
-    margin : float
-        Margin of the hinge.
+    objective : {"softmax", "hinge", "logistic"}, optional
+        The loss, for towers "softmax" or "hinge", for pair models "hinge" or "logistic"; by default
+        the first. With the hinge all titles of a problem of towers compete.
+    margin : float, optional
+        Margin of the hinge; by default 0.4 for towers and 1 for pair models.
     entries : int
         Entries of each block that are compared, the largest ones and random ones; at most a
         million.
@@ -98,8 +101,9 @@ def gradcheck(
     **encoder_settings
         As for training: ``cells`` (6 unless given), ``forget_gate``, ``peepholes``, ``bag_dim``,
         ``output_gate``, ``hidden`` (5 unless given), ``window``, ``layers``, ``activation``; for
-        "sif-likelihood": ``alpha``; for "sif-classifier": ``task`` ("similarity", "entailment" or
-        "sentiment").
+        pair models those of `sentemb.matching.registry` and ``dropout``, the share of values that
+        are dropped; for "sif-likelihood": ``alpha``; for "sif-classifier": ``task`` ("similarity",
+        "entailment" or "sentiment").
 
     Returns
     -------
@@ -126,8 +130,9 @@ def made_up(
 
     Parameters and errors as for `gradcheck`.
     """
-    replace(MODEL_NAME, choices=(*ENCODERS, *CHECKS)).checked(model)
-    if model in CHECKS:
+    checks = all_checks()
+    replace(MODEL_NAME, choices=(*ENCODERS, *checks)).checked(model)
+    if model in checks:
         yield make_check(model, problem, FORM.checked(form), settings)
         return
     with made_up_towers(model, problem, form, fault, settings) as towers:

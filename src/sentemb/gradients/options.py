@@ -3,12 +3,13 @@
 Nothing here needs Numba, so that ``sentemb gradcheck --help`` stays quick.
 """
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
 
 from sentemb.bounds import MAX_SEED, brief, is_integer, whole
 from sentemb.errors import SentembError
-from sentemb.hyperparameters import CHECK, OBJECTIVE, PROBLEM, Hyperparameter
+from sentemb.hyperparameters import CHECK, PROBLEM, Hyperparameter
+from sentemb.hyperparameters import OBJECTIVE as LOSS
 from sentemb.models.registry import SHARED_TOWERS, entry_of
 from sentemb.objectives import options as objectives
 
@@ -41,9 +42,37 @@ GAMMA = Hyperparameter(
     kind=float,
     default=10.0,
     help=f"Softmax scale gamma. Only for --objective {objectives.SOFTMAX}.",
-    group=OBJECTIVE,
+    group=LOSS,
     above=0,
     most=_LARGEST_GAMMA,
+)
+OBJECTIVE = Hyperparameter(
+    name="objective",
+    kind=str,
+    default=None,
+    default_text=f"{objectives.SOFTMAX} for towers, {objectives.HINGE} for pair models",
+    help=f"Loss: {objectives.SOFTMAX} or {objectives.HINGE} for towers, {objectives.HINGE} or "
+    f"{objectives.LOGISTIC} for pair models.",
+    group=LOSS,
+    choices=(objectives.SOFTMAX, objectives.HINGE, objectives.LOGISTIC),
+    optional=True,
+)
+MARGIN = replace(
+    objectives.PAIR_MARGIN,
+    default=None,
+    default_text=f"{objectives.MARGIN.default} for towers, {objectives.PAIR_MARGIN.default:g} for "
+    "pair models",
+    help=f"Margin of the hinge. Only for --objective {objectives.HINGE}.",
+    optional=True,
+)
+DROPOUT = Hyperparameter(
+    name="dropout",
+    kind=float,
+    default=0.0,
+    help="Share of the values of the MLP that are dropped, always the same ones.",
+    group=PROBLEM,
+    least=0,
+    below=1,
 )
 SCALE = Hyperparameter(
     name="scale",
@@ -115,8 +144,9 @@ class Problem:
         Per query.
     gamma, scale : float
     seed : int
-    objective : str
-    margin : float
+    objective : str, optional
+    margin : float, optional
+        By default that of the kind of model.
 
     Raises
     ------
@@ -130,15 +160,22 @@ class Problem:
     gamma: float = GAMMA.default
     scale: float = SCALE.default
     seed: int = SEED.default
-    objective: str = objectives.OBJECTIVE.default
-    margin: float = objectives.MARGIN.default
+    objective: str | None = None
+    margin: float | None = None
 
     def __post_init__(self) -> None:
+        _check(self, SHARED_TOWERS, NEGATIVES, GAMMA, SCALE, SEED, OBJECTIVE, MARGIN)
+
+    def of_towers(self) -> Self:
+        """The same problem with the defaults of two towers."""
+        given = {"objective": self.objective, "margin": self.margin}
         own = objectives.OBJECTIVE, objectives.MARGIN
-        _check(self, SHARED_TOWERS, NEGATIVES, GAMMA, SCALE, SEED, *own)
+        return replace(
+            self, **{one.name: one.default for one in own if given[one.name] is None}
+        )
 
     def used(self) -> dict[str, Any]:
-        """The settings by name, without those of a loss that is not checked."""
+        """The settings of two towers by name, without those of a loss that is not checked."""
         unused = {"gamma"} if self.objective == objectives.HINGE else {"objective", "margin"}
         return {name: value for name, value in asdict(self).items() if name not in unused}
 

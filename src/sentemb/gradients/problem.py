@@ -27,12 +27,15 @@ class CheckedProblem(ABC):
         By side and block: ``parameters["query"]["W1"]`` is reported as ``query.W1``. float64.
     rng : numpy.random.Generator
         As making the problem left it; the check draws entries and directions from it.
+    piecewise_linear : bool
+        Whether the loss is piecewise linear in each single parameter.
     """
 
     name: str
     settings: dict[str, Any]
     parameters: dict[str, Arrays]
     rng: np.random.Generator
+    piecewise_linear: bool = False
 
     @abstractmethod
     def loss(self) -> float:

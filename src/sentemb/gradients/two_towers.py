@@ -100,6 +100,7 @@ def made_up_towers(
 
     Parameters and errors as for `sentemb.gradcheck`.
     """
+    problem = problem.of_towers()
     encoder = make_encoder(model, **check_defaults(model, encoder_settings))
     check_form(encoder, FORM.checked(form))
     if fault is not None:

@@ -245,6 +245,19 @@ class ARC2(PairModel):
         done.arrays = state | values
         return done
 
+    def decisions(self, weights: Arrays, done: Scoring) -> list[np.ndarray]:
+        """As `PairModel.decisions`, with those of layer 2, whose cells are not kept."""
+        first = Planes(done.arrays["shapes"], done.arrays["cells"])
+        Z = np.empty((first.starts[-1], self.maps[0]), done.scores.dtype)
+        function, *arguments = self._meet(Z, weights, done, first, 0, done.scores.size)
+        function(*arguments)
+        found = [*super().decisions(weights, done), Z > 0]
+        if self.gate == AND:
+            return found
+        size = self.sizes[0][0]
+        texts = zip(done.query_index, done.title_index, strict=True)
+        return [*found, *(_places(done.queries, q, done.titles, t, size) for q, t in texts)]
+
     def _first_cells(
         self, state: Arrays, buffer: np.ndarray, first: Planes, start: int, end: int
     ) -> np.ndarray:
@@ -472,3 +485,22 @@ def _blocks(starts: NDArray[np.int64]) -> Blocks:
 def _of(room: np.ndarray, planes: Planes, start: int, end: int) -> np.ndarray:
     """As much of ``room`` as the cells of some planes need."""
     return room[: planes.starts[end] - planes.starts[start]]
+
+
+def _places(queries: Reading, query: int, titles: Reading, title: int, size: int) -> np.ndarray:
+    """Where gate "printed" finds the maximum of each block of 2 x 2 cells of layer 1."""
+    windows = []
+    for reading, text in ((queries, query), (titles, title)):
+        units, starts = reading.arrays["units"], reading.arrays["starts"]
+        own = units[starts[text] : starts[text + 1]]
+        # One row more where the number is odd, so that blocks are whole.
+        whole = np.zeros((size + size % 2, own.shape[1]), own.dtype)
+        whole[: len(own)] = own
+        windows.append((whole, np.arange(len(whole)) < len(own)))
+    (U, in_query), (V, in_title) = windows
+    cells = U[:, None] + V
+    cells[~(in_query[:, None] | in_title)] = -np.inf
+    cells[size:], cells[:, size:] = -np.inf, -np.inf
+    blocks = cells.reshape(len(U) // 2, 2, len(V) // 2, 2, -1)
+    places: np.ndarray = blocks.transpose(0, 2, 1, 3, 4).reshape(-1, 4, cells.shape[2]).argmax(1)
+    return places

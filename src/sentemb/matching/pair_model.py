@@ -187,6 +187,29 @@ class PairModel(WordReader):
 
     # -- passes -------------------------------------------------------------------------------
 
+    def decisions(self, weights: Arrays, done: Scoring) -> list[np.ndarray]:
+        """Every ReLU and every maximum of a pass; the score has a kink where one of them changes.
+
+        They are read from the arrays that the pass keeps: integers and truth values are places of
+        maxima, and an array of numbers without a negative one is what a ReLU let through. A model
+        whose passes do not keep one of them adds it.
+
+        Parameters
+        ----------
+        weights : dict of arrays
+            Those of the pass.
+        done : Scoring
+            What it kept.
+        """
+        found = []
+        for arrays in (done.queries.arrays, done.titles.arrays, done.arrays):
+            for array in arrays.values():
+                if array.dtype.kind != "f":
+                    found.append(array)
+                elif array.min(initial=0) >= 0:
+                    found.append(array > 0)
+        return found
+
     def read_tasks(
         self,
         weights: Arrays,

@@ -66,7 +66,7 @@ MLP = Hyperparameter(
     group=MODEL,
     least=1,
     most=MAX_CELLS,
-    check_default=5,
+    check_default=12,
 )
 MLP_LAYERS = Hyperparameter(
     name="mlp_layers",

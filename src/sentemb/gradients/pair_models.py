@@ -1,0 +1,260 @@
+"""Pair models on made-up lists of titles, as training has them: one check for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.errors import SentembError
+from sentemb.gradients.options import DROPOUT
+from sentemb.gradients.problem import CheckedProblem
+from sentemb.kernels.words import RowGradient, gather_weighted_rows
+from sentemb.matching import make_pair_model
+from sentemb.matching.head import Dropout
+from sentemb.matching.matcher import Matcher
+from sentemb.matching.pair_model import PairModel, Scoring, Texts
+from sentemb.models.input_rows import point_of
+from sentemb.models.layout import Layout
+from sentemb.models.towers import SIDES
+from sentemb.models.workspace import Job, Workspace
+from sentemb.objectives.options import HINGE, LOGISTIC, PAIR_MARGIN, PAIR_OBJECTIVE
+from sentemb.objectives.pair_losses import PairObjective, PairTargets
+from sentemb.protocols import Arrays
+from sentemb.system.parallel import Workers
+from sentemb.text.batch import tokenize
+from sentemb.text.vocabulary import Vocabulary
+
+_MOST_WEIGHTS = 5_000_000
+# The settings that mainly decide how many there are.
+_SIZES = "embedding", "maps", "mlp"
+
+
+class PairPasses:
+    """Scores and gradients of given pairs at the present weights of a pair model.
+
+    Parameters
+    ----------
+    matcher : Matcher
+        The model; its weights may change between calls.
+    queries, titles : list of str
+        The texts of each side; words behind ``max_words`` are not read.
+    query_index, title_index : (n_pairs,) int
+        Pair k is ``queries[query_index[k]]`` with ``titles[title_index[k]]``.
+    workers : Workers
+        Threads to compute with.
+    dropout : Dropout, optional
+        The same in all passes.
+    """
+
+    def __init__(
+        self,
+        matcher: Matcher,
+        queries: Sequence[str],
+        titles: Sequence[str],
+        query_index: NDArray[np.integer],
+        title_index: NDArray[np.integer],
+        workers: Workers,
+        dropout: Dropout | None = None,
+    ) -> None:
+        self.matcher = matcher
+        self._workers, self._dropout, self._space = workers, dropout, Workspace()
+        self._index = query_index.astype(np.int32), title_index.astype(np.int32)
+        split, most = matcher.vocabulary.split, matcher.model.max_words
+        cut = [" ".join(split(text)[:most]) for text in (*queries, *titles)]
+        self._batch = batch = matcher.vocabulary.batch(cut)
+        self._layout = Layout(batch)
+        middle, n = batch.offsets[len(queries)], len(queries)
+        self._texts = {
+            SIDES[0]: Texts(batch.word_index[:middle], batch.offsets[: n + 1]),
+            SIDES[1]: Texts(batch.word_index[middle:], batch.offsets[n:] - middle),
+        }
+
+    def forward(self) -> Scoring:
+        """The scores, and what the backward pass needs; valid until the next pass."""
+        return self._workers.together(self._forward_tasks())[0][1]
+
+    def gradient(self, V: np.ndarray) -> Arrays:
+        """The gradient of every parameter under its name in the paper.
+
+        Parameters
+        ----------
+        V : (n_pairs,) float
+            dL/ds of every pair.
+        """
+        gradient = self._workers.together(self._backward_tasks(V))[0]
+        words = RowGradient(gradient.pop("words"), *self._layout.words_of_features)
+        rows = np.empty((self._batch.input_rows.size, self.matcher.model.width), V.dtype)
+        self._workers.over(len(rows), gather_weighted_rows, rows, words)
+        # Features that are not in these texts have no part in the loss.
+        table = np.zeros_like(self.matcher.weights["table"])
+        table[self._batch.input_rows] = rows
+        return self.matcher.model.blocks({**gradient, "table": table})
+
+    def _forward_tasks(self) -> Job[tuple[np.ndarray, Scoring]]:
+        model, weights = self.matcher.model, self.matcher.weights
+        point = point_of(weights, self._batch.input_rows)
+        P = yield from model._project_tasks(point, self._batch, self._space)
+        readings = []
+        for side, texts in self._texts.items():
+            job = model.read_tasks(weights, side, P, texts, self._space, self._dropout)
+            readings.append((yield from job))
+        done = yield from model.score_tasks(
+            weights, *readings, *self._index, self._space, self._dropout
+        )
+        return P, done
+
+    def _backward_tasks(self, V: np.ndarray) -> Job[Arrays]:
+        model, weights = self.matcher.model, self.matcher.weights
+        P, done = yield from self._forward_tasks()
+        gradient, errors = yield from model.backward_tasks(
+            weights, P, done, V, self._space, self._dropout
+        )
+        dX = np.concatenate([errors[side] for side in SIDES])
+        tokens = [(0, dX, *self._layout.tokens_of_words)]
+        dP, _ = yield from model._gather_words(self._batch, tokens, self._space)
+        return {**gradient, "words": dP}
+
+
+class PairModelProblem(CheckedProblem):
+    """The training loss of a pair model on made-up lists: a query, its title, and negatives.
+
+    The last list belongs to the query of the first one, and its title is a negative there. With the
+    hinge the loss does not depend on the bias of the output, so that block is left out.
+
+    Parameters
+    ----------
+    model : str
+        One of `sentemb.matching.PAIR_MODELS`.
+    lengths : tuple of int
+        Words of the queries; the titles have the same lengths in another order.
+    negatives : int
+        Per list.
+    scale : float
+        Standard deviation of input weights and biases. That of a matrix is twice ``scale`` times
+        its standard deviation at the start of training, so that scores stay near 1.
+    seed : int
+        Random seed.
+    objective : {"hinge", "logistic"} or None
+        None is the hinge.
+    margin : float or None
+        None is that of training.
+    dropout : float
+        Share of the values that are dropped, the same ones in all passes.
+    **settings
+        Of the model.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        lengths: tuple[int, ...],
+        negatives: int,
+        scale: float,
+        seed: int,
+        objective: str | None,
+        margin: float | None,
+        dropout: float,
+        **settings: Any,
+    ) -> None:
+        pair_model = make_pair_model(model, **settings)
+        loss = _loss(model, objective, margin)
+        self.name = model
+        self.settings = {**pair_model.settings(), "objective": loss.name}
+        if loss.name == HINGE:
+            self.settings["margin"] = loss.margin
+        self.settings |= {"dropout": dropout, "lengths": lengths, "negatives": negatives}
+        self.settings |= {"scale": scale, "seed": seed}
+        # Layers are products of weights of different layers, and linear in each of them.
+        self.piecewise_linear = loss.name == HINGE
+        self._loss = loss
+        self.rng = rng = np.random.default_rng(seed)
+        queries, titles, *index = _made_up_lists(lengths, negatives, rng)
+        self.queries = queries
+        matcher = _made_up_matcher(pair_model, [*queries, *titles], scale, rng)
+        self._passes = PairPasses(
+            matcher, queries, titles, *index, Workers(1), Dropout.of(dropout, seed)
+        )
+        size = negatives + 1
+        n_lists = index[0].size // size
+        self._targets = PairTargets.of_lists(np.arange(n_lists + 1) * size, np.ones(n_lists))
+        self.parameters = self._shown(matcher.parameters())
+
+    def loss(self) -> float:
+        self._done = self._passes.forward()
+        loss, _, self._of_loss = self._loss.at(self._done.scores, self._targets)
+        return loss
+
+    def gradient(self, form: str = "scan") -> dict[str, Arrays]:
+        _, V, _ = self._loss.at(self._passes.forward().scores, self._targets)
+        return self._shown(self._passes.gradient(V))
+
+    def branches(self) -> bytes:
+        """Every ReLU, maximum and hinge of the last `loss`."""
+        matcher = self._passes.matcher
+        made = matcher.model.decisions(matcher.weights, self._done)
+        return b"".join([*(array.tobytes() for array in made), self._of_loss])
+
+    def _shown(self, blocks: Arrays) -> dict[str, Arrays]:
+        hidden = {"c"} if self._loss.name == HINGE else set()
+        return {"pair": {name: array for name, array in blocks.items() if name not in hidden}}
+
+
+def _loss(model: str, objective: str | None, margin: float | None) -> PairObjective:
+    """The loss of a check; a `SentembError` for settings that are wrong or do not apply."""
+    if objective not in (None, *PAIR_OBJECTIVE.choices):
+        raise SentembError(
+            f"the pair model {model} has no objective {objective}; choose {HINGE} or {LOGISTIC}"
+        )
+    if objective == LOGISTIC and margin is not None:
+        raise SentembError(f"the objective {LOGISTIC} has no margin; leave margin out")
+    chosen = PAIR_MARGIN.default if margin is None else PAIR_MARGIN.checked(margin)
+    return PairObjective(objective or HINGE, chosen)
+
+
+def _made_up_lists(
+    lengths: tuple[int, ...], negatives: int, rng: np.random.Generator
+) -> tuple[list[str], list[str], NDArray[np.int64], NDArray[np.int64]]:
+    """Queries, titles, and lists of ``negatives`` + 1 pairs of them, the right one first."""
+    letters = list("abcde")
+    words = ["".join(rng.choice(letters, rng.integers(1, 6))) for _ in range(3 * len(lengths) + 6)]
+    # Words that hold a trigram more than once, so that counts matter.
+    words += ["aaaaa", "babababa"] * len(lengths)
+
+    def text(length: int) -> str:
+        chosen = list(rng.choice(words, length))
+        if length > 2:
+            chosen[-1] = chosen[0]
+        return " ".join(chosen)
+
+    n = len(lengths)
+    queries = [text(length) for length in lengths]
+    titles = [text(length) for length in (*lengths[1:], lengths[0])]
+    titles += [text(int(rng.choice(lengths))) for _ in range(n * negatives)]
+    others = n + np.arange(n * negatives).reshape(n, negatives)
+    title_index = np.column_stack([np.arange(n), others])
+    # One query in two lists, one title right in one of them and a negative in the other.
+    again = np.concatenate([title_index[0, 1:2], title_index[0, :1], title_index[-1, 2:]])
+    title_index = np.vstack([title_index, again])
+    query_index = np.repeat([*range(n), 0], negatives + 1)
+    return queries, titles, query_index, title_index.ravel()
+
+
+def _made_up_matcher(
+    model: PairModel, texts: list[str], scale: float, rng: np.random.Generator
+) -> Matcher:
+    """The model with random weights, none of them zero."""
+    vocabulary = Vocabulary.collect(tokenize(texts))
+    shapes, spreads = model.shapes(len(vocabulary)), model.spreads()
+    if sum(int(np.prod(shape)) for shape in shapes.values()) > _MOST_WEIGHTS:
+        raise SentembError(
+            f"the model {model.name} has too many weights for a check; lower "
+            f"{' or '.join(one for one in _SIZES if one in model.settings())}"
+        )
+    weights = {
+        name: scale * (2 * spreads.get(name, 0.5)) * rng.standard_normal(shape)
+        for name, shape in shapes.items()
+    }
+    return Matcher(model, vocabulary, weights)
