@@ -11,10 +11,12 @@ import sentemb
 from sentemb import PairScorer, SentembError, SentenceEncoder, train
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.data.labelled_pairs import LabelledPairs
+from sentemb.matching import make_pair_model
 from sentemb.objectives.pair_losses import PairTargets, hinge_of_lists, logistic_of_pairs
 from sentemb.training.corpus import Corpus
 from sentemb.training.pair_lessons import ClickLessons, LabelledLessons, distinct
 from sentemb.training.pair_settings import PairSettings
+from sentemb.training.pair_start import start_of
 from sentemb.training.stopping import Interrupted
 from sentemb.training.text_pairs import TextPairs
 from sentemb.vectors.word_vectors import WordVectors
@@ -271,6 +273,27 @@ def test_words_are_taken_from_two_towers():
     ratio = model.weights["table"][both != 0] / both[both != 0]
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-5)
     assert model.model.embedding == 6 and model.vocabulary.trigrams == towers.vocabulary.trigrams
+
+
+@pytest.mark.parametrize("word_features", [1, 0])
+def test_words_of_two_towers_are_as_long_as_trained_ones(word_features):
+    log = made_up_log()
+    towers = train(
+        log, model="bag", cells=8, epochs=1, hard_negatives=0, word_features=word_features
+    )
+    start = start_of(towers, {})
+    model = make_pair_model("wordembed", **start.settings)
+    table = start.first_weights(model, np.random.default_rng(0))["table"]
+    # As the model reads them: whole words, or the trigrams of which each word has several.
+    read = table
+    if word_features:
+        words = start.vocabulary.words
+        read = np.zeros((len(words), table.shape[1]))
+        for word, vector in zip(words, read, strict=True):
+            for feature, count in start.vocabulary.features(word).items():
+                vector += count * table[feature]
+    expected = model.word_spread if word_features else model.table_spread()
+    assert np.sqrt(np.mean(read**2)) == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_pair_model_continues_with_its_weights(tmp_path):

@@ -26,6 +26,9 @@ from sentemb.text.words import SPLITTINGS
 from sentemb.vectors.reading import read_word_vectors
 from sentemb.vectors.word_vectors import WordVectors
 
+# Frequent words that are measured.
+_WORDS = 1_000
+
 
 @dataclass(frozen=True, eq=False)
 class PairStart:
@@ -63,17 +66,28 @@ class PairStart:
     def first_weights(self, model: PairModel, rng: np.random.Generator) -> Arrays:
         """The weights that ``model`` starts with, for the caller to change.
 
-        Vectors are scaled by one number, so that they are as long as those of the model's own
-        features would be.
+        Vectors are scaled by one number, so that words are as long as those of the model's own
+        features would be: the frequent words of the vocabulary, or, without these, its trigrams.
         """
         if self.weights is not None:
             return {name: array.astype(np.float32) for name, array in self.weights.items()}
         weights = model.initialise(0, rng)
         table = np.array(self.table, np.float32)
-        used = table[np.any(table != 0, axis=1)]
-        spread = float(np.sqrt(np.mean(np.square(used, dtype=np.float64)))) if used.size else 1.0
-        table *= np.float32(model.word_spread / spread)
+        wanted = model.word_spread if self.vocabulary.words else model.table_spread()
+        table *= np.float32(wanted / self._spread(table))
         return {**weights, "table": table}
+
+    def _spread(self, table: np.ndarray) -> float:
+        """The root mean square of the numbers of frequent words, or else of trigrams."""
+        vectors = table
+        if self.vocabulary.trigrams and self.vocabulary.words:
+            # A word is the sum of its rows, several times as long as one of them.
+            places, ids = self.vocabulary.features_of_all(self.vocabulary.words[:_WORDS])
+            order = np.argsort(places, kind="stable")
+            firsts = np.searchsorted(places[order], np.unique(places))
+            vectors = np.add.reduceat(table[ids[order]], firsts)
+        used = vectors[np.any(vectors != 0, axis=1)]
+        return float(np.sqrt(np.mean(np.square(used, dtype=np.float64)))) if used.size else 1.0
 
 
 def start_of(model: AnyPath | SentenceEncoder | PairScorer, given: dict[str, Any]) -> PairStart:
