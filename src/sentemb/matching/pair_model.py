@@ -53,6 +53,24 @@ class Texts(NamedTuple):
         return Texts(self.word_index[tokens], offsets)
 
 
+class Phase(NamedTuple):
+    """A part of the training.
+
+    Attributes
+    ----------
+    epoch : int
+        The first one, from 0.
+    arrays : tuple of str
+        The arrays that are trained; all others are fixed. Empty for all.
+    reconstructs : bool
+        Whether the loss is that of `PairModel.reconstruction_tasks`, instead of that of the scores.
+    """
+
+    epoch: int
+    arrays: tuple[str, ...] = ()
+    reconstructs: bool = False
+
+
 @dataclass
 class Reading:
     """What belongs to the texts of one side, whatever pairs they are in.
@@ -184,6 +202,23 @@ class PairModel(WordReader):
         return {
             "W": weights["table"].T, **self.own_blocks(weights), **self.head.blocks(weights)
         }  # fmt: skip
+
+    # -- training -----------------------------------------------------------------------------
+
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases of the training, the first at epoch 0; by default one."""
+        return (Phase(0),)
+
+    @property
+    def trains_words(self) -> bool:
+        """Whether ``table`` may be trained."""
+        return True
+
+    def reconstruction_tasks(
+        self, weights: Arrays, P: np.ndarray, texts: Texts, space: Workspace, words: bool = False
+    ) -> Job[tuple[np.ndarray, Arrays, np.ndarray | None]]:
+        """Losses of texts that need no pairs, for models with a `Phase` that reconstructs."""
+        raise NotImplementedError
 
     # -- passes -------------------------------------------------------------------------------
 

@@ -89,6 +89,28 @@ MAX_WORDS = Hyperparameter(
     optional=True,
     check_default=9,
 )
+CELLS = Hyperparameter(
+    name="cells",
+    kind=int,
+    default=None,
+    default_text="100",
+    help="Length of the vector of a text.",
+    group=MODEL,
+    least=1,
+    most=MAX_CELLS,
+    optional=True,
+    check_default=6,
+)
+AUTOENCODER_EPOCHS = Hyperparameter(
+    name="autoencoder_epochs",
+    kind=int,
+    default=2,
+    help="Epochs at the beginning in which the auto-encoder learns to reconstruct texts, before "
+    "the MLP learns.",
+    group=MODEL,
+    least=0,
+    most=1000,
+)
 
 
 @dataclass(frozen=True)
@@ -181,6 +203,13 @@ register(
             {"maps": (5, 4, 3), "window": 2, "mlp_layers": 2},
             {"maps": (6,)},
         ),
+    )
+)
+register(
+    PairEntry(
+        name="urae",
+        home="sentemb.matching.urae:URAE",
+        parameters=(EMBEDDING, CELLS, AUTOENCODER_EPOCHS, *_MLP, MAX_WORDS),
     )
 )
 
