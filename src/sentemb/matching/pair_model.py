@@ -19,6 +19,8 @@ from sentemb.matching.registry import pair_entry_of
 from sentemb.models.word_reader import WordReader
 from sentemb.models.workspace import Job, Workspace
 from sentemb.protocols import Arrays
+from sentemb.system.parallel import Workers
+from sentemb.text.batch import TextBatch
 
 # The number of features of a word: its vector is the sum of as many rows.
 _FEATURES = 8
@@ -130,7 +132,7 @@ class PairModel(WordReader):
     # with He's weights neither shrink nor blow up what they pass on.
     word_spread: ClassVar[float] = 1.0
     # Values of hyper-parameters whose default depends on the model.
-    defaults: ClassVar[dict[str, Any]] = {"max_words": 32}
+    defaults: ClassVar[dict[str, Any]] = {"max_words": 32, "mlp_layers": 1}
 
     if TYPE_CHECKING:  # the hyper-parameters, which come from the declarations
 
@@ -208,6 +210,39 @@ class PairModel(WordReader):
     def phases(self) -> tuple[Phase, ...]:
         """The phases of the training, the first at epoch 0; by default one."""
         return (Phase(0),)
+
+    @property
+    def reads_whole_words(self) -> bool:
+        """Whether the vocabulary must consist of words, without letter trigrams."""
+        return False
+
+    def prepare(
+        self,
+        weights: Arrays,
+        queries: TextBatch,
+        titles: TextBatch,
+        pairs: tuple[NDArray[np.integer], NDArray[np.integer]],
+        seed: int,
+        workers: Workers,
+    ) -> None:
+        """Change the initial weights to what the pairs say; by default nothing is changed.
+
+        Called once before the first update. A training that is resumed calls it too, before its
+        weights are replaced by those of the checkpoint.
+
+        Parameters
+        ----------
+        weights : dict of arrays
+            In the shapes of `shapes`; changed in place.
+        queries, titles : TextBatch
+            The texts of the training; their ``input_rows`` are rows of ``table``.
+        pairs : (n_pairs,) int, (n_pairs,) int
+            The query and the title of each pair that goes together.
+        seed : int
+            For everything random.
+        workers : Workers
+            Threads to compute with; the result does not depend on their number.
+        """
 
     @property
     def trains_words(self) -> bool:

@@ -71,11 +71,13 @@ MLP = Hyperparameter(
 MLP_LAYERS = Hyperparameter(
     name="mlp_layers",
     kind=int,
-    default=1,
+    default=None,
+    default_text="1, or 2 for deepmatch",
     help="Hidden layers of the MLP.",
     group=MODEL,
     least=1,
     most=4,
+    optional=True,
 )
 MAX_WORDS = Hyperparameter(
     name="max_words",
@@ -88,6 +90,16 @@ MAX_WORDS = Hyperparameter(
     most=1000,
     optional=True,
     check_default=9,
+)
+NODES = Hyperparameter(
+    name="nodes",
+    kind=int,
+    default=1000,
+    help="Units of the first layer, 5 for each topic.",
+    group=MODEL,
+    least=1,
+    most=5 * MAX_CELLS,
+    check_default=12,
 )
 CELLS = Hyperparameter(
     name="cells",
@@ -210,6 +222,13 @@ register(
         name="urae",
         home="sentemb.matching.urae:URAE",
         parameters=(EMBEDDING, CELLS, AUTOENCODER_EPOCHS, *_MLP, MAX_WORDS),
+    )
+)
+register(
+    PairEntry(
+        name="deepmatch",
+        home="sentemb.matching.deepmatch:DeepMatch",
+        parameters=(NODES, *_MLP, MAX_WORDS),
     )
 )
 

@@ -144,7 +144,7 @@ class URAE(Joined):
         recurrent = np.ascontiguousarray(weights["encode"][:n].T)
         longest = int(steps.lengths.max(initial=1))
         yield [
-            (rnn_backward, D, done.H, dh, 0, steps, recurrent, 0, longest, chunk, CHUNKS)
+            (rnn_backward, D, done.H, dh, 0, steps, recurrent, False, longest, chunk, CHUNKS)
             for chunk in range(CHUNKS)
         ]
         parts = space.zeros("dencode", (CHUNKS, n + self.width, n), dtype)
