@@ -3,9 +3,11 @@
 import naive_other
 import numpy as np
 import pytest
+from helpers import made_up_judged_set, made_up_log
 
 import sentemb
-from sentemb import SentembError
+from sentemb import SentembError, train
+from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.kernels.local_decisions import Columns, topic_of
 from sentemb.matching import deepmatch, make_pair_model
 from sentemb.matching.head import Dropout
@@ -15,6 +17,8 @@ from sentemb.models.towers import SIDES
 from sentemb.models.workspace import Workspace
 from sentemb.system.parallel import Workers
 from sentemb.text.vocabulary import Vocabulary
+from sentemb.training.stopping import Interrupted
+from sentemb.vectors.word_vectors import WordVectors
 
 _N_WORDS = 9
 _LENGTHS = (3, 0, 1, 5, 2, 2, 7, 1, 4, 6, 3, 3)
@@ -238,7 +242,7 @@ def test_topics_have_no_gradient_and_any_sum_of_rows_names_one():
     gradient = made.gradient(np.ones(20))["table"]
     assert not gradient[:, : 2 * _SLOTS].any() and gradient[:, 2 * _SLOTS :].any()
     columns = Columns(0, 1, 1, _UNITS, 3)
-    found = [topic_of(np.array([value]), 0, columns) for value in (0, 1, 3.2, 4, 5, -1, 0.4)]
+    found = [topic_of.py_func(np.array([value]), 0, columns) for value in (0, 1, 3.2, 4, 5, -1, 0.4)]
     assert found == [0, 1, 3, 0, 1, 3, 0]
 
 
@@ -291,7 +295,7 @@ def test_preparing_gives_words_their_topics_and_keeps_their_weights():
     before = weights["table"].copy()
     batches = vocabulary.batch(queries), vocabulary.batch(titles)
     with Workers(1) as workers:
-        model.prepare(weights, *batches, (np.arange(90), np.arange(90)), 0, workers)
+        model.prepare(weights, *batches, (np.arange(90), np.arange(90)), 0, workers, print)
     table = weights["table"]
     assert np.array_equal(table[:, 2 * _SLOTS :], before[:, 2 * _SLOTS :])
     for word, row in zip(vocabulary.words, table, strict=True):
@@ -313,3 +317,89 @@ def test_preparing_gives_words_their_topics_and_keeps_their_weights():
 def test_wrong_settings_are_refused(name, settings, message):
     with pytest.raises(SentembError, match=message):
         make_pair_model(name, **settings)
+
+
+# -- training ------------------------------------------------------------------------------------
+
+LOG = made_up_log()
+SETTINGS = {
+    "urae": {"embedding": 4, "cells": 5, "autoencoder_epochs": 2},
+    "deepmatch": {"nodes": 20, "word_features": 1},
+}
+
+
+def trained(name, **more):
+    own = {"mlp": 4, "epochs": 4, "batch_size": 60, "threads": 1, "dev": made_up_judged_set(LOG)}
+    return train(LOG, model=name, **{**own, **SETTINGS[name], **more})
+
+
+def stop_after(updates):
+    seen = []
+
+    def on_progress(progress):
+        seen.append(progress)
+        if len(seen) == updates:
+            raise KeyboardInterrupt
+
+    return on_progress
+
+
+def bits(scorer):
+    return {name: array.tobytes() for name, array in scorer.weights.items()}
+
+
+# Epochs have 5 updates, and a report at the end: the stops are in both phases and between them.
+@pytest.mark.parametrize(("name", "stop_at"), [("urae", 3), ("urae", 12), ("urae", 15),
+                                               ("deepmatch", 8)])  # fmt: skip
+def test_a_stopped_training_resumes_to_the_same_bits(name, stop_at, tmp_path):
+    whole = trained(name)
+    with pytest.raises((KeyboardInterrupt, Interrupted)):
+        trained(name, output=tmp_path / "m", checkpoint_seconds=0, on_progress=stop_after(stop_at))
+    resumed = trained(name, output=tmp_path / "m", resume=True, threads=2)
+    assert bits(resumed) == bits(whole)
+    assert [line["dev"] for line in resumed.history] == [line["dev"] for line in whole.history]
+    again = sentemb.load(tmp_path / "m")
+    index = np.arange(10), np.arange(10)
+    texts = LOG.queries[:10], LOG.titles[:10]
+    assert (again.score_pairs(*texts, *index) == whole.score_pairs(*texts, *index)).all()
+
+
+def test_phases_train_their_own_arrays_and_the_reconstruction_gets_better():
+    encoder_only = trained("urae", epochs=2)
+    assert [line["dev"] for line in encoder_only.history] == [None, None]
+    losses = [line["loss"] for line in encoder_only.history]
+    assert losses[1] < losses[0]
+    both = trained("urae", epochs=3)
+    assert both.history[2]["dev"] is not None
+    for name, array in both.weights.items():
+        fixed = name in ("table", "encode", "encode_bias", "decode", "decode_bias")
+        assert (array.tobytes() == encoder_only.weights[name].tobytes()) == fixed, name
+
+
+def test_deepmatch_learns_from_whole_words_and_labelled_pairs():
+    scorer = trained("deepmatch", word_features=2)
+    assert not scorer.vocabulary.trigrams and scorer.vocabulary.words
+    losses = [line["loss"] for line in scorer.history]
+    assert losses[-1] < losses[0]
+    first, second = themes()
+    labels = np.tile(np.array([1, 1, 0], np.int8), 30)
+    pairs = LabelledPairs(labels, first, second)
+    labelled = train(pairs, model="deepmatch", nodes=10, mlp=4, epochs=1, word_features=1)
+    assert np.isfinite(labelled.score("q00 q01", "t00"))
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "message"),
+    [
+        ("deepmatch", {"word_features": 0}, "deepmatch reads whole words; word_features must be"),
+        ("deepmatch", {"word_vectors": "vectors"}, "deepmatch gives words weights of its own"),
+        ("urae", {"word_vectors": "vectors", "tune_vectors": True}, "urae learns from fixed words"),
+    ],
+)
+def test_what_does_not_go_with_the_words_is_refused(name, more, message):
+    if "word_vectors" in more:
+        words = sorted({word for text in LOG.titles for word in text.split()})
+        vectors = np.random.default_rng(0).standard_normal((len(words), 4)).astype(np.float32)
+        more = {**more, "word_vectors": WordVectors(words, vectors)}
+    with pytest.raises(SentembError, match=message):
+        trained(name, **more)

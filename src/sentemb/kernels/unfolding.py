@@ -13,13 +13,6 @@ from sentemb.kernels.matmul import add_matmul
 
 
 @kernel
-def take_rows(X, P, words, first, end):
-    """X[r] = P[words[r]] for the rows ``first`` to ``end``: (rows, n), (n_words, n) float."""
-    for r in range(first, end):
-        X[r] = P[words[r]]
-
-
-@kernel
 def unfold_rows(H, h, steps, W, bias, chunk, n_chunks):
     """h^ of every row, for every ``n_chunks``-th block: h^_n = h, h^_{t-1} = tanh(W h^_t + b).
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -132,8 +133,10 @@ class DeepMatch(PairModel):
         pairs: tuple[NDArray[np.integer], NDArray[np.integer]],
         seed: int,
         workers: Workers,
+        note: Callable[[str], None],
     ) -> None:
         """Find the topics of the pairs and write those of every word to ``table``."""
+        note(f"looking for {self.topics} topics")
         table = weights["table"]
         shares = topics_of_words(queries, titles, pairs, len(table), self.topics, seed, workers)
         for number in range(len(SIDES)):

@@ -8,6 +8,7 @@ one text is computed once, whatever number of pairs the text is in, and ranking 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -49,9 +50,16 @@ class Texts(NamedTuple):
         lengths = np.diff(self.offsets)
         if lengths.max(initial=0) <= most:
             return self
-        kept = np.minimum(lengths, most)
-        offsets = np.concatenate([[0], np.cumsum(kept)])
-        tokens = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1] - offsets[:-1], kept)
+        return self._kept(self.offsets[:-1], np.minimum(lengths, most))
+
+    def take(self, numbers: NDArray[np.integer]) -> Texts:
+        """Some of the texts, in this order."""
+        return self._kept(self.offsets[numbers], np.diff(self.offsets)[numbers])
+
+    def _kept(self, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Texts:
+        """The texts that begin at ``starts`` and have these lengths."""
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        tokens = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         return Texts(self.word_index[tokens], offsets)
 
 
@@ -63,9 +71,10 @@ class Phase(NamedTuple):
     epoch : int
         The first one, from 0.
     arrays : tuple of str
-        The arrays that are trained; all others are fixed. Empty for all.
+        The arrays that are trained; all others are fixed. Empty for all. No array is in two phases.
     reconstructs : bool
         Whether the loss is that of `PairModel.reconstruction_tasks`, instead of that of the scores.
+        Words are then fixed.
     """
 
     epoch: int
@@ -224,6 +233,7 @@ class PairModel(WordReader):
         pairs: tuple[NDArray[np.integer], NDArray[np.integer]],
         seed: int,
         workers: Workers,
+        note: Callable[[str], None],
     ) -> None:
         """Change the initial weights to what the pairs say; by default nothing is changed.
 
@@ -242,6 +252,8 @@ class PairModel(WordReader):
             For everything random.
         workers : Workers
             Threads to compute with; the result does not depend on their number.
+        note : function of a str
+            Called before what takes long.
         """
 
     @property

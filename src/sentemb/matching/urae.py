@@ -12,7 +12,6 @@ from sentemb.kernels.recurrent import set_recurrent_gradient
 from sentemb.kernels.rnn import rnn_backward, rnn_forward
 from sentemb.kernels.unfolding import (
     reconstruction_errors,
-    take_rows,
     unfold_errors,
     unfold_rows,
 )
@@ -119,7 +118,7 @@ class URAE(Joined):
         tasks: list[KernelTask] = []
         for _, low, high in spans(n_rows):
             own = (
-                (take_rows, X, P, words, low, high),
+                (np.take, P, words[low:high], 0, X[low:high]),
                 (dense, Z, X, W[n:], weights["encode_bias"], low, high),
             )
             tasks.append((one_after_the_other, *own))
@@ -243,7 +242,7 @@ class URAE(Joined):
         tasks: list[KernelTask] = []
         for _, low, high in spans(n_rows):
             own = (
-                (take_rows, X, P, backwards, low, high),
+                (np.take, P, backwards[low:high], 0, X[low:high]),
                 (dense, R, H, to_word, bias[n:], low, high),
             )
             tasks.append((one_after_the_other, *own))
