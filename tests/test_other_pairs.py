@@ -43,11 +43,11 @@ class Made:
             # Most slots without a topic, so that some gates are off.
             table[:, : 2 * _SLOTS] *= rng.random((_N_WORDS, 2 * _SLOTS)) < 0.4
             table[0] = 0
-        self.texts = {side: self._made_up(lengths) for side, lengths in zip(SIDES, self._orders())}
+        self.texts = {
+            side: self._made_up(lengths)
+            for side, lengths in zip(SIDES, (_LENGTHS, _LENGTHS[::-1]), strict=True)
+        }
         self.index = tuple(rng.integers(0, len(_LENGTHS), (2, 20)).astype(np.int32))
-
-    def _orders(self):
-        return _LENGTHS, _LENGTHS[::-1]
 
     def _made_up(self, lengths):
         offsets = np.concatenate([[0], np.cumsum(lengths)])
@@ -242,7 +242,9 @@ def test_topics_have_no_gradient_and_any_sum_of_rows_names_one():
     gradient = made.gradient(np.ones(20))["table"]
     assert not gradient[:, : 2 * _SLOTS].any() and gradient[:, 2 * _SLOTS :].any()
     columns = Columns(0, 1, 1, _UNITS, 3)
-    found = [topic_of.py_func(np.array([value]), 0, columns) for value in (0, 1, 3.2, 4, 5, -1, 0.4)]
+    found = [
+        topic_of.py_func(np.array([value]), 0, columns) for value in (0, 1, 3.2, 4, 5, -1, 0.4)
+    ]
     assert found == [0, 1, 3, 0, 1, 3, 0]
 
 

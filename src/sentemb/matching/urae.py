@@ -283,8 +283,7 @@ class URAE(Joined):
         dh = np.zeros((n_texts, n), dtype)
         recurrent = np.ascontiguousarray(from_h.T)
         yield [
-            (unfold_errors, D, dh, E, H, steps, recurrent, chunk, CHUNKS)
-            for chunk in range(CHUNKS)
+            (unfold_errors, D, dh, E, H, steps, recurrent, chunk, CHUNKS) for chunk in range(CHUNKS)
         ]
         of_h = space.zeros("ddecode h", (CHUNKS, n, n), dtype)
         of_word = space.zeros("ddecode word", (CHUNKS, n, width), dtype)

@@ -215,9 +215,7 @@ class PairTask:
 
     def state(self) -> Arrays:
         return {
-            name: array
-            for part in self._parts
-            for name, array in part.optimiser.state().items()
+            name: array for part in self._parts for name, array in part.optimiser.state().items()
         }
 
     def check_state(self, stored: StoredState, epoch: int, step: int) -> None:
