@@ -82,9 +82,7 @@ def problem_of(case, **settings):
     entry = all_checks()[case[0]]
     own = {one.name: one.check_default or one.default for one in entry.parameters}
     own |= {"negatives": 2, "lengths": (2, 4, 9), "scale": 0.5, "seed": 0, "objective": None}
-    return PairModelProblem(
-        case[0], **own | {"margin": None} | entry.defaults | case[1] | settings
-    )
+    return PairModelProblem(case[0], **own | {"margin": None} | entry.defaults | case[1] | settings)
 
 
 @each_case
@@ -274,7 +272,7 @@ def test_results_do_not_depend_on_threads(case, texts, workers):
 
 @each_case
 def test_only_sums_of_words_do_not_see_the_order(case, workers):
-    words = "ab bc cd da".split()
+    words = ["ab", "bc", "cd", "da"]
     turned = [" ".join(order) for order in itertools.permutations(words)], [" ".join(words)]
     matcher = made_up_matcher(case[0], turned[0], **case[1])
     spread = np.ptp(scores_of(matcher, turned, workers))

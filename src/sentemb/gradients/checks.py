@@ -13,7 +13,7 @@ from sentemb.errors import SentembError
 from sentemb.gradients.options import DROPOUT, Problem
 from sentemb.hyperparameters import MODEL, Hyperparameter
 from sentemb.matching.registry import PAIR_MODELS
-from sentemb.models.registry import ENCODERS, HIDDEN, encoder_parameters
+from sentemb.models.registry import CELLS, ENCODERS, HIDDEN, encoder_parameters
 
 if TYPE_CHECKING:
     from sentemb.gradients.problem import CheckedProblem
@@ -111,6 +111,14 @@ register_check(
         takes=("scale",),
         parameters=(TASK, HIDDEN),
         variants=tuple({"task": task} for task in TASK.choices),
+    )
+)
+register_check(
+    CheckEntry(
+        name="urae-reconstruction",
+        home="sentemb.gradients.urae_reconstruction:URAEReconstruction",
+        takes=("lengths", "scale"),
+        parameters=(CELLS,),
     )
 )
 

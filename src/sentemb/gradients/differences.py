@@ -59,9 +59,7 @@ class Differences(NamedTuple):
         return None if self.taken is None else float(self.fourth[self.taken])
 
 
-def differences(
-    problem: Loss, move: Callable[[float], None], linear: bool = False
-) -> Differences:
+def differences(problem: Loss, move: Callable[[float], None], linear: bool = False) -> Differences:
     """Differences of ``problem.loss()``, and which of them is taken.
 
     The choice looks at the differences alone, never at the gradient that they are to judge.

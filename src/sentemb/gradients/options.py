@@ -170,9 +170,7 @@ class Problem:
         """The same problem with the defaults of two towers."""
         given = {"objective": self.objective, "margin": self.margin}
         own = objectives.OBJECTIVE, objectives.MARGIN
-        return replace(
-            self, **{one.name: one.default for one in own if given[one.name] is None}
-        )
+        return replace(self, **{one.name: one.default for one in own if given[one.name] is None})
 
     def used(self) -> dict[str, Any]:
         """The settings of two towers by name, without those of a loss that is not checked."""

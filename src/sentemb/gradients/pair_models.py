@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
-from sentemb.gradients.options import DROPOUT
 from sentemb.gradients.problem import CheckedProblem
 from sentemb.kernels.words import RowGradient, gather_weighted_rows
 from sentemb.matching import make_pair_model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def arc2_from_arc1(matcher: Matcher, gate: str = "and") -> Matcher:
     weights["windows_query"][:, : maps[0]] = of("W1", "x").T
     weights["windows_document"][:, maps[0] :] = of("W1", "y").T
     weights["windows_bias"][:] = np.concatenate([of("b1", "x"), of("b1", "y")])
-    for layer, (before, after) in enumerate(zip(maps, maps[1:], strict=False), 1):
+    for layer, (before, after) in enumerate(itertools.pairwise(maps), 1):
         name, k = str(2 * layer + 1), arc1.window
         # The matrix of each offset in a window of k x k cells.
         W = weights[f"maps{name}"].reshape(k, k, 2 * before, 2 * after)

@@ -8,6 +8,7 @@ one text is computed once, whatever number of pairs the text is in, and ranking 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -19,6 +20,8 @@ from sentemb.matching.registry import pair_entry_of
 from sentemb.models.word_reader import WordReader
 from sentemb.models.workspace import Job, Workspace
 from sentemb.protocols import Arrays
+from sentemb.system.parallel import Workers
+from sentemb.text.batch import TextBatch
 
 # The number of features of a word: its vector is the sum of as many rows.
 _FEATURES = 8
@@ -47,10 +50,36 @@ class Texts(NamedTuple):
         lengths = np.diff(self.offsets)
         if lengths.max(initial=0) <= most:
             return self
-        kept = np.minimum(lengths, most)
-        offsets = np.concatenate([[0], np.cumsum(kept)])
-        tokens = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1] - offsets[:-1], kept)
+        return self._kept(self.offsets[:-1], np.minimum(lengths, most))
+
+    def take(self, numbers: NDArray[np.integer]) -> Texts:
+        """Some of the texts, in this order."""
+        return self._kept(self.offsets[numbers], np.diff(self.offsets)[numbers])
+
+    def _kept(self, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Texts:
+        """The texts that begin at ``starts`` and have these lengths."""
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        tokens = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         return Texts(self.word_index[tokens], offsets)
+
+
+class Phase(NamedTuple):
+    """A part of the training.
+
+    Attributes
+    ----------
+    epoch : int
+        The first one, from 0.
+    arrays : tuple of str
+        The arrays that are trained; all others are fixed. Empty for all. No array is in two phases.
+    reconstructs : bool
+        Whether the loss is that of `PairModel.reconstruction_tasks`, instead of that of the scores.
+        Words are then fixed.
+    """
+
+    epoch: int
+    arrays: tuple[str, ...] = ()
+    reconstructs: bool = False
 
 
 @dataclass
@@ -112,7 +141,7 @@ class PairModel(WordReader):
     # with He's weights neither shrink nor blow up what they pass on.
     word_spread: ClassVar[float] = 1.0
     # Values of hyper-parameters whose default depends on the model.
-    defaults: ClassVar[dict[str, Any]] = {"max_words": 32}
+    defaults: ClassVar[dict[str, Any]] = {"max_words": 32, "mlp_layers": 1}
 
     if TYPE_CHECKING:  # the hyper-parameters, which come from the declarations
 
@@ -184,6 +213,59 @@ class PairModel(WordReader):
         return {
             "W": weights["table"].T, **self.own_blocks(weights), **self.head.blocks(weights)
         }  # fmt: skip
+
+    # -- training -----------------------------------------------------------------------------
+
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases of the training, the first at epoch 0; by default one."""
+        return (Phase(0),)
+
+    @property
+    def reads_whole_words(self) -> bool:
+        """Whether the vocabulary must consist of words, without letter trigrams."""
+        return False
+
+    def prepare(
+        self,
+        weights: Arrays,
+        queries: TextBatch,
+        titles: TextBatch,
+        pairs: tuple[NDArray[np.integer], NDArray[np.integer]],
+        seed: int,
+        workers: Workers,
+        note: Callable[[str], None],
+    ) -> None:
+        """Change the initial weights to what the pairs say; by default nothing is changed.
+
+        Called once before the first update. A training that is resumed calls it too, before its
+        weights are replaced by those of the checkpoint.
+
+        Parameters
+        ----------
+        weights : dict of arrays
+            In the shapes of `shapes`; changed in place.
+        queries, titles : TextBatch
+            The texts of the training; their ``input_rows`` are rows of ``table``.
+        pairs : (n_pairs,) int, (n_pairs,) int
+            The query and the title of each pair that goes together.
+        seed : int
+            For everything random.
+        workers : Workers
+            Threads to compute with; the result does not depend on their number.
+        note : function of a str
+            Called before what takes long.
+        """
+
+    @property
+    def trains_words(self) -> bool:
+        """Whether ``table`` may be trained."""
+        return True
+
+    def reconstruction_tasks(
+        self, weights: Arrays, P: np.ndarray, texts: Texts, space: Workspace, words: bool = False
+    ) -> Job[tuple[np.ndarray, Arrays, np.ndarray | None]]:
+        """Losses of texts that need no pairs, for models with a `Phase` that reconstructs."""
+        raise NotImplementedError
 
     # -- passes -------------------------------------------------------------------------------
 

@@ -71,11 +71,13 @@ MLP = Hyperparameter(
 MLP_LAYERS = Hyperparameter(
     name="mlp_layers",
     kind=int,
-    default=1,
+    default=None,
+    default_text="1, or 2 for deepmatch",
     help="Hidden layers of the MLP.",
     group=MODEL,
     least=1,
     most=4,
+    optional=True,
 )
 MAX_WORDS = Hyperparameter(
     name="max_words",
@@ -88,6 +90,38 @@ MAX_WORDS = Hyperparameter(
     most=1000,
     optional=True,
     check_default=9,
+)
+NODES = Hyperparameter(
+    name="nodes",
+    kind=int,
+    default=1000,
+    help="Units of the first layer, 5 for each topic.",
+    group=MODEL,
+    least=1,
+    most=5 * MAX_CELLS,
+    check_default=12,
+)
+CELLS = Hyperparameter(
+    name="cells",
+    kind=int,
+    default=None,
+    default_text="100",
+    help="Length of the vector of a text.",
+    group=MODEL,
+    least=1,
+    most=MAX_CELLS,
+    optional=True,
+    check_default=6,
+)
+AUTOENCODER_EPOCHS = Hyperparameter(
+    name="autoencoder_epochs",
+    kind=int,
+    default=2,
+    help="Epochs at the beginning in which the auto-encoder learns to reconstruct texts, before "
+    "the MLP learns.",
+    group=MODEL,
+    least=0,
+    most=1000,
 )
 
 
@@ -181,6 +215,20 @@ register(
             {"maps": (5, 4, 3), "window": 2, "mlp_layers": 2},
             {"maps": (6,)},
         ),
+    )
+)
+register(
+    PairEntry(
+        name="urae",
+        home="sentemb.matching.urae:URAE",
+        parameters=(EMBEDDING, CELLS, AUTOENCODER_EPOCHS, *_MLP, MAX_WORDS),
+    )
+)
+register(
+    PairEntry(
+        name="deepmatch",
+        home="sentemb.matching.deepmatch:DeepMatch",
+        parameters=(NODES, *_MLP, MAX_WORDS),
     )
 )
 

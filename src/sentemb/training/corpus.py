@@ -49,6 +49,7 @@ class Corpus(TextPairs):
         *,
         one_list: bool | None = None,
         most_words: int | None = None,
+        whole_words: bool = False,
     ) -> None:
         super().__init__(
             log.queries,
@@ -57,6 +58,7 @@ class Corpus(TextPairs):
             word_features=settings.word_features,
             vocabulary=vocabulary,
             most_words=most_words,
+            whole_words=whole_words,
         )
         self.query_index, self.title_index = log.query_index, log.title_index
         self.n_pairs = log.query_index.size

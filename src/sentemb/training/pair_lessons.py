@@ -65,6 +65,10 @@ class Lessons(Protocol):
         """Examples in the mini-batches of an epoch before ``step``."""
         ...
 
+    def right_pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The query and the title of each pair that goes together, (n,) and (n,)."""
+        ...
+
     def batch(self, epoch: int, step: int) -> PairBatch:
         """The mini-batch ``step`` of ``epoch``; both are counted from 0."""
         ...
@@ -124,6 +128,10 @@ class ClickLessons(_Ordered):
     def fingerprint(self) -> str:
         """A hash of everything that training takes from the log."""
         return self._corpus.fingerprint()
+
+    def right_pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Those of the log."""
+        return self._corpus.query_index, self._corpus.title_index
 
     def batch(self, epoch: int, step: int) -> PairBatch:
         """As `Lessons.batch`."""
@@ -193,6 +201,11 @@ class LabelledLessons(_Ordered):
         digest = hashlib.sha256("\n".join(known).encode("utf-8"))
         digest.update(self._pairs.fingerprint().encode())
         return digest.hexdigest()
+
+    def right_pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Those with label 1."""
+        right = self._pairs.labels == 1
+        return self._first[right], self._second[right]
 
     def batch(self, epoch: int, step: int) -> PairBatch:
         """As `Lessons.batch`."""

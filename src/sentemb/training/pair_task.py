@@ -14,7 +14,7 @@ from sentemb.evaluation.binary import count_predictions, labelled_scores
 from sentemb.loading import face_of
 from sentemb.matching.head import Dropout
 from sentemb.matching.matcher import Matcher
-from sentemb.matching.pair_model import PairModel, Scoring, Texts
+from sentemb.matching.pair_model import PairModel, Phase, Scoring, Texts
 from sentemb.models.input_rows import point_of
 from sentemb.models.layout import Layout
 from sentemb.models.towers import SIDES
@@ -26,6 +26,7 @@ from sentemb.storage.saved_model import SavedModel
 from sentemb.system.parallel import Workers
 from sentemb.training.dev import measure
 from sentemb.training.optimisers.pair_optimisers import PairAdam, PairSGD
+from sentemb.training.optimisers.renormalisation import SPARSE
 from sentemb.training.pair_lessons import Lessons, PairBatch
 from sentemb.training.pair_settings import SGD, PairSettings
 from sentemb.training.stopping import Diverged
@@ -46,6 +47,22 @@ class Planned(NamedTuple):
 
     batch: PairBatch
     layout: Layout
+
+
+class _Part(NamedTuple):
+    """A phase of the training, and what trains its arrays.
+
+    Attributes
+    ----------
+    phase : Phase
+    optimiser : PairAdam or PairSGD
+    tuned : bool
+        Whether words are trained too.
+    """
+
+    phase: Phase
+    optimiser: PairAdam | PairSGD
+    tuned: bool
 
 
 class PairTask:
@@ -84,9 +101,21 @@ class PairTask:
         self.steps = lessons.steps
         self.figure = ACCURACY if isinstance(dev, LabelledPairs) else DEV_FIGURE
         self._objective, self._workers, self._dev = objective, workers, dev
-        self._tuned = tuned
-        self._optimiser = (PairSGD if settings.optimiser == SGD else PairAdam)(weights, tuned)
+        self._tuned = tuned and pair_model.trains_words
+        self._parts = [self._part(phase) for phase in pair_model.phases()]
+        self._now = self._parts[0]
         self._space = Workspace()
+
+    def _part(self, phase: Phase) -> _Part:
+        names = phase.arrays or tuple(self.weights)
+        tuned = self._tuned and SPARSE in names
+        weights = {name: self.weights[name] for name in names}
+        kind = PairSGD if self.settings.optimiser == SGD else PairAdam
+        return _Part(phase, kind(weights, tuned), tuned)
+
+    def _part_of(self, epoch: int) -> _Part:
+        """The last one that has begun in ``epoch``."""
+        return [part for part in self._parts if part.phase.epoch <= epoch][-1]
 
     def pairs_before(self, step: int) -> int:
         return self.lessons.examples_before(step)
@@ -100,6 +129,7 @@ class PairTask:
         return Planned(batch, Layout(batch.texts).computed(parts))
 
     def update(self, batch: Planned, update: int) -> float:
+        self._now = self._part_of(update // self.steps)
         (loss,) = self._workers.together(self._update_tasks(*batch, update))
         for name, array in self.weights.items():
             if (self._tuned or name != "table") and not np.abs(array).max(initial=0) < _WILD_WEIGHT:
@@ -108,27 +138,55 @@ class PairTask:
 
     def _update_tasks(self, batch: PairBatch, layout: Layout, update: int) -> Job[float]:
         model, weights, space = self.pair_model, self.weights, self._space
+        phase, optimiser, tuned = self._now
         point = point_of(weights, batch.texts.input_rows)
         P = yield from model._project_tasks(point, batch.texts, space)
-        dropout = Dropout.of(self.settings.dropout, self.settings.seed, update)
-        done = yield from score_batch_tasks(model, weights, P, batch, space, dropout)
-        loss, V, _ = self._objective.at(done.scores, batch.targets)
+        dX: np.ndarray | None = None
+        if phase.reconstructs:
+            loss, gradient = yield from self._reconstruction_tasks(P, batch)
+        else:
+            loss, gradient, dX = yield from self._score_tasks(P, batch, tuned, update)
         if not math.isfinite(loss):
             raise Diverged("the loss is not a number")
-        gradient, errors = yield from model.backward_tasks(
-            weights, P, done, V, space, dropout, words=self._tuned
-        )
         words = None
-        if self._tuned:
-            dX = np.concatenate([errors[side] for side in SIDES])
+        if dX is not None:
             gathered = yield from model._gather_words(
                 batch.texts, [(0, dX, *layout.tokens_of_words)], space
             )
             gradient["words"], words = gathered[0], layout.words_of_features
-        yield from self._optimiser.step_tasks(
-            gradient, batch.texts.input_rows, words, update, self._rate(update)
+        # Each phase begins with an optimiser of its own.
+        own = update - phase.epoch * self.steps
+        yield from optimiser.step_tasks(
+            gradient, batch.texts.input_rows, words, own, self._rate(update)
         )
         return loss
+
+    def _score_tasks(
+        self, P: np.ndarray, batch: PairBatch, tuned: bool, update: int
+    ) -> Job[tuple[float, Arrays, np.ndarray | None]]:
+        """The loss of the scores, its gradient, and that at the tokens if ``tuned``."""
+        model, weights, space = self.pair_model, self.weights, self._space
+        dropout = Dropout.of(self.settings.dropout, self.settings.seed, update)
+        done = yield from score_batch_tasks(model, weights, P, batch, space, dropout)
+        loss, V, _ = self._objective.at(done.scores, batch.targets)
+        gradient, errors = yield from model.backward_tasks(
+            weights, P, done, V, space, dropout, words=tuned
+        )
+        dX = np.concatenate([errors[side] for side in SIDES]) if tuned else None
+        return loss, gradient, dX
+
+    def _reconstruction_tasks(self, P: np.ndarray, batch: PairBatch) -> Job[tuple[float, Arrays]]:
+        """The mean loss of the queries and of the first title of each example, and its gradient.
+
+        The other titles of an example are the first ones of others.
+        """
+        titles = np.unique(batch.title_index[batch.targets.offsets[:-1]]) + batch.n_queries
+        numbers = np.concatenate([np.arange(batch.n_queries), titles])
+        texts = Texts(batch.texts.word_index, batch.texts.offsets).take(numbers)
+        losses, gradient, _ = yield from self.pair_model.reconstruction_tasks(
+            self.weights, P, texts, self._space
+        )
+        return float(losses.mean(dtype=np.float64)), gradient
 
     def _rate(self, update: int) -> float:
         rate: float = self.settings.learning_rate
@@ -137,11 +195,12 @@ class PairTask:
         return rate
 
     def flush(self, update: int) -> None:
-        """No-op: no update is ever deferred."""
+        """No update is ever deferred; only remembers where the training is."""
+        self._now = self._part_of(max(0, update - 1) // self.steps)
 
     def measure(self) -> dict[str, float] | None:
-        """NDCG by name, or the accuracy on labelled pairs."""
-        if self._dev is None:
+        """NDCG by name, or the accuracy on labelled pairs; None before the scores are trained."""
+        if self._dev is None or self._now.phase.reconstructs:
             return None
         face = face_of(self.model(), self._workers.threads)
         if isinstance(self._dev, JudgedSet):
@@ -155,7 +214,9 @@ class PairTask:
         return SavedModel(Matcher(self.pair_model, self.lessons.texts.vocabulary, self.weights))
 
     def state(self) -> Arrays:
-        return self._optimiser.state()
+        return {
+            name: array for part in self._parts for name, array in part.optimiser.state().items()
+        }
 
     def check_state(self, stored: StoredState, epoch: int, step: int) -> None:
         for name, array in self.state().items():

@@ -14,11 +14,13 @@ from sentemb.data.click_log import ClickLog
 from sentemb.data.judged_set import JudgedSet
 from sentemb.data.labelled_pairs import LabelledPairs, read_labelled_pairs
 from sentemb.errors import SentembError
-from sentemb.matching.registry import EMBEDDING
+from sentemb.matching.pair_model import PairModel
+from sentemb.matching.registry import EMBEDDING, PAIR_MODEL_NAME, pair_entry_of
 from sentemb.models.towers import SIDES
 from sentemb.objectives.options import HINGE, LOGISTIC
 from sentemb.objectives.pair_losses import PairObjective
 from sentemb.pair_scorer import PairScorer
+from sentemb.protocols import Arrays
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
@@ -104,6 +106,7 @@ def train_pair_model(
     chosen = PairSettings.of(preset, **settings)
     split = split_words if start is None else start.vocabulary.split
     model = chosen.pair_model(max(len(split(text)) for text in (*queries, *titles)))
+    _check_words(model, chosen, start is not None)
     hard = chosen.hard_negatives
     if hard is None:
         hard = HARD_NEGATIVES if teacher is not None else 0
@@ -115,6 +118,7 @@ def train_pair_model(
             "vocabulary": None if start is None else start.vocabulary,
             "one_list": True,
             "most_words": model.max_words,
+            "whole_words": model.reads_whole_words,
         }
         lessons: Lessons
         if isinstance(log, LabelledPairs):
@@ -138,6 +142,7 @@ def train_pair_model(
         if start is None:
             n_features, seen = len(lessons.texts.vocabulary), lessons.texts.seen(SIDES[0])
             weights = model.initialise(n_features, rng, seen=seen)
+            _prepare(model, weights, lessons, chosen.seed, workers, run.note)
         else:
             weights = start.first_weights(model, rng)
         identity = Identity(
@@ -182,6 +187,36 @@ def _checked(settings: PairSettings, labelled: bool, inputs: PairInputs) -> None
             "the hinge compares a pair with its negatives, which labelled pairs do not have; "
             f"choose objective {LOGISTIC}"
         )
+
+
+def _check_words(model: PairModel, settings: PairSettings, started: bool) -> None:
+    """Raise a `SentembError` for settings of words that the model cannot have."""
+    if settings.tune_vectors and not model.trains_words:
+        raise SentembError(
+            f"{model.name} learns from fixed words and never trains them; leave tune_vectors out"
+        )
+    if model.reads_whole_words and settings.word_features == 0 and not started:
+        raise SentembError(
+            f"{model.name} reads whole words; {WORD_FEATURES} must be at least 1, not 0"
+        )
+
+
+def _prepare(
+    model: PairModel,
+    weights: Arrays,
+    lessons: Lessons,
+    seed: int,
+    workers: Workers,
+    note: Callable[[str], None],
+) -> None:
+    """`PairModel.prepare` with all texts and pairs of the lessons."""
+    texts = lessons.texts
+    numbers = texts.n_queries, texts.n_titles
+    queries, titles = (
+        texts.texts(side, np.arange(n, dtype=np.int32))
+        for side, n in zip(SIDES, numbers, strict=True)
+    )
+    model.prepare(weights, queries, titles, lessons.right_pairs(), seed, workers, note)
 
 
 def _objective(settings: PairSettings, labelled: bool) -> str:
@@ -238,8 +273,14 @@ def _completed(settings: dict[str, Any], start: PairStart) -> dict[str, Any]:
     SentembError
         If a setting contradicts it.
     """
+    name = PAIR_MODEL_NAME.checked(settings.get("model", PAIR_MODEL_NAME.default))
+    if start.weights is None and EMBEDDING not in pair_entry_of(name).parameters:
+        raise SentembError(
+            f"{name} gives words weights of its own and reads no word vectors; leave out "
+            "word_vectors and start_from"
+        )
     wanted = settings.get(EMBEDDING.name)
-    dim = start.settings[EMBEDDING.name]
+    dim = start.settings.get(EMBEDDING.name)
     if wanted is not None and wanted != dim:
         raise SentembError(
             f"{start.name}: the word vectors have {dim} numbers, not {wanted}; leave "

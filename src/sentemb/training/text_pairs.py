@@ -30,6 +30,8 @@ class TextPairs:
         The features to read, and how texts are split; by default they are collected.
     most_words : int, optional
         How many words are kept of each text; by default all.
+    whole_words : bool
+        Whether the vocabulary that is collected has frequent words only, without trigrams.
 
     Attributes
     ----------
@@ -49,6 +51,7 @@ class TextPairs:
         word_features: int,
         vocabulary: Vocabulary | None = None,
         most_words: int | None = None,
+        whole_words: bool = False,
     ) -> None:
         split = split_words if vocabulary is None else vocabulary.split
         if one_list:
@@ -64,6 +67,8 @@ class TextPairs:
             tokens = {side: _cut(some, most_words) for side, some in tokens.items()}
         if vocabulary is None:
             vocabulary = Vocabulary.collect(*tokens.values(), word_features=word_features)
+            if whole_words:
+                vocabulary = Vocabulary([], vocabulary.words)
         self.vocabulary = vocabulary
         self.n_queries, self.n_titles = len(queries), len(titles)
         self._texts = {side: TextList(batch_of(some, vocabulary)) for side, some in tokens.items()}
