@@ -73,13 +73,12 @@ def pool_rows(M, places, U, starts, units, first, end):
     first, end : int
         The texts to do.
     """
+    zero = M.dtype.type(0)
     for text in range(first, end):
         m, place, start = M[text], places[text], starts[text]
-        place[:] = start
-        if units[text] == 0:
-            m[:] = 0
-            continue
-        m[:] = U[start]
+        for f in range(m.size):
+            m[f] = U[start, f] if units[text] > 0 else zero
+            place[f] = start
         for row in range(start + 1, start + units[text]):
             u = U[row]
             for f in range(m.size):

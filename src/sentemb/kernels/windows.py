@@ -14,7 +14,6 @@ from numpy.lib.stride_tricks import as_strided
 
 from sentemb.kernels.jit import kernel
 from sentemb.kernels.matmul import add_matmul, add_matmul_at
-from sentemb.kernels.words import sum_rows
 
 # Rows that a product for the gradient of the weights takes at once. They are copied: without the
 # rows between them the product is shorter, and faster where they lie together.
@@ -78,7 +77,8 @@ def products_at(C, c_rows, A, a_rows, B, bias):
     c_rows, a_rows : (m,) int64, each row of C at most once
     """
     for row in c_rows:
-        C[row] = bias
+        for j in range(bias.size):
+            C[row, j] = bias[j]
     add_matmul_at(C, c_rows, A, a_rows, B)
 
 
@@ -93,10 +93,13 @@ def add_gradient_at(dB, dbias, A, D, rows):
     for low in range(0, rows.size, _GATHERED):
         size = min(_GATHERED, rows.size - low)
         for r in range(size):
-            left[r] = A[rows[low + r]]
-            right[r] = D[rows[low + r]]
+            a, d = A[rows[low + r]], D[rows[low + r]]
+            for k in range(a.size):
+                left[r, k] = a[k]
+            for j in range(d.size):
+                right[r, j] = d[j]
+                dbias[j] += d[j]
         add_matmul(dB, left[:size].T, right[:size])
-        sum_rows(dbias, right, 0, size)
 
 
 @kernel
