@@ -14,10 +14,13 @@ import pytest
 
 from sentemb import train
 from sentemb.data.click_log import ClickLogBuilder
+from sentemb.matching import PAIR_MODELS
 
 STORED = Path(__file__).with_name("trajectory.json")
 EASY = {"hard_negatives": 0}
 OF_THE_PAPER = {"optimiser": "nesterov", "word_features": 0, **EASY}
+# 120 pairs in mini-batches of 20, with 4 negatives each.
+PAIRS = {"embedding": 16, "mlp": 24, "batch_size": 80, "n_negatives": 4, "learning_rate": 0.01}
 RUNS = {
     "lstm, all titles of the batch": {"model": "lstm", **OF_THE_PAPER},
     "lstm, 4 drawn titles": {"model": "lstm", "n_negatives": 4, **OF_THE_PAPER},
@@ -32,6 +35,21 @@ RUNS = {
     "dan, two layers": {"model": "dan", "hidden": 24, "layers": 2, **EASY},
     "irnn, Nesterov": {"model": "irnn", **OF_THE_PAPER},
     "lstm without output gate": {"output_gate": False, "forget_gate": True, **EASY},
+    "arc2, dropout": {"model": "arc2", "maps": (12, 8), "dropout": 0.1, **PAIRS},
+    "arc1, BM25 as teacher": {
+        "model": "arc1",
+        "maps": (12, 8),
+        "teacher": "bm25",
+        "hard_negatives": 1,
+        **PAIRS,
+        "batch_size": 100,
+    },
+    "wordembed, plain descent": {
+        "model": "wordembed",
+        "optimiser": "sgd",
+        **PAIRS,
+        "learning_rate": 0.3,
+    },
 }
 
 
@@ -52,11 +70,11 @@ def made_up_log():
 def losses_of(settings):
     """The loss of each of 30 updates."""
     means = []
+    if settings.get("model") not in PAIR_MODELS:
+        settings = {"cells": 16, "batch_size": 20, **settings}
     train(
         made_up_log(),
-        cells=16,
         epochs=5,
-        batch_size=20,
         threads=1,
         on_progress=lambda at: means.append((at.epoch, at.step, at.loss)),
         **settings,
