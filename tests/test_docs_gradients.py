@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from sentemb import loss_and_gradient
+from sentemb.gradients.pair_models import PairPasses
 from sentemb.kernels.nesterov import coefficients
+from sentemb.matching import make_pair_model
+from sentemb.matching.matcher import Matcher
 from sentemb.models import make_encoder
 from sentemb.models.towers import SIDES
 from sentemb.models.workspace import Workspace
@@ -264,3 +267,137 @@ def test_every_equation_has_a_status_and_a_place_that_exists():
         for name in names:
             module, function = name.rsplit(".", 1)
             assert hasattr(importlib.import_module(f"sentemb.{module}"), function)
+
+
+def pair_passes(name, **settings):
+    """A pair model with nothing at zero on some pairs of texts of 1 to 9 words."""
+    rng = np.random.default_rng(0)
+    texts = ["abc de bad abc cab e", "cab", "bad cab ace de dad be e bad ad", "e deed abc cab e"]
+    vocabulary = Vocabulary.collect(tokenize(texts))
+    model = make_pair_model(name, embedding=3, mlp=5, max_words=9, window=3, **settings)
+    weights = model.initialise(len(vocabulary), rng, np.float64)
+    for array in weights.values():
+        if array.ndim == 1:
+            array[...] = 0.5 * rng.standard_normal(array.shape)
+    matcher = Matcher(model, vocabulary, weights)
+    index = [one.ravel() for one in np.indices((4, 4))]
+    return PairPasses(matcher, texts, texts, *index, Workers(1)), texts, index
+
+
+def mlp(p, h, v):
+    """s, the gradient of v s by the MLP's blocks, and that at h."""
+    y = np.maximum(0, p["M1"] @ h + p["c1"])
+    da = v * p["w"] * (y > 0)
+    gradient = {"M1": np.outer(da, h), "c1": da, "w": v * y, "c": np.array([v])}
+    return p["w"] @ y + p["c"][0], gradient, p["M1"].T @ da
+
+
+def flat(cells, shape):
+    """Cells that are on, in a plane or row of full size."""
+    whole = np.zeros(shape)
+    whole[tuple(slice(n) for n in cells.shape)] = cells
+    return whole.ravel()
+
+
+def add_texts(gradient, p, sides):
+    """dW += sum over the words of dx l^T."""
+    for l, dx in sides:
+        gradient["W"] = gradient.get("W", 0) + dx.T @ l
+    return gradient
+
+
+def arc1_of_listing(names, p, l_x, l_y, v):
+    layers, sides = [], []
+    for l, side in ((l_x, "x"), (l_y, "y")):
+        z, kept = l @ p["W"].T, []
+        for number, size in ((1, 7), (3, 2)):
+            inputs = z
+            block = p[f"W{number}{side}"], p[f"b{number}{side}"]
+            z, own = names["arc1_layer"](inputs, *block, 3, size)
+            kept.append((number, inputs, own))
+        layers.append((side, kept, z))
+    h = np.concatenate([flat(z, (1, 4)) for _, _, z in layers])
+    s, gradient, dh = mlp(p, h, v)
+    for l, (side, kept, z), D in zip((l_x, l_y), layers, np.split(dh, 2), strict=True):
+        D = D.reshape(1, 4)[: len(z)]
+        for number, inputs, own in reversed(kept):
+            W = p[f"W{number}{side}"]
+            dW, db, D = names["arc1_layer_backward"](D, inputs, W, 3, own)
+            gradient |= {f"W{number}{side}": dW, f"b{number}{side}": db}
+        sides.append((l, D))
+    return s, add_texts(gradient, p, sides)
+
+
+def arc2_of_listing(names, p, l_x, l_y, v):
+    x, y, W3 = l_x @ p["W"].T, l_y @ p["W"].T, p["W3"].reshape(4, 3, 3, 5)
+    first = p["W1x"], p["W1y"]
+    z, texts = names["arc2_meet"](x, y, *first, p["b1"], 3, 7)
+    last, kept = names["arc2_layer"](z, W3, p["b3"], 3, 2)
+    s, gradient, dh = mlp(p, flat(last, (1, 1, 4)), v)
+    D = dh.reshape(1, 1, 4)[: len(last), : last.shape[1]]
+    dW3, gradient["b3"], dz = names["arc2_layer_backward"](D, z, W3, 3, kept)
+    gradient["W3"] = dW3.reshape(4, -1)
+    found = names["arc2_meet_backward"](dz, z, x, y, *first, 3, texts)
+    gradient["W1x"], dx, gradient["W1y"], dy, gradient["b1"] = found
+    return s, add_texts(gradient, p, [(l_x, dx), (l_y, dy)])
+
+
+def pair_error(names, name, of_listing):
+    """Largest difference between the listings and the package, relative to the largest entry."""
+    passes, texts, (queries, titles) = pair_passes(name, maps=(5, 4))
+    p, vocabulary = passes.matcher.parameters(), passes.matcher.vocabulary
+    counts = []
+    for text in texts:
+        l = np.zeros((len(text.split()), len(vocabulary)))
+        for row, word in zip(l, text.split(), strict=True):
+            for feature, count in vocabulary.features(word).items():
+                row[feature] = count
+        counts.append(l)
+    scores = passes.forward().scores.copy()
+    V = np.random.default_rng(1).standard_normal(16)
+    expected, total = passes.gradient(V), {}
+    errors = []
+    for q, t, v, score in zip(queries, titles, V, scores, strict=True):
+        s, gradient = of_listing(names, p, counts[q], counts[t], v)
+        errors.append(abs(s - score))
+        for block, array in gradient.items():
+            total[block] = total.get(block, 0) + array
+    assert total.keys() == expected.keys()
+    return max(
+        *errors,
+        *(
+            np.abs(total[block] - array).max() / np.abs(array).max()
+            for block, array in expected.items()
+        ),
+    )
+
+
+PAIR_LISTINGS = {"arc1": arc1_of_listing, "arc2": arc2_of_listing}
+
+
+@pytest.mark.parametrize("name", PAIR_LISTINGS)
+def test_listing_of_pair_models(names, name):
+    assert pair_error(names, name, PAIR_LISTINGS[name]) < 1e-12
+
+
+PAIR_MUTATIONS = [
+    ("u[second] > u[first]", "u[second] < u[first]", "arc1"),
+    ("D * (pooled > 0)", "D", "arc1"),
+    ("add_windows(dx, da @ W, k)", "add_windows(dx, da @ W, 1)", "arc1"),
+    ("dx[i + o] += part", "dx[i] += part", "arc1"),
+    ("delta, gradient = D * (z > 0), []", "delta, gradient = D, []", "arc2"),
+    ("(y, Wy, delta.sum(axis=0))", "(y, Wy, delta.sum(axis=0) / 2)", "arc2"),
+    ("D[place] * (pooled[place] > 0)", "D[place]", "arc2"),
+    ("d_room[i : i + k, j : j + k] += delta * W[f]", "d_room[i, j] += delta * W[f, 0, 0]", "arc2"),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong", "name"), PAIR_MUTATIONS)
+def test_every_term_of_the_pair_listing_counts(right, wrong, name):
+    source = listings()
+    assert source.count(right) == 1
+    try:
+        error = pair_error(run(source.replace(right, wrong)), name, PAIR_LISTINGS[name])
+    except ValueError:  # the shapes no longer fit
+        return
+    assert error > 1e-3
