@@ -57,6 +57,7 @@ class URAE(Joined):
     """
 
     name = "urae"
+    piecewise_linear = False
     defaults: ClassVar[dict[str, Any]] = PairModel.defaults | {"cells": 100}
 
     @property
@@ -89,6 +90,10 @@ class URAE(Joined):
             "Wd": weights["decode"].T,
             "bd": weights["decode_bias"],
         }
+
+    def is_reached(self, block: str) -> bool:
+        """The decoder has no part in scores."""
+        return block not in ("Wd", "bd")
 
     def phases(self) -> tuple[Phase, ...]:
         """First the auto-encoder on its reconstruction, then the MLP on fixed vectors."""
