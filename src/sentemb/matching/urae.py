@@ -50,8 +50,9 @@ class URAE(Joined):
       left to right, so the encoder is an RNN.
     - Their loss sums the errors of the trees under all nodes. Here it is the error of the whole
       text, as the mean over its words of |x^ - x|^2 / 2.
-    - They have no bias in the decoder's words and train with L-BFGS; here the optimiser of the
-      training is used.
+    - Their decoder has tanh at the words too. Here words are linear, because numbers of word
+      vectors are not bounded by 1.
+    - They train with L-BFGS in one batch, here the optimiser of the training takes mini-batches.
     - Word vectors are never trained: the auto-encoder could make its loss small by making them
       alike.
     """
