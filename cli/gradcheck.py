@@ -109,10 +109,12 @@ def command(model: str | None, entry: str | None, as_json: bool, **options: Any)
     their discourse vectors, at random points and at 0. Its --form printed drops the gradient of the
     partition function, as that paper does. sif-classifier checks the loss of that paper's
     supervised classifier, on fixed vectors and on the embeddings of a tower; --task chooses what it
-    predicts.
+    predicts. urae-reconstruction checks the loss that the auto-encoder of the pair model urae
+    learns from.
 
     Of a pair model, such as arc2, the side "pair" has all blocks. With the hinge its loss is
-    piecewise linear in each parameter, so that larger steps are taken and errors are smaller. An
+    piecewise linear in each parameter (except in urae), so that larger steps are taken and errors
+    are smaller. An
     entry is left out, and counted, if a ReLU, a maximum or a hinge changes within the steps.
 
     Blocks have the paper's names. The number of a gate is 1 output, 2 forget, 3 input,

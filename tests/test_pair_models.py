@@ -41,7 +41,9 @@ each_case = pytest.mark.parametrize("case", CASES, ids=case_name)
 def made_up_matcher(name, texts, dtype=np.float64, seed=0, **settings):
     """A pair model with nothing at zero that knows the trigrams of ``texts``."""
     rng = np.random.default_rng(seed)
-    model = make_pair_model(name, **SMALL | settings)
+    taken = {one.name for one in PAIR_MODELS[name].parameters}
+    small = {key: value for key, value in SMALL.items() if key in taken}
+    model = make_pair_model(name, **small | settings)
     vocabulary = Vocabulary.collect(tokenize(texts))
     weights = model.initialise(len(vocabulary), rng, dtype)
     for array in weights.values():
@@ -114,6 +116,9 @@ def test_every_gradient_agrees_at_full_size(case, objective):
 def test_no_kink_goes_unnoticed(case):
     """Where no decision changes, the scores are linear in any one parameter."""
     problem = problem_of(case)
+    if not problem.piecewise_linear:
+        assert case[0] == "urae"
+        return
     rng = np.random.default_rng(0)
     linear = kinks = 0
 
@@ -276,7 +281,8 @@ def test_only_sums_of_words_do_not_see_the_order(case, workers):
     turned = [" ".join(order) for order in itertools.permutations(words)], [" ".join(words)]
     matcher = made_up_matcher(case[0], turned[0], **case[1])
     spread = np.ptp(scores_of(matcher, turned, workers))
-    assert spread < 1e-12 if case[0] == "wordembed" else spread > 1e-3
+    order_free = case[0] in ("wordembed", "deepmatch")
+    assert spread < 1e-12 if order_free else spread > 1e-3
 
 
 # -- ARC-I and ARC-II ------------------------------------------------------------------------------

@@ -336,7 +336,7 @@ def test_long_texts_are_cut_and_counted():
         ({"objective": "softmax"}, "objective is 'softmax'; give one of hinge, logistic"),
         ({"negatives": "batch"}, "negatives is 'batch'; give one of corpus, log"),
         ({"negatives": "log"}, "need skipped titles"),
-        ({"cells": 5}, "the pair model wordembed has no cells, which is for two towers"),
+        ({"bag_dim": 5}, "the pair model wordembed has no bag_dim, which is for two towers"),
         ({"gate": "printed"}, "the model wordembed has no gate"),
         ({"maps": (3, 3)}, "the model wordembed has no maps"),
         ({"colour": 1}, "unknown setting colour"),

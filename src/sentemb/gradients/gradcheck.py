@@ -64,8 +64,8 @@ def gradcheck(
         One of `sentemb.models.ENCODERS`: "lstm", "bilstm", "rnn", "irnn", "bag", "dssm", "clsm",
         "dan"; one of `sentemb.matching.PAIR_MODELS`, such as "arc2"; or one of
         `sentemb.gradients.checks.CHECKS`: "sif-likelihood", the log-likelihood of sentences under
-        equation (2) of the SIF paper by the discourse vector c, and "sif-classifier", the
-        classifier of its appendix A.2.
+        equation (2) of the SIF paper by the discourse vector c, "sif-classifier", the classifier of
+        its appendix A.2, and "urae-reconstruction", the auto-encoder of the pair model "urae".
     form : {"scan", "trace", "printed"}
         Which gradient to check. For "sif-likelihood" there is no "trace", and "printed" drops
         the slope of the partition function, as the SIF paper does.

@@ -167,7 +167,8 @@ class PairModelProblem(CheckedProblem):
         self.settings |= {"dropout": dropout, "lengths": lengths, "negatives": negatives}
         self.settings |= {"scale": scale, "seed": seed}
         # Layers are products of weights of different layers, and linear in each of them.
-        self.piecewise_linear = loss.name == HINGE
+        self.piecewise_linear = loss.name == HINGE and pair_model.piecewise_linear
+        self._model = pair_model
         self._loss = loss
         self.rng = rng = np.random.default_rng(seed)
         queries, titles, *index = _made_up_lists(lengths, negatives, rng)
@@ -195,6 +196,9 @@ class PairModelProblem(CheckedProblem):
         matcher = self._passes.matcher
         made = matcher.model.decisions(matcher.weights, self._done)
         return b"".join([*(array.tobytes() for array in made), self._of_loss])
+
+    def is_reached(self, block: str) -> bool:
+        return self._model.is_reached(block.rsplit(".", 1)[1])
 
     def _shown(self, blocks: Arrays) -> dict[str, Arrays]:
         hidden = {"c"} if self._loss.name == HINGE else set()

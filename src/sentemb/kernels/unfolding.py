@@ -22,7 +22,7 @@ def unfold_rows(H, h, steps, W, bias, chunk, n_chunks):
     h : (n_texts, n) float
         The vectors of the texts, h_n.
     steps : Steps
-        Of the texts packed from right to left.
+        The texts packed from right to left.
     W, bias : (n, n), (n,) float
         The columns of W_d^T that give a_{t-1}, and their part of b_d.
     """
@@ -58,7 +58,7 @@ def reconstruction_errors(losses, R, X, steps, share, chunk, n_chunks):
     X : (n_rows, m) float
         The words of the rows.
     steps : Steps
-        Of the texts packed from right to left.
+        The texts packed from right to left.
     share : float
         The weight of each text's loss in the whole loss.
     """

@@ -143,6 +143,9 @@ class PairModel(WordReader):
     # Values of hyper-parameters whose default depends on the model.
     defaults: ClassVar[dict[str, Any]] = {"max_words": 32, "mlp_layers": 1}
 
+    # Whether a score is piecewise linear in each parameter alone.
+    piecewise_linear: ClassVar[bool] = True
+
     if TYPE_CHECKING:  # the hyper-parameters, which come from the declarations
 
         def __getattr__(self, name: str) -> Any: ...
@@ -213,6 +216,10 @@ class PairModel(WordReader):
         return {
             "W": weights["table"].T, **self.own_blocks(weights), **self.head.blocks(weights)
         }  # fmt: skip
+
+    def is_reached(self, block: str) -> bool:
+        """Whether scores depend on a block of `blocks`."""
+        return True
 
     # -- training -----------------------------------------------------------------------------
 

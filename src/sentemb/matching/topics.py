@@ -41,7 +41,7 @@ def topics_of_words(
     topics : int
         The number of topics.
     seed : int
-        Of the initial topics.
+        The random seed of the initial topics.
     workers : Workers
         Threads to compute with; the result does not depend on their number.
 

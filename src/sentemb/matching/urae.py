@@ -50,13 +50,15 @@ class URAE(Joined):
       left to right, so the encoder is an RNN.
     - Their loss sums the errors of the trees under all nodes. Here it is the error of the whole
       text, as the mean over its words of |x^ - x|^2 / 2.
-    - They have no bias in the decoder's words and train with L-BFGS; here the optimiser of the
-      training is used.
+    - Their decoder has tanh at the words too. Here words are linear, because numbers of word
+      vectors are not bounded by 1.
+    - They train with L-BFGS in one batch, here the optimiser of the training takes mini-batches.
     - Word vectors are never trained: the auto-encoder could make its loss small by making them
       alike.
     """
 
     name = "urae"
+    piecewise_linear = False
     defaults: ClassVar[dict[str, Any]] = PairModel.defaults | {"cells": 100}
 
     @property
@@ -89,6 +91,10 @@ class URAE(Joined):
             "Wd": weights["decode"].T,
             "bd": weights["decode_bias"],
         }
+
+    def is_reached(self, block: str) -> bool:
+        """The decoder has no part in scores."""
+        return block not in ("Wd", "bd")
 
     def phases(self) -> tuple[Phase, ...]:
         """First the auto-encoder on its reconstruction, then the MLP on fixed vectors."""
