@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sentemb.analysis.labels import TEXT_NAMES
 from sentemb.errors import SentembError
 from sentemb.kernels.convolution2d import Planes
-from sentemb.matching.arc2 import ARC2
+from sentemb.matching.arc2 import ARC2, greatest_places
 from sentemb.matching.pair_model import Reading, Scoring, Texts
 from sentemb.matching.planes import convolved, pooled
 from sentemb.matching.registry import AND
@@ -258,7 +258,7 @@ def _places(planes: Planes) -> Iterator[tuple[int, int]]:
 
 def _first_layers(
     model: ARC2, weights: Arrays, done: Scoring, first: Planes
-) -> tuple[np.ndarray, NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[np.ndarray, NDArray[np.integer], NDArray[np.integer]]:
     """The greatest W z + b of each cell of layer 2, before the ReLU, and the windows it is from.
 
     Returns
@@ -268,25 +268,14 @@ def _first_layers(
     """
     queries, titles = done.queries.arrays, done.titles.arrays
     U, V, bias = queries["units"], titles["units"], weights["windows_bias"]
-    values, at_i, at_j = [], [], []
+    p, q = np.array(list(_places(first))).T
     if model.gate == AND:
-        for p, q in _places(first):
-            values.append(U[p] + V[q] + bias)
-            at_i.append(2 * p + queries["later"][p])
-            at_j.append(2 * q + titles["later"][q])
-        return np.array(values), np.array(at_i), np.array(at_j)
-    size, n_u, n_v = model.sizes[0][0], len(U), len(V)
+        at_i, at_j = (2 * p[:, None] + queries["later"][p], 2 * q[:, None] + titles["later"][q])
+        return U[p] + V[q] + bias, at_i, at_j
+    size = model.sizes[0][0]
+    places = greatest_places(done.queries, 0, done.titles, 0, size)
+    places = places[p * -(-size // 2) + q]
+    at_i, at_j = 2 * p[:, None] + places // 2, 2 * q[:, None] + places % 2
+    # A window behind the text adds nothing.
     U, V = (np.vstack([X, np.zeros((size - len(X), X.shape[1]), X.dtype)]) for X in (U, V))
-    for p, q in _places(first):
-        block = [
-            (i, j)
-            for i in range(2 * p, min(2 * p + 2, size))
-            for j in range(2 * q, min(2 * q + 2, size))
-            if i < n_u or j < n_v
-        ]
-        sums = np.array([U[i] + V[j] for i, j in block])
-        best = np.array(block)[sums.argmax(axis=0)]
-        values.append(sums.max(axis=0) + bias)
-        at_i.append(best[:, 0])
-        at_j.append(best[:, 1])
-    return np.array(values), np.array(at_i), np.array(at_j)
+    return np.take_along_axis(U, at_i, 0) + np.take_along_axis(V, at_j, 0) + bias, at_i, at_j

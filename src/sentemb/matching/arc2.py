@@ -256,7 +256,7 @@ class ARC2(PairModel):
             return found
         size = self.sizes[0][0]
         texts = zip(done.query_index, done.title_index, strict=True)
-        return [*found, *(_places(done.queries, q, done.titles, t, size) for q, t in texts)]
+        return [*found, *(greatest_places(done.queries, q, done.titles, t, size) for q, t in texts)]
 
     def _room(
         self,
@@ -503,8 +503,16 @@ def _of(
     return room[: high - low] if kept is None else kept[low:high]
 
 
-def _places(queries: Reading, query: int, titles: Reading, title: int, size: int) -> np.ndarray:
-    """Where gate "printed" finds the maximum of each block of 2 x 2 cells of layer 1."""
+def greatest_places(
+    queries: Reading, query: int, titles: Reading, title: int, size: int
+) -> np.ndarray:
+    """Where gate "printed" finds the maximum of each block of 2 x 2 cells of layer 1.
+
+    Returns
+    -------
+    (ceil(size / 2)^2, maps) int
+        0 to 3, row by row in the block; blocks row by row too.
+    """
     windows = []
     for reading, text in ((queries, query), (titles, title)):
         units, starts = reading.arrays["units"], reading.arrays["starts"]
