@@ -118,7 +118,11 @@ class Match:
 
     @property
     def rest(self) -> float:
-        """The score minus all shares: 0, up to rounding, unless a layer is curved (such as tanh)."""
+        """The score minus all shares: 0, up to rounding, in a network of ReLU and maximum layers.
+
+        Not 0 for urae, which has tanh layers, and deepmatch, where each word's share of a product
+        of both texts is the whole product.
+        """
         words = sum(float(text.shares.sum()) for text in self.texts.values())
         return self.score - words - sum(self.biases.values())
 

@@ -87,7 +87,7 @@ def match_figure(found: Match) -> Figure:
 def _caption(found: Match) -> str:
     parts = {"words": sum(float(text.shares.sum()) for text in found.texts.values())}
     parts["biases"] = sum(found.biases.values())
-    # A rest that would be drawn as zero is rounding.
+    # A smaller rest is rounding.
     if abs(found.rest) >= 0.0005:
         parts["rest"] = found.rest
     shares = "".join(f" {'+' if x >= 0 else '−'} {name} {abs(x):.3f}" for name, x in parts.items())

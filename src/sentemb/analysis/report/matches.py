@@ -77,6 +77,8 @@ def _pair(scorer: PairScorer, pair: Pair) -> dict[str, Any]:
     }
     shown |= {"grade": pair.grade, "rank": pair.rank, "titles": pair.titles}
     shown |= {"score": round(found.score, 6), "biases": round(sum(found.biases.values()), 5)}
+    # Three digits leave rounding errors out.
+    shown["rest"] = round(found.rest, 3) + 0.0
     cells = found.cells
     if cells is not None:
         shown["windows"] = {

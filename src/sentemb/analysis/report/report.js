@@ -380,7 +380,8 @@ function wordsNote(some) {
     const cut = SIDES.filter((name) => some[name].cut).map(
       (name) => `The last ${some[name].cut} words of the ${name} are not read. `,
     );
-    const sum = `These shares and ${signed(some.biases)} from biases add up to the score. `;
+    const rest = some.rest ? ` with a rest of ${signed(some.rest)}` : "";
+    const sum = `These shares and ${signed(some.biases)} from biases add up to the score${rest}. `;
     return effects + sum + cut.join("") + scale;
   }
   const { asked } = some.query;
