@@ -30,6 +30,7 @@ COMMANDS = {
     "keywords": "Show which words of a text a model treats as keywords.",
     "topics": "Show which words the cells of a model collect.",
     "plot-gates": "Draw the gates of a model, word by word.",
+    "plot-match": "Draw what carries the score of a pair model.",
     "plot-loss": "Draw the training cost of runs, epoch by epoch.",
     "report": "Write a page that shows a model at work.",
 }

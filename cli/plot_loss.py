@@ -12,10 +12,8 @@ from sentemb.cli.program import note
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path())
 @option(
     "--metric",
-    type=click.Choice(["ndcg@1", "ndcg@3", "ndcg@10"]),
-    default="ndcg@1",
-    show_default=True,
-    help="Metric on the dev set to draw.",
+    type=click.Choice(["ndcg@1", "ndcg@3", "ndcg@10", "accuracy"]),
+    help="Metric on the dev set to draw. [default: ndcg@1, or accuracy if the runs have only that]",
 )
 @option(
     "--label",
@@ -26,19 +24,20 @@ from sentemb.cli.program import note
     "folder]",
 )
 @figure_option("loss.png")
-def command(runs: tuple[str, ...], metric: str, labels: tuple[str, ...], output: str) -> None:
+def command(runs: tuple[str, ...], metric: str | None, labels: tuple[str, ...], output: str) -> None:
     """Draw the training cost of runs, epoch by epoch.
 
     Each RUN is a model folder or its history.jsonl. The cost has a logarithmic scale; NDCG on
-    the dev set is drawn below it for runs that were trained with one. The costs of two runs can be
-    compared only if both have the same negatives and the same gamma.
+    the dev set, or the accuracy on one of labelled pairs, is drawn below it for runs that were
+    trained with one. The costs of two runs can be compared only if both have the same negatives and
+    the same loss.
 
     \b
     sentemb plot-loss lstm rnn -o loss.png
     """
     from sentemb.analysis.figures.drawing import figure_format, save_figure
     from sentemb.analysis.figures.loss_figure import loss_figure
-    from sentemb.analysis.histories import read_history, run_names
+    from sentemb.analysis.histories import figure_of, read_history, run_names
 
     figure_format(output)  # a wrong ending is reported before any work
     if labels and len(labels) != len(runs):
@@ -47,6 +46,7 @@ def command(runs: tuple[str, ...], metric: str, labels: tuple[str, ...], output:
     for run, history in zip(runs, histories, strict=True):
         if 0 in history.losses:
             note(f"{run}: a cost of 0 cannot be drawn on a logarithmic scale")
+    metric = metric or figure_of(histories)
     with warnings_to_stderr():
         save_figure(loss_figure(histories, labels or run_names(runs), metric), output)
     measured = sum(bool(history.measured(metric)[0]) for history in histories)

@@ -23,10 +23,11 @@ def command(model: str, queries: str, output: str, limit: int) -> None:
 
     The page is one HTML file that needs no network. It shows the model and its learning curve; for
     each pair of a query and a title the score, the effect of each word on it, keywords and gates;
-    and the words that each cell collects over the first 5000 queries.
+    and the words that each cell collects over the first 5000 queries. Of a pair model it shows
+    the scores and the effects of words, and of arc2 also what each pair of windows carries.
 
     QUERIES is a file with one pair per line, query<TAB>title, such as a click log; a query alone on
-    a line is shown without a score. It may also be the folder of a judged set: each query is
+    a line is shown without a score, but a pair model needs both. It may also be the folder of a judged set: each query is
     then shown with the title that the model ranks first and, if that is not among the most
     relevant titles, with the best of these.
 
@@ -36,11 +37,11 @@ def command(model: str, queries: str, output: str, limit: int) -> None:
     from pathlib import Path
 
     from sentemb.analysis.report.page import collect, page, read_pairs
-    from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.loading import load
     from sentemb.system.files import write_text
 
-    encoder = SentenceEncoder.from_pretrained(model)
-    pairs, texts = read_pairs(encoder, queries, limit)
-    report = page(collect(encoder, Path(model).resolve().name, pairs, texts))
+    shown = load(model)
+    pairs, texts = read_pairs(shown, queries, limit)
+    report = page(collect(shown, Path(model).resolve().name, pairs, texts))
     write_text(output, report)
     note(f"{output}: {len(pairs)} pairs, {len(report.encode()) / 1e6:.1f} MB")

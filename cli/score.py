@@ -1,4 +1,4 @@
-"""``sentemb score``: the cosine of a query and titles."""
+"""``sentemb score``: the scores of a query and titles."""
 
 import json
 
@@ -17,19 +17,20 @@ from sentemb.cli.options import command as new_command
 def command(model: str, query: str, titles: tuple[str, ...], as_json: bool) -> None:
     """Score one query against titles.
 
-    Prints one line per title, in the given order: the cosine (from -1 to 1), a tab and the title.
-    The score is 0 if the query or the title has no words.
+    Prints one line per title, in the given order: the score, a tab and the title. Higher is better.
+    The score of two towers is the cosine, from -1 to 1, and 0 if the query or the title has no
+    words. The score of a pair model can be any number; only scores of one query can be compared.
 
     \b
     sentemb score model/ "hotels in shanghai" "Shanghai Hotels" "Bath Tub Repair"
     """
     from sentemb.data.lines import write_lines
-    from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.loading import load
     from sentemb.tables import visible
 
-    encoder = SentenceEncoder.from_pretrained(model)
+    scorer = load(model)
     with warnings_to_stderr():
-        scores = encoder.score(query, titles).tolist()
+        scores = scorer.score(query, titles).tolist()
     if as_json:
         scored = [
             {"title": title, "score": score} for title, score in zip(titles, scores, strict=True)

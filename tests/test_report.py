@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import made_up_model
+from helpers import made_up_model, made_up_pair_model
 
 from sentemb import SentembError
 from sentemb.analysis.attribution import word_effects
@@ -319,6 +319,35 @@ class TestJudgedSet:
         data = data_of((tmp_path / "out.html").read_text())
         assert data["pairs"][0]["rank"] == 1
         assert data["topic_queries"] == 3
+
+
+class TestPairModel:
+    def test_numbers_are_those_of_the_model(self):
+        scorer = made_up_pair_model([QUERY, TITLE], name="arc2", maps=(4, 3), max_words=9)
+        scorer.history = [{"epoch": 1, "loss": 0.5, "dev": {"accuracy": 0.75}}]
+        scorer.training = {"maps": [4, 3]}
+        data = data_of(page(collect(scorer, "tiny", [Pair(QUERY, TITLE, 3, 1, 4)], [])))
+        assert ["Best on dev", "accuracy\u00a00.750, after epoch 1"] in data["model"]["facts"]
+        assert ["Maps", "4, 3"] in data["model"]["facts"]
+        (pair,) = data["pairs"]
+        assert (pair["grade"], pair["rank"], pair["titles"]) == (3, 1, 4)
+        assert pair["score"] == pytest.approx(scorer.score(QUERY, TITLE), abs=1e-6)
+        shares = sum(pair["query"]["gradient"]) + sum(pair["title"]["gradient"])
+        assert shares + pair["biases"] == pytest.approx(pair["score"], abs=1e-3)
+        windows = pair["windows"]
+        assert np.sum(windows["shares"]) + windows["biases"] == pytest.approx(shares, abs=1e-3)
+        without = pair["score"] - scorer.score("hotels shanghai", TITLE)
+        assert pair["query"]["left_out"][1] == pytest.approx(without, abs=1e-5)
+        without = pair["score"] - scorer.score(QUERY, "shanghai hotels and")
+        assert pair["title"]["left_out"][3] == pytest.approx(without, abs=1e-5)
+
+    def test_command(self, judged, tmp_path):
+        made_up_pair_model([QUERY, TITLE]).save_pretrained(tmp_path / "m")
+        run(tmp_path / "m", judged, tmp_path / "out.html")
+        data = data_of((tmp_path / "out.html").read_text())
+        assert data["pairs"][0]["rank"] == 1 and "windows" not in data["pairs"][0]
+        said = refused(tmp_path / "m", "-", tmp_path / "x.html", input=f"{QUERY}\t{TITLE}\nhotels\n")
+        assert said.endswith(":2: no title; a pair model needs lines query<TAB>title\n")
 
 
 def test_template_files_are_package_data():

@@ -8,6 +8,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from helpers import made_up_pair_model
 from matplotlib.image import imread
 
 from sentemb.analysis.report.page import Pair, collect, page
@@ -133,6 +134,21 @@ def test_opens_without_a_word_on_the_console(browser, report, name, settings):
     assert dom.count('role="option"') == len(PAIRS) + dim
     assert "onerror=alert(1)&gt;" in dom
     assert "<img" not in dom
+
+
+def test_the_page_of_a_pair_model(browser):
+    scorer = made_up_pair_model(QUERIES, name="arc2", maps=(4, 3), max_words=9)
+    scorer.history = [{"epoch": 1, "loss": 0.5, "dev": {"accuracy": 0.75}}]
+    pairs = [pair for pair in PAIRS if pair.title]
+    path = browser.folder / "pair.html"
+    path.write_text(page(collect(scorer, "tiny", pairs, [])))
+    dom = browser.elements(path, place="#pair=2")
+    assert dom.count('role="option"') == len(pairs)
+    assert "Accuracy on the dev set" in dom
+    assert "The last 21 words of the title are not read." in dom
+    cells = re.search(r'<table class="windows">.*?</table>', dom, re.DOTALL)[0]
+    assert cells.count('<td title="hotels × ') == 7, "windows of 9 words"
+    assert re.search(r'<section id="cells" class="towers"[^>]* hidden', dom)
 
 
 def test_a_console_that_complains_is_noticed(browser):

@@ -221,7 +221,7 @@ class ARC2(PairModel):
         for chunk, low, high in spans(n_pairs):
             own: list[KernelTask] = []
             for start, end in blocks[chunk]:
-                X = self._first_cells(state, buffers[0][chunk], first, start, end)
+                X = _of(buffers[0][chunk], first, start, end, state.get("M1"))
                 own.append(self._meet(X, weights, done, first, start, end))
                 for buffer, layer in zip(buffers[1:], layers, strict=True):
                     Z = _of(buffer[chunk], layer.convolved, start, end)
@@ -256,15 +256,7 @@ class ARC2(PairModel):
             return found
         size = self.sizes[0][0]
         texts = zip(done.query_index, done.title_index, strict=True)
-        return [*found, *(_places(done.queries, q, done.titles, t, size) for q, t in texts)]
-
-    def _first_cells(
-        self, state: Arrays, buffer: np.ndarray, first: Planes, start: int, end: int
-    ) -> np.ndarray:
-        """Where the cells of layer 2 are written: kept only if the MLP reads them."""
-        if "M1" in state:
-            return state["M1"][first.starts[start] : first.starts[end]]
-        return _of(buffer, first, start, end)
+        return [*found, *(greatest_places(done.queries, q, done.titles, t, size) for q, t in texts)]
 
     def _room(
         self,
@@ -308,6 +300,26 @@ class ARC2(PairModel):
                 errors[side] = dX
         return gradient, errors
 
+    def cell_error_tasks(
+        self, weights: Arrays, done: Scoring, V: np.ndarray, space: Workspace
+    ) -> Job[np.ndarray]:
+        """dL/dz^(2) of all pairs, one cell after the other, for whoever looks inside: a job.
+
+        Parameters
+        ----------
+        weights, done, V, space
+            As for `backward_tasks`.
+
+        Returns
+        -------
+        (n_cells, maps[0]) float
+            Those of pair k begin at ``done.arrays["cells"][k]``, row by row.
+        """
+        _, dA = yield from self.head.backward_tasks(weights, done.arrays, V, space, None)
+        D = np.empty((done.arrays["cells"][-1], self.maps[0]), dA.dtype)
+        yield from self._planes_backward(weights, done, dA, space, None, D)
+        return D
+
     def _planes_backward(
         self,
         weights: Arrays,
@@ -315,8 +327,9 @@ class ARC2(PairModel):
         dA: np.ndarray,
         space: Workspace,
         dropout: Dropout | None,
+        kept: np.ndarray | None = None,
     ) -> Job[tuple[Arrays, list[tuple[np.ndarray, NDArray[np.int64]]]]]:
-        """From the MLP back to the units of each pair.
+        """From the MLP back to the units of each pair; ``kept`` gets the errors of all cells.
 
         Returns
         -------
@@ -359,10 +372,10 @@ class ARC2(PairModel):
             if dropout is not None:
                 own += dropout.tasks(dH, PAIR_LAYER, low, high)
             for start, end in blocks[chunk]:
-                Z = self._first_cells(state, buffers[0][chunk], first, start, end)
+                Z = _of(buffers[0][chunk], first, start, end, state.get("M1"))
                 if layers:
                     own.append(self._meet(Z, weights, done, first, start, end))
-                dM = _of(errors[-1][chunk], pooled_planes[-1], start, end)
+                dM = _of(errors[-1][chunk], pooled_planes[-1], start, end, None if layers else kept)
                 own.append((unflatten_planes, dM, dH, pooled_planes[-1], size, start, end))
                 for k in range(len(layers), 0, -1):
                     number, before, here, after = layers[k - 1]
@@ -370,7 +383,7 @@ class ARC2(PairModel):
                     if k > 1:
                         X = state[f"M{number - 2}"][before.starts[start] : before.starts[end]]
                     D = _of(buffers[k][chunk], here, start, end)
-                    dX = _of(errors[k - 1][chunk], before, start, end)
+                    dX = _of(errors[k - 1][chunk], before, start, end, kept if k == 1 else None)
                     dW = self._matrices({f"maps{number}": parts[f"maps{number}"][chunk]}, number)
                     own += [
                         (unpool_planes, D, dM, state[f"M{number}"], state[f"places{number}"],
@@ -482,13 +495,24 @@ def _blocks(starts: NDArray[np.int64]) -> Blocks:
     return blocks
 
 
-def _of(room: np.ndarray, planes: Planes, start: int, end: int) -> np.ndarray:
-    """As much of ``room`` as the cells of some planes need."""
-    return room[: planes.starts[end] - planes.starts[start]]
+def _of(
+    room: np.ndarray, planes: Planes, start: int, end: int, kept: np.ndarray | None = None
+) -> np.ndarray:
+    """As much of ``room`` as the cells of some planes need, or their own rows of ``kept``."""
+    low, high = planes.starts[start], planes.starts[end]
+    return room[: high - low] if kept is None else kept[low:high]
 
 
-def _places(queries: Reading, query: int, titles: Reading, title: int, size: int) -> np.ndarray:
-    """Where gate "printed" finds the maximum of each block of 2 x 2 cells of layer 1."""
+def greatest_places(
+    queries: Reading, query: int, titles: Reading, title: int, size: int
+) -> np.ndarray:
+    """Where gate "printed" finds the maximum of each block of 2 x 2 cells of layer 1.
+
+    Returns
+    -------
+    (ceil(size / 2)^2, maps) int
+        0 to 3, row by row in the block; blocks row by row too.
+    """
     windows = []
     for reading, text in ((queries, query), (titles, title)):
         units, starts = reading.arrays["units"], reading.arrays["starts"]

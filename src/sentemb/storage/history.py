@@ -11,8 +11,8 @@ from sentemb.storage.text_files import contents_of, lines_of
 from sentemb.system.files import status
 
 HISTORY = "history.jsonl"
-# The figure that decides which epoch of two towers is the best.
-DEV_FIGURE = "ndcg@1"
+# The figures that decide which epoch is the best: on a judged set, and on labelled pairs.
+DEV_FIGURE, ACCURACY = "ndcg@1", "accuracy"
 # What differs from run to run, whatever the seed.
 _TIMES = ("pairs_per_second", "seconds")
 
@@ -73,12 +73,16 @@ def without_times(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def best_epoch(
-    history: Sequence[dict[str, Any]], figure: str = DEV_FIGURE
+    history: Sequence[dict[str, Any]], figure: str | None = None
 ) -> dict[str, Any] | None:
     """The line of the best epoch on the dev set: the first with the highest ``figure``.
 
-    None if the dev set was never measured.
+    By default the figure is NDCG@1, or the accuracy for a dev set of labelled pairs. None if the
+    dev set was never measured.
     """
+    figures = {name for line in history for name in line.get("dev") or {}}
+    if figure is None:
+        figure = DEV_FIGURE if DEV_FIGURE in figures else ACCURACY
     measured = [line for line in history if figure in (line.get("dev") or {})]
     return max(measured, key=lambda line: line["dev"][figure], default=None)
 

@@ -47,7 +47,7 @@ class SavedModel:
             return self.model
         raise SentembError(
             f"the model {self.model.model.name} scores pairs and has no vector of a text; use "
-            "`sentemb score`, `rank` or `evaluate`, or PairScorer in Python"
+            "`sentemb score`, `rank`, `evaluate` or `plot-match`, or PairScorer in Python"
         )
 
     def matcher(self) -> Matcher:
@@ -61,8 +61,8 @@ class SavedModel:
         if isinstance(self.model, Matcher):
             return self.model
         raise SentembError(
-            f"the model {self.model.encoder.name} has two towers and is not a pair model; load it "
-            "with sentemb.load or SentenceEncoder"
+            f"the model {self.model.encoder.name} has two towers and is not a pair model; use "
+            "`sentemb plot-gates` or `report`, or SentenceEncoder in Python"
         )
 
 

@@ -21,7 +21,7 @@ from sentemb.models.towers import SIDES
 from sentemb.models.workspace import Job, Workspace
 from sentemb.objectives.pair_losses import PairObjective
 from sentemb.protocols import Arrays, StoredState
-from sentemb.storage.history import DEV_FIGURE
+from sentemb.storage.history import ACCURACY, DEV_FIGURE
 from sentemb.storage.saved_model import SavedModel
 from sentemb.system.parallel import Workers
 from sentemb.training.dev import measure
@@ -31,7 +31,6 @@ from sentemb.training.pair_lessons import Lessons, PairBatch
 from sentemb.training.pair_settings import SGD, PairSettings
 from sentemb.training.stopping import Diverged
 
-ACCURACY = "accuracy"
 # A weight this large is of no use in any layer: the training has diverged.
 _WILD_WEIGHT = 1e6
 

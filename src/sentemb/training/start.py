@@ -24,6 +24,7 @@ from sentemb.models.towers import SIDES, Towers
 from sentemb.protocols import Arrays
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import load_model
+from sentemb.storage.saved_model import PAIR
 from sentemb.system.paths import AnyPath
 from sentemb.training.settings import PRESETS
 
@@ -61,7 +62,13 @@ class Start:
         if isinstance(model, SentenceEncoder):
             return cls(model.towers, "", is_ours=False)
         if isinstance(model, str | os.PathLike):
-            return cls(load_model(model).towers(), Path(model).resolve().name, is_ours=True)
+            saved = load_model(model)
+            if saved.kind == PAIR:
+                raise SentembError(
+                    f"{model}: a pair model cannot start two towers; give a model of two towers, or "
+                    "train a pair model"
+                )
+            return cls(saved.towers(), Path(model).resolve().name, is_ours=True)
         raise SentembError(
             f"start_from must be a model folder or a SentenceEncoder, not {type(model).__name__}"
         )

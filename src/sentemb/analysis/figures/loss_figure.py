@@ -37,7 +37,7 @@ def loss_figure(
     labels : list of str
         What the legend, on the right of the panels, calls them.
     metric : str
-        Such as "ndcg@10".
+        Such as "ndcg@10", or "accuracy".
 
     Returns
     -------
@@ -56,7 +56,7 @@ def loss_figure(
     axes[0].set_ylabel("training cost", fontsize=LABEL_SIZE)
     if panels == 2:
         _draw(axes[1], measured)
-        axes[1].set_ylabel(f"{metric.upper()} on dev", fontsize=LABEL_SIZE)
+        axes[1].set_ylabel(f"{metric.replace('ndcg', 'NDCG')} on dev", fontsize=LABEL_SIZE)
     _scale_epochs(axes[-1], max(history.epochs[-1] for history in histories))
     for ax in axes:
         ax.tick_params(labelsize=LABEL_SIZE)

@@ -11,9 +11,8 @@ import html
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -21,45 +20,27 @@ from sentemb.analysis.attribution import word_effects
 from sentemb.analysis.gates import GATES, SIGMOIDS
 from sentemb.analysis.keywords import KEYWORD_SHARE, NOT_COMPARED, extract_keywords
 from sentemb.analysis.labels import MAX_WORDS, TEXT_NAMES
+from sentemb.analysis.report.facts import dev_facts, setting_facts, shown_history, training_facts
+from sentemb.analysis.report.matches import collect_matches
+from sentemb.analysis.report.pair import Pair
 from sentemb.analysis.topics import collect_words, query_cells
-from sentemb.bounds import is_finite
 from sentemb.data.judged_set import read_judged_set
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
 from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.towers import SIDES
+from sentemb.pair_scorer import PairScorer
 from sentemb.sentence_encoder import GateTrace, SentenceEncoder
-from sentemb.storage.history import best_epoch
 from sentemb.system.files import is_folder, place_name
 from sentemb.system.paths import AnyPath
 from sentemb.version import __version__
+
+Model: TypeAlias = SentenceEncoder | PairScorer
 
 _LARGEST_INT16 = 32767
 
 _TOPIC_QUERIES = 5000
 _TOPIC_WORDS = 12
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A query to show, optionally with a title and its place in a judged set.
-
-    Attributes
-    ----------
-    query : str
-    title : str or None
-    grade : int or None
-        The grade of the title in the judged set.
-    rank : int or None
-        The title's rank by the model's score among the ``titles`` judged for the query.
-    titles : int or None
-    """
-
-    query: str
-    title: str | None = None
-    grade: int | None = None
-    rank: int | None = None
-    titles: int | None = None
 
 
 class Page(str):
@@ -70,12 +51,12 @@ class Page(str):
         return f'<iframe srcdoc="{framed}" width="100%" height="700"></iframe>'
 
 
-def read_pairs(model: SentenceEncoder, path: AnyPath, limit: int) -> tuple[list[Pair], list[str]]:
+def read_pairs(model: Model, path: AnyPath, limit: int) -> tuple[list[Pair], list[str]]:
     """Read the pairs to show, and all queries, from a file or a judged set.
 
     Parameters
     ----------
-    model : SentenceEncoder
+    model : SentenceEncoder or PairScorer
         Ranks the titles of a judged set.
     path : str or path-like
         A folder is a judged set: for each query, in the order of the file, the title that the model
@@ -108,12 +89,16 @@ def read_pairs(model: SentenceEncoder, path: AnyPath, limit: int) -> tuple[list[
     return pairs, list(dict.fromkeys(queries))
 
 
-def _of_file(model: SentenceEncoder, path: AnyPath, limit: int) -> tuple[list[Pair], list[str]]:
+def _of_file(model: Model, path: AnyPath, limit: int) -> tuple[list[Pair], list[str]]:
     pairs: list[Pair] = []
     queries: list[str] = []
     for number, line in clean_lines(path):
         query, tab, rest = line.partition("\t")
         title = rest.partition("\t")[0]
+        if isinstance(model, PairScorer) and not tab:
+            raise SentembError(
+                f"{place_name(path)}:{number}: no title; a pair model needs lines query<TAB>title"
+            )
         if not query.strip() or (tab and not title.strip()):
             raise SentembError(
                 f"{place_name(path)}:{number}: a query or title without words; write query, or "
@@ -130,7 +115,7 @@ def _of_file(model: SentenceEncoder, path: AnyPath, limit: int) -> tuple[list[Pa
 
 
 def _of_judged_set(
-    model: SentenceEncoder, path: AnyPath, limit: int
+    model: Model, path: AnyPath, limit: int
 ) -> tuple[list[Pair], list[str]]:
     judged = read_judged_set(path)
     pairs: list[Pair] = []
@@ -150,25 +135,27 @@ def _of_judged_set(
 
 
 def collect(
-    model: SentenceEncoder, name: str, pairs: Sequence[Pair], queries: Sequence[str]
+    model: Model, name: str, pairs: Sequence[Pair], queries: Sequence[str]
 ) -> dict[str, Any]:
     """Everything that the page shows, as a dict that JSON can hold.
 
     Parameters
     ----------
-    model : SentenceEncoder
+    model : SentenceEncoder or PairScorer
         The model that the page is about.
     name : str
         What the page calls the model.
     pairs : list of Pair
         Queries and titles to show in detail.
     queries : list of str
-        The queries from which the cells collect words; the first 5,000 are used.
+        The queries from which the cells of two towers collect words; the first 5,000 are used.
 
     Returns
     -------
     dict
     """
+    if isinstance(model, PairScorer):
+        return collect_matches(model, name, pairs)
     traces = [
         {
             side: model.trace(text, side)
@@ -179,7 +166,7 @@ def collect(
     ]
     topic_queries = [query for query in queries[:_TOPIC_QUERIES] if model.vocabulary.split(query)]
     gates = [gate for gate in GATES if getattr(traces[0]["query"], gate) is not None]
-    history = _history(model.history)
+    history = shown_history(model.history)
     every_trace = [trace for some in traces for trace in some.values()]
     return {
         "made": f"Made by sentemb {__version__}.",
@@ -238,47 +225,18 @@ def _model(model: SentenceEncoder, name: str, history: Sequence[dict[str, Any]])
     cells = str(settings.pop("cells"))
     facts = [
         ["Cells", cells if encoder.directions == 1 else f"{cells} in each direction"],
-        *([key.replace("_", " ").capitalize(), _plain(value)] for key, value in settings.items()),
+        *setting_facts(settings),
         ["Embedding", f"{model.dim} numbers"],
         ["Vocabulary", str(model.vocabulary)],
         ["Parameters", f"{sum(block.size for tower in blocks for block in tower):,}"],
+        *dev_facts(history),
     ]
-    best = best_epoch(history)
-    if best is not None:
-        figures = ", ".join(f"{key.upper()}\u00a0{value:.3f}" for key, value in best["dev"].items())
-        facts.append(["Best on dev", f"{figures}, after epoch {best['epoch']}"])
     return {
         "name": name,
         "summary": f"{kinds.get(str(encoder.name), encoder.name)}, {towers}",
         "facts": facts,
-        "training": [
-            [key.replace("_", " "), _plain(value)] for key, value in model.training.items()
-        ],
+        "training": training_facts(model.training),
     }
-
-
-def _plain(value: Any) -> str:
-    """A setting as people write it."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "none" if value is None else str(value)
-
-
-def _history(lines: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Epoch, loss and NDCG of the lines of a model's history that have them as numbers."""
-    return [
-        {
-            "epoch": line["epoch"],
-            "loss": line["loss"],
-            "dev": {name: value for name, value in _dev(line).items() if is_finite(value)},
-        }
-        for line in lines
-        if is_finite(line.get("epoch")) and is_finite(line.get("loss"))
-    ]
-
-
-def _dev(line: Mapping[str, Any]) -> Mapping[str, Any]:
-    return line["dev"] if isinstance(line.get("dev"), dict) else {}
 
 
 def _gate(gate: str, traces: Sequence[GateTrace]) -> dict[str, Any]:

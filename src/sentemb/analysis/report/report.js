@@ -3,6 +3,7 @@
 // text, never as markup.
 
 const data = JSON.parse(document.getElementById("data").textContent);
+const PAIR_MODEL = data.kind === "pair"; // or else two towers
 const SIDES = data.pairs.some((pair) => pair.title) ? ["query", "title"] : ["query"];
 const ROW = 20; // pixels, as --row in the style sheet
 const GAP = 10; // between the rows of the query and those of the title
@@ -75,7 +76,7 @@ function wordTable(some, heads, cells) {
     const heading = make("th", { colSpan: heads.length + 1, scope: "rowgroup", className: "part" });
     heading.textContent = capital(name);
     const rows = side.words.map((word, t) => {
-      const label = words(word, "bdi", side.keyword[t] ? "keyword" : "");
+      const label = words(word, "bdi", side.keyword?.[t] ? "keyword" : "");
       return make("tr", {}, make("th", { scope: "row" }, label), ...cells(side, t));
     });
     made.append(make("tbody", {}, make("tr", {}, heading), ...rows));
@@ -156,8 +157,8 @@ function showHistory() {
     ...(measures.length
       ? [
           curve(
-            "NDCG on the dev set",
-            measures.map((name) => [name.toUpperCase(), (line) => line.dev[name]]),
+            `${measures.some((name) => name.startsWith("ndcg")) ? "NDCG" : "Accuracy"} on the dev set`,
+            measures.map((name) => [figureName(name), (line) => line.dev[name]]),
           ),
         ]
       : []),
@@ -172,8 +173,12 @@ function showHistory() {
     ),
   );
   $("history").append(
-    table(["Epoch", "Loss", ...measures.map((name) => name.toUpperCase())], rows),
+    table(["Epoch", "Loss", ...measures.map(figureName)], rows),
   );
+}
+
+function figureName(name) {
+  return name.replace("ndcg", "NDCG");
 }
 
 /** A line chart over epochs; series are [name, value of a line of the history]. */
@@ -324,6 +329,7 @@ function showPairs() {
     return option;
   });
   listBox($("pair-list"), options, choosePair);
+  if (PAIR_MODEL) return;
   const names = data.gates.map((gate) => [gate.key, gate.name]);
   radios($("gate-choice"), "gate", [...names, ["all", "all"]]);
   radios($("order-choice"), "order", ORDERS);
@@ -344,6 +350,11 @@ function choosePair(number) {
   $("pair-facts").replaceChildren(...pairFacts(some));
   $("words-note").textContent = wordsNote(some);
   showWords(some);
+  if (PAIR_MODEL) {
+    showWindows(some);
+    remember();
+    return;
+  }
   $("gate-box").hidden = data.gates.length === 1;
   $("order-box").hidden = !some.share;
   showHeat();
@@ -353,7 +364,7 @@ function choosePair(number) {
 
 function pairFacts(some) {
   if (!some.title) return ["A query without a title, and so without a score."];
-  const facts = ["Cosine ", make("strong", {}, fixed(some.score, 3))];
+  const facts = [PAIR_MODEL ? "Score " : "Cosine ", make("strong", {}, fixed(some.score, 3))];
   if (some.grade != null) facts.push(` · grade ${some.grade}`);
   if (some.rank != null)
     facts.push(` · place ${some.rank} of ${some.titles} titles judged for this query`);
@@ -361,6 +372,18 @@ function pairFacts(some) {
 }
 
 function wordsNote(some) {
+  const effects =
+    "Left out: the score minus the score without the word. Gradient × input: the derivative of " +
+    "the score with respect to the word’s input, times that input. ";
+  const scale = "The bars of a column share one scale.";
+  if (PAIR_MODEL) {
+    const cut = SIDES.filter((name) => some[name].cut).map(
+      (name) => `The last ${some[name].cut} words of the ${name} are not read. `,
+    );
+    const rest = some.rest ? ` with a rest of ${signed(some.rest)}` : "";
+    const sum = `These shares and ${signed(some.biases)} from biases add up to the score${rest}. `;
+    return effects + sum + cut.join("") + scale;
+  }
   const { asked } = some.query;
   const ways = data.halves === 2 ? ", reading left to right, right to left" : "";
   const keywords =
@@ -369,11 +392,7 @@ function wordsNote(some) {
     `${100 * data.keyword_share} % of them. The first word that is read is marked –: there is ` +
     "nothing before it to compare with. ";
   if (!some.title) return keywords;
-  return (
-    keywords +
-    "Left out: the score minus the score without the word. Gradient × input: the derivative of " +
-    "the score with respect to the word’s input, times that input. The bars of a column share one scale."
-  );
+  return keywords + effects + scale;
 }
 
 function showWords(some) {
@@ -386,12 +405,13 @@ function showWords(some) {
       1e-9,
     ),
   );
-  const heads = ["Declared by", ...(some.title ? ["Left out", "Gradient × input"] : [])];
+  const effects = some.title ? ["Left out", "Gradient × input"] : [];
+  const heads = [...(PAIR_MODEL ? [] : ["Declared by"]), ...effects];
   const made = wordTable(some, heads, (side, t) => [
-    make("td", { className: "declared" }, ...declaredBy(side, t)),
+    ...(PAIR_MODEL ? [] : [make("td", { className: "declared" }, ...declaredBy(side, t))]),
     ...measures.map((measure, k) => make("td", {}, effectBar(side[measure][t], largest[k]))),
   ]);
-  nameColumns(made, "", "declared", ...measures.map(() => "effect"));
+  nameColumns(made, "", ...(PAIR_MODEL ? [] : ["declared"]), ...measures.map(() => "effect"));
   made.classList.toggle("narrow", !measures.length);
   $("words").replaceChildren(made);
 }
@@ -418,6 +438,45 @@ function effectBar(value, largest) {
     make("span", { className: "number" }, signed(value)),
     make("span", { className: "bar", "aria-hidden": "true" }, fill),
   );
+}
+
+// -- pairs of windows ----------------------------------------------------------------------------
+
+/** What each pair of windows adds to the score of an ARC-II, as a table of colours. */
+function showWindows(some) {
+  $("windows-box").hidden = !some.windows;
+  if (!some.windows) return;
+  const { words: long, begin, shares, biases } = some.windows;
+  $("windows-note").textContent =
+    `The part of the score that flows through each cell of layer 1, which reads ${long} words of ` +
+    "the query and of the title, down and across, from the word that is named. The cells and " +
+    `${signed(biases)} from the biases above them add up to the score. Point at a cell to see its value.`;
+  const names = ["query", "title"].map((name, side) => (k) => {
+    if (k >= begin[side]) return "behind the end";
+    return some[name].words.slice(k, k + long).join(" ");
+  });
+  const first = ["query", "title"].map((name, side) => (k) =>
+    k < begin[side] ? some[name].words[k] : "(end)",
+  );
+  const largest = Math.max(...shares.flat().map(Math.abs), 1e-9);
+  const colours = palette();
+  const heads = shares[0].map((_, j) => {
+    const label = words(first[1](j), "bdi");
+    return make("th", { scope: "col", title: names[1](j) }, label);
+  });
+  const rows = shares.map((row, i) => {
+    const cells = row.map((share, j) => {
+      const said = `${names[0](i)} × ${names[1](j)}: ${signed(share)}`;
+      const cell = make("td", { title: said }, make("span", {}, signed(share)));
+      cell.style.background = colours(share / largest);
+      return cell;
+    });
+    const label = words(first[0](i), "bdi");
+    return make("tr", {}, make("th", { scope: "row", title: names[0](i) }, label), ...cells);
+  });
+  const head = make("thead", {}, make("tr", {}, make("td", {}), ...heads));
+  const made = make("table", { className: "windows" }, head, make("tbody", {}, ...rows));
+  $("windows").replaceChildren(made);
 }
 
 // -- heat maps -----------------------------------------------------------------------------------
@@ -767,7 +826,8 @@ function showCellValues() {
 
 function remember() {
   const { pair, cell, gate, order } = state;
-  const chosen = new URLSearchParams({ pair: pair + 1, cell, gate, order });
+  const cells = PAIR_MODEL ? {} : { cell, gate, order };
+  const chosen = new URLSearchParams({ pair: pair + 1, ...cells });
   history.replaceState(null, "", `#${chosen}`);
 }
 
@@ -793,12 +853,18 @@ function recall() {
 recall();
 showModel();
 showPairs();
-showCells();
-choosePair(state.pair);
-chooseCell(state.cell);
-dark.addEventListener("change", drawHeat);
-new ResizeObserver(() => {
-  drawHeat();
-  keepInView($("pair-list"));
-  keepInView($("cell-list"));
-}).observe($("heat"));
+if (PAIR_MODEL) {
+  for (const element of document.querySelectorAll(".towers")) element.hidden = true;
+  choosePair(state.pair);
+  dark.addEventListener("change", () => showWindows(pair()));
+} else {
+  showCells();
+  choosePair(state.pair);
+  chooseCell(state.cell);
+  dark.addEventListener("change", drawHeat);
+  new ResizeObserver(() => {
+    drawHeat();
+    keepInView($("pair-list"));
+    keepInView($("cell-list"));
+  }).observe($("heat"));
+}
