@@ -3,7 +3,8 @@
     python benchmarks/arc.py [PART ...] [--seeds 0 1 2] [--models NAME ...] [--msrp FOLDER]
 
 Each part's numbers are kept as CSV in docs/results/arc; models and checkpoints are kept in
-build/arc. A training that ended is not repeated, and one that was stopped continues.
+build/arc. A row that is there is not measured again, and a training that was stopped continues.
+To measure a part again, remove its file and the models.
 ``--text-only`` measures nothing and writes charts and page from the CSV.
 """
 
@@ -12,11 +13,18 @@ import sys
 import time
 from pathlib import Path
 
-from arc_lab import SEEDS, Laboratory
+import arc_charts
+from arc_lab import SEEDS, Laboratory, read
+from arc_page import page_of
 from arc_parts import PARTS
 from pages import DATA, DOCS, ROOT
 
 from sentemb.errors import SentembError
+
+
+def tables_in(folder):
+    """{name: lines} of every CSV file in a folder."""
+    return {path.stem: read(path) for path in sorted(folder.glob("*.csv"))}
 
 
 def main():
@@ -36,7 +44,7 @@ def main():
     folder = DOCS / "results" / "arc"
     if not options.text_only:
         lab = Laboratory(
-            options.data, ROOT / "build" / "arc", options.threads, tuple(options.seeds),
+            options.data, ROOT / "build" / "arc", folder, options.threads, tuple(options.seeds),
             tuple(options.models), options.msrp,
         )  # fmt: skip
         for name in options.parts or PARTS:
@@ -46,6 +54,9 @@ def main():
             except (OSError, SentembError) as error:
                 print(f"{name} is left out: {error}", file=sys.stderr)
             print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+    tables = tables_in(folder)
+    arc_charts.write(tables, DOCS / "figures")
+    (DOCS / "arc.md").write_text(page_of(tables), encoding="utf-8")
 
 
 if __name__ == "__main__":

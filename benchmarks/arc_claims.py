@@ -6,6 +6,7 @@ verdict and the numbers that it follows from. A claim is judged once its tables 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import mean
 
 HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold"
@@ -75,7 +76,9 @@ def _percent(share, digits=1):
 def padding(tables):
     """C1: the gate keeps artefacts of padding away in all layers."""
     own, inside = of_claim(tables, "C1"), of_claim(tables, "C5")
-    differ = {gate: float(inside[gate, "share of pairs that differ"]) for gate in ("and", "printed")}
+    differ = {
+        gate: float(inside[gate, "share of pairs that differ"]) for gate in ("and", "printed")
+    }
     verdict = FAILS if differ["and"] else IN_PART if differ["printed"] else HOLDS
     why = (
         "True if a cell of layer 1 is on only where both windows begin at a word (gate `and`, the "
@@ -137,11 +140,10 @@ def order_kept(tables):
     verdict = (
         FAILS if not learned["arc2"] else IN_PART if learned["arc1"] else HOLDS
     )  # fmt: skip
-    order = f", WordEmbed {_percent(found['wordembed'])}" if "wordembed" in found else ""
     return verdict, (
         "With a shuffled title as one more negative, the right order of a test title scores more "
         f"in {_percent(found['arc2'])} of cases for ARC-II and {_percent(found['arc1'])} for "
-        f"ARC-I{order}."
+        "ARC-I."
     )
 
 
@@ -183,16 +185,14 @@ def order_of_systems(tables):
     found = {name: some for name, some in found.items() if set(ORDER) <= some.keys()}
     if not found:
         return None
-    right = [
-        all(some[a] > some[b] for a, b in zip(ORDER, ORDER[1:], strict=False))
-        for some in found.values()
-    ]
+    right = [all(some[a] > some[b] for a, b in pairwise(ORDER)) for some in found.values()]
     first = [some["arc2"] > some["arc1"] for some in found.values()]
     verdict = HOLDS if all(right) else IN_PART if all(first) else FAILS
     return verdict, ". ".join(
         f"{name}: "
         + " > ".join(
-            f"{NAMES[model]} {100 * some[model]:.1f}" for model in sorted(ORDER, key=lambda m: -some[m])
+            f"{NAMES[model]} {100 * some[model]:.1f}"
+            for model in sorted(ORDER, key=lambda one: -some[one])
         )
         for name, some in found.items()
     ) + "."  # fmt: skip

@@ -1,4 +1,4 @@
-"""Claims of the paper's section 3.3 that are constructed, not trained, and what its gate changes."""
+"""Claims of section 3.3 that are constructed, not trained, and what the printed gate changes."""
 
 import numpy as np
 from arc_lab import Rows
@@ -40,9 +40,7 @@ def contained(gate):
     words = [f"w{k}" for k in range(WORDS)]
     model = make_pair_model("arc1", embedding=8, maps=(6, 5), mlp=7, max_words=MAX_WORDS)
     # Biases too are random: those of a new model are 0, which hides what padding does.
-    weights = {
-        name: rng.normal(0, 0.5, shape) for name, shape in model.shapes(len(words)).items()
-    }
+    weights = {name: rng.normal(0, 0.5, shape) for name, shape in model.shapes(len(words)).items()}
     matcher = Matcher(model, Vocabulary([], words), weights)
     queries, titles = (
         [" ".join(rng.choice(words, n)) for n in rng.integers(1, MAX_WORDS + 1, N_PAIRS)]

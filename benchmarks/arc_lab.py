@@ -1,7 +1,7 @@
 """What the parts of docs/arc.md share: the data, trainings that are done once, and what they reach.
 
 A training that was stopped continues from its last checkpoint; one that ended is read from
-build/arc/models. What a model gets right, query by query, is kept in build/arc/hits, for paired
+build/arc/models. What a model gets right, query by query, is kept in hits.csv, for paired
 comparisons.
 """
 
@@ -55,8 +55,8 @@ class Laboratory:
 
     Attributes
     ----------
-    data, build : Path
-        The shared data; a folder for models.
+    data, build, results : Path
+        The shared data; a folder for models; the folder of the CSV files.
     threads : int
     seeds : tuple of int
     models : tuple of str
@@ -67,6 +67,7 @@ class Laboratory:
 
     data: Path
     build: Path
+    results: Path
     threads: int = 1
     seeds: tuple = SEEDS
     models: tuple = ()
@@ -98,15 +99,7 @@ class Laboratory:
     def trained(self, key, pairs, dev, model, seed, **settings):
         """A trained model: read if it is there, else trained or continued.
 
-        Parameters
-        ----------
-        key : str
-            The name of its folder.
-        pairs, dev : ClickLog or LabelledPairs; JudgedSet, LabelledPairs or None
-        model : str
-        seed : int
-        **settings
-            As of `sentemb.train`.
+        ``key`` is the name of its folder; the rest is as for `sentemb.train`.
         """
         folder = self.build / "models" / key
         if (folder / "config.json").exists() and not has_checkpoints(folder):
@@ -131,13 +124,33 @@ class Laboratory:
             threads=self.threads, on_progress=tell, **settings,
         )  # fmt: skip
 
-    def hits(self, key, scorer, name, part):
-        """Whether the best title of each query is the right one: (n_queries,) of 0 and 1."""
-        file = self.build / "hits" / f"{key}-{part}.npy"
-        if not file.exists():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            np.save(file, evaluate_model(scorer, self.judged(name, part), (1,)).values[:, 0])
-        return np.load(file)
+    def hits(self, name, model, seed, part, scorer=None):
+        """Whether the best title of each query is the right one: (n_queries,) of 0 and 1.
+
+        Measured with ``scorer`` if it is not there yet, and kept, for paired comparisons; None if
+        it is not there and there is no scorer.
+        """
+        rows = Rows(
+            self.results / "hits.csv", ("training", "model", "seed", "part", "n", "bits"), 4
+        )
+        if not rows.has(name, model, seed, part):
+            if scorer is None:
+                return None
+            judged = self.judged(name.split("-")[0], part)
+            found = evaluate_model(scorer, judged, (1,)).values[:, 0]
+            rows.add(name, model, seed, part, found.size, packed(found))
+        return unpacked(rows.row(name, model, seed, part))
+
+
+def packed(hits):
+    """Zeros and ones as hexadecimal digits."""
+    return np.packbits(hits.astype(bool)).tobytes().hex()
+
+
+def unpacked(row):
+    """Zeros and ones from a row of hits.csv."""
+    bits = np.unpackbits(np.frombuffer(bytes.fromhex(row["bits"]), np.uint8))
+    return bits[: int(row["n"])].astype(float)
 
 
 @cache
@@ -162,8 +175,13 @@ class Rows:
 
     def has(self, *key):
         """Whether a measurement is there."""
+        return self.row(*key) is not None
+
+    def row(self, *key):
+        """The row of a measurement, a dict of str; None if it is not there."""
         names = self.fields[: self._n_keys]
-        return any([row[name] for name in names] == list(map(str, key)) for row in self.rows)
+        wanted = list(map(str, key))
+        return next((row for row in self.rows if [row[n] for n in names] == wanted), None)
 
     def add(self, *values):
         """Add a row and write the file."""
@@ -174,7 +192,7 @@ class Rows:
             writer = csv.DictWriter(file, self.fields, lineterminator="\n")
             writer.writeheader()
             writer.writerows(self.rows)
-        print(*row.values(), file=sys.stderr, flush=True)
+        print(*(value[:100] for value in row.values()), file=sys.stderr, flush=True)
 
 
 def read(path):

@@ -29,7 +29,7 @@ from sentemb.evaluation.significance import compare_all, holm
 SIZES = (2500, 5000, 10000, 20000)
 CURVE_MODELS = ("arc2", "arc1", "wordembed")
 # Most epochs on few pairs; early stopping ends a training before.
-MOST_EPOCHS = 40
+MOST_EPOCHS = 20
 # With a relatedness of at least this, two sentences of SICK count as paraphrases.
 PARAPHRASE = 4.0
 # All other systems are compared with it.
@@ -73,10 +73,13 @@ def completion(lab, path):
                 continue
             dev = lab.judged("completion", "dev")
             scorer = _train(lab, "completion", lab.log("completion"), dev, model, seed)
-            key = f"completion-{model}-{seed}"
-            found = [lab.hits(key, scorer, "completion", p).mean() for p in ("test", "test_hard")]
+            found = _both_tests(lab, "completion", model, seed, scorer)
             order = word_order(lab, scorer)
             rows.add(*_trained_cells(model, seed, scorer), *(f"{x:.4f}" for x in (*found, order)))
+
+
+def _both_tests(lab, name, model, seed, scorer):
+    return [lab.hits(name, model, seed, part, scorer).mean() for part in ("test", "test_hard")]
 
 
 def word_order(lab, scorer):
@@ -127,7 +130,7 @@ def response(lab, path):
                 continue
             dev = lab.judged("response", "dev")
             scorer = _train(lab, "response", lab.log("response"), dev, model, seed)
-            found = lab.hits(f"response-{model}-{seed}", scorer, "response", "test").mean()
+            found = lab.hits("response", model, seed, "test", scorer).mean()
             rows.add(*_trained_cells(model, seed, scorer), f"{found:.4f}")
 
 
@@ -204,8 +207,8 @@ def part_of(log, n_pairs):
 
 
 def scaled_epochs(n_pairs, n_all):
-    """Epochs with as many updates as Table 1, at most `MOST_EPOCHS`."""
-    return min(MOST_EPOCHS, round(TRAINING["epochs"] * n_all / n_pairs))
+    """More epochs for fewer pairs, at most `MOST_EPOCHS`."""
+    return min(MOST_EPOCHS, round(TRAINING["epochs"] * (n_all / n_pairs) ** 0.5))
 
 
 def learning(lab, path):
@@ -221,7 +224,7 @@ def learning(lab, path):
             key = "completion" if whole else f"learning-{size}"
             some = log if whole else part_of(log, size)
             scorer = _train(lab, key, some, dev, model, 0, epochs=epochs)
-            test = lab.hits(f"{key}-{model}-0", scorer, "completion", "test").mean()
+            test = lab.hits(f"completion-{size}", model, 0, "test", scorer).mean()
             rows.add(size, *_trained_cells(model, 0, scorer), epochs, f"{test:.4f}")
 
 
@@ -237,7 +240,7 @@ def small(lab, path):
             key = f"small-{dropout}"
             settings = {"epochs": epochs, "patience": epochs, "dropout": dropout}
             scorer = _train(lab, key, log, dev, model, 0, **settings)
-            test = lab.hits(f"{key}-{model}-0", scorer, "completion", "test").mean()
+            test = lab.hits(f"completion-{key}", model, 0, "test", scorer).mean()
             cells = _trained_cells(model, 0, scorer)
             rows.add(dropout, *cells, cells[-1].split()[-1], f"{test:.4f}")
 
@@ -251,13 +254,12 @@ def auxiliary(lab, path):
     dev = lab.judged("completion", "dev")
     extra = {"negatives": "log", "n_negatives": TRAINING["n_negatives"] + 1}
     extra["batch_size"] = TRAINING["batch_size"] // TRAINING["n_negatives"] * extra["n_negatives"]
-    for model in ("wordembed", "arc1", "arc2"):
+    for model in ("arc1", "arc2"):
         if rows.has(model, 0) or not lab.wants(model):
             continue
         log = with_shuffled(lab.log("completion"))
         scorer = _train(lab, "auxiliary", log, dev, model, 0, **extra)
-        key = f"auxiliary-{model}-0"
-        found = [lab.hits(key, scorer, "completion", p).mean() for p in ("test", "test_hard")]
+        found = _both_tests(lab, "completion-auxiliary", model, 0, scorer)
         order = word_order(lab, scorer)
         rows.add(*_trained_cells(model, 0, scorer), *(f"{x:.4f}" for x in (*found, order)))
 
@@ -301,13 +303,14 @@ def _mean_hits(lab, name, part):
     found = defaultdict(list)
     for model in (*TOWERS, *MODELS):
         for seed in SEEDS:
-            file = lab.build / "hits" / f"{name}-{model}-{seed}-{part}.npy"
-            if file.exists():
-                found[model].append(np.load(file))
+            hits = lab.hits(name, model, seed, part)
+            if hits is not None:
+                found[model].append(hits)
     return {model: np.mean(hits, axis=0) for model, hits in found.items()}
 
 
 PARTS = {
+    "constructions": constructions,
     "completion": completion,
     "labelled": labelled,
     "auxiliary": auxiliary,
@@ -315,6 +318,5 @@ PARTS = {
     "small": small,
     "variants": variants,
     "response": response,
-    "constructions": constructions,
     "differences": differences,
 }
