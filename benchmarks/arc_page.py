@@ -236,9 +236,9 @@ def _completion(tables):
     columns = {"test": "random negatives", "similar": "similar negatives"}
     text = """P@1 in per cent, mean and standard deviation over seeds. A query is the first clause
         of a sentence, its titles are the right second clause and 4 others: random ones, or the 4
-        most similar of 2,000 random clauses below a cosine of 0.8. All models are trained with random
-        negatives; the paper trains and tests with similar ones and says that ARC-II reaches "74+"
-        with random ones. 4,000 test queries."""
+        most similar of 2,000 random clauses below a cosine of 0.8. All models are trained with
+        random negatives; the paper trains and tests with similar ones and says that ARC-II reaches
+        "74+" with random ones. 4,000 test queries."""
     section = _ranked(tables, "completion", 1, "Table 1: sentence completion", text, columns)
     section.append("![Dev P@1 after each epoch](figures/arc-epochs.png)")
     return "\n\n".join([*section, _acceptance(tables)])
@@ -308,8 +308,8 @@ def _labelled(tables):
             {LABELLED_TRAINING['epochs']} epochs on dev counts. In SICK a pair with a relatedness of
             at least {PARAPHRASE:g} of 5 has label 1. The paper measures MSRP, whose licence does
             not allow it to be included; `make arc MSRP=folder` measures it from its published
-            files, with the last 500 training pairs as dev. In brackets: Wilson's 95 % interval of the first
-            seed."""),
+            files, with the last 500 training pairs as dev. In brackets: Wilson's 95 % interval of
+            the first seed."""),
     ]  # fmt: skip
     for name in dict.fromkeys(line["set"] for line in tables["labelled"]):
         lines = [line for line in tables["labelled"] if line["set"] == name]

@@ -42,7 +42,7 @@ TRAINED = ("model", "seed", "parameters", "seconds", "kept", "dev")
 VARIANTS = (
     ("as in Table 1", {}),
     ("constant learning rate", {"decay": "none"}),
-    ("dropout 0.2", {"dropout": 0.2}),
+    ("dropout 0.3", {"dropout": 0.3}),
     ("word vectors trained too", {"tune_vectors": True}),
     ("20 epochs", {"epochs": 20}),
 )
