@@ -123,6 +123,12 @@ else
 	$(BIN)/python benchmarks/sif.py --vectors $(VECTORS)
 endif
 
+# A folder with the paraphrase corpus's published files, for Table 3.
+MSRP ?=
+.PHONY: arc
+arc: venv ## Train what docs/results/arc does not have yet and write docs/arc.md (hours)
+	$(BIN)/python benchmarks/arc.py $(if $(MSRP),--msrp $(MSRP))
+
 .PHONY: notebooks
 notebooks: ## Run all notebooks again
 	$(MAKE) venv EXTRAS=dev,notebooks

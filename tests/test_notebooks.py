@@ -81,6 +81,17 @@ def test_notebook_4_checks_its_gradient_and_finds_the_averages_near_the_maximum(
     assert float(near["plain"]) < 0.95 < 0.98 < float(near["weighted"])
 
 
+def test_notebook_5_shows_the_identity_the_gates_and_what_word_order_is_worth():
+    shown = printed(NOTEBOOKS[4])
+    assert float(re.search(r"^largest difference (\S+)$", shown, re.M)[1]) < 1e-14
+    ranks = dict(re.findall(r"^rank of a devoted map with gate (\w+): (\d)$", shown, re.M))
+    assert ranks == {"and": "1", "printed": "2"}
+    gaps = dict(re.findall(r"^gate (\w+) +largest difference (\S+),", shown, re.M))
+    assert float(gaps["and"]) < 1e-12 < 0.1 < float(gaps["printed"])
+    right = dict(re.findall(r"^(\w+) +loss \S+, right order in (\S+)% of pairs$", shown, re.M))
+    assert right["wordembed"] == "50.0" and float(right["arc2"]) > 95
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_runs(path):
@@ -91,5 +102,5 @@ def test_it_runs(path):
     module.executed(path)
 
 
-def test_there_are_four():
-    assert len(NOTEBOOKS) == 4
+def test_there_are_five():
+    assert len(NOTEBOOKS) == 5

@@ -1,0 +1,63 @@
+"""The pair models' paper on one page: measure its tables and claims, and write docs/arc.md.
+
+    python benchmarks/arc.py [PART ...] [--seeds 0 1 2] [--models NAME ...] [--msrp FOLDER]
+
+Each part's numbers are kept as CSV in docs/results/arc; models and checkpoints are kept in
+build/arc. A row that is there is not measured again, and a training that was stopped continues.
+To measure a part again, remove its file and the models.
+``--text-only`` measures nothing and writes charts and page from the CSV.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import arc_charts
+from arc_lab import SEEDS, Laboratory, read
+from arc_page import page_of
+from arc_parts import PARTS
+from pages import DATA, DOCS, ROOT
+
+from sentemb.errors import SentembError
+
+
+def tables_in(folder):
+    """{name: lines} of every CSV file in a folder."""
+    return {path.stem: read(path) for path in sorted(folder.glob("*.csv"))}
+
+
+def main():
+    """See the module."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"Among {', '.join(PARTS)}.")
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--msrp", type=Path, help="Folder with the paraphrase corpus's files.")
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
+    parser.add_argument("--models", nargs="+", default=(), help="Only these rows.")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--text-only", action="store_true", help="Measure nothing.")
+    options = parser.parse_args()
+    unknown = set(options.parts) - set(PARTS)
+    if unknown:
+        parser.error(f"unknown part: {', '.join(sorted(unknown))}")
+    folder = DOCS / "results" / "arc"
+    if not options.text_only:
+        lab = Laboratory(
+            options.data, ROOT / "build" / "arc", folder, options.threads, tuple(options.seeds),
+            tuple(options.models), options.msrp,
+        )  # fmt: skip
+        for name in options.parts or PARTS:
+            began = time.monotonic()
+            try:
+                PARTS[name](lab, folder / f"{name}.csv")
+            except (OSError, SentembError) as error:
+                print(f"{name} is left out: {error}", file=sys.stderr)
+            print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+    tables = tables_in(folder)
+    arc_charts.write(tables, DOCS / "figures")
+    (DOCS / "arc.md").write_text(page_of(tables), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

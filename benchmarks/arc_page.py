@@ -1,0 +1,459 @@
+"""docs/arc.md as text, from the tables in docs/results/arc alone."""
+
+import csv
+import re
+import textwrap
+from pathlib import Path
+from statistics import mean, stdev
+
+from arc_claims import NAMES, judged, means
+from arc_lab import MODELS, TOWERS, TRAINING
+from arc_parts import LABELLED_TRAINING, PARAPHRASE, REFERENCE, SIZES
+
+from sentemb.tables import markdown_table
+
+PRINTED = Path(__file__).with_name("arc_printed.csv")
+# A difference with a smaller p-value, after Holm's correction, is one.
+_LEVEL = 0.05
+# The bars that were set for dev P@1 after an epoch, and for test at the end.
+BARS = {("arc1", 2): 0.40, ("arc1", 4): 0.45, ("arc2", 2): 0.41, ("arc2", 4): 0.47}
+_COMMANDS = """\
+sentemb train pairs.tsv --dev dev --model arc2 --word-vectors vectors.txt.gz -o model
+sentemb score model "cheap flights" "Low-cost air travel" "Cheap shoes"
+sentemb evaluate model test"""
+_PYTHON = """\
+import sentemb
+
+model = sentemb.train("pairs.tsv", model="arc2", dev="dev", word_vectors="vectors.txt.gz")
+model.score("cheap flights", ["Low-cost air travel", "Cheap shoes"])"""
+
+
+def page_of(tables):
+    """The page; a section whose tables are missing is left out."""
+    sections = [
+        section(tables) for needs, section in SECTIONS if all(tables.get(name) for name in needs)
+    ]
+    return "\n\n".join([_head(), _summary(tables), _contents(sections), *sections]) + "\n"
+
+
+def printed(table):
+    """{(system, measure): number of the paper} of one of its tables."""
+    with open(PRINTED, encoding="utf-8", newline="") as lines:
+        return {
+            (line["system"], line["measure"]): float(line["value"])
+            for line in csv.DictReader(lines)
+            if int(line["table"]) == table
+        }
+
+
+def _contents(sections):
+    """Links to the sections; GitHub makes the anchors."""
+    headings = re.findall(r"^## (.+)$", "\n".join(sections), re.M)
+    anchors = [re.sub(r"[^\w-]", "", one.lower().replace(" ", "-")) for one in headings]
+    links = (f"- [{one}](#{anchor})" for one, anchor in zip(headings, anchors, strict=True))
+    return "\n".join(["## Contents", "", *links])
+
+
+def _fill(text):
+    """A paragraph in lines of at most 108 letters."""
+    return textwrap.fill(" ".join(text.split()), 108, break_on_hyphens=False)
+
+
+def _point(text):
+    return textwrap.fill(" ".join(text.split()), 108, initial_indent="- ", subsequent_indent="  ",
+                         break_on_hyphens=False)  # fmt: skip
+
+
+def _table(rows, left=1):
+    return "\n".join(markdown_table(rows, left))
+
+
+def _listed(names, word=" and"):
+    return f"{', '.join(names[:-1])}{word} {names[-1]}" if len(names) > 1 else "".join(names)
+
+
+def _head():
+    return "\n\n".join([
+        "# Pair models: ARC-I and ARC-II",
+        _fill("""A pair model reads a query and a title together and answers with a score. ARC-I and
+            ARC-II are from Hu, Lu, Li and Chen, *Convolutional neural network architectures for
+            matching natural language sentences* (NIPS 2014). ARC-I makes a vector of each text by
+            convolution and pooling; an MLP reads both vectors. ARC-II begins with a plane of cells,
+            one for each window of the query and each window of the title, so that the texts meet
+            before either is summed up. The package also has the paper's competitors: WordEmbed,
+            SENNA+MLP, SenMLP, DeepMatch and uRAE+MLP."""),
+        f"```sh\n{_COMMANDS}\n```",
+        f"```python\n{_PYTHON}\n```",
+    ])  # fmt: skip
+
+
+# -- in short -------------------------------------------------------------------------------------
+
+
+def _summary(tables):
+    """Which model to use, the strongest first."""
+    parts = ["## In short"]
+    for name, title in (("completion", "sentence completion"), ("response", "responses")):
+        if tables.get(name):
+            parts.append(_ranking_point(tables, name, title))
+    if tables.get("labelled"):
+        parts.append(_labelled_point(tables))
+    parts.append(
+        _point("""**Train two towers first** (`sentemb train`). They compare a query with
+        thousands of titles by one vector per text; a pair model computes every pair. A pair model
+        is for a few titles per query: labelled pairs, or the best titles of another ranker.""")
+    )
+    return parts[0] + "\n\n" + "\n".join(parts[1:])
+
+
+def _ranking_point(tables, name, title):
+    found = means(tables[name], "test")
+    order = sorted(found, key=lambda model: -found[model])
+    best, rest = order[0], order[1:]
+    pairs = [model for model in order if model not in TOWERS]
+    text = f"**On {title} the {NAMES[best]} is best**: P@1 {_p(found[best])} of 100, chance 20."
+    if best in TOWERS and pairs:
+        text += f" The best pair model is {NAMES[pairs[0]]} with {_p(found[pairs[0]])}."
+        rest = [model for model in rest if model != pairs[0]]
+    text += f" Then: {_listed([f'{NAMES[model]} {_p(found[model])}' for model in rest])}."
+    return _point(text)
+
+
+def _labelled_point(tables):
+    lines = [line for line in tables["labelled"] if line["set"] == "sick"]
+    found = means(lines, "accuracy")
+    order = sorted(found, key=lambda model: -found[model])
+    listed = [f"{NAMES[model]} {_p(found[model])}" for model in order]
+    return _point(f"""**On labelled pairs** (SICK), accuracy in per cent: {_listed(listed)}.""")
+
+
+def _p(share, digits=1):
+    """A share in per cent."""
+    return f"{100 * float(share):.{digits}f}"
+
+
+def _spread(values):
+    """Mean and, from two seeds on, standard deviation, in per cent."""
+    shares = [100 * float(value) for value in values]
+    return f"{mean(shares):.1f}" + (f" ± {stdev(shares):.1f}" if len(shares) > 1 else "")
+
+
+# -- how it is measured ---------------------------------------------------------------------------
+
+
+def _method(tables):
+    sizes = "; ".join(
+        f"{NAMES[model]} {', '.join(map(str, own['maps']))}"
+        for model, own in MODELS.items()
+        if "maps" in own
+    )
+    own = TRAINING
+    return "\n\n".join([
+        "## How it is measured",
+        _fill("""`make arc` (`benchmarks/arc.py`) measures what follows and writes this page; the
+            numbers are in [results/arc/](results/arc) as CSV. It trains for many hours, one
+            training after another. A training that was stopped continues, and a finished one is not
+            repeated."""),
+        _fill(f"""All pair models but DeepMatch read fixed word vectors of 50 numbers; DeepMatch
+            reads topics of the training pairs. Windows have 3 words, the MLP one hidden layer of
+            200 units (DeepMatch two), the feature maps are {sizes}. The loss is the hinge of the
+            paper with margin 1 and {own['n_negatives']} random negatives per pair, the optimiser
+            Adam with a learning rate of {own['learning_rate']} that falls linearly to zero over
+            {own['epochs']} epochs, and the mini-batch {own['batch_size']} triples. The epoch with
+            the best dev P@1 is kept; training stops after {own['patience']} epochs without a better
+            one. These settings are the same for all pair models and were chosen on dev."""),
+        _fill("""The paper trains on 3 million triples (Table 1) and 45 million (Table 2) with 200
+            to 500 maps. Here there are 41,942 and 30,344 pairs, and smaller models. Its numbers
+            show an order of systems, not a target: its texts, its negatives and its word vectors
+            are different ones."""),
+        _fill("""The two towers (`sentemb train`, models `lstm` and `bag`) learn from the same pairs
+            with their own features, letter trigrams and frequent words, and without hard
+            negatives."""),
+    ])  # fmt: skip
+
+
+# -- Tables 1 and 2 -------------------------------------------------------------------------------
+
+
+def _ranked(tables, name, number, heading, text, columns):
+    """The section of a ranking task."""
+    lines, told = tables[name], printed(number)
+    rows = [["model", "seeds", "parameters", *columns.values(), f"Table {number} of the paper"]]
+    rows.append([NAMES["random"], "", "", *["20.0"] * len(columns),
+                 f"{told['random', 'P@1']:.2f}"])  # fmt: skip
+    found = means(lines, "test")
+    for model in sorted(found, key=lambda one: found[one]):
+        own = [line for line in lines if line["model"] == model]
+        cells = [_spread([line[column] for line in own]) for column in columns]
+        paper = f"{told[model, 'P@1']:.2f}" if (model, "P@1") in told else "–"
+        n = f"{int(own[0]['parameters']):,}"
+        rows.append([NAMES[model], str(len(own)), n, *cells, paper])
+    return [f"## {heading}", _fill(text), _table(rows), *_differences(tables, name)]
+
+
+def _differences(tables, name):
+    """What the paired comparisons with ARC-II say."""
+    said = []
+    for part, what in (("test", "random negatives"), ("test_hard", "similar negatives")):
+        lines = [
+            line
+            for line in tables.get("differences", ())
+            if (line["set"], line["part"]) == (name, part)
+        ]
+        if not lines:
+            continue
+        ahead, behind, level = [], [], []
+        for line in sorted(lines, key=lambda one: float(one["difference"])):
+            gap = float(line["difference"])
+            cell = (
+                f"{NAMES[line['system']]} ({_signed(-gap)}, {_signed(-float(line['high']))} to "
+                f"{_signed(-float(line['low']))})"
+            )
+            group = level if float(line["p"]) >= _LEVEL else ahead if gap < 0 else behind
+            group.append(cell)
+        parts = [
+            f"{text} {_listed(group)}"
+            for text, group in (
+                ("ahead of", ahead), ("behind", behind), ("not separated from", level),
+            )
+            if group
+        ]  # fmt: skip
+        said.append(f"With {what} {NAMES[REFERENCE]} is {'; '.join(parts)}.")
+    if not said:
+        return []
+    return [
+        _fill(f"""{' '.join(said)} In brackets: points of P@1 that {NAMES[REFERENCE]} is ahead, and
+            the 95 % interval over the test queries, which leaves out the spread over seeds. The
+            test is the paired randomisation test, corrected by Holm ({_LEVEL:.0%} level).""")
+    ]  # fmt: skip
+
+
+def _signed(share):
+    return f"{100 * share:+.1f}".replace("+-", "-")
+
+
+def _completion(tables):
+    columns = {"test": "random negatives", "similar": "similar negatives"}
+    text = """P@1 in per cent, mean and standard deviation over seeds. A query is the first clause
+        of a sentence, its titles are the right second clause and 4 others: random ones, or the 4
+        most similar of 2,000 random clauses below a cosine of 0.8. All models are trained with
+        random negatives; the paper trains and tests with similar ones and says that ARC-II reaches
+        "74+" with random ones. 4,000 test queries."""
+    section = _ranked(tables, "completion", 1, "Table 1: sentence completion", text, columns)
+    section.append("![Dev P@1 after each epoch](figures/arc-epochs.png)")
+    return "\n\n".join([*section, _acceptance(tables)])
+
+
+def _acceptance(tables):
+    """The bars of the acceptance, one row per seed."""
+    rows = [["model", "seed", "epoch kept", "dev after 2 epochs", "after 4", "at its best"]]
+    missed = []
+    for line in tables["completion"]:
+        if line["model"] not in ("arc1", "arc2", "wordembed"):
+            continue
+        dev = list(map(float, line["dev"].split()))
+        cells = []
+        for epoch in (2, 4):
+            bar = BARS.get((line["model"], epoch))
+            if len(dev) < epoch:
+                cells.append("–")
+                continue
+            cells.append(_p(dev[epoch - 1]))
+            if bar is not None and dev[epoch - 1] < bar:
+                missed.append(f"{NAMES[line['model']]} seed {line['seed']}, epoch {epoch}")
+        rows.append([NAMES[line["model"]], line["seed"], line["kept"], *cells, _p(max(dev))])
+    bars = "; ".join(
+        f"{NAMES[model]} after {epoch} epochs at least {_p(bar, 0)}"
+        for (model, epoch), bar in BARS.items()
+    )
+    verdict = f"Missed: {_listed(missed)}." if missed else "All runs pass."
+    found = means(tables["completion"], "test")
+    final = []
+    if "arc2" in found:
+        final.append(
+            f"ARC-II reaches {_p(found['arc2'])} on test, where the bar is 55 and more than ARC-I "
+            "and WordEmbed."
+        )
+        ahead = [m for m in ("arc1", "wordembed") if m in found and found["arc2"] > found[m]]
+        not_ahead = [m for m in ("arc1", "wordembed") if m in found and found["arc2"] <= found[m]]
+        if ahead:
+            final.append(f"It is ahead of {_listed([NAMES[m] for m in ahead])}.")
+        if not_ahead:
+            final.append(f"It is not ahead of {_listed([NAMES[m] for m in not_ahead])}.")
+    return "\n\n".join([
+        "### Progress on dev",
+        _table(rows, left=2),
+        _fill(f"""The bars for dev P@1: {bars}. {verdict} {' '.join(final)}"""),
+    ])  # fmt: skip
+
+
+def _response(tables):
+    text = """P@1 in per cent. A query is a turn of a conversation, its titles are the next turn and
+        4 random ones; 5,000 test queries. The paper uses posts of Weibo."""
+    section = _ranked(tables, "response", 2, "Table 2: responses", text, {"test": "P@1"})
+    return "\n\n".join(section)
+
+
+# -- Table 3 --------------------------------------------------------------------------------------
+
+_SETS = {"sick": "SICK", "msrp": "the paraphrase corpus (MSRP)"}
+
+
+def _labelled(tables):
+    told = printed(3)
+    sections = [
+        "## Table 3: labelled pairs",
+        _fill(f"""The loss is the logistic loss of the score, so a score above 0 means label 1.
+            Dropout is {LABELLED_TRAINING['dropout']}; the best of at most
+            {LABELLED_TRAINING['epochs']} epochs on dev counts. In SICK a pair with a relatedness of
+            at least {PARAPHRASE:g} of 5 has label 1. The paper measures MSRP, whose licence does
+            not allow it to be included; `make arc MSRP=folder` measures it from its published
+            files, with the last 500 training pairs as dev. In brackets: Wilson's 95 % interval of
+            the first seed."""),
+    ]  # fmt: skip
+    for name in dict.fromkeys(line["set"] for line in tables["labelled"]):
+        lines = [line for line in tables["labelled"] if line["set"] == name]
+        rows = [["model", "seeds", "accuracy", "F1", "MSRP in the paper: accuracy", "F1"]]
+        found = means(lines, "accuracy")
+        for model in sorted(found, key=lambda one: found[one]):
+            own = [line for line in lines if line["model"] == model]
+            accuracy = _spread([line["accuracy"] for line in own])
+            accuracy += f" ({_p(own[0]['low'])} to {_p(own[0]['high'])})"
+            seeds = "" if model == "always 1" else str(len(own))
+            f1 = _spread([line["f1"] for line in own])
+            paper = [
+                f"{told[model, measure]:{form}}" if (model, measure) in told else "–"
+                for measure, form in (("accuracy", ".1f"), ("F1", ".2f"))
+            ]
+            rows.append([NAMES[model], seeds, accuracy, f1, *paper])
+        sections += [f"On {_SETS[name]}, {int(lines[0]['pairs']):,} test pairs:", _table(rows)]
+        majority = 1 - float(lines[0]["accuracy"])
+        if majority > 0.5:
+            sections.append(_fill(f"""The more frequent label is 0: "always 0" has an accuracy of
+                {_p(majority)}."""))  # fmt: skip
+    return "\n\n".join(sections)
+
+
+# -- claims ---------------------------------------------------------------------------------------
+
+
+def _claims(tables):
+    rows = [["claim", "what the paper says", "verdict", "measured"]]
+    rows += [
+        [claim.key, claim.text, f"**{verdict}**", why] for claim, verdict, why in judged(tables)
+    ]
+    return "\n\n".join([
+        "## What the paper claims",
+        _fill("""The verdicts follow from the numbers by the rules in `benchmarks/arc_claims.py`;
+            they hold for these data sets and sizes. The numbers of the claims are this page's
+            own."""),
+        _table(rows, left=4),
+    ])  # fmt: skip
+
+
+# -- the rest -------------------------------------------------------------------------------------
+
+
+def _variants(tables):
+    lines = tables["variants"]
+    models = dict.fromkeys(line["model"] for line in lines)
+    rows = [["variant", *(NAMES[model] for model in models)]]
+    for variant in dict.fromkeys(line["variant"] for line in lines):
+        cells = []
+        for model in models:
+            own = [x for x in lines if (x["variant"], x["model"]) == (variant, model)]
+            best = max((max(map(float, x["dev"].split())) for x in own), default=None)
+            cells.append("–" if best is None else _p(best))
+        rows.append([variant, *cells])
+    return "\n\n".join([
+        "## What was tried on dev",
+        _fill("""Best dev P@1 in per cent on completion, seed 0. The standard error of 2,000 queries
+            is 1.1 points. A dash means that it was not trained."""),
+        _table(rows),
+    ])  # fmt: skip
+
+
+def _learning(tables):
+    lines = tables["learning"]
+    models = dict.fromkeys(line["model"] for line in lines)
+    rows = [["pairs", *(NAMES[model] for model in models)]]
+    for size in sorted({int(line["pairs"]) for line in lines}):
+        cells = []
+        for model in models:
+            own = [x for x in lines if (int(x["pairs"]), x["model"]) == (size, model)]
+            cells.append(_p(own[0]["test"]) if own else "–")
+        rows.append([f"{size:,}", *cells])
+    return "\n\n".join([
+        "## More data",
+        _fill(f"""Test P@1 in per cent on completion with random negatives, seed 0, by the number of
+            training pairs; with fewer pairs there are more epochs, at most 20. The smallest part
+            has {SIZES[0]:,} pairs."""),
+        _table(rows),
+        "![Test P@1 by training pairs](figures/arc-pairs.png)",
+    ])  # fmt: skip
+
+
+_MISPRINTS = (
+    ("equation (1), matrix form",
+     "W has the row vectors w of all maps next to each other, one long row",
+     "stacked: one row per map"),
+    ("equation (5)", "W^(3,f) in the formula of one map", "a row w^(3,f)"),
+    ("equation (6)", "all maps W^(l) with the bias of one", "b^(l)"),
+    ("section 3.3", "w^(2,f) of the second convolution", "layer 2 is pooling: w^(3,f)"),
+    ("section 3.3", "n windows on both sides", "each text has its own number"),
+    ("Table 2", "54,31", "54.31"),
+    ("section 5.1", "a SIM variant of SENNA", "not reported anywhere"),
+)  # fmt: skip
+_CHOICES = (
+    ("When is a cell of layer 1 on?",
+     "Equation (3) to the letter: if either window has a word (`gate` printed). Default: if both "
+     "begin at a word (and). Only then padding leaves nothing and ARC-II contains ARC-I."),
+    ("Does the gate look at values or at places?",
+     "At places. A word without a vector is a word; values could be zero by chance."),
+    ("Which windows are there?", "L − 2 of 3 words. In a text of n words min(n, L − 2) are on."),
+    ("Pooling an odd number of cells", "The last cell is its own maximum."),
+    ("Are the two sides of ARC-I tied?", "No; `shared_towers` ties them."),
+    ("Two layers for the MLP", "One hidden layer and the linear output; `mlp_layers`."),
+    ("Loss for labelled pairs", "Logistic; the paper does not say."),
+    ("Initial weights", "He's, biases 0. Smaller ones hardly train."),
+    ("Early stopping in Table 3", "On a dev set; the paper reads as if it were on test."),
+    ("uRAE and DeepMatch", "A chain instead of a parse tree, and PLSA instead of LDA; see the "
+     "docstrings of `sentemb.matching.urae` and `sentemb.matching.deepmatch`."),
+)  # fmt: skip
+
+
+def _misprints(_):
+    return "\n\n".join([
+        "## Misprints",
+        _table([["place", "as printed", "as computed here"], *map(list, _MISPRINTS)], left=3),
+        "## What the paper leaves open",
+        _table([["question", "choice"], *map(list, _CHOICES)], left=2),
+    ])  # fmt: skip
+
+
+_IDENTITY = """ReLU rises and the gate `and` is the same for all cells of a block, so
+
+    max over a block of relu(u_i + v_j + b) = relu(max u_i + max v_j + b),
+
+where u_i and v_j are the parts of layer 1 that belong to window i of the query and window j of the
+title. Layers 1 and 2 of ARC-II are therefore computed per text; the plane of layer 1 is never
+made. The first layers of a title are computed once for all queries it is ranked for."""
+
+
+def _identity(_):
+    return "\n\n".join(["## Why layer 1 costs little",
+                        *(part if part.startswith("    ") else _fill(part)
+                          for part in _IDENTITY.split("\n\n"))])  # fmt: skip
+
+
+SECTIONS = (
+    (("completion",), _method),
+    (("completion",), _completion),
+    (("response",), _response),
+    (("labelled",), _labelled),
+    (("constructions",), _claims),
+    (("learning",), _learning),
+    (("variants",), _variants),
+    ((), _identity),
+    ((), _misprints),
+)

@@ -1,0 +1,322 @@
+"""What docs/arc.md measures by training: a function for each part, which fills its CSV file.
+
+A row is one training. Rows that are there are not measured again. Figures are shares, not per cent.
+"""
+
+from collections import defaultdict
+
+import numpy as np
+from arc_constructions import constructions
+from arc_lab import (
+    MODELS,
+    SEEDS,
+    TOWER_TRAINING,
+    TOWERS,
+    TRAINING,
+    Rows,
+    curve,
+    n_parameters,
+    shuffled,
+)
+
+from sentemb.data.click_log import ClickLogBuilder
+from sentemb.data.importers.labelled_files import import_labelled
+from sentemb.data.labelled_pairs import LabelledPairs, read_labelled_pairs
+from sentemb.evaluation.binary import count_predictions, labelled_scores
+from sentemb.evaluation.significance import compare_all, holm
+
+# Pairs of the learning curve; the whole log comes from Table 1.
+SIZES = (2500, 5000, 10000, 20000)
+CURVE_MODELS = ("arc2", "arc1", "wordembed")
+# Most epochs on few pairs; early stopping ends a training before.
+MOST_EPOCHS = 20
+# With a relatedness of at least this, two sentences of SICK count as paraphrases.
+PARAPHRASE = 4.0
+# All other systems are compared with it.
+REFERENCE = "arc2"
+LABELLED_MODELS = ("wordembed", "senna", "senmlp", "arc1", "arc2")
+# The paper: dropout on small sets. Chosen once for all models.
+LABELLED_TRAINING = {"dropout": 0.5, "epochs": 20, "patience": 4, "batch_size": 100}
+TRAINED = ("model", "seed", "parameters", "seconds", "kept", "dev")
+# What is tried on dev, seed 0: a name and what it changes.
+VARIANTS = (
+    ("as in Table 1", {}),
+    ("constant learning rate", {"decay": "none"}),
+    ("dropout 0.3", {"dropout": 0.3}),
+    ("word vectors trained too", {"tune_vectors": True}),
+    ("20 epochs", {"epochs": 20}),
+)
+VARIED = ("wordembed", "arc1", "arc2")
+WIDER = ("96 maps", {"maps": (96, 96, 96)})
+
+
+def _train(lab, key, pairs, dev, model, seed, **settings):
+    chosen = (
+        {**TOWERS[model], **TOWER_TRAINING}
+        if model in TOWERS
+        else {**MODELS[model], **TRAINING, **settings}
+    )
+    return lab.trained(f"{key}-{model}-{seed}", pairs, dev, model, seed, **chosen)
+
+
+def _trained_cells(model, seed, scorer):
+    figures, kept, seconds = curve(scorer)
+    return model, seed, n_parameters(scorer), f"{seconds:.0f}", kept, figures
+
+
+def completion(lab, path):
+    """Table 1: sentence completion."""
+    rows = Rows(path, (*TRAINED, "test", "similar", "order"), 2)
+    for seed in lab.seeds:
+        for model in (*TOWERS, *MODELS):
+            if rows.has(model, seed) or not lab.wants(model):
+                continue
+            dev = lab.judged("completion", "dev")
+            scorer = _train(lab, "completion", lab.log("completion"), dev, model, seed)
+            found = _both_tests(lab, "completion", model, seed, scorer)
+            order = word_order(lab, scorer)
+            rows.add(*_trained_cells(model, seed, scorer), *(f"{x:.4f}" for x in (*found, order)))
+
+
+def _both_tests(lab, name, model, seed, scorer):
+    return [lab.hits(name, model, seed, part, scorer).mean() for part in ("test", "test_hard")]
+
+
+def word_order(lab, scorer):
+    """How often the right title scores more than the same words in another order."""
+    judged = lab.judged("completion", "test")
+    queries, titles = [], []
+    for q, query in enumerate(judged.queries):
+        span = slice(*judged.offsets[q : q + 2])
+        right = judged.title_index[span][np.argmax(judged.grade[span])]
+        queries.append(query)
+        titles.append(judged.titles[right])
+    return share_in_order(scorer, queries, titles)
+
+
+def share_in_order(scorer, queries, titles):
+    """The share of pairs that score more than with the title's words shuffled; ties count half.
+
+    A difference that rounding makes is a tie.
+    """
+    rng = np.random.default_rng(0)
+    both = [*titles, *(shuffled(title, rng) for title in titles)]
+    every, n = np.arange(len(titles)), len(titles)
+    scores = scorer.score_pairs(queries, both, np.tile(every, 2), np.arange(2 * n))
+    gap = scores[:n] - scores[n:]
+    gap[np.abs(gap) <= 1e-5 * np.abs(scores).max()] = 0
+    return float(np.mean(0.5 + np.sign(gap) / 2))
+
+
+def variants(lab, path):
+    """What was tried on dev before the test sets were read."""
+    rows = Rows(path, ("variant", *TRAINED), 3)
+    dev = lab.judged("completion", "dev")
+    for model in VARIED:
+        for name, changes in (*VARIANTS, *([WIDER] if model == "arc2" else [])):
+            if rows.has(name, model, 0) or not lab.wants(model):
+                continue
+            key = "completion" if not changes else f"variant-{name.replace(' ', '-')}"
+            scorer = _train(lab, key, lab.log("completion"), dev, model, 0, **changes)
+            rows.add(name, *_trained_cells(model, 0, scorer))
+
+
+def response(lab, path):
+    """Table 2: the answer to a turn."""
+    rows = Rows(path, (*TRAINED, "test"), 2)
+    for seed in lab.seeds:
+        for model in (*TOWERS, *MODELS):
+            if rows.has(model, seed) or not lab.wants(model):
+                continue
+            dev = lab.judged("response", "dev")
+            scorer = _train(lab, "response", lab.log("response"), dev, model, seed)
+            found = lab.hits("response", model, seed, "test", scorer).mean()
+            rows.add(*_trained_cells(model, seed, scorer), f"{found:.4f}")
+
+
+# -- labelled pairs -------------------------------------------------------------------------------
+
+
+def labelled(lab, path):
+    """Table 3: labelled pairs; SICK, and the paraphrase corpus if its folder is given."""
+    sets = {"sick": lambda: sick(lab)}
+    if lab.msrp is not None:
+        sets["msrp"] = lambda: msrp(lab)
+    fields = ("set", *TRAINED, "pairs", "accuracy", "low", "high", "f1")
+    rows = Rows(path, fields, 3)
+    for name, read in sets.items():
+        train, dev, test = read()
+        if not rows.has(name, "always 1", ""):
+            _add_labelled(rows, name, ("always 1", "", 0, 0, "", ""), np.ones(len(test)), test)
+        for seed in lab.seeds:
+            for model in LABELLED_MODELS:
+                if rows.has(name, model, seed) or not lab.wants(model):
+                    continue
+                settings = MODELS[model] | {"decay": "linear"} | LABELLED_TRAINING
+                key = f"{name}-{model}-{seed}"
+                scorer = lab.trained(key, train, dev, model, seed, **settings)
+                cells = _trained_cells(model, seed, scorer)
+                _add_labelled(rows, name, cells, labelled_scores(scorer, test), test)
+
+
+def _add_labelled(rows, name, cells, scores, test):
+    counts = count_predictions(scores, test.labels, 0)
+    found = counts.accuracy, *counts.accuracy_interval, counts.f1
+    rows.add(name, *cells, len(test), *(f"{x:.4f}" for x in found))
+
+
+def sick(lab):
+    """Train, dev and test: SICK's relatedness as paraphrase or not."""
+    found = []
+    for part in ("train", "dev", "test"):
+        out = lab.build / f"sick-{part}.tsv"
+        out.parent.mkdir(parents=True, exist_ok=True)
+        source = lab.data / "sts" / "sick" / f"{part}.tsv"
+        import_labelled(source, out, positive_from=PARAPHRASE, words=True, force=True)
+        found.append(read_labelled_pairs(out))
+    return found
+
+
+def msrp(lab):
+    """Train, dev and test of the paraphrase corpus: dev is the last 500 pairs of its train file."""
+    files = {part: lab.msrp / f"msr_paraphrase_{part}.txt" for part in ("train", "test")}
+    read = {}
+    for part, file in files.items():
+        out = lab.build / f"msrp-{part}.tsv"
+        out.parent.mkdir(parents=True, exist_ok=True)
+        import_labelled(file, out, words=True, force=True)
+        read[part] = read_labelled_pairs(out)
+    train, split = read["train"], len(read["train"]) - 500
+    parts = [
+        LabelledPairs(train.labels[some], train.first[some], train.second[some], "msrp")
+        for some in (slice(None, split), slice(split, None))
+    ]
+    return [*parts, read["test"]]
+
+
+# -- more data, less data -------------------------------------------------------------------------
+
+
+def part_of(log, n_pairs):
+    """A click log of ``n_pairs`` pairs, drawn once: a smaller part is in every larger one."""
+    order = np.random.default_rng(0).permutation(len(log.clicks))[:n_pairs]
+    builder = ClickLogBuilder()
+    for p in np.sort(order):
+        builder.add(log.queries[log.query_index[p]], log.titles[log.title_index[p]])
+    return builder.build()
+
+
+def scaled_epochs(n_pairs, n_all):
+    """More epochs for fewer pairs, at most `MOST_EPOCHS`."""
+    return min(MOST_EPOCHS, round(TRAINING["epochs"] * (n_all / n_pairs) ** 0.5))
+
+
+def learning(lab, path):
+    """Completion from a part of the pairs."""
+    rows = Rows(path, ("pairs", *TRAINED, "epochs", "test"), 3)
+    log, dev = lab.log("completion"), lab.judged("completion", "dev")
+    for size in (*SIZES, len(log.clicks)):
+        for model in CURVE_MODELS:
+            if rows.has(size, model, 0) or not lab.wants(model):
+                continue
+            epochs = scaled_epochs(size, len(log.clicks))
+            whole = size == len(log.clicks)
+            key = "completion" if whole else f"learning-{size}"
+            some = log if whole else part_of(log, size)
+            scorer = _train(lab, key, some, dev, model, 0, epochs=epochs)
+            test = lab.hits(f"completion-{size}", model, 0, "test", scorer).mean()
+            rows.add(size, *_trained_cells(model, 0, scorer), epochs, f"{test:.4f}")
+
+
+def small(lab, path):
+    """Dropout and early stopping on the smallest part of the log."""
+    rows = Rows(path, ("dropout", *TRAINED, "last", "test"), 3)
+    log, dev = part_of(lab.log("completion"), SIZES[0]), lab.judged("completion", "dev")
+    epochs = scaled_epochs(SIZES[0], len(lab.log("completion").clicks))
+    for model in CURVE_MODELS:
+        for dropout in (0.0, 0.5):
+            if rows.has(dropout, model, 0) or not lab.wants(model):
+                continue
+            key = f"small-{dropout}"
+            settings = {"epochs": epochs, "patience": epochs, "dropout": dropout}
+            scorer = _train(lab, key, log, dev, model, 0, **settings)
+            test = lab.hits(f"completion-{key}", model, 0, "test", scorer).mean()
+            cells = _trained_cells(model, 0, scorer)
+            rows.add(dropout, *cells, cells[-1].split()[-1], f"{test:.4f}")
+
+
+# -- word order -----------------------------------------------------------------------------------
+
+
+def auxiliary(lab, path):
+    """Completion with each title in a wrong word order as one more negative."""
+    rows = Rows(path, (*TRAINED, "test", "similar", "order"), 2)
+    dev = lab.judged("completion", "dev")
+    extra = {"negatives": "log", "n_negatives": TRAINING["n_negatives"] + 1}
+    extra["batch_size"] = TRAINING["batch_size"] // TRAINING["n_negatives"] * extra["n_negatives"]
+    for model in ("arc1", "arc2"):
+        if rows.has(model, 0) or not lab.wants(model):
+            continue
+        log = with_shuffled(lab.log("completion"))
+        scorer = _train(lab, "auxiliary", log, dev, model, 0, **extra)
+        found = _both_tests(lab, "completion-auxiliary", model, 0, scorer)
+        order = word_order(lab, scorer)
+        rows.add(*_trained_cells(model, 0, scorer), *(f"{x:.4f}" for x in (*found, order)))
+
+
+def with_shuffled(log):
+    """The log with each title in another word order as a title that was skipped."""
+    rng = np.random.default_rng(1)
+    builder = ClickLogBuilder()
+    for p in range(len(log.clicks)):
+        title = log.titles[log.title_index[p]]
+        builder.add(log.queries[log.query_index[p]], title, skipped=[shuffled(title, rng)])
+    return builder.build()
+
+
+# -- differences ----------------------------------------------------------------------------------
+
+
+def differences(lab, path):
+    """Paired differences of P@1 from ARC-II, over the queries of a test set.
+
+    A system's value of a query is the mean over its seeds.
+    """
+    fields = ("set", "part", "system", "reference", "difference", "low", "high", "p")
+    path.unlink(missing_ok=True)
+    rows = Rows(path, fields, 4)
+    for name, parts in (("completion", ("test", "test_hard")), ("response", ("test",))):
+        for part in parts:
+            found = _mean_hits(lab, name, part)
+            if REFERENCE not in found:
+                continue
+            reference = found.pop(REFERENCE)
+            tested = compare_all(list(found.values()), reference)
+            corrected = holm([one.p for one in tested])
+            for system, one, p in zip(found, tested, corrected, strict=True):
+                gap = (f"{x:.4f}" for x in (one.mean, one.low, one.high))
+                rows.add(name, part, system, REFERENCE, *gap, f"{p:.4f}")
+
+
+def _mean_hits(lab, name, part):
+    """{system: (n_queries,) mean over the seeds that are measured}."""
+    found = defaultdict(list)
+    for model in (*TOWERS, *MODELS):
+        for seed in SEEDS:
+            hits = lab.hits(name, model, seed, part)
+            if hits is not None:
+                found[model].append(hits)
+    return {model: np.mean(hits, axis=0) for model, hits in found.items()}
+
+
+PARTS = {
+    "constructions": constructions,
+    "completion": completion,
+    "labelled": labelled,
+    "auxiliary": auxiliary,
+    "learning": learning,
+    "small": small,
+    "variants": variants,
+    "response": response,
+    "differences": differences,
+}

@@ -1,0 +1,234 @@
+"""docs/arc.md is what its CSV files say, and the functions behind it compute what they say."""
+
+import re
+
+import numpy as np
+import pytest
+from arc import tables_in
+from arc_charts import CHARTS
+from arc_claims import CLAIMS, FAILS, HOLDS, IN_PART, NAMES, judged
+from arc_constructions import contained, pooling, ranks
+from arc_lab import MODELS, TOWERS, Laboratory, Rows, packed, shuffled, unpacked
+from arc_page import page_of, printed
+from arc_parts import PARTS, differences, part_of, share_in_order, with_shuffled
+from pages import DOCS
+
+from sentemb.data.click_log import ClickLogBuilder
+
+PAGE, RESULTS = DOCS / "arc.md", DOCS / "results" / "arc"
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return tables_in(RESULTS)
+
+
+# -- the page -------------------------------------------------------------------------------------
+
+
+def test_the_page_is_current(tables):
+    written = PAGE.read_text(encoding="utf-8")
+    assert page_of(tables) == written, "run: python benchmarks/arc.py --text-only"
+
+
+def test_a_section_without_its_numbers_is_left_out(tables):
+    some = {name: lines for name, lines in tables.items() if name != "labelled"}
+    assert "## Table 3" in page_of(tables) and "## Table 3" not in page_of(some)
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)\)", PAGE.read_text(encoding="utf-8")):
+        assert (DOCS / target).exists(), target
+
+
+def test_the_charts_are_small_and_none_is_left_over(tables):
+    drawn = {path.stem for path in (DOCS / "figures").glob("arc-*.png")}
+    assert drawn == {name for name, (needed, _) in CHARTS.items() if tables.get(needed)}
+    for name in drawn:
+        path = DOCS / "figures" / f"{name}.png"
+        assert f"figures/{path.name}" in PAGE.read_text(encoding="utf-8")
+        assert 0 < path.stat().st_size < 150_000
+
+
+def test_files_belong_to_parts(tables):
+    assert set(tables) <= {*PARTS, "hits"}
+    for name in ("completion", "labelled", "constructions", "differences"):
+        assert tables[name]
+
+
+def test_hits_are_those_of_the_tables(tables):
+    measured = {(row["training"], row["model"], row["seed"], row["part"]): row
+                for row in tables["hits"]}  # fmt: skip
+    for line in tables["completion"]:
+        for part, column in (("test", "test"), ("test_hard", "similar")):
+            hits = unpacked(measured["completion", line["model"], line["seed"], part])
+            assert f"{hits.mean():.4f}" == line[column]
+
+
+def test_differences_are_those_of_the_hits(tables, tmp_path):
+    differences(Laboratory(None, tmp_path, RESULTS), tmp_path / "differences.csv")
+    assert tables_in(tmp_path)["differences"] == tables["differences"]
+
+
+# -- claims ---------------------------------------------------------------------------------------
+
+
+def test_every_claim_has_a_name_of_its_own_and_a_verdict(tables):
+    assert len({claim.key for claim in CLAIMS}) == len(CLAIMS)
+    found = judged(tables)
+    assert {verdict for _, verdict, _ in found} <= {HOLDS, IN_PART, FAILS}
+    assert {"C1", "C5", "C6", "C7", "C8", "C10", "C12"} <= {claim.key for claim, *_ in found}
+
+
+def _verdict(key, **given):
+    claim = next(one for one in CLAIMS if one.key == key)
+    found = claim.judge(given)
+    return found and found[0]
+
+
+def _rows(column, found):
+    return [{"model": model, "seed": "0", column: str(value)} for model, value in found.items()]
+
+
+@pytest.mark.parametrize(
+    ("arc2", "arc1", "verdict"), [(0.6, 0.5, HOLDS), (0.6, 0.6, IN_PART), (0.5, 0.5, FAILS)]
+)
+def test_the_verdict_on_order_that_is_taught(arc2, arc1, verdict):
+    lines = _rows("order", {"arc2": arc2, "arc1": arc1})
+    assert _verdict("C4", auxiliary=lines) == verdict
+    assert _verdict("C4", auxiliary=lines[:1]) is None
+
+
+@pytest.mark.parametrize(
+    ("arc2", "arc1", "verdict"), [(0.6, 0.61, HOLDS), (0.6, 0.5, IN_PART), (0.5, 0.7, FAILS)]
+)
+def test_the_verdict_on_order_that_is_not_taught(arc2, arc1, verdict):
+    lines = _rows("order", {"arc2": arc2, "arc1": arc1})
+    assert _verdict("C8", completion=lines) == verdict
+
+
+@pytest.mark.parametrize(
+    ("arc2", "arc1", "verdict"), [(0.5, 0.5, HOLDS), (0.52, 0.5, IN_PART), (0.52, 0.52, FAILS)]
+)
+def test_the_verdict_on_the_additional_task(arc2, arc1, verdict):
+    base = _rows("test", {"arc2": 0.5, "arc1": 0.5})
+    own = _rows("test", {"arc2": arc2, "arc1": arc1})
+    assert _verdict("C9", auxiliary=own, completion=base) == verdict
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [((4, 3, 2, 1), HOLDS), ((4, 3, 1, 2), IN_PART), ((3, 4, 2, 1), FAILS), ((4, 3, 2), None)],
+)
+def test_the_verdict_on_the_order_of_systems(values, verdict):
+    found = dict(zip(("arc2", "arc1", "senna", "wordembed"), values, strict=False))
+    assert _verdict("C10", completion=_rows("test", found)) == verdict
+
+
+@pytest.mark.parametrize(
+    ("gaps", "verdict"), [((-0.1, 0.1), HOLDS), ((-0.1, -0.05), IN_PART), ((0.1, 0), FAILS)]
+)
+def test_the_verdict_on_more_data(gaps, verdict):
+    lines = []
+    for pairs, gap in zip((1000, 2000), gaps, strict=True):
+        some = _rows("test", {"arc2": 0.5 + gap, "wordembed": 0.5})
+        lines += [{**line, "pairs": str(pairs)} for line in some]
+    assert _verdict("C11", learning=lines) == verdict
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"), [((1, 2, 3), HOLDS), ((1, 4, 5), IN_PART), ((4, 4, 5), FAILS)]
+)
+def test_the_verdict_on_the_simple_baseline(values, verdict):
+    others = dict(zip(("senmlp", "senna", "arc1"), values, strict=True))
+    assert _verdict("C12", completion=_rows("test", {"wordembed": 3.5, **others})) == verdict
+
+
+@pytest.mark.parametrize(
+    ("gain", "lost", "verdict"), [(0.1, 0.1, HOLDS), (0, 0.1, IN_PART), (0, 0, FAILS)]
+)
+def test_the_verdict_on_small_sets(gain, lost, verdict):
+    lines = [
+        {"model": model, "dropout": dropout, "test": str(0.4 + (gain if dropout != "0.0" else 0)),
+         "dev": "0.4 0.5", "last": str(0.5 - lost)}
+        for model in ("arc1", "arc2") for dropout in ("0.0", "0.5")
+    ]  # fmt: skip
+    assert _verdict("C14", small=lines) == verdict
+
+
+# -- measurements ---------------------------------------------------------------------------------
+
+
+def test_the_constructions_are_those_of_the_file(tables):
+    written = {(row["claim"], row["gate"], row["what"]): row["value"]
+               for row in tables["constructions"]}  # fmt: skip
+    for gate, rank in (("and", 1), ("printed", 2)):
+        gaps = contained(gate)
+        share = f"{np.mean(gaps > 1e-9):.3f}"
+        assert written["C5", gate, "share of pairs that differ"] == share
+        assert (gaps.max() < 1e-12) == (gate == "and")
+        assert max(ranks(gate)) == rank
+        assert (pooling(gate) == 0) == (gate == "and")
+
+
+def test_the_paper_has_a_number_for_every_system():
+    for table, without in ((1, set()), (2, {"urae"}), (3, {"deepmatch", "urae"})):
+        systems = {system for system, _ in printed(table)}
+        assert set(MODELS) - systems == without
+    assert set(NAMES) >= {*MODELS, *TOWERS}
+    assert printed(1)["arc2", "P@1"] == 49.62
+
+
+def _log():
+    builder = ClickLogBuilder()
+    for k in range(20):
+        builder.add(f"q{k} a", f"t{k} b c d")
+    return builder.build()
+
+
+def test_a_part_of_a_log_is_in_every_larger_one():
+    small, large = (set(part_of(_log(), n).queries) for n in (5, 10))
+    assert len(small) == 5 and len(large) == 10 and small < large
+
+
+def test_shuffled_titles_are_skipped_titles():
+    log = with_shuffled(_log())
+    assert log.skipped_offsets.tolist() == list(range(21))
+    for p, skipped in enumerate(log.skipped_index):
+        title, other = log.titles[log.title_index[p]], log.titles[skipped]
+        assert title != other and sorted(title.split()) == sorted(other.split())
+    assert shuffled("a a", np.random.default_rng(0)) == "a a"
+
+
+class ByFirstWord:
+    """The score of a title is the place of its first word in the alphabet, or 0 for all."""
+
+    def __init__(self, weight):
+        self.weight = weight
+
+    def score_pairs(self, queries, titles, query_index, title_index):
+        return np.array([self.weight * ord(titles[k][0]) for k in title_index], float)
+
+
+def test_the_share_in_order_counts_ties_half():
+    queries, titles = ["q"] * 50, ["z a b c d"] * 50
+    assert share_in_order(ByFirstWord(0), queries, titles) == 0.5
+    rng = np.random.default_rng(0)
+    others = [shuffled(title, rng) for title in titles]
+    ties = np.mean([other[0] == "z" for other in others])
+    assert 0 < ties < 1
+    assert share_in_order(ByFirstWord(1), queries, titles) == pytest.approx(1 - ties / 2)
+    assert share_in_order(ByFirstWord(-1), queries, titles) == pytest.approx(ties / 2)
+
+
+def test_rows_are_written_at_once_and_found_again(tmp_path):
+    path = tmp_path / "x" / "rows.csv"
+    Rows(path, ("model", "seed", "test"), 2).add("arc2", 0, 0.5)
+    again = Rows(path, ("model", "seed", "test"), 2)
+    assert again.has("arc2", 0) and not again.has("arc2", 1)
+    assert again.row("arc2", 0)["test"] == "0.5"
+
+
+def test_hits_are_packed_and_unpacked():
+    hits = np.random.default_rng(0).integers(0, 2, 13).astype(float)
+    assert unpacked({"n": "13", "bits": packed(hits)}).tolist() == hits.tolist()
