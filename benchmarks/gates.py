@@ -141,8 +141,8 @@ def table():
     ]
     head = (
         f"Settings: texts of 1 to {LONGEST} words, {TEXTS} × {TEXTS} pairs for each of "
-        f"{len(SEEDS)} seeds, two convolutions with window {WINDOW} and 6 maps, He's weights, biases "
-        "from N(0, 0.3²), float64. The last two rows: 50 pairs of random windows in 8 maps."
+        f"{len(SEEDS)} seeds, two convolutions with window {WINDOW} and 6 maps, He's weights, "
+        "biases from N(0, 0.3²), float64. The last two rows: 50 pairs of random windows in 8 maps."
     )
     return "\n".join([head, "", *lines])
 
