@@ -136,12 +136,13 @@ def table():
     ]
     lines = [f"| | {' | '.join(f'`--gate {gate}`' for gate in GATES)} |", "| --- | --- | --- |"]
     lines += [
-        f"| {name} | {' | '.join(rows[gate][k] for gate in GATES)} |" for k, name in enumerate(names)
+        f"| {name} | {' | '.join(rows[gate][k] for gate in GATES)} |"
+        for k, name in enumerate(names)
     ]
     head = (
-        f"Settings: texts of 1 to {LONGEST} words, {TEXTS} × {TEXTS} pairs for each of {len(SEEDS)} "
-        f"seeds, two convolutions with window {WINDOW} and 6 maps, He's weights, biases from "
-        "N(0, 0.3²), float64. The last two rows: 50 pairs of random windows in 8 maps."
+        f"Settings: texts of 1 to {LONGEST} words, {TEXTS} × {TEXTS} pairs for each of "
+        f"{len(SEEDS)} seeds, two convolutions with window {WINDOW} and 6 maps, He's weights, "
+        "biases from N(0, 0.3²), float64. The last two rows: 50 pairs of random windows in 8 maps."
     )
     return "\n".join([head, "", *lines])
 

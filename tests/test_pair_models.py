@@ -16,8 +16,10 @@ from sentemb.gradients import differences
 from sentemb.gradients.checks import all_checks
 from sentemb.gradients.differences import entry_differences
 from sentemb.gradients.pair_models import PairModelProblem, PairPasses
+from sentemb.kernels.dropout import dropout_rows
 from sentemb.matching import PAIR_MODELS, make_pair_model
 from sentemb.matching.arc1_in_arc2 import arc2_from_arc1
+from sentemb.matching.head import Dropout
 from sentemb.matching.matcher import Matcher
 from sentemb.objectives.pair_losses import PairObjective
 from sentemb.system.parallel import Workers
@@ -238,6 +240,42 @@ def test_the_command_takes_the_settings_of_a_pair_model():
     assert re.search(r"^pair.W1x .* pass$", result.output, re.M)
     result = CliRunner().invoke(main, ["gradcheck", "--model", "arc2", "--explain", "pair.b1[0]"])
     assert result.exit_code == 0 and "PASS" in result.output
+
+
+# -- dropout ---------------------------------------------------------------------------------------
+
+
+def naive_dropout(shape, key, layer, rate):
+    """What is kept, by Python's integers: SplitMix64 as its authors print it."""
+    most = 2**64 - 1
+    kept = np.zeros(shape)
+    for place, _ in enumerate(np.nditer(kept), 1):
+        z = (key + (layer << 56) + place * 0x9E3779B97F4A7C15) & most
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & most
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB & most
+        kept.flat[place - 1] = ((z ^ (z >> 31)) >> 11) / 2**53 >= rate
+    return kept
+
+
+def test_dropout_is_a_function_of_key_layer_and_place():
+    key, rate, shape = np.uint64(2**64 - 5), 0.3, (60, 50)
+    masks = []
+    for layer in (0, 2):
+        X = np.full(shape, 7.0)
+        for part in ((0, 13), (13, 60)):
+            dropout_rows(X, key, layer, rate, *part)
+        masks.append(X)
+        np.testing.assert_allclose(X, naive_dropout(shape, int(key), layer, rate) * 7 / 0.7)
+        assert (X == 0).mean() == pytest.approx(rate, abs=0.03)
+        # No two rows, and no two columns, are dropped together more often than by chance.
+        assert np.abs(np.corrcoef(X == 0) - np.eye(60)).max() < 0.7
+    assert (masks[0] != masks[1]).mean() == pytest.approx(2 * rate * (1 - rate), abs=0.04)
+
+
+def test_updates_drop_different_values():
+    one, other = Dropout.of(0.5, 3, 0), Dropout.of(0.5, 3, 1)
+    assert one.key != other.key and one == Dropout.of(0.5, 3, 0) and one.scale == 2
+    assert Dropout.of(0.0, 3, 0) is None
 
 
 # -- every pair model ------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ does not load Numba.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -145,7 +145,7 @@ def all_checks() -> dict[str, CheckEntry]:
 def check_parameters() -> tuple[Hyperparameter, ...]:
     """The hyper-parameters of all checks that towers do not have, each once."""
     found = {one.name: one for entry in all_checks().values() for one in entry.parameters}
-    of_towers = {one.name for one in (*encoder_parameters(), *fields(Problem))}
+    of_towers = {one.name for one in encoder_parameters()} | asdict(Problem()).keys()
     return tuple(one for name, one in found.items() if name not in of_towers)
 
 

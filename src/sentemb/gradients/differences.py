@@ -82,7 +82,7 @@ def differences(problem: Loss, move: Callable[[float], None], linear: bool = Fal
         loss = problem.loss()
         return loss if problem.branches() == smooth else np.nan
 
-    steps = LARGE_STEPS if linear else STEPS
+    steps: tuple[float, ...] = LARGE_STEPS if linear else STEPS
     second, fourth = np.full(len(steps), np.nan), np.full(len(steps), np.nan)
     for k, h in enumerate(steps):
         near, far = loss_at(h) - loss_at(-h), loss_at(2 * h) - loss_at(-2 * h)

@@ -168,9 +168,17 @@ class Problem:
 
     def of_towers(self) -> Self:
         """The same problem with the defaults of two towers."""
-        given = {"objective": self.objective, "margin": self.margin}
-        own = objectives.OBJECTIVE, objectives.MARGIN
-        return replace(self, **{one.name: one.default for one in own if given[one.name] is None})
+        objective, _, margin = self.loss_of_towers()
+        return replace(self, objective=objective, margin=margin)
+
+    def loss_of_towers(self) -> tuple[str, float, float]:
+        """The objective, gamma and margin of two towers."""
+        objective, margin = self.objective, self.margin
+        return (
+            objectives.OBJECTIVE.default if objective is None else objective,
+            self.gamma,
+            objectives.MARGIN.default if margin is None else margin,
+        )
 
     def used(self) -> dict[str, Any]:
         """The settings of two towers by name, without those of a loss that is not checked."""

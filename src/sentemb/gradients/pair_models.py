@@ -96,13 +96,11 @@ class PairPasses:
         model, weights = self.matcher.model, self.matcher.weights
         point = point_of(weights, self._batch.input_rows)
         P = yield from model._project_tasks(point, self._batch, self._space)
-        readings = []
-        for side, texts in self._texts.items():
-            job = model.read_tasks(weights, side, P, texts, self._space, self._dropout)
-            readings.append((yield from job))
-        done = yield from model.score_tasks(
-            weights, *readings, *self._index, self._space, self._dropout
-        )
+        queries, titles = SIDES
+        last = self._space, self._dropout
+        first = yield from model.read_tasks(weights, queries, P, self._texts[queries], *last)
+        second = yield from model.read_tasks(weights, titles, P, self._texts[titles], *last)
+        done = yield from model.score_tasks(weights, first, second, *self._index, *last)
         return P, done
 
     def _backward_tasks(self, V: np.ndarray) -> Job[Arrays]:
@@ -144,6 +142,11 @@ class PairModelProblem(CheckedProblem):
         Share of the values that are dropped, the same ones in all passes.
     **settings
         Of the model.
+
+    Attributes
+    ----------
+    queries : list of str
+        The texts of the first side.
     """
 
     def __init__(
@@ -171,14 +174,20 @@ class PairModelProblem(CheckedProblem):
         self._model = pair_model
         self._loss = loss
         self.rng = rng = np.random.default_rng(seed)
-        queries, titles, *index = _made_up_lists(lengths, negatives, rng)
+        queries, titles, query_index, title_index = _made_up_lists(lengths, negatives, rng)
         self.queries = queries
         matcher = _made_up_matcher(pair_model, [*queries, *titles], scale, rng)
         self._passes = PairPasses(
-            matcher, queries, titles, *index, Workers(1), Dropout.of(dropout, seed)
+            matcher,
+            queries,
+            titles,
+            query_index,
+            title_index,
+            Workers(1),
+            Dropout.of(dropout, seed),
         )
         size = negatives + 1
-        n_lists = index[0].size // size
+        n_lists = query_index.size // size
         self._targets = PairTargets.of_lists(np.arange(n_lists + 1) * size, np.ones(n_lists))
         self.parameters = self._shown(matcher.parameters())
 

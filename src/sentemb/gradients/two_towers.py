@@ -157,5 +157,5 @@ def _made_up_problem(
             if name in ("recurrent", *encoder.spreads()) or array.ndim == 4:
                 array /= np.sqrt(array.shape[-2])
     towers = Towers.of(encoder, vocabulary, weights)
-    objective = checked_objective(problem.objective, problem.gamma, problem.margin)
+    objective = checked_objective(*problem.loss_of_towers())
     return PairProblem(towers, queries, titles, others, objective, workers)
