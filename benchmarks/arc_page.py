@@ -108,11 +108,10 @@ def _summary(tables):
             parts.append(_ranking_point(tables, name, title))
     if tables.get("labelled"):
         parts.append(_labelled_point(tables))
-    parts.append(
-        _point("""**Train two towers first** (`sentemb train`). They compare a query with
-        thousands of titles by one vector per text; a pair model computes every pair. A pair model
-        is for a few titles per query: labelled pairs, or the best titles of another ranker.""")
-    )
+    ranked = """**To rank thousands of titles, use two towers** (`sentemb train`): they compute each
+        text once, and a pair model computes each pair. A pair model is for a few titles per query:
+        labelled pairs, or the best titles of another ranker (`sentemb rank --candidates`)."""
+    parts.append(_point(ranked))
     return parts[0] + "\n\n" + "\n".join(parts[1:])
 
 
@@ -447,9 +446,10 @@ def _misprints(_):
     ])  # fmt: skip
 
 
-_IDENTITY = """ReLU rises and the gate `and` is the same for all cells of a block, so
+_IDENTITY = """ReLU rises, and with the gate `and` the cells of a block that are on are all pairs of
+its windows that begin at a word. So over these
 
-    max over a block of relu(u_i + v_j + b) = relu(max u_i + max v_j + b),
+    max relu(u_i + v_j + b) = relu(max u_i + max v_j + b),
 
 where u_i and v_j are the parts of layer 1 that belong to window i of the query and window j of the
 title. Layers 1 and 2 of ARC-II are therefore computed per text; the plane of layer 1 is never
