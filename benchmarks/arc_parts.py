@@ -262,10 +262,10 @@ def learning(lab, path):
                 continue
             epochs = scaled_epochs(size, len(log.clicks))
             whole = size == len(log.clicks)
-            key = "completion" if whole else f"learning-{size}"
+            key = "completion" if whole else f"completion-{size}"
             some = log if whole else part_of(log, size)
             scorer = _train(lab, key, some, dev, model, 0, epochs=epochs)
-            test = lab.hits(f"completion-{size}", model, 0, "test", scorer).mean()
+            test = lab.hits(key, model, 0, "test", scorer).mean()
             rows.add(size, *_trained_cells(model, 0, scorer), epochs, f"{test:.4f}")
 
 
