@@ -20,6 +20,7 @@ from arc_parts import PARTS, SYSTEMS
 from pages import DATA, DOCS, ROOT
 
 from sentemb.errors import SentembError
+from sentemb.training.stopping import Interrupted
 
 
 def tables_in(folder):
@@ -53,6 +54,8 @@ def main():
             began = time.monotonic()
             try:
                 PARTS[name](lab, folder / f"{name}.csv")
+            except Interrupted as stopped:
+                sys.exit(str(stopped))
             except (OSError, SentembError) as error:
                 print(f"{name} is left out: {error}", file=sys.stderr)
             print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)

@@ -211,10 +211,21 @@ def read(path):
 
 
 def curve(scorer):
-    """The figure on dev after every epoch, as one cell; the seconds; the epoch that was kept."""
-    figures = [next(iter(entry["dev"].values())) for entry in scorer.history]
-    kept = int(np.argmax(figures)) + 1
-    return " ".join(f"{x:.4f}" for x in figures), kept, scorer.history[-1]["seconds"]
+    """What a training says of its epochs.
+
+    Returns
+    -------
+    figures, losses : str
+        The figure on dev and the training loss, epoch by epoch, as one cell each.
+    kept : int
+        The epoch that was kept, counted from 1.
+    seconds : float
+    """
+    history = scorer.history
+    figures = [next(iter(entry["dev"].values())) for entry in history]
+    cells = (" ".join(f"{x:.4f}" for x in some)
+             for some in (figures, [entry["loss"] for entry in history]))  # fmt: skip
+    return *cells, int(np.argmax(figures)) + 1, history[-1]["seconds"]
 
 
 def n_parameters(scorer):

@@ -266,7 +266,8 @@ def _completion(tables):
 
 def _acceptance(tables):
     """Dev after some epochs, one row per training, and what was asked for."""
-    rows = [["model", "vectors", "seed", "epoch kept", "dev after 2 epochs", "after 4", "best"]]
+    heads = "dev after 2 epochs", "after 4", "best", "training loss then"
+    rows = [["model", "vectors", "seed", "epoch kept", *heads]]
     missed = []
     lines = [
         line for line in tables["completion"] if line["model"] in ("arc1", "arc2", "wordembed")
@@ -280,7 +281,8 @@ def _acceptance(tables):
             if bar and line["vectors"] == FIXED and len(dev) >= epoch and dev[epoch - 1] < bar:
                 missed.append(f"{NAMES[line['model']]} seed {line['seed']}, epoch {epoch}")
         names = NAMES[line["model"]], line["vectors"], line["seed"], line["kept"]
-        rows.append([*names, *cells, _p(max(dev))])
+        loss = line["loss"].split()[int(line["kept"]) - 1]
+        rows.append([*names, *cells, _p(max(dev)), f"{float(loss):.3f}"])
     bars = "; ".join(
         f"{NAMES[model]} after {epoch} epochs at least {_p(bar, 0)}"
         for (model, epoch), bar in BARS.items()

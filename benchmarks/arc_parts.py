@@ -56,7 +56,7 @@ SYSTEMS = {
 TUNED = {"tune_vectors": True, "dropout": 0.2}
 # WordEmbed has few inputs to drop.
 TUNED_OF = {"wordembed": {"dropout": 0.0}}
-TRAINED = ("model", "seed", "parameters", "seconds", "kept", "dev")
+TRAINED = ("model", "seed", "parameters", "seconds", "kept", "loss", "dev")
 RANKED = ("model", "vectors", *TRAINED[1:])
 # What is tried on dev, seed 0: a name and what it changes.
 VARIANTS = {
@@ -79,8 +79,8 @@ def _train(lab, key, pairs, dev, model, seed, **settings):
 
 
 def _trained_cells(model, seed, scorer):
-    figures, kept, seconds = curve(scorer)
-    return model, seed, n_parameters(scorer), f"{seconds:.0f}", kept, figures
+    figures, losses, kept, seconds = curve(scorer)
+    return model, seed, n_parameters(scorer), f"{seconds:.0f}", kept, losses, figures
 
 
 def completion(lab, path):
@@ -188,7 +188,7 @@ def labelled(lab, path):
     for name, read in sets.items():
         train, dev, test = read()
         if not rows.has(name, "always 1", ""):
-            _add_labelled(rows, name, ("always 1", "", 0, 0, "", ""), np.ones(len(test)), test)
+            _add_labelled(rows, name, ("always 1", "", 0, 0, "", "", ""), np.ones(len(test)), test)
         for seed in lab.seeds:
             for model in LABELLED_MODELS:
                 if rows.has(name, model, seed) or not lab.wants(model):
