@@ -16,10 +16,11 @@ from pathlib import Path
 import arc_charts
 from arc_lab import SEEDS, Laboratory, read
 from arc_page import page_of
-from arc_parts import PARTS
+from arc_parts import PARTS, SYSTEMS
 from pages import DATA, DOCS, ROOT
 
 from sentemb.errors import SentembError
+from sentemb.training.stopping import Interrupted
 
 
 def tables_in(folder):
@@ -35,6 +36,8 @@ def main():
     parser.add_argument("--msrp", type=Path, help="Folder with the paraphrase corpus's files.")
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     parser.add_argument("--models", nargs="+", default=(), help="Only these rows.")
+    parser.add_argument("--vectors", nargs="+", default=(), choices=tuple(SYSTEMS),
+                        help="Only rows of Tables 1 and 2 with these word vectors.")  # fmt: skip
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--text-only", action="store_true", help="Measure nothing.")
     options = parser.parse_args()
@@ -45,12 +48,14 @@ def main():
     if not options.text_only:
         lab = Laboratory(
             options.data, ROOT / "build" / "arc", folder, options.threads, tuple(options.seeds),
-            tuple(options.models), options.msrp,
+            tuple(options.models), tuple(options.vectors), options.msrp,
         )  # fmt: skip
         for name in options.parts or PARTS:
             began = time.monotonic()
             try:
                 PARTS[name](lab, folder / f"{name}.csv")
+            except Interrupted as stopped:
+                sys.exit(str(stopped))
             except (OSError, SentembError) as error:
                 print(f"{name} is left out: {error}", file=sys.stderr)
             print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)

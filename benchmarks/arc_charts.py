@@ -1,6 +1,7 @@
 """The charts of docs/arc.md, from the tables in docs/results/arc."""
 
 from arc_claims import NAMES
+from arc_parts import LEARNED
 from charts import BLUE, DPI, GREEN, GREY, ORANGE, PINK
 
 _COLOURS = {
@@ -14,15 +15,17 @@ _COLOURS = {
 
 def draw_epochs(tables, pyplot):
     """Dev P@1 of completion after each epoch, seed 0."""
-    figure, axis = pyplot.subplots(figsize=(6, 3.6), layout="constrained")
+    figure, axis = pyplot.subplots(figsize=(6.5, 3.8), layout="constrained")
     for line in tables["completion"]:
         if line["seed"] == "0" and line["model"] in _COLOURS:
             dev = [100 * float(x) for x in line["dev"].split()]
-            axis.plot(range(1, len(dev) + 1), dev, color=_COLOURS[line["model"]], marker="o",
-                      markersize=4, label=NAMES[line["model"]])  # fmt: skip
+            trained = line["vectors"] == LEARNED
+            label = NAMES[line["model"]] + (", vectors trained" if trained else "")
+            axis.plot(range(1, len(dev) + 1), dev, "--" if trained else "-", marker="o",
+                      color=_COLOURS[line["model"]], markersize=4, label=label)  # fmt: skip
     axis.set_xlabel("epoch")
     axis.set_ylabel("dev P@1, %")
-    axis.legend(frameon=False, fontsize=9)
+    axis.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 
 

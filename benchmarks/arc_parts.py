@@ -9,10 +9,12 @@ import numpy as np
 from arc_constructions import constructions
 from arc_lab import (
     MODELS,
+    NEVER_TUNED,
     SEEDS,
     TOWER_TRAINING,
     TOWERS,
     TRAINING,
+    WITHOUT_VECTORS,
     Rows,
     curve,
     n_parameters,
@@ -36,46 +38,94 @@ PARAPHRASE = 4.0
 REFERENCE = "arc2"
 LABELLED_MODELS = ("wordembed", "senna", "senmlp", "arc1", "arc2")
 # The paper: dropout on small sets. Chosen once for all models.
-LABELLED_TRAINING = {"dropout": 0.5, "epochs": 20, "patience": 4, "batch_size": 100}
-TRAINED = ("model", "seed", "parameters", "seconds", "kept", "dev")
+LABELLED_TRAINING = {
+    "dropout": 0.5,
+    "epochs": 20,
+    "patience": 4,
+    "batch_size": 100,
+    "decay": "linear",
+}
+# Where words come from: given vectors that are fixed as in the paper, or trained too; or features
+# of the model's own.
+FIXED, LEARNED, OWN = "fixed", "trained", "own"
+SYSTEMS = {
+    FIXED: [model for model in MODELS if model not in WITHOUT_VECTORS],
+    LEARNED: [model for model in MODELS if model not in (*WITHOUT_VECTORS, *NEVER_TUNED)],
+    OWN: [*TOWERS, *WITHOUT_VECTORS],
+}
+TUNED = {"tune_vectors": True, "dropout": 0.2}
+# WordEmbed has few inputs to drop.
+TUNED_OF = {"wordembed": {"dropout": 0.0}}
+TRAINED = ("model", "seed", "parameters", "seconds", "kept", "loss", "dev")
+RANKED = ("model", "vectors", *TRAINED[1:])
 # What is tried on dev, seed 0: a name and what it changes.
-VARIANTS = (
-    ("as in Table 1", {}),
-    ("constant learning rate", {"decay": "none"}),
-    ("dropout 0.3", {"dropout": 0.3}),
-    ("word vectors trained too", {"tune_vectors": True}),
-    ("20 epochs", {"epochs": 20}),
-)
-VARIED = ("wordembed", "arc1", "arc2")
-WIDER = ("96 maps", {"maps": (96, 96, 96)})
+VARIANTS = {
+    "dropout 0": {"dropout": 0.0},
+    "dropout 0.3": {"dropout": 0.3},
+    "constant learning rate": {"decay": "none"},
+    "word vectors trained too": {"tune_vectors": True},
+    "word vectors trained too, dropout 0.2": {"tune_vectors": True, "dropout": 0.2},
+}
+VARIED = ("wordembed", "senna", "arc1", "arc2")
 
 
 def _train(lab, key, pairs, dev, model, seed, **settings):
     chosen = (
         {**TOWERS[model], **TOWER_TRAINING}
         if model in TOWERS
-        else {**MODELS[model], **TRAINING, **settings}
+        else {**TRAINING, **MODELS[model], **settings}
     )
     return lab.trained(f"{key}-{model}-{seed}", pairs, dev, model, seed, **chosen)
 
 
 def _trained_cells(model, seed, scorer):
-    figures, kept, seconds = curve(scorer)
-    return model, seed, n_parameters(scorer), f"{seconds:.0f}", kept, figures
+    figures, losses, kept, seconds = curve(scorer)
+    return model, seed, n_parameters(scorer), f"{seconds:.0f}", kept, losses, figures
 
 
 def completion(lab, path):
     """Table 1: sentence completion."""
-    rows = Rows(path, (*TRAINED, "test", "similar", "order"), 2)
+    rows = Rows(path, (*RANKED, "test", "similar", "order"), 3)
+    for (model, vectors, seed), scorer in _ranking(lab, rows, "completion"):
+        name = training_of("completion", vectors)
+        found = *_both_tests(lab, name, model, seed, scorer), word_order(lab, scorer)
+        rows.add(*_ranked_cells(model, vectors, seed, scorer), *(f"{x:.4f}" for x in found))
+
+
+def response(lab, path):
+    """Table 2: the answer to a turn."""
+    rows = Rows(path, (*RANKED, "test"), 3)
+    for (model, vectors, seed), scorer in _ranking(lab, rows, "response"):
+        found = lab.hits(training_of("response", vectors), model, seed, "test", scorer).mean()
+        rows.add(*_ranked_cells(model, vectors, seed, scorer), f"{found:.4f}")
+
+
+def _ranking(lab, rows, name):
+    """Every model that a ranking task has no row of yet: (model, vectors, seed) and the model."""
     for seed in lab.seeds:
-        for model in (*TOWERS, *MODELS):
-            if rows.has(model, seed) or not lab.wants(model):
-                continue
-            dev = lab.judged("completion", "dev")
-            scorer = _train(lab, "completion", lab.log("completion"), dev, model, seed)
-            found = _both_tests(lab, "completion", model, seed, scorer)
-            order = word_order(lab, scorer)
-            rows.add(*_trained_cells(model, seed, scorer), *(f"{x:.4f}" for x in (*found, order)))
+        for vectors, models in SYSTEMS.items():
+            for model in models:
+                key = model, vectors, seed
+                if not rows.has(*key) and lab.wants(model) and lab.wants_vectors(vectors):
+                    dev = lab.judged(name, "dev")
+                    given = _changes_of(model) if vectors == LEARNED else {}
+                    folder = training_of(name, vectors)
+                    yield key, _train(lab, folder, lab.log(name), dev, model, seed, **given)
+
+
+def _changes_of(model):
+    """What changes when the given word vectors are trained too."""
+    return TUNED | TUNED_OF.get(model, {})
+
+
+def training_of(name, vectors):
+    """What a training is called: by its task, and whether it trains given word vectors too."""
+    return f"{name}-trained" if vectors == LEARNED else name
+
+
+def _ranked_cells(model, vectors, seed, scorer):
+    cells = _trained_cells(model, seed, scorer)
+    return model, vectors, *cells[1:]
 
 
 def _both_tests(lab, name, model, seed, scorer):
@@ -109,29 +159,20 @@ def share_in_order(scorer, queries, titles):
 
 
 def variants(lab, path):
-    """What was tried on dev before the test sets were read."""
+    """What was tried on dev: settings are chosen here."""
     rows = Rows(path, ("variant", *TRAINED), 3)
     dev = lab.judged("completion", "dev")
-    for model in VARIED:
-        for name, changes in (*VARIANTS, *([WIDER] if model == "arc2" else [])):
+    for name, changes in VARIANTS.items():
+        for model in VARIED:
             if rows.has(name, model, 0) or not lab.wants(model):
                 continue
-            key = "completion" if not changes else f"variant-{name.replace(' ', '-')}"
+            base = TRAINING | MODELS[model]
+            key = f"variant-{name.replace(' ', '-')}"
+            for vectors, own in ((FIXED, base), (LEARNED, base | _changes_of(model))):
+                if base | changes == own:
+                    key = training_of("completion", vectors)
             scorer = _train(lab, key, lab.log("completion"), dev, model, 0, **changes)
             rows.add(name, *_trained_cells(model, 0, scorer))
-
-
-def response(lab, path):
-    """Table 2: the answer to a turn."""
-    rows = Rows(path, (*TRAINED, "test"), 2)
-    for seed in lab.seeds:
-        for model in (*TOWERS, *MODELS):
-            if rows.has(model, seed) or not lab.wants(model):
-                continue
-            dev = lab.judged("response", "dev")
-            scorer = _train(lab, "response", lab.log("response"), dev, model, seed)
-            found = lab.hits("response", model, seed, "test", scorer).mean()
-            rows.add(*_trained_cells(model, seed, scorer), f"{found:.4f}")
 
 
 # -- labelled pairs -------------------------------------------------------------------------------
@@ -147,12 +188,12 @@ def labelled(lab, path):
     for name, read in sets.items():
         train, dev, test = read()
         if not rows.has(name, "always 1", ""):
-            _add_labelled(rows, name, ("always 1", "", 0, 0, "", ""), np.ones(len(test)), test)
+            _add_labelled(rows, name, ("always 1", "", 0, 0, "", "", ""), np.ones(len(test)), test)
         for seed in lab.seeds:
             for model in LABELLED_MODELS:
                 if rows.has(name, model, seed) or not lab.wants(model):
                     continue
-                settings = MODELS[model] | {"decay": "linear"} | LABELLED_TRAINING
+                settings = MODELS[model] | LABELLED_TRAINING
                 key = f"{name}-{model}-{seed}"
                 scorer = lab.trained(key, train, dev, model, seed, **settings)
                 cells = _trained_cells(model, seed, scorer)
@@ -221,10 +262,10 @@ def learning(lab, path):
                 continue
             epochs = scaled_epochs(size, len(log.clicks))
             whole = size == len(log.clicks)
-            key = "completion" if whole else f"learning-{size}"
+            key = "completion" if whole else f"completion-{size}"
             some = log if whole else part_of(log, size)
             scorer = _train(lab, key, some, dev, model, 0, epochs=epochs)
-            test = lab.hits(f"completion-{size}", model, 0, "test", scorer).mean()
+            test = lab.hits(key, model, 0, "test", scorer).mean()
             rows.add(size, *_trained_cells(model, 0, scorer), epochs, f"{test:.4f}")
 
 
@@ -280,32 +321,35 @@ def with_shuffled(log):
 def differences(lab, path):
     """Paired differences of P@1 from ARC-II, over the queries of a test set.
 
-    A system's value of a query is the mean over its seeds.
+    A system's value of a query is the mean over its seeds. Models whose word vectors are fixed are
+    compared with each other, and models that train theirs.
     """
-    fields = ("set", "part", "system", "reference", "difference", "low", "high", "p")
+    fields = ("set", "vectors", "part", "system", "reference", "difference", "low", "high", "p")
     path.unlink(missing_ok=True)
-    rows = Rows(path, fields, 4)
+    rows = Rows(path, fields, 5)
     for name, parts in (("completion", ("test", "test_hard")), ("response", ("test",))):
-        for part in parts:
-            found = _mean_hits(lab, name, part)
-            if REFERENCE not in found:
-                continue
-            reference = found.pop(REFERENCE)
-            tested = compare_all(list(found.values()), reference)
-            corrected = holm([one.p for one in tested])
-            for system, one, p in zip(found, tested, corrected, strict=True):
-                gap = (f"{x:.4f}" for x in (one.mean, one.low, one.high))
-                rows.add(name, part, system, REFERENCE, *gap, f"{p:.4f}")
+        for vectors in (FIXED, LEARNED):
+            for part in parts:
+                found = _mean_hits(lab, name, vectors, part)
+                if REFERENCE not in found or len(found) < 2:
+                    continue
+                reference = found.pop(REFERENCE)
+                tested = compare_all(list(found.values()), reference)
+                corrected = holm([one.p for one in tested])
+                for system, one, p in zip(found, tested, corrected, strict=True):
+                    gap = (f"{x:.4f}" for x in (one.mean, one.low, one.high))
+                    rows.add(name, vectors, part, system, REFERENCE, *gap, f"{p:.4f}")
 
 
-def _mean_hits(lab, name, part):
-    """{system: (n_queries,) mean over the seeds that are measured}."""
+def _mean_hits(lab, name, vectors, part):
+    """{system: (n_queries,) mean over the seeds that are measured}; with those of own features."""
     found = defaultdict(list)
-    for model in (*TOWERS, *MODELS):
-        for seed in SEEDS:
-            hits = lab.hits(name, model, seed, part)
-            if hits is not None:
-                found[model].append(hits)
+    for kind in (vectors, OWN):
+        for model in SYSTEMS[kind]:
+            for seed in SEEDS:
+                hits = lab.hits(training_of(name, kind), model, seed, part)
+                if hits is not None:
+                    found[model].append(hits)
     return {model: np.mean(hits, axis=0) for model, hits in found.items()}
 
 

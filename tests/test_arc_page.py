@@ -10,7 +10,17 @@ from arc_claims import CLAIMS, FAILS, HOLDS, IN_PART, NAMES, judged
 from arc_constructions import contained, pooling, ranks
 from arc_lab import MODELS, TOWERS, Laboratory, Rows, packed, shuffled, unpacked
 from arc_page import page_of, printed
-from arc_parts import PARTS, differences, part_of, share_in_order, with_shuffled
+from arc_parts import (
+    PARTS,
+    REFERENCE,
+    _mean_hits,
+    differences,
+    msrp,
+    part_of,
+    share_in_order,
+    training_of,
+    with_shuffled,
+)
 from pages import DOCS
 
 from sentemb.data.click_log import ClickLogBuilder
@@ -61,13 +71,35 @@ def test_hits_are_those_of_the_tables(tables):
                 for row in tables["hits"]}  # fmt: skip
     for line in tables["completion"]:
         for part, column in (("test", "test"), ("test_hard", "similar")):
-            hits = unpacked(measured["completion", line["model"], line["seed"], part])
+            name = training_of("completion", line["vectors"])
+            hits = unpacked(measured[name, line["model"], line["seed"], part])
             assert f"{hits.mean():.4f}" == line[column]
 
 
 def test_differences_are_those_of_the_hits(tables, tmp_path):
-    differences(Laboratory(None, tmp_path, RESULTS), tmp_path / "differences.csv")
-    assert tables_in(tmp_path)["differences"] == tables["differences"]
+    lab = Laboratory(None, tmp_path, RESULTS)
+    lines = tables["differences"]
+    for name, vectors, part in {(one["set"], one["vectors"], one["part"]) for one in lines}:
+        found = _mean_hits(lab, name, vectors, part)
+        own = {one["system"]: one for one in lines
+               if (one["set"], one["vectors"], one["part"]) == (name, vectors, part)}  # fmt: skip
+        assert own.keys() == found.keys() - {REFERENCE}
+        for system, line in own.items():
+            gap = (found[system] - found[REFERENCE]).mean()
+            assert f"{gap:.4f}" == line["difference"]
+            assert float(line["low"]) <= gap <= float(line["high"])
+
+
+def test_systems_are_compared_with_arc2(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = Rows(tmp_path / "hits.csv", ("training", "model", "seed", "part", "n", "bits"), 4)
+    for model, share in (("arc2", 0.9), ("arc1", 0.5)):
+        for seed in (0, 1):
+            rows.add("completion", model, seed, "test", 200, packed(rng.random(200) < share))
+    differences(Laboratory(None, tmp_path, tmp_path), tmp_path / "differences.csv")
+    (line,) = tables_in(tmp_path)["differences"]
+    assert (line["system"], line["reference"], line["vectors"]) == ("arc1", "arc2", "fixed")
+    assert float(line["low"]) < -0.3 and float(line["p"]) < 0.001
 
 
 # -- claims ---------------------------------------------------------------------------------------
@@ -219,6 +251,21 @@ def test_the_share_in_order_counts_ties_half():
     assert 0 < ties < 1
     assert share_in_order(ByFirstWord(1), queries, titles) == pytest.approx(1 - ties / 2)
     assert share_in_order(ByFirstWord(-1), queries, titles) == pytest.approx(ties / 2)
+
+
+def test_dev_of_the_paraphrase_corpus_is_the_end_of_its_train_file(tmp_path):
+    head = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
+    for part, n in (("train", 510), ("test", 7)):
+        lines = (f"{k % 2}\t1\t2\tOne, {part} {k}.\tTwo {part} {k}\r\n" for k in range(n))
+        file = tmp_path / f"msr_paraphrase_{part}.txt"
+        file.write_text(head + "".join(lines), encoding="utf-8", newline="")
+    lab = Laboratory(None, tmp_path / "build", tmp_path, msrp=tmp_path)
+    train, dev, test = msrp(lab)
+    assert [len(some) for some in (train, dev, test)] == [10, 500, 7]
+    assert (train.first[0], dev.first[0], test.second[-1]) == (
+        "one train 0", "one train 10", "two test 6",
+    )  # fmt: skip
+    assert dev.labels.tolist() == [0, 1] * 250
 
 
 def test_rows_are_written_at_once_and_found_again(tmp_path):
