@@ -14,6 +14,7 @@ from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.matching import make_pair_model
 from sentemb.objectives.pair_losses import PairTargets, hinge_of_lists, logistic_of_pairs
 from sentemb.training.corpus import Corpus
+from sentemb.training.optimisers.dense_adam import DenseAdam
 from sentemb.training.pair_lessons import ClickLessons, LabelledLessons, distinct
 from sentemb.training.pair_settings import PairSettings
 from sentemb.training.pair_start import start_of
@@ -273,6 +274,17 @@ def test_words_are_taken_from_two_towers():
     ratio = model.weights["table"][both != 0] / both[both != 0]
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-5)
     assert model.model.embedding == 6 and model.vocabulary.trigrams == towers.vocabulary.trigrams
+
+
+@pytest.mark.parametrize("place", ["table", "layers"])
+def test_weights_that_become_huge_end_the_training(place, monkeypatch):
+    if place == "table":
+        monkeypatch.setattr(DenseAdam, "step_tasks", lambda *arguments: [])
+        settings = {}
+    else:
+        settings = {"word_vectors": made_up_vectors(made_up_log())}
+    with pytest.raises(SentembError, match="the weights have become huge"):
+        train(made_up_log(), learning_rate=1e7, **settings, **TINY)
 
 
 @pytest.mark.parametrize("word_features", [1, 0])
