@@ -21,11 +21,13 @@ from sentemb.cli import COMMANDS, main
 from sentemb.comparison.store import Store
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.hyperparameters import GROUPS, Hyperparameter, current_names, formerly
+from sentemb.matching.registry import PAIR_MODEL_NAME
 from sentemb.models import make_encoder
 from sentemb.models.registry import (
     BAG_DIM,
     CELLS,
     ENCODERS,
+    MODEL_NAME,
     EncoderEntry,
     encoder_parameters,
     encoders_with,
@@ -33,6 +35,7 @@ from sentemb.models.registry import (
 )
 from sentemb.storage.tensor_files import open_tensors
 from sentemb.training import loop
+from sentemb.training.pair_settings import HYPERPARAMETERS as PAIR_HYPERPARAMETERS
 from sentemb.training.settings import HYPERPARAMETERS, PRESETS, Settings
 
 TINY = {"cells": 3, "epochs": 2, "batch_size": 4, "hard_negatives": 0, "threads": 1}
@@ -182,11 +185,18 @@ def _options(name):
 
 def test_train_has_an_option_for_each_setting_in_its_group():
     options = _options("train")
-    for one in HYPERPARAMETERS:
+    of_both = {one.name: one for one in PAIR_HYPERPARAMETERS}
+    for one in (*HYPERPARAMETERS, *PAIR_HYPERPARAMETERS):
         assert options[one.option].group == one.group
-        assert one.help in options[one.option].help
+        if one not in (MODEL_NAME, PAIR_MODEL_NAME):
+            assert one.help in options[one.option].help
         if isinstance(options[one.option].type, click.Choice):
-            assert list(options[one.option].type.choices) == list(one.choices)
+            assert set(one.choices) <= set(options[one.option].type.choices)
+    for one in HYPERPARAMETERS:
+        if isinstance(options[one.option].type, click.Choice):
+            others = of_both[one.name].choices if one.name in of_both else ()
+            expected = list(dict.fromkeys([*one.choices, *others]))
+            assert list(options[one.option].type.choices) == expected
     shown = run("train", "--help").output
     titles = ["Model:", "Features:", "Negatives:", "Objective:", "Optimiser:", "Run:"]
     places = [shown.index(f"\n{title}\n") for title in titles]
