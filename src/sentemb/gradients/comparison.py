@@ -99,6 +99,7 @@ class _Compared:
     kinks: int
     ours: np.ndarray
     numeric: np.ndarray
+    least: float
 
     @property
     def absolute(self) -> np.ndarray:
@@ -107,7 +108,7 @@ class _Compared:
     @property
     def relative(self) -> np.ndarray:
         largest = max(np.abs(self.numeric).max(), np.abs(self.ours).max())
-        floor = max(FLOOR * largest, np.finfo(float).tiny)
+        floor = max(FLOOR * largest, self.least, np.finfo(float).tiny)
         return self.absolute / np.maximum(np.abs(self.ours) + np.abs(self.numeric), floor)
 
 
@@ -134,6 +135,7 @@ def _compared(
         kinks=len(slopes) - len(chosen),
         ours=np.array([gradients.checked[index] for index in chosen]),
         numeric=np.array([slopes[index] for index in chosen]),
+        least=problem.least,
     )
 
 
@@ -149,7 +151,8 @@ def _verdict(
     worst = int(np.argmax(relative))
     # A gradient of zeros is a missing one, unless the block cannot be reached.
     reached = problem.is_reached(block)
-    passed = relative[worst] <= tolerance and np.any(compared.ours != 0) == reached
+    some = np.any(np.abs(analytic) > tolerance * problem.least)
+    passed = relative[worst] <= tolerance and some == reached
     form_difference = cosine = norm_ratio = None
     if form == "printed":
         norms = np.linalg.norm(analytic), np.linalg.norm(true)

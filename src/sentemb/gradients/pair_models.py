@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,6 +28,8 @@ from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 
 _MOST_WEIGHTS = 5_000_000
+# Of the entries of a gradient, with a hinge: parts that a right pair and a negative share cancel.
+_LEAST = 1e-6
 # The settings that mainly decide how many there are.
 _SIZES = "embedding", "maps", "mlp"
 
@@ -130,8 +133,9 @@ class PairModelProblem(CheckedProblem):
     negatives : int
         Per list.
     scale : float
-        Standard deviation of input weights and biases. That of a matrix is twice ``scale`` times
-        its standard deviation at the start of training, so that scores stay near 1.
+        Standard deviation of the biases. That of a matrix is twice ``scale`` times its standard
+        deviation at the start of training, so that scores stay near 1; the input weights are those
+        at the start of training.
     seed : int
         Random seed.
     objective : {"hinge", "logistic"} or None
@@ -169,9 +173,8 @@ class PairModelProblem(CheckedProblem):
             self.settings["margin"] = loss.margin
         self.settings |= {"dropout": dropout, "lengths": lengths, "negatives": negatives}
         self.settings |= {"scale": scale, "seed": seed}
-        # Layers are products of weights of different layers, and linear in each of them.
+        # A product of weights of different layers is linear in each one.
         self.piecewise_linear = loss.name == HINGE and pair_model.piecewise_linear
-        self._model = pair_model
         self._loss = loss
         self.rng = rng = np.random.default_rng(seed)
         queries, titles, query_index, title_index = _made_up_lists(lengths, negatives, rng)
@@ -186,6 +189,7 @@ class PairModelProblem(CheckedProblem):
             Workers(1),
             Dropout.of(dropout, seed),
         )
+        self.least = _LEAST if loss.name == HINGE else 0.0
         size = negatives + 1
         n_lists = query_index.size // size
         self._targets = PairTargets.of_lists(np.arange(n_lists + 1) * size, np.ones(n_lists))
@@ -207,7 +211,17 @@ class PairModelProblem(CheckedProblem):
         return b"".join([*(array.tobytes() for array in made), self._of_loss])
 
     def is_reached(self, block: str) -> bool:
-        return self._model.is_reached(block.rsplit(".", 1)[1])
+        """A bias of the MLP cancels in every triple whose pairs switch on the same units."""
+        name, model = block.rsplit(".", 1)[1], self._passes.matcher.model
+        found = re.fullmatch(r"c(\d)", name)
+        if found is None or self._loss.name != HINGE:
+            return model.is_reached(name)
+        self.loss()
+        offsets, active = self._targets.offsets, np.frombuffer(self._of_loss, np.bool_)
+        rights = np.repeat(offsets[:-1], np.diff(offsets))
+        layers = range(int(found[1]), model.mlp_layers + 1)
+        on = np.hstack([self._done.arrays[f"Y{layer}"] > 0 for layer in layers])
+        return bool(np.any(on[active] != on[rights[active]]))
 
     def _shown(self, blocks: Arrays) -> dict[str, Arrays]:
         hidden = {"c"} if self._loss.name == HINGE else set()
@@ -258,15 +272,19 @@ def _made_up_matcher(
     model: PairModel, texts: list[str], scale: float, rng: np.random.Generator
 ) -> Matcher:
     """The model with random weights, none of them zero."""
-    vocabulary = Vocabulary.collect(tokenize(texts))
-    shapes, spreads = model.shapes(len(vocabulary)), model.spreads()
+    tokens = tokenize(texts)
+    whole_words = model.reads_whole_words
+    vocabulary = Vocabulary([], tokens.words) if whole_words else Vocabulary.collect(tokens)
+    shapes = model.shapes(len(vocabulary))
     if sum(int(np.prod(shape)) for shape in shapes.values()) > _MOST_WEIGHTS:
         raise SentembError(
             f"the model {model.name} has too many weights for a check; lower "
             f"{' or '.join(one for one in _SIZES if one in model.settings())}"
         )
-    weights = {
-        name: scale * (2 * spreads.get(name, 0.5)) * rng.standard_normal(shape)
-        for name, shape in shapes.items()
-    }
+    weights = model.initialise(len(vocabulary), rng, np.float64)
+    for name, array in weights.items():
+        if array.ndim == 1:
+            array[...] = scale * rng.standard_normal(array.shape)
+        elif name != "table":
+            array *= 2 * scale
     return Matcher(model, vocabulary, weights)

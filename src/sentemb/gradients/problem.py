@@ -29,6 +29,9 @@ class CheckedProblem(ABC):
         As making the problem left it; the check draws entries and directions from it.
     piecewise_linear : bool
         Whether the loss is piecewise linear in each single parameter.
+    least : float
+        Entries that are smaller than that are compared with it instead of with themselves, for a
+        loss whose terms may cancel so that only rounding is left.
     """
 
     name: str
@@ -36,6 +39,7 @@ class CheckedProblem(ABC):
     parameters: dict[str, Arrays]
     rng: np.random.Generator
     piecewise_linear: bool = False
+    least: float = 0.0
 
     @abstractmethod
     def loss(self) -> float:

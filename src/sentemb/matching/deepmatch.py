@@ -149,6 +149,11 @@ class DeepMatch(PairModel):
 
     # -- passes -------------------------------------------------------------------------------
 
+    def decisions(self, weights: Arrays, done: Scoring) -> list[np.ndarray]:
+        """As `PairModel.decisions`, with the topics of all words."""
+        topics = np.rint(weights["table"][:, : 2 * _SLOTS])
+        return [*super().decisions(weights, done), topics]
+
     def read_tasks(
         self,
         weights: Arrays,
