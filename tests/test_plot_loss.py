@@ -133,7 +133,7 @@ def test_command_writes_a_figure():
 
 def test_trainings_on_labels_show_their_accuracy():
     write_run("labels", [0.7, 0.5], [0.6, 0.8])
-    text = Path("labels/history.jsonl").read_text().replace("ndcg@1", "accuracy")
+    text = Path("labels/history.jsonl").read_text().replace('"ndcg@1"', '"accuracy"')
     Path("labels/history.jsonl").write_text(text.replace(', "ndcg@10": 0.9', ""))
     write_run("clicks", [1.0, 0.9], [0.5, 0.6])
     labels, clicks = read_history("labels"), read_history("clicks")
