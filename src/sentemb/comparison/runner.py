@@ -259,8 +259,8 @@ class Comparison:
             path = self._store.place_for(self._store.run_path(line))
             write_run(run, path, tag="_".join(row.name.split()))
             line["run"] = self._store.run_hash(line)
-            trained = isinstance(ranker, SentenceEncoder | PairScorer)
-            if self.keep_models and trained and isinstance(row, EncoderRow):
+            keeps = self.keep_models and isinstance(row, EncoderRow)
+            if keeps and isinstance(ranker, SentenceEncoder | PairScorer):
                 place = self._store.place_for(self._store.model_path(line))
                 ranker.save_pretrained(place, force=True)
         self._lines[_key(row.name, seed, settings)] = line

@@ -14,10 +14,7 @@ def training_facts(training: Mapping[str, Any]) -> list[list[str]]:
 
 def setting_facts(settings: Mapping[str, Any]) -> list[list[str]]:
     """Hyper-parameters as people write them."""
-    return [
-        [key.replace("_", " ").capitalize(), _plain(value)]
-        for key, value in settings.items()
-    ]
+    return [[key.replace("_", " ").capitalize(), _plain(value)] for key, value in settings.items()]
 
 
 def dev_facts(history: Sequence[dict[str, Any]]) -> list[list[str]]:

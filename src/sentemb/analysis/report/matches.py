@@ -93,9 +93,7 @@ def _pair(scorer: PairScorer, pair: Pair) -> dict[str, Any]:
 def _left_out(scorer: PairScorer, found: Match) -> list[np.ndarray]:
     """For each text, the score minus the score without each of its words."""
     words = [text.words for text in found.texts.values()]
-    shorter = [
-        [" ".join(some[:t] + some[t + 1 :]) for t in range(len(some))] for some in words
-    ]
+    shorter = [[" ".join(some[:t] + some[t + 1 :]) for t in range(len(some))] for some in words]
     query, title = (" ".join(some) for some in words)
     none, each = np.zeros(len(shorter[0]), int), np.arange(len(shorter[0]))
     of_query = scorer.score_pairs(shorter[0], [title], each, none)

@@ -114,9 +114,7 @@ def _of_file(model: Model, path: AnyPath, limit: int) -> tuple[list[Pair], list[
     return pairs, queries
 
 
-def _of_judged_set(
-    model: Model, path: AnyPath, limit: int
-) -> tuple[list[Pair], list[str]]:
+def _of_judged_set(model: Model, path: AnyPath, limit: int) -> tuple[list[Pair], list[str]]:
     judged = read_judged_set(path)
     pairs: list[Pair] = []
     for query, start, stop in zip(judged.queries, judged.offsets, judged.offsets[1:], strict=False):
