@@ -97,6 +97,8 @@ def command(
     DATA_DIR holds pairs.tsv (or pairs.tsv.gz) and the judged sets dev/ and test/. Each row is
     trained with every setting of a small grid; the setting that is best on dev is measured on test,
     with several seeds. All results are kept: the same command continues where it was stopped.
+    The rows of pair models (wordembed to arc2-hard) have fewer feature maps than `sentemb train`
+    gives them, because each is trained four times.
     Without a log only rows that need no training can run, such as the models of --compare-with and
     the rows of word vectors, whose components then come from the texts of dev/ and test/.
 
@@ -194,7 +196,7 @@ def _show_rows(rows: Sequence[Any]) -> None:
 
     cells = [["row", "kind", "settings", "tried on dev"]]
     for row in rows:
-        fixed = (f"{key} {value}" for key, value in row.fixed.items() if key != "name")
+        fixed = (f"{key} {_shown(value)}" for key, value in row.fixed.items() if key != "name")
         try:
             points = row.points()
             tried = "; ".join(filter(None, (apart(point, points) for point in points)))
@@ -202,6 +204,10 @@ def _show_rows(rows: Sequence[Any]) -> None:
             tried = f"cannot run: {error}"
         cells.append([row.name, row.kind, ", ".join(fixed), tried])
     click.echo("\n".join(aligned(cells, left=4)))
+
+
+def _shown(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _show_table(

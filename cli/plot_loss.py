@@ -13,7 +13,7 @@ from sentemb.cli.program import note
 @option(
     "--metric",
     type=click.Choice(["ndcg@1", "ndcg@3", "ndcg@10", "accuracy"]),
-    help="Metric on the dev set to draw. [default: ndcg@1, or accuracy if the runs have only that]",
+    help="Metric on the dev set to draw. [default: ndcg@1, or accuracy for runs with labels]",
 )
 @option(
     "--label",
@@ -24,7 +24,9 @@ from sentemb.cli.program import note
     "folder]",
 )
 @figure_option("loss.png")
-def command(runs: tuple[str, ...], metric: str | None, labels: tuple[str, ...], output: str) -> None:
+def command(
+    runs: tuple[str, ...], metric: str | None, labels: tuple[str, ...], output: str
+) -> None:
     """Draw the training cost of runs, epoch by epoch.
 
     Each RUN is a model folder or its history.jsonl. The cost has a logarithmic scale; NDCG on

@@ -48,7 +48,8 @@ def command(model: str, query: str, title: str, output: str, as_json: bool) -> N
         return
     with warnings_to_stderr():
         save_figure(match_figure(found), output)
-    cells = found.cells
-    windows = "" if cells is None else f", {cells.shares.shape[0]} x {cells.shares.shape[1]} windows"
+    windows = ""
+    if found.cells is not None:
+        windows = ", {} x {} windows".format(*found.cells.shares.shape)
     words = " and ".join(str(len(text.words)) for text in found.texts.values())
     note(f"{output}: {words} words{windows}")

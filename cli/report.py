@@ -27,9 +27,9 @@ def command(model: str, queries: str, output: str, limit: int) -> None:
     the scores and the effects of words, and of arc2 also what each pair of windows carries.
 
     QUERIES is a file with one pair per line, query<TAB>title, such as a click log; a query alone on
-    a line is shown without a score, but a pair model needs both. It may also be the folder of a judged set: each query is
-    then shown with the title that the model ranks first and, if that is not among the most
-    relevant titles, with the best of these.
+    a line is shown without a score, but a pair model needs both. It may also be the folder of a
+    judged set: each query is then shown with the title that the model ranks first and, if that is
+    not among the most relevant titles, with the best of these.
 
     \b
     sentemb report model/ test/ model.html

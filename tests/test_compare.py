@@ -7,14 +7,23 @@ import shutil
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from helpers import made_up_pair_model
 
-from sentemb import SentembError, SentenceEncoder, train
+from sentemb import SentembError, SentenceEncoder, load, train
 from sentemb.baselines import BASELINES
 from sentemb.baselines.baseline import Baseline
 from sentemb.cli import COMMANDS, main
 from sentemb.comparison import runner, store
 from sentemb.comparison.data import read_data
-from sentemb.comparison.rows import ROWS, EncoderRow, ModelRow, Row, rows_of, trained_parameters
+from sentemb.comparison.rows import (
+    ROWS,
+    EncoderRow,
+    ModelRow,
+    PairRow,
+    Row,
+    rows_of,
+    trained_parameters,
+)
 from sentemb.comparison.runner import Comparison
 from sentemb.comparison.table import table_of
 from sentemb.data.judged_set import read_judged_set
@@ -295,6 +304,33 @@ def test_models_are_rows_and_need_no_log(data, tmp_path, model_dir, model):
     assert lines["tiny"]["test"] == pytest.approx(evaluate_model(model, test).mean, abs=1e-6)
     assert lines["tiny"]["dev"] is None and lines["tiny"]["seconds"] is None
     assert lines["length"]["settings"]["sign"] == 1  # the default: there is nothing to choose by
+
+
+def test_pair_models_are_rows_trained_or_given(data, tmp_path, monkeypatch):
+    settings = {"model": "wordembed", "embedding": 3, "mlp": 3, "epochs": 1, "teacher": "bm25"}
+    monkeypatch.setitem(ROWS, "pair", PairRow("pair", settings))
+    out, given = tmp_path / "out", tmp_path / "given"
+    scorer = made_up_pair_model(read_data(data).titles)
+    scorer.save_pretrained(given)
+    arguments = ("--models", "pair", "--compare-with", given, "--seeds", 2, "--keep-models")
+    compare(data, "-o", out, *arguments)
+    trained = [line for line in results(out) if line["row"] == "pair"]
+    rates = [line["settings"]["learning_rate"] for line in trained]
+    assert len(trained) == 3 and set(rates) == {0.001, 0.003}
+    assert {line["settings"]["teacher"] for line in trained} == {"bm25"}
+    assert {line["sentences_per_second"] for line in trained} == {None}
+    kept = load(out / "models" / "pair.seed1")
+    settings = {key: value for key, value in trained[-1]["settings"].items() if value is not None}
+    again = train(data / "pairs.tsv", dev=data / "dev", seed=1, threads=1, **settings)
+    test = read_judged_set(data / "test")
+    for model in (kept, again):
+        figures = evaluate_model(model, test).mean
+        np.testing.assert_allclose(figures, trained[-1]["test"], atol=1e-6)
+    known = np.count_nonzero(kept.weights["table"].any(axis=1))
+    dense = sum(array.size for name, array in kept.weights.items() if name != "table")
+    assert trained[-1]["parameters"] == 3 * known + dense
+    (line,) = [line for line in results(out) if line["row"] == "given"]
+    np.testing.assert_allclose(line["test"], evaluate_model(scorer, test).mean, atol=1e-6)
 
 
 def test_another_model_of_the_same_name_is_not_taken_for_it(data, tmp_path, model_dir, make_model):

@@ -217,6 +217,16 @@ class TestCommands:
         if arguments.split()[0] in ("encode", "keywords", "topics", "plot-gates", "sts"):
             assert "`sentemb score`, `rank`, `evaluate` or `plot-match`" in said[0]
 
+    def test_the_card_names_the_best_epoch_by_accuracy(self):
+        saved = scorer_of("wordembed")
+        saved.history = [
+            {"epoch": epoch, "loss": 0.5, "dev": {"accuracy": accuracy}}
+            for epoch, accuracy in enumerate((0.5, 0.75, 0.625), 1)
+        ]
+        saved.save_pretrained("labels")
+        card = Path("labels/README.md").read_text()
+        assert "Best on the dev set after epoch 2: accuracy 0.750." in card
+
     def test_wrong_input_of_plot_match(self, model_dir, tmp_path):
         said = self.run("plot-match", str(model_dir), "a", "b", code=1).stderr
         assert "has two towers and is not a pair model; use `sentemb plot-gates`" in said

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from sentemb import SentembError
 from sentemb.analysis.figures.drawing import save_figure
 from sentemb.analysis.figures.loss_figure import loss_figure
-from sentemb.analysis.histories import History, read_history, run_names
+from sentemb.analysis.histories import History, figure_of, read_history, run_names
 from sentemb.cli import main
 
 
@@ -131,6 +131,20 @@ def test_command_writes_a_figure():
     assert Path("x.svg").read_bytes().startswith(b"<?xml")
 
 
+def test_trainings_on_labels_show_their_accuracy():
+    write_run("labels", [0.7, 0.5], [0.6, 0.8])
+    text = Path("labels/history.jsonl").read_text().replace('"ndcg@1"', '"accuracy"')
+    Path("labels/history.jsonl").write_text(text.replace(', "ndcg@10": 0.9', ""))
+    write_run("clicks", [1.0, 0.9], [0.5, 0.6])
+    labels, clicks = read_history("labels"), read_history("clicks")
+    assert figure_of([labels]) == "accuracy" and figure_of([labels, clicks]) == "ndcg@1"
+    (dev,) = loss_figure([labels], ["labels"], "accuracy").axes[1:]
+    assert dev.get_ylabel() == "accuracy on dev"
+    assert curves_of(dev) == [([1, 2], [0.6, 0.8])]
+    assert run("labels") == "loss.png: training cost of 1 run, accuracy of 1\n"
+    assert run("labels", "clicks") == "loss.png: training cost of 2 runs, ndcg@1 of 1\n"
+
+
 BAD_LINES = {
     "{": "not JSON",
     "[" * 100_000: "not JSON",
@@ -172,7 +186,8 @@ def test_mistakes():
 
 def test_the_metrics_are_those_that_training_writes():
     from sentemb.cli.plot_loss import command
+    from sentemb.storage.history import ACCURACY
     from sentemb.training.dev import DEV_CUTOFFS
 
     (metric,) = (option for option in command.params if option.name == "metric")
-    assert list(metric.type.choices) == [f"ndcg@{k}" for k in DEV_CUTOFFS]
+    assert list(metric.type.choices) == [*(f"ndcg@{k}" for k in DEV_CUTOFFS), ACCURACY]

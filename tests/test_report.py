@@ -346,9 +346,8 @@ class TestPairModel:
         run(tmp_path / "m", judged, tmp_path / "out.html")
         data = data_of((tmp_path / "out.html").read_text())
         assert data["pairs"][0]["rank"] == 1 and "windows" not in data["pairs"][0]
-        said = refused(
-            tmp_path / "m", "-", tmp_path / "x.html", input=f"{QUERY}\t{TITLE}\nhotels\n"
-        )
+        lines = f"{QUERY}\t{TITLE}\nhotels\n"
+        said = refused(tmp_path / "m", "-", tmp_path / "x.html", input=lines)
         assert said.endswith(":2: no title; a pair model needs lines query<TAB>title\n")
 
 

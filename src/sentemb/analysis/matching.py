@@ -17,7 +17,7 @@ from sentemb.analysis.labels import TEXT_NAMES
 from sentemb.errors import SentembError
 from sentemb.kernels.convolution2d import Planes
 from sentemb.matching.arc2 import ARC2, greatest_places
-from sentemb.matching.pair_model import Reading, Scoring, Texts
+from sentemb.matching.pair_model import PairModel, Scoring, Texts
 from sentemb.matching.planes import convolved, pooled
 from sentemb.matching.registry import AND
 from sentemb.models.towers import SIDES
@@ -25,6 +25,7 @@ from sentemb.models.workspace import Job, Workspace
 from sentemb.pair_scorer import PairScorer
 from sentemb.protocols import Arrays
 from sentemb.system.parallel import Workers
+from sentemb.text.batch import TextBatch
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,6 +162,7 @@ def match(scorer: PairScorer, query: str, title: str) -> Match:
     Parameters
     ----------
     scorer : PairScorer
+        Any pair model.
     query, title : str
         Texts with at least one word each.
 
@@ -174,51 +176,50 @@ def match(scorer: PairScorer, query: str, title: str) -> Match:
         For a text without words, or numbers that are not finite.
     """
     model, weights = scorer.model, scorer.weights
-    split = scorer.vocabulary.split
     given = dict(zip(TEXT_NAMES.values(), (query, title), strict=True))
-    words = {side: split(given[name]) for side, name in TEXT_NAMES.items()}
+    words = {name: scorer.vocabulary.split(text) for name, text in given.items()}
     if not all(words.values()):
         raise SentembError("a text without words has no shares; give one with words")
     batch = scorer.vocabulary.batch([query, title])
-    space = Workspace()
+    space, one = Workspace(), np.ones(1, scorer.dtype)
     with Workers(1) as workers:
         P = model.project(weights, batch, workers)
-
-        def text_of(k: int) -> Texts:
-            tokens = batch.word_index[batch.offsets[k] : batch.offsets[k + 1]]
-            return Texts(tokens, np.array([0, tokens.size])).cut(model.max_words)
-
-        def passes() -> Job[tuple[Scoring, Arrays, Arrays]]:
-            readings: list[Reading] = []
-            for k, side in enumerate(SIDES):
-                read = yield from model.read_tasks(weights, side, P, text_of(k), space)
-                readings.append(read)
-            pair = np.zeros(1, np.int32)
-            done = yield from model.score_tasks(weights, *readings, pair, pair, space)
-            gradient, errors = yield from model.backward_tasks(weights, P, done, one, space)
-            return done, gradient, errors
-
-        one = np.ones(1, scorer.dtype)
-        done, gradient, errors = workers.together(passes())[0]
+        done = workers.together(_score_tasks(model, weights, P, batch, space))[0]
         score = float(done.scores[0])
         if not np.isfinite(score):
             raise SentembError("the score is not finite; train the model again")
+        job = model.backward_tasks(weights, P, done, one, space)
+        gradient, errors = workers.together(job)[0]
         biases = {
             name: float(np.vdot(weights[name], gradient[name]))
             for name in weights
-            if "bias" in name
+            if "bias" in name and name in gradient
         }
         texts = {}
         for side, reading in zip(SIDES, (done.queries, done.titles), strict=True):
-            index = reading.texts.word_index
+            index, name = reading.texts.word_index, TEXT_NAMES[side]
             shares = np.einsum("tj,tj->t", P[index], errors[side]).astype(np.float64)
-            own, name = words[side], TEXT_NAMES[side]
-            texts[name] = WordShares(given[name], own[: index.size], shares, len(own) - index.size)
+            own, n_read = words[name], index.size
+            texts[name] = WordShares(given[name], own[:n_read], shares, len(own) - n_read)
         cells = None
         if isinstance(model, ARC2):
-            job = model.cell_error_tasks(weights, done, one, space)
-            cells = _cells(model, weights, done, workers.together(job)[0], biases)
+            of_cells = model.cell_error_tasks(weights, done, one, space)
+            cells = _cells(model, weights, done, workers.together(of_cells)[0], biases)
     return Match(str(model.name), score, texts, biases, cells)
+
+
+def _score_tasks(
+    model: PairModel, weights: Arrays, P: np.ndarray, batch: TextBatch, space: Workspace
+) -> Job[Scoring]:
+    """The score of the first text of ``batch`` with the second, as a job."""
+    readings = []
+    for k, side in enumerate(SIDES):
+        tokens = batch.word_index[batch.offsets[k] : batch.offsets[k + 1]]
+        texts = Texts(tokens, np.array([0, tokens.size])).cut(model.max_words)
+        readings.append((yield from model.read_tasks(weights, side, P, texts, space)))
+    queries, titles = readings
+    pair = np.zeros(1, np.int32)
+    return (yield from model.score_tasks(weights, queries, titles, pair, pair, space))
 
 
 def _cells(

@@ -11,16 +11,23 @@ from sentemb.comparison.row import Point, Row, distinct
 from sentemb.comparison.store import is_row_name
 from sentemb.comparison.vector_rows import VECTOR_ROWS
 from sentemb.errors import SentembError
+from sentemb.loading import load
+from sentemb.pair_scorer import PairScorer
 from sentemb.protocols import Ranker
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.folder import TENSORS
 from sentemb.storage.model_files import load_model
 from sentemb.system.files import path_of, reading
 from sentemb.system.paths import AnyPath
+from sentemb.training.pair_settings import PairSettings
 from sentemb.training.settings import Settings
+from sentemb.training.teachers import BM25_TEACHER
 
 # Learning rates that are tried for every encoder.
 _RATES = ({"learning_rate": 0.0025}, {"learning_rate": 0.005})
+# The same for pair models.
+_PAIR_RATES = ({"learning_rate": 0.001}, {"learning_rate": 0.003})
+_HARD = "-hard"
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,23 @@ class EncoderRow(Row):
 
 
 @dataclass(frozen=True)
+class PairRow(EncoderRow):
+    """A row that `sentemb.train` trains as a pair model, on the words of the log.
+
+    A ``teacher`` among the fixed settings lists hard negatives.
+    """
+
+    grid: tuple[Point, ...] = _PAIR_RATES
+    kind: ClassVar[str] = "pair model"
+
+    def points(self) -> list[Point]:
+        teacher = {name: self.fixed[name] for name in self.fixed if name == "teacher"}
+        own = {name: value for name, value in self.fixed.items() if name not in teacher}
+        made = (PairSettings.of(**own, **point).as_dict() | teacher for point in self.grid)
+        return distinct({key: value for key, value in all.items() if key != "seed"} for all in made)
+
+
+@dataclass(frozen=True)
 class ModelRow(Row):
     """An existing model, which is measured and not trained."""
 
@@ -83,17 +107,18 @@ class ModelRow(Row):
     def fit(
         self, settings: Point, data: Data, seed: int, threads: int | None
     ) -> tuple[Ranker, int]:
-        model = SentenceEncoder.from_pretrained(self.fixed["path"], threads)
+        model = load(self.fixed["path"], threads)
         return model, trained_parameters(model)
 
 
-def trained_parameters(model: SentenceEncoder) -> int:
+def trained_parameters(model: SentenceEncoder | PairScorer) -> int:
     """Number of trainable parameters: the input rows seen in training, plus all dense arrays.
 
-    Input rows that a tower did not see in training are zero, see `Encoder.initialise`.
+    Input rows that a model did not see in training are zero, see `WordReader.initialise`.
     """
     total = 0
-    for weights in {id(side): side for side in model.weights.values()}.values():
+    sides = [model.weights] if isinstance(model, PairScorer) else model.towers.each.values()
+    for weights in sides:
         table = weights["table"]
         total += int(table.any(axis=1).sum()) * table.shape[1]
         total += sum(array.size for name, array in weights.items() if name != "table")
@@ -108,6 +133,13 @@ def some_of(names: Iterable[str]) -> str:
 
 def _baseline(row_name: str, needs_log: bool = False, **settings: Any) -> Row:
     return Row(row_name, {"name": row_name, **settings}, needs_log)
+
+
+def _pair(row_name: str, **settings: Any) -> Row:
+    """A pair model that is small enough for every seed to be trained in minutes."""
+    model = row_name.removesuffix(_HARD)
+    hard = {"teacher": BM25_TEACHER} if row_name.endswith(_HARD) else {}
+    return PairRow(row_name, {"model": model, "patience": 2, **settings, **hard})
 
 
 def _encoder(row_name: str, **settings: Any) -> Row:
@@ -138,6 +170,11 @@ ROWS: dict[str, Row] = {
         EncoderRow("lstm-96-hard"),
         EncoderRow("lstm-96-paper", {"preset": "paper"}, grid=({},)),
         EncoderRow("bilstm-large", {"preset": "large"}, grid=({}, {"hard_negatives": 6})),
+        _pair("wordembed"),
+        _pair("senna", maps=(64,)),
+        _pair("senmlp"),
+        _pair("arc1", maps=(64, 64)),
+        *(_pair(name, maps=(64, 64, 64)) for name in ("arc2", "arc2-hard")),
     )
 }
 

@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from sentemb.bounds import MAX_THREADS, brief, number, plain, whole
 from sentemb.comparison.data import Data
 from sentemb.comparison.row import Point, Row, apart
-from sentemb.comparison.rows import ROWS
+from sentemb.comparison.rows import ROWS, EncoderRow
 from sentemb.comparison.store import MAX_SEEDS, Damaged, Result, Store, key_of
 from sentemb.data.judged_set import JudgedSet
 from sentemb.errors import SentembError
 from sentemb.evaluation.evaluate import judged_run
 from sentemb.evaluation.metrics import Run, ndcg
 from sentemb.evaluation.trec import read_run, write_run
+from sentemb.pair_scorer import PairScorer
 from sentemb.protocols import Embedder, Ranker
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.files import make_folder
@@ -258,7 +259,8 @@ class Comparison:
             path = self._store.place_for(self._store.run_path(line))
             write_run(run, path, tag="_".join(row.name.split()))
             line["run"] = self._store.run_hash(line)
-            if self.keep_models and isinstance(ranker, SentenceEncoder) and row.kind == "encoder":
+            keeps = self.keep_models and isinstance(row, EncoderRow)
+            if keeps and isinstance(ranker, SentenceEncoder | PairScorer):
                 place = self._store.place_for(self._store.model_path(line))
                 ranker.save_pretrained(place, force=True)
         self._lines[_key(row.name, seed, settings)] = line

@@ -303,7 +303,7 @@ class ARC2(PairModel):
     def cell_error_tasks(
         self, weights: Arrays, done: Scoring, V: np.ndarray, space: Workspace
     ) -> Job[np.ndarray]:
-        """dL/dz^(2) of all pairs, one cell after the other, for whoever looks inside: a job.
+        """dL/dz^(2) of all pairs, one cell after the other, as a job for `Workers.together`.
 
         Parameters
         ----------

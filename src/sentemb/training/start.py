@@ -65,8 +65,8 @@ class Start:
             saved = load_model(model)
             if saved.kind == PAIR:
                 raise SentembError(
-                    f"{model}: a pair model cannot start two towers; give a model of two towers, or "
-                    "train a pair model"
+                    f"{model}: a pair model cannot start two towers; give a model of two towers, "
+                    "or train a pair model"
                 )
             return cls(saved.towers(), Path(model).resolve().name, is_ours=True)
         raise SentembError(

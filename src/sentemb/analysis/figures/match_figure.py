@@ -38,6 +38,7 @@ def match_figure(found: Match) -> Figure:
     Parameters
     ----------
     found : Match
+        From `sentemb.analysis.matching.match`.
 
     Returns
     -------
