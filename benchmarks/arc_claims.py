@@ -105,6 +105,7 @@ def padding(tables):
             f"`and` falls from P@1 {float(own['and', 'P@1 of the trained ARC-II']):.3f} to "
             f"{float(own['printed', 'P@1 of the trained ARC-II']):.3f} if it is switched."
         )
+    why += " More in section 15 of [gradients.md](gradients.md)."
     return verdict, why
 
 
