@@ -16,7 +16,6 @@ from arc_parts import (
     PARAPHRASE,
     REFERENCE,
     SIZES,
-    TUNED,
 )
 
 from sentemb.tables import markdown_table
@@ -167,9 +166,9 @@ def _method(tables):
             repeated."""),
         _fill(f"""All pair models but DeepMatch read word vectors of 50 numbers, made from these
             texts and others; DeepMatch reads topics of the training pairs. *Vectors fixed* is as in
-            the paper. *Vectors trained* starts from the same vectors and trains them too, with
-            dropout {TUNED['dropout']} (WordEmbed none); the paper says that this "can further
-            improve" all models. Windows have 3 words, the MLP one hidden layer of
+            the paper. *Vectors trained*
+            starts from the same vectors and trains them too, which the paper says can improve all
+            models further. There is no dropout. Windows have 3 words, the MLP one hidden layer of
             200 units (DeepMatch two), the feature maps are {sizes}. The loss is the hinge of the
             paper with margin 1 and {own['n_negatives']} random negatives per pair, the optimiser
             Adam with a learning rate of {own['learning_rate']} that falls linearly to zero over
