@@ -4,6 +4,7 @@ A row is one training. Rows that are there are not measured again. Figures are s
 """
 
 from collections import defaultdict
+from itertools import product
 
 import numpy as np
 from arc_constructions import constructions
@@ -37,14 +38,9 @@ PARAPHRASE = 4.0
 # All other systems are compared with it.
 REFERENCE = "arc2"
 LABELLED_MODELS = ("wordembed", "senna", "senmlp", "arc1", "arc2")
-# The paper: dropout on small sets. Chosen once for all models.
-LABELLED_TRAINING = {
-    "dropout": 0.5,
-    "epochs": 20,
-    "patience": 4,
-    "batch_size": 100,
-    "decay": "linear",
-}
+LABELLED_TRAINING = {"epochs": 30, "patience": 6, "batch_size": 100, "decay": "linear"}
+# The paper has dropout on small sets.
+DROPOUTS = (0.0, 0.5)
 # Where words come from: given vectors that are fixed as in the paper, or trained too; or features
 # of the model's own.
 FIXED, LEARNED, OWN = "fixed", "trained", "own"
@@ -53,18 +49,16 @@ SYSTEMS = {
     LEARNED: [model for model in MODELS if model not in (*WITHOUT_VECTORS, *NEVER_TUNED)],
     OWN: [*TOWERS, *WITHOUT_VECTORS],
 }
-TUNED = {"tune_vectors": True, "dropout": 0.2}
-# WordEmbed has few inputs to drop.
-TUNED_OF = {"wordembed": {"dropout": 0.0}}
+TUNED = {"tune_vectors": True}
 TRAINED = ("model", "seed", "parameters", "seconds", "kept", "loss", "dev")
 RANKED = ("model", "vectors", *TRAINED[1:])
 # What is tried on dev, seed 0: a name and what it changes.
 VARIANTS = {
-    "dropout 0": {"dropout": 0.0},
+    "as in Table 1, vectors fixed": {},
     "dropout 0.3": {"dropout": 0.3},
     "constant learning rate": {"decay": "none"},
-    "word vectors trained too": {"tune_vectors": True},
-    "word vectors trained too, dropout 0.2": {"tune_vectors": True, "dropout": 0.2},
+    "vectors trained": TUNED,
+    "vectors trained, dropout 0.2": TUNED | {"dropout": 0.2},
 }
 VARIED = ("wordembed", "senna", "arc1", "arc2")
 
@@ -108,14 +102,9 @@ def _ranking(lab, rows, name):
                 key = model, vectors, seed
                 if not rows.has(*key) and lab.wants(model) and lab.wants_vectors(vectors):
                     dev = lab.judged(name, "dev")
-                    given = _changes_of(model) if vectors == LEARNED else {}
+                    given = TUNED if vectors == LEARNED else {}
                     folder = training_of(name, vectors)
                     yield key, _train(lab, folder, lab.log(name), dev, model, seed, **given)
-
-
-def _changes_of(model):
-    """What changes when the given word vectors are trained too."""
-    return TUNED | TUNED_OF.get(model, {})
 
 
 def training_of(name, vectors):
@@ -167,8 +156,8 @@ def variants(lab, path):
             if rows.has(name, model, 0) or not lab.wants(model):
                 continue
             base = TRAINING | MODELS[model]
-            key = f"variant-{name.replace(' ', '-')}"
-            for vectors, own in ((FIXED, base), (LEARNED, base | _changes_of(model))):
+            key = "variant-" + name.replace(",", "").replace(" ", "-")
+            for vectors, own in ((FIXED, base), (LEARNED, base | TUNED)):
                 if base | changes == own:
                     key = training_of("completion", vectors)
             scorer = _train(lab, key, lab.log("completion"), dev, model, 0, **changes)
@@ -183,27 +172,32 @@ def labelled(lab, path):
     sets = {"sick": lambda: sick(lab)}
     if lab.msrp is not None:
         sets["msrp"] = lambda: msrp(lab)
-    fields = ("set", *TRAINED, "pairs", "accuracy", "low", "high", "f1")
-    rows = Rows(path, fields, 3)
+    fields = ("set", "vectors", "dropout", *TRAINED, "pairs", "accuracy", "low", "high", "f1")
+    rows = Rows(path, fields, 5)
     for name, read in sets.items():
         train, dev, test = read()
-        if not rows.has(name, "always 1", ""):
-            _add_labelled(rows, name, ("always 1", "", 0, 0, "", "", ""), np.ones(len(test)), test)
-        for seed in lab.seeds:
-            for model in LABELLED_MODELS:
-                if rows.has(name, model, seed) or not lab.wants(model):
-                    continue
-                settings = MODELS[model] | LABELLED_TRAINING
-                key = f"{name}-{model}-{seed}"
-                scorer = lab.trained(key, train, dev, model, seed, **settings)
-                cells = _trained_cells(model, seed, scorer)
-                _add_labelled(rows, name, cells, labelled_scores(scorer, test), test)
+        for label in (0, 1):
+            if not rows.has(name, "", "", f"always {label}", ""):
+                cells = name, "", "", f"always {label}", "", *[""] * (len(TRAINED) - 2)
+                _add_labelled(rows, cells, np.full(len(test), 2 * label - 1), test)
+        for seed, vectors, dropout, model in product(
+            lab.seeds, (FIXED, LEARNED), DROPOUTS, LABELLED_MODELS
+        ):
+            key = name, vectors, dropout, model, seed
+            if rows.has(*key) or not (lab.wants(model) and lab.wants_vectors(vectors)):
+                continue
+            settings = MODELS[model] | LABELLED_TRAINING | {"dropout": dropout}
+            settings |= TUNED if vectors == LEARNED else {}
+            folder = f"{name}-{vectors}-{dropout}-{model}-{seed}"
+            scorer = lab.trained(folder, train, dev, model, seed, **settings)
+            cells = *key[:3], *_trained_cells(model, seed, scorer)
+            _add_labelled(rows, cells, labelled_scores(scorer, test), test)
 
 
-def _add_labelled(rows, name, cells, scores, test):
+def _add_labelled(rows, cells, scores, test):
     counts = count_predictions(scores, test.labels, 0)
     found = counts.accuracy, *counts.accuracy_interval, counts.f1
-    rows.add(name, *cells, len(test), *(f"{x:.4f}" for x in found))
+    rows.add(*cells, len(test), *(f"{x:.4f}" for x in found))
 
 
 def sick(lab):
@@ -267,23 +261,6 @@ def learning(lab, path):
             scorer = _train(lab, key, some, dev, model, 0, epochs=epochs)
             test = lab.hits(key, model, 0, "test", scorer).mean()
             rows.add(size, *_trained_cells(model, 0, scorer), epochs, f"{test:.4f}")
-
-
-def small(lab, path):
-    """Dropout and early stopping on the smallest part of the log."""
-    rows = Rows(path, ("dropout", *TRAINED, "last", "test"), 3)
-    log, dev = part_of(lab.log("completion"), SIZES[0]), lab.judged("completion", "dev")
-    epochs = scaled_epochs(SIZES[0], len(lab.log("completion").clicks))
-    for model in CURVE_MODELS:
-        for dropout in (0.0, 0.5):
-            if rows.has(dropout, model, 0) or not lab.wants(model):
-                continue
-            key = f"small-{dropout}"
-            settings = {"epochs": epochs, "patience": epochs, "dropout": dropout}
-            scorer = _train(lab, key, log, dev, model, 0, **settings)
-            test = lab.hits(f"completion-{key}", model, 0, "test", scorer).mean()
-            cells = _trained_cells(model, 0, scorer)
-            rows.add(dropout, *cells, cells[-1].split()[-1], f"{test:.4f}")
 
 
 # -- word order -----------------------------------------------------------------------------------
@@ -359,7 +336,6 @@ PARTS = {
     "labelled": labelled,
     "auxiliary": auxiliary,
     "learning": learning,
-    "small": small,
     "variants": variants,
     "response": response,
     "differences": differences,

@@ -181,11 +181,11 @@ def test_the_verdict_on_the_simple_baseline(values, verdict):
 )
 def test_the_verdict_on_small_sets(gain, lost, verdict):
     lines = [
-        {"model": model, "dropout": dropout, "test": str(0.4 + (gain if dropout != "0.0" else 0)),
-         "dev": "0.4 0.5", "last": str(0.5 - lost)}
-        for model in ("arc1", "arc2") for dropout in ("0.0", "0.5")
+        {"set": "sick", "vectors": "fixed", "seed": "0", "model": model, "dropout": str(dropout),
+         "accuracy": str(0.6 + 2 * dropout * gain), "dev": f"0.4 0.5 {0.5 - lost}"}
+        for model in ("arc1", "arc2") for dropout in (0.0, 0.5)
     ]  # fmt: skip
-    assert _verdict("C14", small=lines) == verdict
+    assert _verdict("C14", labelled=lines) == verdict
 
 
 # -- measurements ---------------------------------------------------------------------------------
