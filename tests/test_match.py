@@ -154,7 +154,7 @@ def test_texts_of_every_script_and_length(tmp_path):
     model = make_pair_model("arc2", **settings)
     weights = model.initialise(2, np.random.default_rng(0))
     scorer = PairScorer(model, vocabulary, weights, threads=1)
-    figure = match_figure(match(scorer, "$x_1$", "上海 " + "unknown " * 20))
+    figure = match_figure(match(scorer, "$x_1$", "上海 " + "unknown " * 6))
     save_figure(figure, tmp_path / "match.svg")
     with pytest.raises(SentembError, match="201 words, a figure has room for 200"):
         match_figure(match(scorer, "word " * 201, "上海"))
