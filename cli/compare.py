@@ -41,7 +41,7 @@ def _minutes(ctx: Any, parameter: Any, value: float | None) -> float | None:
     "--models",
     type=Names(),
     metavar="ROWS",
-    help=f"Rows of the table, separated by commas; {_LIST} prints all. [default: all that can run]",
+    help=f"Rows of the table, separated by commas; {_LIST} prints all. [default: all that can run, but not those of pair models]",
 )
 @option(
     "--vectors",
@@ -97,8 +97,8 @@ def command(
     DATA_DIR holds pairs.tsv (or pairs.tsv.gz) and the judged sets dev/ and test/. Each row is
     trained with every setting of a small grid; the setting that is best on dev is measured on test,
     with several seeds. All results are kept: the same command continues where it was stopped.
-    The rows of pair models (wordembed to arc2-hard) have fewer feature maps than `sentemb train`
-    gives them, because each is trained four times.
+    The rows of pair models (wordembed to arc2-hard) run only if --models names them: each is
+    trained four times, with fewer feature maps than `sentemb train` gives it.
     Without a log only rows that need no training can run, such as the models of --compare-with and
     the rows of word vectors, whose components then come from the texts of dev/ and test/.
 
@@ -108,13 +108,13 @@ def command(
     sentemb compare data/ --models list
     """
     from sentemb.comparison.data import read_data
-    from sentemb.comparison.rows import ModelRow, rows_of
+    from sentemb.comparison.rows import ROWS, ModelRow, rows_of
     from sentemb.comparison.runner import Comparison
 
     if p is not None and vectors is None:
         raise click.UsageError("--p needs --vectors")
     if models == [_LIST]:
-        _show_rows(_with_vectors(rows_of(), vectors, p))
+        _show_rows(_with_vectors(list(ROWS.values()), vectors, p))
         return
     if settings["output"] is None:
         raise click.UsageError("give the folder of the results: -o OUT")

@@ -116,7 +116,7 @@ def test_the_rows_of_the_paper_are_there_and_their_settings_can_be_made(data):
         "rnn-288 lstm-32 lstm-64 lstm-96 lstm-96-n2 lstm-96-n4 lstm-96-n6 lstm-96-n8 bilstm-96",
     ]
     assert set(" ".join(paper).split()) <= set(ROWS)
-    for row in rows_of():
+    for row in ROWS.values():
         if row.name != "skip-thought" and row.kind != "vectors":  # need files that are not here
             points = row.points()
             assert points and all(json.loads(json.dumps(point)) == point for point in points)
@@ -193,6 +193,11 @@ def test_a_row_is_chosen_on_dev_and_measured_on_test(data, tmp_path):
     assert table.spread == pytest.approx(
         np.std([line["test"] for line in lines], 0, ddof=1), abs=1e-6
     )
+
+
+def test_rows_of_pair_models_must_be_named():
+    assert not any(isinstance(row, PairRow) for row in rows_of())
+    assert [row.name for row in rows_of(["arc2", "bm25"])] == ["bm25", "arc2"]
 
 
 def test_holm_is_over_all_rows_of_the_table(data, tmp_path):

@@ -180,9 +180,13 @@ ROWS: dict[str, Row] = {
 
 
 def rows_of(names: Sequence[str] | None = None) -> list[Row]:
-    """The rows called ``names`` (list of str), in the order of the table; all rows if None."""
+    """The rows called ``names`` (list of str), in the order of the table.
+
+    None stands for all rows but those of pair models: they take longer than all others together,
+    and rank titles less well.
+    """
     if names is None:
-        return list(ROWS.values())
+        return [row for row in ROWS.values() if not isinstance(row, PairRow)]
     if not isinstance(names, (list, tuple)):
         raise SentembError(f"the rows are {brief(names)}; give a list of their names")
     for name in names:
