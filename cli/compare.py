@@ -41,7 +41,8 @@ def _minutes(ctx: Any, parameter: Any, value: float | None) -> float | None:
     "--models",
     type=Names(),
     metavar="ROWS",
-    help=f"Rows of the table, separated by commas; {_LIST} prints all. [default: all that can run, but not those of pair models]",
+    help=f"Rows of the table, separated by commas; {_LIST} prints all. [default: all that can run, "
+    "but not those of pair models]",
 )
 @option(
     "--vectors",
