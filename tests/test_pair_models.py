@@ -187,6 +187,34 @@ def test_a_tie_of_windows_is_a_kink(case):
     assert entry_differences(problem, W, entry).slope is None
 
 
+def test_another_topic_is_a_kink():
+    problem = problem_of(("deepmatch", {}))
+    W = problem.parameters["pair"]["W"]
+    problem.loss()
+    before = problem.branches()
+    W[0] += 0.1  # the same topics, rounded
+    problem.loss()
+    assert problem.branches() == before
+    W[0] -= 0.1
+    for word in range(W.shape[1]):
+        W[0, word] += 1
+        problem.loss()
+        assert problem.branches() != before
+        W[0, word] -= 1
+
+
+def test_where_the_printed_gate_finds_a_maximum_is_a_decision():
+    """Both windows of a block behind the query's words: which of the title's is larger."""
+    problem = problem_of(("arc2", {"maps": (5, 4), "gate": "printed"}))
+    model, weights = problem._passes.matcher.model, problem._passes.matcher.weights
+    problem.loss()
+    *_, first = places = model.decisions(weights, problem._done)[-problem._done.scores.size :]
+    assert all(one.shape == (16, 5) and set(np.unique(one)) <= {0, 1, 2, 3} for one in places)
+    weights["windows_query"][:], weights["windows_document"][:] = 0, 0
+    problem.loss()
+    assert not model.decisions(weights, problem._done)[-1].any() and first.any()
+
+
 def test_a_hinge_at_zero_is_a_kink():
     problem = problem_of(CASES[0])
     w = problem.parameters["pair"]["w"]
