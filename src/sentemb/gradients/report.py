@@ -22,8 +22,8 @@ class BlockCheck:
         Entries compared with differences.
     kinks : int
         Entries left out because max pooling picks another word on some step of the differences, the
-        hinge another text or none, or |h_L - h_R| of a classifier another sign: there the loss has
-        no slope.
+        hinge another text or none, a ReLU switches, or |h_L - h_R| of a classifier has another
+        sign: there the loss has no slope.
     relative, absolute : float
         Largest errors; relative is |a - n| / max(|a| + |n|, floor), the floor a thousandth of the
         block's largest entry.
