@@ -250,6 +250,14 @@ def test_extreme_scores_neither_overflow_nor_hide():
     assert loss == 0 and not V.any() and not active.any()
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_list_without_negatives_has_no_loss():
+    targets = PairTargets.of_lists(np.array([0, 1, 3]), np.array([0.75, 0.25]))
+    loss, V, active = hinge_of_lists(np.array([0.0, 0.5, 1.0]), targets, 1.0)
+    assert loss == 0.25 * 1.5 and active.tolist() == [False, False, True]
+    assert V.tolist() == [0, -0.25, 0.25]
+
+
 # -- words -----------------------------------------------------------------------------------------
 
 
