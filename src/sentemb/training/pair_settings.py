@@ -1,7 +1,7 @@
 """How to train a pair model: the declarations of all settings, the preset, and `PairSettings`."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from sentemb.errors import SentembError
@@ -93,7 +93,8 @@ HYPERPARAMETERS = (
         kind=int,
         default=None,
         default_text=f"{HARD_NEGATIVES} with a teacher, otherwise 0",
-        help="Hard negatives per pair in addition: unclicked titles that the teacher ranks high.",
+        help="Hard negatives per pair: unclicked titles that the teacher ranks high, in addition "
+        "to the other negatives.",
         group=NEGATIVES,
         least=0,
         most=of_towers.HARD_AMONG,
@@ -139,10 +140,7 @@ HYPERPARAMETERS = (
         choices=("linear", "none"),
     ),
     _SHARED["seed"],
-    replace(
-        _SHARED["patience"],
-        help="Stop when the figure on the dev set has not risen for this many epochs.",
-    ),
+    _SHARED["patience"],
 )
 
 # What the paper says of its training: 50 numbers per word, fixed; 3-word windows; at least 200

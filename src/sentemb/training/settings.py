@@ -208,7 +208,8 @@ HYPERPARAMETERS = (
         kind=int,
         default=None,
         default_text="never",
-        help="Stop when NDCG@1 on the dev set has not risen for this many epochs.",
+        help="Stop when NDCG@1 on the dev set (the accuracy, for labelled pairs) has not risen for "
+        "this many epochs.",
         group=RUN,
         least=1,
         most=MOST,
