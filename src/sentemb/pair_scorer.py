@@ -18,10 +18,11 @@ from sentemb.system.parallel import signals_from_kernels
 from sentemb.text.checks import as_text, as_texts
 from sentemb.text.vocabulary import Vocabulary
 
-# Texts that are read at once, and pairs that are scored at once: enough work for all threads, and
-# at most some tens of MB.
+# Texts that are read at once, and pairs that are scored at once: enough work for all threads. Pairs
+# of long texts are fewer, so that a pass keeps at most this many numbers, 64 MB in float32.
 _TEXTS = 2048
 _PAIRS = 1024
+_NUMBERS = 1 << 24
 
 
 class PairScorer(Face):
@@ -205,6 +206,7 @@ class PairScorer(Face):
         """
         scores = np.empty(query_index.size)
         empty = 0
+        at_once = max(1, min(_PAIRS, _NUMBERS // self.model.numbers_per_pair))
         with self._turn, signals_from_kernels():
             for some, pairs in _portions(query_index):
                 first, without = self._read(SIDES[0], queries, some)
@@ -216,8 +218,8 @@ class PairScorer(Face):
                     empty += without
                     at = pairs[inner]
                     index = place[inner], np.searchsorted(others, title_index[at])
-                    for low in range(0, at.size, _PAIRS):
-                        part = slice(low, low + _PAIRS)
+                    for low in range(0, at.size, at_once):
+                        part = slice(low, low + at_once)
                         scores[at[part]] = self._score(
                             first, second, *(one[part].astype(np.int32) for one in index)
                         )

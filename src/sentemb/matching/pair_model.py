@@ -185,6 +185,11 @@ class PairModel(WordReader):
         """Length of the features of a pair, which the MLP reads."""
         raise NotImplementedError
 
+    @property
+    def numbers_per_pair(self) -> int:
+        """The most numbers that `score_tasks` keeps for one pair."""
+        return int(self.inputs + self.mlp * self.mlp_layers)
+
     # -- weights ------------------------------------------------------------------------------
 
     def own_shapes(self) -> dict[str, tuple[int, ...]]:
