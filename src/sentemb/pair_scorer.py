@@ -159,8 +159,7 @@ class PairScorer(Face):
         scores, empty = self._score_pairs([as_text(query)], titles, *pairs)
         if empty:
             warnings.warn(
-                f"{empty} of {len(titles) + 1} texts have no words; they say nothing about the "
-                "score",
+                f"{empty} of {len(titles) + 1} texts have no words; scores with them mean nothing",
                 stacklevel=2,
             )
         return scores

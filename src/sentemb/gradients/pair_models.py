@@ -42,7 +42,7 @@ class PairPasses:
     matcher : Matcher
         The model; its weights may change between calls.
     queries, titles : list of str
-        The texts of each side; words behind ``max_words`` are not read.
+        The texts of each side; words beyond ``max_words`` are not read.
     query_index, title_index : (n_pairs,) int
         Pair k is ``queries[query_index[k]]`` with ``titles[title_index[k]]``.
     workers : Workers

@@ -46,7 +46,7 @@ class Texts(NamedTuple):
         return self.offsets.size - 1
 
     def cut(self, most: int) -> Texts:
-        """The same texts without the words behind the first ``most``."""
+        """The same texts without the words after the first ``most``."""
         lengths = np.diff(self.offsets)
         if lengths.max(initial=0) <= most:
             return self

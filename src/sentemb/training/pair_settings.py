@@ -1,7 +1,5 @@
 """How to train a pair model: the declarations of all settings, the preset, and `PairSettings`."""
 
-from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from sentemb.errors import SentembError
@@ -25,7 +23,7 @@ from sentemb.matching.registry import (
 )
 from sentemb.objectives import options as objectives
 from sentemb.training import settings as of_towers
-from sentemb.training.declared import declared
+from sentemb.training.declared import DeclaredSettings, declared
 
 if TYPE_CHECKING:
     from sentemb.matching.pair_model import PairModel
@@ -159,17 +157,11 @@ def describe(one: Hyperparameter) -> str:
 
 
 @declared(HYPERPARAMETERS, describe)
-class PairSettings:
+class PairSettings(DeclaredSettings):
     """All settings that affect the trained pair model. The number of threads does not.
 
     Attributes
     ----------"""
-
-    if TYPE_CHECKING:  # the fields come from the declarations
-
-        def __init__(self, **settings: Any) -> None: ...
-
-        def __getattr__(self, name: str) -> Any: ...
 
     def __post_init__(self) -> None:
         for one in HYPERPARAMETERS:
@@ -181,9 +173,6 @@ class PairSettings:
         )
         if self.max_words is not None:
             self.pair_model(self.max_words)
-
-    def _set(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
 
     def _of_models(self) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in pair_parameters()}
@@ -239,12 +228,3 @@ class PairSettings:
             least = make_pair_model(self.model, **own | {MAX_WORDS.name: _LONGEST}).least_words
             own[MAX_WORDS.name] = max(min(longest, MOST_WORDS), least)
         return make_pair_model(self.model, **own)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The settings by name, as model files hold them."""
-        # The decorator makes it a dataclass, which the type checker cannot see.
-        written: Mapping[str, Any] = asdict(self)  # type: ignore[call-overload]
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in written.items()
-        }
