@@ -166,7 +166,7 @@ class Measured:
     ----------
     data : path
     name : str
-        Of the log.
+        The log's.
     threads : int
     """
 

@@ -85,10 +85,10 @@ def clauses(
 ) -> None:
     """Make a completion set: the first clause of a sentence, then its second.
 
-    A ranker has to find the clause that completes a sentence. Used are sentences with exactly one
-    comma and no semicolon, colon, dash, bracket or parenthesis. A sentence ends at ., !, ? or …
-    before white space, unless a lower-case letter follows, or at an empty line. No clause occurs
-    twice.
+    A ranker has to find the clause that completes a sentence. The set is made from sentences with
+    exactly one comma and no semicolon, colon, dash, bracket or parenthesis. A sentence ends at .,
+    !, ? or … before white space, unless a lower-case letter follows, or at an empty line. No clause
+    occurs twice.
 
     TEXT is plain text in UTF-8: a file, unpacked if it ends in .gz, or - for standard input. OUT is
     the folder to write pairs.tsv, dev/, test/ and README.md to. In dev/ and test/, each query has
@@ -138,8 +138,8 @@ def labelled(source: str, out: str, positive_from: float | None, words: bool, fo
 
     FILE is a file of the Microsoft Research Paraphrase Corpus as it was published, lines of
     label<TAB>text<TAB>text, or, with --positive-from, lines of score<TAB>text<TAB>text; - is
-    standard input, or output. Labels are 1 and 0. Texts keep their capitals and punctuation;
-    white space between words becomes one blank.
+    standard input or standard output. Labels are 1 and 0. Texts keep their capitals and
+    punctuation; white space between words becomes one blank.
 
     \b
     sentemb data labelled msr_paraphrase_train.txt train.tsv --words

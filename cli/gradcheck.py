@@ -26,7 +26,7 @@ from sentemb.gradients.options import (
     TOLERANCE,
     Problem,
 )
-from sentemb.hyperparameters import CHECK, PROBLEM
+from sentemb.hyperparameters import CHECK, PROBLEM, Hyperparameter
 from sentemb.matching.registry import PAIR_MODELS, pair_parameters
 from sentemb.models.registry import (
     ENCODERS,
@@ -44,7 +44,7 @@ def _own_settings(function: Any) -> Any:
         users = [name for name, entry in all_checks().items() if declared in entry.parameters]
         pair_models = set(users) == set(PAIR_MODELS)
         help = f"Only for {'pair models' if pair_models else ', '.join(users)}."
-        function = option_of(declared, default=declared.check_default, help=help)(function)
+        function = option_of(declared, default=_default(declared), help=help)(function)
     of_pairs = {one.name: one for one in pair_parameters()}
     for declared in reversed(encoder_parameters()):
         other = of_pairs.get(declared.name)
@@ -53,11 +53,22 @@ def _own_settings(function: Any) -> Any:
     return function
 
 
+def _default(declared: Hyperparameter) -> Any:
+    """The default that the help of a check shows where it differs from that of training."""
+    of_checks = {
+        name: ",".join(map(str, entry.defaults[declared.name]))
+        for name, entry in all_checks().items()
+        if declared.name in entry.defaults
+    }
+    own = ", ".join(f"{default} for {name}" for name, default in of_checks.items())
+    return own or declared.check_default
+
+
 @new_command("gradcheck")
 @option_of(
     MODEL_NAME,
     choices=[*all_checks(), _ALL],
-    help=f"{', '.join(PAIR_MODELS)}: pair models. {', '.join(CHECKS)}: a loss without either. "
+    help=f"Or a pair model: {', '.join(PAIR_MODELS)}. Or a loss by itself: {', '.join(CHECKS)}. "
     f"{_ALL} checks every variant of each.",
 )
 @_own_settings
@@ -112,10 +123,10 @@ def command(model: str | None, entry: str | None, as_json: bool, **options: Any)
     predicts. urae-reconstruction checks the loss that the auto-encoder of the pair model urae
     learns from.
 
-    Of a pair model, such as arc2, the side "pair" has all blocks. With the hinge its loss is
-    piecewise linear in each parameter (except in urae), so that larger steps are taken and errors
-    are smaller. An
-    entry is left out, and counted, if a ReLU, a maximum or a hinge changes within the steps.
+    All blocks of a pair model, such as arc2, have the side "pair". With the hinge its loss is
+    piecewise linear in each parameter (except in urae), so larger steps are taken and errors are
+    smaller. An entry is left out, and counted, if a ReLU, a maximum or a hinge changes within the
+    steps.
 
     Blocks have the paper's names. The number of a gate is 1 output, 2 forget, 3 input,
     4 candidate: Wrec3 is the recurrent matrix of the input gate, b1 the bias of the output gate.

@@ -187,13 +187,13 @@ def merged(one: Hyperparameter, other: Hyperparameter, of_other: str) -> Hyperpa
     Parameters
     ----------
     one, other : Hyperparameter
-        With help texts that say which models they are for.
+        The help text of the second is shown only as far as it differs from that of the first.
     of_other : str
         Which models ``other`` is for, such as "pair models".
     """
     text, default = one.help, _shown_default(one)
-    if other.help != one.help:
-        text = f"{one.help} For {of_other}: {other.help}"
+    if not one.help.startswith(other.help.removesuffix(".")):
+        text = f"{one.help} For {of_other}: {_continued(one, other)}"
     if _shown_default(other) != default:
         default = f"{default}; for {of_other} {_shown_default(other)}"
     both_choose = one.choices and other.choices
@@ -204,6 +204,16 @@ def merged(one: Hyperparameter, other: Hyperparameter, of_other: str) -> Hyperpa
         default_text=str(default),
         choices=tuple(dict.fromkeys([*one.choices, *other.choices])) if both_choose else (),
     )
+
+
+def _continued(one: Hyperparameter, other: Hyperparameter) -> str:
+    """The help of ``other`` after a colon, without a beginning up to a colon that both share."""
+    lead, colon, rest = other.help.partition(": ")
+    if colon and one.help.startswith(lead + colon):
+        return rest
+    first = other.help.split()[0].strip(",")
+    is_name = first.lower() in other.choices
+    return other.help if is_name else other.help[0].lower() + other.help[1:]
 
 
 def _shown_default(declared: Hyperparameter) -> Any:
@@ -218,8 +228,6 @@ def _type_of(declared: Hyperparameter, choices: Sequence[str]) -> dict[str, Any]
             "type": _IntegerOr(declared.words),
             "metavar": f"[INTEGER|{'|'.join(declared.words)}]",
         }
-    if declared.many:
-        return {"type": Integers()}
     if declared.kind is str:
         return {"type": click.Choice([*declared.choices, *choices])}
     if declared.choices:

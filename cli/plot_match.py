@@ -21,7 +21,7 @@ def command(model: str, query: str, title: str, output: str, as_json: bool) -> N
 
     Draws a bar for each word: gradient times input, the part of the score that the word carries.
     The shares of the words and of the biases add up to the score; for urae and deepmatch, which are
-    not piecewise linear, the title names the rest.
+    not piecewise linear, the title of the figure gives the rest.
 
     For arc2, a heat map below shows what each pair of windows carries: the windows of the query
     down, those of the title across. Orange adds to the score, blue takes away. The last row shows

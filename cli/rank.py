@@ -78,7 +78,7 @@ def command(
     \b
     sentemb rank model/ queries.tsv titles.tsv -o model.run
     sentemb rank model/ --query "hotels in shanghai" titles.tsv --table
-    sentemb rank other/ queries.tsv titles.tsv --candidates model.run --depth 30 -k 0
+    sentemb rank reranker/ queries.tsv titles.tsv --candidates model.run --depth 30 -k 0
     """
     from sentemb.data.lines import write_lines
     from sentemb.evaluation.trec import write_run

@@ -23,8 +23,8 @@ def command(model: str, queries: str, output: str, limit: int) -> None:
 
     The page is one HTML file that needs no network. It shows the model and its learning curve; for
     each pair of a query and a title the score, the effect of each word on it, keywords and gates;
-    and the words that each cell collects over the first 5000 queries. Of a pair model it shows
-    the scores and the effects of words, and of arc2 also what each pair of windows carries.
+    and the words that each cell collects over the first 5000 queries. For a pair model it
+    shows the scores and the effects of words, and for arc2 also what each pair of windows carries.
 
     QUERIES is a file with one pair per line, query<TAB>title, such as a click log; a query alone on
     a line is shown without a score, but a pair model needs both. It may also be the folder of a

@@ -38,18 +38,27 @@ def _declarations() -> list[Hyperparameter]:
         if one is MODEL_NAME:
             both = f"Encoder of each tower, or a pair model: {', '.join(PAIR_MODELS)}."
             own = replace(one, help=both, choices=(*ENCODERS, *PAIR_MODELS))
-        elif other is not None and other.help == one.help:
-            models = [*encoders_with(one), *pair_models_with(other)]
-            text = f"{one.help} Only for {', '.join(models)}." if models else one.help
-            own = merged(replace(one, help=text), replace(other, help=text), _PAIR_MODELS)
         elif other is not None:
-            own = merged(own, replace(other, help=of_pairs.describe(other)), _PAIR_MODELS)
+            own = _of_both(one, other)
         found.append(own)
     for one in pairs.values():
         text = of_pairs.describe(one)
         only = "" if "Only for" in text else f" Only for {_PAIR_MODELS}."
         found.append(replace(one, help=f"{text}{only}"))
     return found
+
+
+def _of_both(one: Hyperparameter, other: Hyperparameter) -> Hyperparameter:
+    """``one`` of two towers and ``other`` of pair models as one declaration."""
+    encoders, pair_models = encoders_with(one), pair_models_with(other)
+    if other.help == one.help and encoders:
+        text = f"{one.help} Only for {', '.join([*encoders, *pair_models])}."
+    elif other.help == one.help and pair_models:
+        text = f"{one.help} Pair models: only {', '.join(pair_models)}."
+    else:
+        text = describe(one)
+        return merged(replace(one, help=text), other, ", ".join(pair_models) or _PAIR_MODELS)
+    return merged(replace(one, help=text), replace(other, help=text), _PAIR_MODELS)
 
 
 def _settings(function: Any) -> Any:

@@ -40,12 +40,12 @@ def sentemb(package, *arguments):
     )
 
 
-def test_the_page_adds_two_files_and_a_registration():
+def test_the_page_adds_two_files_and_a_registration_each():
     names = [name for name, _ in BLOCK.findall(PAGE)]
-    assert names == [
-        f"sentemb/{name}.py" for name in ("kernels/gru", "models/gru", "models/registry")
-    ]
-    assert not (ROOT / "src/sentemb/kernels/gru.py").exists()
+    encoder = "kernels/gru", "models/gru", "models/registry"
+    pair_model = "kernels/ends", "matching/word_ends", "matching/registry"
+    assert names == [f"sentemb/{name}.py" for name in (*encoder, *pair_model)]
+    assert not any((ROOT / f"src/sentemb/kernels/{name}.py").exists() for name in ("gru", "ends"))
 
 
 @pytest.mark.parametrize(
@@ -62,13 +62,20 @@ def test_the_encoder_of_the_page_passes_the_gradient_check(package, settings):
 
 def test_the_commands_know_the_encoder_of_the_page(package):
     shown = re.sub(r"\s", "", sentemb(package, "train", "-h").stdout)
-    assert re.search(r"--model\[[a-z|]+\|gru\]", shown)
+    assert re.search(r"--model\[[a-z|0-9]+\|gru\|[a-z|0-9]+\|wordends\]", shown)
     refused = sentemb(package, "gradcheck", "--model", "gru", "--peepholes", "full")
     assert refused.returncode == 1
     assert "the model gru has no peepholes, only cells, bag_dim" in refused.stderr
     refused = sentemb(package, "gradcheck", "--model", "gru", "--form", "trace")
     assert refused.returncode == 1
     assert "use the form scan" in refused.stderr
+
+
+@pytest.mark.slow
+def test_the_pair_model_of_the_page_passes_the_gradient_check(package):
+    found = sentemb(package, "gradcheck", "--model", "wordends", "--entries", 6)
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "pair.W " in found.stdout and "PASS" in found.stdout
 
 
 @pytest.mark.slow

@@ -65,6 +65,21 @@ def test_many_texts_are_scored_in_portions(scorer, monkeypatch):
     order = np.random.default_rng(0).permutation(25)
     in_portions = scorer.score_pairs(TEXTS, TEXTS, *(one[order] for one in index))
     assert in_portions.tobytes() == whole[order].tobytes()
+    # Pairs of long texts take more memory, so fewer are scored at once.
+    sizes = []
+    score_tasks = type(scorer.model).score_tasks
+
+    def noting(*arguments):
+        sizes.append(arguments[4].size)
+        return score_tasks(*arguments)
+
+    monkeypatch.setattr(type(scorer.model), "score_tasks", noting)
+    monkeypatch.setattr("sentemb.pair_scorer._PAIRS", 1024)
+    monkeypatch.setattr("sentemb.pair_scorer._NUMBERS", 3 * scorer.model.numbers_per_pair)
+    assert scorer.score_pairs(TEXTS, TEXTS, *index).tobytes() == whole.tobytes()
+    assert max(sizes) == 3 and sum(sizes) == 25
+    L32, L200 = (make_pair_model("arc2", max_words=n).numbers_per_pair for n in (32, 200))
+    assert L32 == (7**2 + 2 * 3**2) * 200 + 200 < L200 / 30
 
 
 def test_ranking_sorts_by_score_and_keeps_the_order_of_equal_ones(scorer):

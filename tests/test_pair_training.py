@@ -2,6 +2,7 @@
 
 import os
 import signal
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import sentemb
 from sentemb import PairScorer, SentembError, SentenceEncoder, train
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.data.labelled_pairs import LabelledPairs
-from sentemb.matching import make_pair_model
+from sentemb.matching import PAIR_MODELS, make_pair_model
 from sentemb.objectives.pair_losses import PairTargets, hinge_of_lists, logistic_of_pairs
 from sentemb.training.corpus import Corpus
 from sentemb.training.optimisers.dense_adam import DenseAdam
@@ -20,6 +21,7 @@ from sentemb.training.pair_settings import PairSettings
 from sentemb.training.pair_start import start_of
 from sentemb.training.stopping import Interrupted
 from sentemb.training.text_pairs import TextPairs
+from sentemb.training.trainer import PairModelName
 from sentemb.vectors.word_vectors import WordVectors
 
 TINY = {
@@ -250,6 +252,14 @@ def test_extreme_scores_neither_overflow_nor_hide():
     assert loss == 0 and not V.any() and not active.any()
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_list_without_negatives_has_no_loss():
+    targets = PairTargets.of_lists(np.array([0, 1, 3]), np.array([0.75, 0.25]))
+    loss, V, active = hinge_of_lists(np.array([0.0, 0.5, 1.0]), targets, 1.0)
+    assert loss == 0.25 * 1.5 and active.tolist() == [False, False, True]
+    assert V.tolist() == [0, -0.25, 0.25]
+
+
 # -- words -----------------------------------------------------------------------------------------
 
 
@@ -401,3 +411,7 @@ def test_a_log_without_negatives_is_refused():
     builder.add("ab", "cd")
     with pytest.raises(SentembError, match="no negatives"):
         train(builder.build(), **TINY)
+
+
+def test_the_type_of_train_knows_every_pair_model():
+    assert set(get_args(PairModelName)) == set(PAIR_MODELS)

@@ -1,6 +1,5 @@
 """The public face of a trained pair model."""
 
-import threading
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self, overload
@@ -8,29 +7,25 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.errors import naming
+from sentemb.face import Face
 from sentemb.matching.matcher import Matcher
 from sentemb.matching.pair_model import PairModel, Reading, Texts
-from sentemb.models.ranking import best_titles
 from sentemb.models.towers import SIDES
-from sentemb.models.word_memory import WordMemory
 from sentemb.models.workspace import Workspace
 from sentemb.protocols import Arrays
-from sentemb.storage.model_files import load_model, save_model
-from sentemb.storage.saved_model import SavedModel
-from sentemb.system.html_tables import html_table
-from sentemb.system.parallel import Workers, renew_after_fork, signals_from_kernels
-from sentemb.system.paths import AnyPath
+from sentemb.storage.saved_model import PAIR, SavedModel
+from sentemb.system.parallel import signals_from_kernels
 from sentemb.text.checks import as_text, as_texts
 from sentemb.text.vocabulary import Vocabulary
 
-# Texts that are read at once, and pairs that are scored at once: enough work for all threads, and
-# at most some tens of MB.
+# Texts that are read at once, and pairs that are scored at once: enough work for all threads. Pairs
+# of long texts are fewer, so that a pass keeps at most this many numbers, 64 MB in float32.
 _TEXTS = 2048
 _PAIRS = 1024
+_NUMBERS = 1 << 24
 
 
-class PairScorer:
+class PairScorer(Face):
     """A pair model: it reads a query and a title together and answers with a score.
 
     Load one with `from_pretrained`, or train one with `sentemb.train`. Several threads may use one
@@ -66,90 +61,26 @@ class PairScorer:
         threads: int | None = None,
     ) -> None:
         self.matcher = Matcher(model, vocabulary, weights)
-        self.training = dict(training or {})
-        self.history = list(history)
-        self._threads = threads
-        self._workers = Workers(threads)
-        self._memory: WordMemory | None = None
-        self._may_remember = True
-        self.renew()
-        renew_after_fork(self)
+        super().__init__(training, history, threads)
 
-    def renew(self) -> None:
-        """Replace the lock, after a fork: in the child the old one may never be released."""
-        self._turn = threading.Lock()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {
-            "model": self.model,
-            "vocabulary": self.vocabulary,
-            "weights": self.weights,
-            "training": self.training,
-            "history": self.history,
-            "threads": self._threads,
-        }
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # The state holds the arguments of __init__; a subclass with others has its own state.
-        self.__init__(**state)  # type: ignore[misc]
+    def _parts(self) -> dict[str, Any]:
+        return {"model": self.model, "vocabulary": self.vocabulary, "weights": self.weights}
 
     def __repr__(self) -> str:
         shape = ", ".join(f"{key}={value}" for key, value in self.model.settings().items())
         return f"PairScorer({self.model.name}, {shape}, {self.vocabulary})"
 
-    def _repr_html_(self) -> str:
-        """The model's sizes, for notebooks."""
+    def _facts(self) -> list[tuple[str, object]]:
         settings = ", ".join(f"{key} {value}" for key, value in self.model.settings().items())
         n_weights = sum(array.size for array in self.weights.values())
-        rows: list[tuple[str, object]] = [
+        return [
             ("model", self.model.name),
             ("settings", settings),
             ("features", f"{len(self.vocabulary):,}"),
             ("weights", f"{n_weights:,} in {self.dtype}"),
         ]
-        if self.history:
-            rows.append(("epochs of training", len(self.history)))
-        return html_table(rows)
 
     # -- storage ------------------------------------------------------------------------------
-
-    @classmethod
-    def from_pretrained(cls, path: AnyPath, threads: int | None = None) -> Self:
-        """Read a model folder; docs/formats.md describes its files.
-
-        Parameters
-        ----------
-        path : path
-            A model folder.
-        threads : int, optional
-            By default all processors.
-
-        Raises
-        ------
-        SentembError
-            If the folder is not a pair model, is damaged, or was written by a newer version.
-        """
-        saved = load_model(path)
-        with naming(path):
-            return cls.of(saved, threads)
-
-    def save_pretrained(self, path: AnyPath, force: bool = False) -> None:
-        """Write a model folder, all of it or nothing.
-
-        Parameters
-        ----------
-        path : path
-            The folder to write; it is made if it is missing.
-        force : bool
-            Replace a model that is there.
-
-        Raises
-        ------
-        SentembError
-            If the folder holds something else, holds a model and ``force`` is not set, or cannot be
-            written.
-        """
-        save_model(self.saved(), path, force)
 
     @classmethod
     def of(cls, saved: SavedModel, threads: int | None = None) -> Self:
@@ -196,11 +127,6 @@ class PairScorer:
         self._may_remember = False
         return self.matcher.parameters()
 
-    def astype(self, dtype: str | type | np.dtype) -> "PairScorer":
-        """A copy of the model in ``"float32"`` or ``"float64"``."""
-        saved = SavedModel(self.matcher.astype(dtype), self.training, self.history)
-        return self.of(saved, self._threads)
-
     # -- scores -------------------------------------------------------------------------------
 
     # A str is a Sequence[str] as well; the first signature that fits counts.
@@ -233,8 +159,7 @@ class PairScorer:
         scores, empty = self._score_pairs([as_text(query)], titles, *pairs)
         if empty:
             warnings.warn(
-                f"{empty} of {len(titles) + 1} texts have no words; they say nothing about the "
-                "score",
+                f"{empty} of {len(titles) + 1} texts have no words; scores with them mean nothing",
                 stacklevel=2,
             )
         return scores
@@ -264,27 +189,6 @@ class PairScorer:
         indices = np.asarray(query_index, np.int64), np.asarray(title_index, np.int64)
         return self._score_pairs(*texts, *indices)[0]
 
-    def rank(
-        self, query: str, titles: Sequence[str], top_k: int | None = None
-    ) -> list[tuple[int, float]]:
-        """The best titles for a query.
-
-        Parameters
-        ----------
-        query : str
-            One query.
-        titles : list of str
-            The titles to rank.
-        top_k : int, optional
-            How many to return; by default all.
-
-        Returns
-        -------
-        list of (int, float)
-            Index in ``titles`` and score, best first, equal scores in the order given.
-        """
-        return best_titles(lambda some: self.score(query, some), as_texts(titles), top_k)
-
     # -- passes -------------------------------------------------------------------------------
 
     def _score_pairs(
@@ -301,6 +205,7 @@ class PairScorer:
         """
         scores = np.empty(query_index.size)
         empty = 0
+        at_once = max(1, min(_PAIRS, _NUMBERS // self.model.numbers_per_pair))
         with self._turn, signals_from_kernels():
             for some, pairs in _portions(query_index):
                 first, without = self._read(SIDES[0], queries, some)
@@ -312,8 +217,8 @@ class PairScorer:
                     empty += without
                     at = pairs[inner]
                     index = place[inner], np.searchsorted(others, title_index[at])
-                    for low in range(0, at.size, _PAIRS):
-                        part = slice(low, low + _PAIRS)
+                    for low in range(0, at.size, at_once):
+                        part = slice(low, low + at_once)
                         scores[at[part]] = self._score(
                             first, second, *(one[part].astype(np.int32) for one in index)
                         )
@@ -327,7 +232,7 @@ class PairScorer:
         title_index: NDArray[np.int32],
     ) -> np.ndarray:
         job = self.model.score_tasks(
-            self.weights, queries, titles, query_index, title_index, self._space
+            self.weights, queries, titles, query_index, title_index, Workspace()
         )
         return self._workers.together(job)[0].scores
 
@@ -335,22 +240,11 @@ class PairScorer:
         self, side: str, texts: Sequence[str], numbers: NDArray[np.int64]
     ) -> tuple[Reading, int]:
         """What belongs to each of some texts, and how many of them have no words."""
-        memory = self._words()
+        memory = self._memory(PAIR, self.model, self.weights)
         word_index, offsets, P, empty = memory.look_up([texts[k] for k in numbers.tolist()])
         read = Texts(word_index, offsets).cut(self.model.max_words)
-        job = self.model.read_tasks(self.weights, side, P, read, self._space)
+        job = self.model.read_tasks(self.weights, side, P, read, Workspace())
         return self._workers.together(job)[0], empty
-
-    def _words(self) -> WordMemory:
-        """The memory of projected words: kept, or a new one where the weights may change."""
-        if self._memory is None or not self._may_remember:
-            self._memory = WordMemory(self.model, self.vocabulary, self.weights)
-        return self._memory
-
-    @property
-    def _space(self) -> Workspace:
-        """Arrays for one pass."""
-        return Workspace()
 
 
 def _portions(

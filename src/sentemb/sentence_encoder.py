@@ -1,6 +1,5 @@
 """The public face of a trained model."""
 
-import threading
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,21 +8,18 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sentemb.errors import SentembError, naming
+from sentemb.errors import SentembError
+from sentemb.face import Face
 from sentemb.former_names import former_names
 from sentemb.gradients.flow import ErrorFlow, gradient_flow
 from sentemb.models.encoder import Encoder
-from sentemb.models.ranking import best_titles
 from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.similarity import cosines, indexed_cosines, pairwise_cosines, unit_rows
 from sentemb.models.towers import SIDES, Towers
-from sentemb.models.word_memory import WordMemory
 from sentemb.protocols import Arrays
-from sentemb.storage.model_files import load_model, save_model
 from sentemb.storage.saved_model import SavedModel
 from sentemb.system.html_tables import html_table, shade
-from sentemb.system.parallel import Workers, renew_after_fork, signals_from_kernels
-from sentemb.system.paths import AnyPath
+from sentemb.system.parallel import signals_from_kernels
 from sentemb.text.checks import as_text, as_texts
 from sentemb.text.vocabulary import Vocabulary
 
@@ -79,7 +75,7 @@ class GateTrace:
         )
 
 
-class SentenceEncoder:
+class SentenceEncoder(Face):
     """A model with two towers, one for queries and one for titles, and the vocabulary they share.
 
     Load one with `from_pretrained`, or train one with `sentemb.train`. Several threads may use one
@@ -116,45 +112,19 @@ class SentenceEncoder:
         threads: int | None = None,
     ) -> None:
         self.towers = Towers(encoder, vocabulary, weights)
-        self.training = dict(training or {})
-        self.history = list(history)
-        self._threads = threads
-        self._workers = Workers(threads)
-        self._memories: dict[str, WordMemory] = {}
-        self._may_remember = True
-        self.renew()
-        renew_after_fork(self)
+        super().__init__(training, history, threads)
 
-    def renew(self) -> None:
-        """Replace the lock, after a fork: in the child the old one may never be released."""
-        # Several threads may use one model; they take turns with the word memories.
-        self._turn = threading.Lock()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {
-            "encoder": self.encoder,
-            "vocabulary": self.vocabulary,
-            "weights": self.weights,
-            "training": self.training,
-            "history": self.history,
-            "threads": self._threads,
-        }
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # The state holds the arguments of __init__; a subclass with others has its own state.
-        self.__init__(**state)  # type: ignore[misc]
+    def _parts(self) -> dict[str, Any]:
+        return {"encoder": self.encoder, "vocabulary": self.vocabulary, "weights": self.weights}
 
     def __repr__(self) -> str:
         shape = ", ".join(f"{key}={value}" for key, value in self.encoder.settings().items())
         return f"SentenceEncoder({self.encoder.name}, {shape}, {self.vocabulary})"
 
-    # -- storage ------------------------------------------------------------------------------
-
-    def _repr_html_(self) -> str:
-        """The model's sizes, for notebooks."""
+    def _facts(self) -> list[tuple[str, object]]:
         weights = [array for tower in self.towers.each.values() for array in tower.values()]
         settings = ", ".join(f"{key} {value}" for key, value in self.encoder.settings().items())
-        rows: list[tuple[str, object]] = [
+        return [
             ("model", self.encoder.name),
             ("settings", settings),
             ("towers", "shared" if self.shared_towers else "separate"),
@@ -162,47 +132,8 @@ class SentenceEncoder:
             ("features", f"{len(self.vocabulary):,}"),
             ("weights", f"{sum(array.size for array in weights):,} in {self.dtype}"),
         ]
-        if self.history:
-            rows.append(("epochs of training", len(self.history)))
-        return html_table(rows)
 
-    @classmethod
-    def from_pretrained(cls, path: AnyPath, threads: int | None = None) -> Self:
-        """Read a model folder; docs/formats.md describes its files.
-
-        Parameters
-        ----------
-        path : path
-            A model folder.
-        threads : int, optional
-            By default all processors.
-
-        Raises
-        ------
-        SentembError
-            If the folder is not a model, is damaged, or was written by a newer version.
-        """
-        saved = load_model(path)
-        with naming(path):
-            return cls.of(saved, threads)
-
-    def save_pretrained(self, path: AnyPath, force: bool = False) -> None:
-        """Write a model folder, all of it or nothing.
-
-        Parameters
-        ----------
-        path : path
-            The folder to write; it is made if it is missing.
-        force : bool
-            Replace a model that is there.
-
-        Raises
-        ------
-        SentembError
-            If the folder holds something else, holds a model and ``force`` is not set, or cannot be
-            written.
-        """
-        save_model(self.saved(), path, force)
+    # -- storage ------------------------------------------------------------------------------
 
     @classmethod
     def of(cls, saved: SavedModel, threads: int | None = None) -> Self:
@@ -259,11 +190,6 @@ class SentenceEncoder:
         # The caller may write to these views at any time, which would make remembered words stale.
         self._may_remember = False
         return self.towers.parameters()
-
-    def astype(self, dtype: str | type | np.dtype) -> "SentenceEncoder":
-        """A copy of the model in ``"float32"`` or ``"float64"``."""
-        saved = SavedModel(self.towers.astype(dtype), self.training, self.history)
-        return self.of(saved, self._threads)
 
     # -- embeddings ---------------------------------------------------------------------------
 
@@ -326,7 +252,7 @@ class SentenceEncoder:
         vectors = np.empty((len(texts), self.dim), self.dtype)
         end = empty = 0
         with self._turn, signals_from_kernels():
-            memory = self._memory(side)
+            memory = self._memory(side, self.encoder, weights)
             for part in _parts(texts):
                 word_index, offsets, P, without_words = memory.look_up(part)
                 vectors[end : end + len(part)] = self.encoder.embed(
@@ -335,14 +261,6 @@ class SentenceEncoder:
                 end += len(part)
                 empty += without_words
         return vectors, empty
-
-    def _memory(self, side: str) -> WordMemory:
-        """The tower's memory of words: kept, or a new one where the weights may change."""
-        if not self._may_remember:
-            return WordMemory(self.encoder, self.vocabulary, self.weights[side])
-        if side not in self._memories:
-            self._memories[side] = WordMemory(self.encoder, self.vocabulary, self.weights[side])
-        return self._memories[side]
 
     def similarity(self, a: ArrayLike, b: ArrayLike) -> np.ndarray:
         """Cosine of every vector in ``a`` with every vector in ``b``.
@@ -437,27 +355,6 @@ class SentenceEncoder:
         Yq, _ = self._encode(as_texts(queries), "query")
         Yd, _ = self._encode(as_texts(titles), "document")
         return indexed_cosines(Yq, Yd, query_index, title_index)
-
-    def rank(
-        self, query: str, titles: Sequence[str], top_k: int | None = None
-    ) -> list[tuple[int, float]]:
-        """The best titles for a query.
-
-        Parameters
-        ----------
-        query : str
-            One query.
-        titles : list of str
-            The titles to rank.
-        top_k : int, optional
-            How many to return; by default all.
-
-        Returns
-        -------
-        list of (int, float)
-            Index in ``titles`` and score, best first, equal scores in the order given.
-        """
-        return best_titles(lambda some: self.score(query, some), as_texts(titles), top_k)
 
     # -- what happens inside ------------------------------------------------------------------
 

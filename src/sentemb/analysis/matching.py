@@ -79,7 +79,7 @@ class Cells:
     shares : (rows, columns) float
         The part of the score that flows through each cell of layer 1, which reads window i of the
         query and window j of the title; summed over all maps. With the printed gate a last row and
-        a last column hold the cells whose window begins behind the text, if there are any.
+        a last column hold the cells whose window begins after the text, if there are any.
     n_windows : (int, int)
         Windows of the query and of the title that begin at a word.
     biases : dict of float
@@ -230,7 +230,7 @@ def _cells(
     on = int(done.queries.arrays["windows"][0]), int(done.titles.arrays["windows"][0])
     size = model.sizes[0][0]
     z1, at_i, at_j = _first_layers(model, weights, done, first)
-    # Windows behind the text share one row, or column: the last.
+    # Windows after the text share one row, or column: the last.
     extent = [n + (model.gate != AND and n < size) for n in on]
     shares = np.zeros(extent)
     np.add.at(
@@ -281,6 +281,6 @@ def _first_layers(
     places = greatest_places(done.queries, 0, done.titles, 0, size)
     places = places[p * -(-size // 2) + q]
     at_i, at_j = 2 * p[:, None] + places // 2, 2 * q[:, None] + places % 2
-    # A window behind the text adds nothing.
+    # A window after the text adds nothing.
     U, V = (np.vstack([X, np.zeros((size - len(X), X.shape[1]), X.dtype)]) for X in (U, V))
     return np.take_along_axis(U, at_i, 0) + np.take_along_axis(V, at_j, 0) + bias, at_i, at_j

@@ -182,7 +182,7 @@ ROWS: dict[str, Row] = {
 def rows_of(names: Sequence[str] | None = None) -> list[Row]:
     """The rows called ``names`` (list of str), in the order of the table.
 
-    None stands for all rows but those of pair models: they take longer than all others together,
+    None means all rows except those of pair models: they take longer than all others together,
     and rank titles less well.
     """
     if names is None:

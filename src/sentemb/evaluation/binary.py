@@ -80,12 +80,12 @@ class BinaryCounts:
 
     @property
     def recall(self) -> float:
-        """The share of pairs that have label 1 that are predicted to; NaN if none has it."""
+        """The share of the pairs with label 1 that are predicted to have it; NaN if none has it."""
         return _share(self.true_positives, self.n_positive)
 
     @property
     def f1(self) -> float:
-        """F1 of label 1: 2 TP / (2 TP + FP + FN); NaN if no pair has it or is predicted to."""
+        """F1 of label 1: 2 TP / (2 TP + FP + FN); NaN if no pair has label 1 or gets it."""
         twice = 2 * self.true_positives
         return _share(twice, twice + self.false_positives + self.false_negatives)
 

@@ -131,7 +131,7 @@ def all_checks() -> dict[str, CheckEntry]:
             name=entry.name,
             home="sentemb.gradients.pair_models:PairModelProblem",
             takes=own,
-            parameters=(*entry.parameters, DROPOUT),
+            parameters=(*(one for one in entry.parameters if one.group == MODEL), DROPOUT),
             variants=entry.variants,
             # Its variants are small, the model's defaults are not.
             defaults=entry.variants[0],

@@ -42,7 +42,7 @@ class PairPasses:
     matcher : Matcher
         The model; its weights may change between calls.
     queries, titles : list of str
-        The texts of each side; words behind ``max_words`` are not read.
+        The texts of each side; words beyond ``max_words`` are not read.
     query_index, title_index : (n_pairs,) int
         Pair k is ``queries[query_index[k]]`` with ``titles[title_index[k]]``.
     workers : Workers
@@ -98,7 +98,7 @@ class PairPasses:
     def _forward_tasks(self) -> Job[tuple[np.ndarray, Scoring]]:
         model, weights = self.matcher.model, self.matcher.weights
         point = point_of(weights, self._batch.input_rows)
-        P = yield from model._project_tasks(point, self._batch, self._space)
+        P = yield from model.project_tasks(point, self._batch, self._space)
         queries, titles = SIDES
         last = self._space, self._dropout
         first = yield from model.read_tasks(weights, queries, P, self._texts[queries], *last)
@@ -114,7 +114,7 @@ class PairPasses:
         )
         dX = np.concatenate([errors[side] for side in SIDES])
         tokens = [(0, dX, *self._layout.tokens_of_words)]
-        dP, _ = yield from model._gather_words(self._batch, tokens, self._space)
+        dP, _ = yield from model.gather_words_tasks(self._batch, tokens, self._space)
         return {**gradient, "words": dP}
 
 

@@ -25,8 +25,8 @@ def arc2_from_arc1(matcher: Matcher, gate: str = "and") -> Matcher:
     matcher : Matcher
         An ARC-I.
     gate : {"and", "printed"}
-        Of the ARC-II. With "printed", the gate of equation (3) to the letter, the scores differ as
-        soon as a text has fewer words than layer 1 has windows.
+        The ARC-II's gate. With "printed", equation (3) to the letter, the scores differ as soon as
+        a text has fewer words than layer 1 has windows.
 
     Returns
     -------

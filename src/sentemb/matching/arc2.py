@@ -81,6 +81,13 @@ class ARC2(PairModel):
         """Numbers in the last plane."""
         return int(self.sizes[-1][1] ** 2 * self.maps[-1])
 
+    @property
+    def numbers_per_pair(self) -> int:
+        """As `PairModel.numbers_per_pair`, with the pooled cells of all planes."""
+        sizes = (size for _, size in self.sizes[1:])
+        pooled_cells = sum(size**2 * maps for size, maps in zip(sizes, self.maps[1:], strict=True))
+        return super().numbers_per_pair + int(pooled_cells)
+
     # -- weights ------------------------------------------------------------------------------
 
     def own_shapes(self) -> dict[str, tuple[int, ...]]:

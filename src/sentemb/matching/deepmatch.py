@@ -53,7 +53,7 @@ class DeepMatch(PairModel):
       to topics. The 5 units are 5 bilinear forms of rank one on the words of a topic.
     - A word is in the at most 8 topics that have the largest p(topic | word), if it is above
       1 / topics. So a frequent word is in 8 topics, not in nearly all.
-    - Lu and Li connect the layers by topics of a second, coarser analysis. Here the layers behind
+    - Lu and Li connect the layers by topics of a second, coarser analysis. Here the layers after
       the first are fully connected: ``mlp_layers`` of ``mlp`` units.
     - All units are ReLU, as in the other models of Hu et al.; Lu and Li use sigmoids.
     - Weights u and v start positive: their words were found together in pairs.

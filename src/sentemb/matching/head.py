@@ -159,7 +159,7 @@ class Head:
         Returns
         -------
         gradient : dict of arrays
-            Of all arrays in `shapes` but the first matrix, which the model has the inputs of.
+            Those of all arrays in `shapes` except the first matrix, whose inputs the model has.
         dA : (n_pairs, width) float
             The gradient at W_1 y_0 + c_1.
         """

@@ -46,7 +46,7 @@ class Texts(NamedTuple):
         return self.offsets.size - 1
 
     def cut(self, most: int) -> Texts:
-        """The same texts without the words behind the first ``most``."""
+        """The same texts without the words after the first ``most``."""
         lengths = np.diff(self.offsets)
         if lengths.max(initial=0) <= most:
             return self
@@ -184,6 +184,11 @@ class PairModel(WordReader):
     def inputs(self) -> int:
         """Length of the features of a pair, which the MLP reads."""
         raise NotImplementedError
+
+    @property
+    def numbers_per_pair(self) -> int:
+        """The most numbers that `score_tasks` keeps for one pair."""
+        return int(self.inputs + self.mlp * self.mlp_layers)
 
     # -- weights ------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sentemb.errors import SentembError
-from sentemb.hyperparameters import MODEL, Hyperparameter, own_values
+from sentemb.hyperparameters import MODEL, OPTIMISER, Hyperparameter, own_values
 from sentemb.models.registry import MAX_CELLS, SHARED_TOWERS
 
 AND, PRINTED = "and", "printed"
@@ -83,7 +83,7 @@ MAX_WORDS = Hyperparameter(
     name="max_words",
     kind=int,
     default=None,
-    default_text=f"the longest text of the training, at most {MOST_WORDS}",
+    default_text=f"the longest text in training, at most {MOST_WORDS}",
     help="Longest text that is read; longer ones are cut.",
     group=MODEL,
     least=1,
@@ -119,7 +119,7 @@ AUTOENCODER_EPOCHS = Hyperparameter(
     default=2,
     help="Epochs at the beginning in which the auto-encoder learns to reconstruct texts, before "
     "the MLP learns.",
-    group=MODEL,
+    group=OPTIMISER,
     least=0,
     most=1000,
 )

@@ -15,7 +15,7 @@ from sentemb.system.parallel import spread
 class SenMLP(Joined):
     """s = MLP([x_1; ...; x_L; y_1; ...; y_L]), a competitor in section 5.1 of Hu et al. (2014).
 
-    Behind the last word of a text come zeros.
+    After the last word of a text come zeros.
     """
 
     name = "senmlp"

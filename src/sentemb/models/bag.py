@@ -55,7 +55,7 @@ class Bag(FeedForward):
         """`backward` as a job for `Workers.together`, as `Encoder.backward_tasks`."""
         no_truncation(self, truncation)
         V = np.ascontiguousarray(V)
-        dP, _ = yield from self._gather_words(
+        dP, _ = yield from self.gather_words_tasks(
             done.batch, [(0, V, *done.layout.texts_of_words)], workspace
         )
         return {"words": dP}

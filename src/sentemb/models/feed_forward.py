@@ -41,7 +41,7 @@ class FeedForward(Encoder):
     ) -> Job[ForwardPass]:
         """`forward` as a job for `Workers.together`; parameters as for `Encoder`."""
         batch = layout.batch
-        P = yield from self._project_tasks(point, batch, workspace)
+        P = yield from self.project_tasks(point, batch, workspace)
         state, tasks = self._layers(point.weights, P, batch.word_index, batch.offsets, workspace)
         yield tasks
         return ForwardPass(layout, without_empty(state["Y"], batch.offsets), [state])
@@ -197,7 +197,7 @@ class Layered(FeedForward):
             tasks.append((one_after_the_other, *own))
         yield tasks
         gradient = {name: part.sum(axis=0) for name, part in parts.items()}
-        dP, _ = yield from self._gather_words(
+        dP, _ = yield from self.gather_words_tasks(
             batch, self._errors_of_words(errors[0], done.layout, workspace), workspace
         )
         return gradient | {"words": dP}
@@ -223,7 +223,7 @@ class Layered(FeedForward):
     def _errors_of_words(
         self, dH: np.ndarray, layout: Layout, workspace: Workspace
     ) -> list[WordErrors]:
-        """What `Encoder._gather_words` sums up, once the errors have been carried back."""
+        """What `WordReader.gather_words_tasks` sums up, once the errors have been carried back."""
         return [(0, dH, *layout.texts_of_words)]
 
 

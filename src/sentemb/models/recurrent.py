@@ -139,7 +139,7 @@ class RecurrentEncoder(Encoder):
     ) -> Job[ForwardPass]:
         """`forward` as a job for `Workers.together`; parameters as for `Encoder`."""
         weights, batch, packing = point.weights, layout.batch, layout.packing
-        P = yield from self._project_tasks(point, batch, workspace)
+        P = yield from self.project_tasks(point, batch, workspace)
         embeddings = np.zeros((batch.n_texts, self.dim), P.dtype)
         done = ForwardPass(layout, embeddings)
         tasks: list[KernelTask] = []
@@ -328,7 +328,7 @@ class RecurrentEncoder(Encoder):
         if self.bag_dim:
             V_bag = np.ascontiguousarray(V[:, self.n_outputs :])
             errors.append((self.bag_column, V_bag, *layout.texts_of_words))
-        dP, bias = yield from self._gather_words(layout.batch, errors, workspace)
+        dP, bias = yield from self.gather_words_tasks(layout.batch, errors, workspace)
         return gradient | {"bias": bias[: self.bag_column], "words": dP}
 
     def _prepare_sums(

@@ -20,7 +20,7 @@ from sentemb.protocols import Arrays, GradientPoint
 from sentemb.system.parallel import CHUNKS, Workers, one_after_the_other, spans
 from sentemb.text.batch import TextBatch
 
-# Column, errors, offsets and rows, as `WordReader._gather_words` sums them up.
+# Column, errors, offsets and rows, as `WordReader.gather_words_tasks` sums them up.
 WordErrors: TypeAlias = tuple[int, np.ndarray, NDArray[np.int64], NDArray[np.int32]]
 
 
@@ -52,7 +52,9 @@ class WordReader:
         dtype: DTypeLike = np.float32,
         seen: NDArray[np.integer] | None = None,
     ) -> Arrays:
-        """Initial weights: ``table`` ~ N(0, 0.05²), each matrix in `spreads` ~ N(0, its²), else 0.
+        """Initial weights: ``table`` and the matrices in `spreads` are normal, all others 0.
+
+        The standard deviations are `table_spread` and those in `spreads`.
 
         Parameters
         ----------
@@ -91,11 +93,22 @@ class WordReader:
     def project(self, weights: Arrays, batch: TextBatch, workers: Workers) -> np.ndarray:
         """W l plus `word_bias` of every distinct word of ``batch``: (n_words, width) float."""
         point = point_of(weights, batch.input_rows)
-        return workers.together(self._project_tasks(point, batch, Workspace()))[0]
+        return workers.together(self.project_tasks(point, batch, Workspace()))[0]
 
-    def _project_tasks(
+    def project_tasks(
         self, point: GradientPoint, batch: TextBatch, workspace: Workspace
     ) -> Job[np.ndarray]:
+        """As `project`, as a job for `Workers.together`.
+
+        Parameters
+        ----------
+        point : GradientPoint
+            The weights.
+        batch : TextBatch
+            Whose words are projected.
+        workspace : Workspace
+            Holds the result.
+        """
         rows = point.input_rows
         P = workspace.empty("P", (batch.n_words, self.width), rows.dtype)
         yield rows.project_tasks(
@@ -107,13 +120,13 @@ class WordReader:
         )
         return P
 
-    def _gather_words(
+    def gather_words_tasks(
         self,
         batch: TextBatch,
         parts: Sequence[WordErrors],
         workspace: Workspace,
     ) -> Job[tuple[np.ndarray, np.ndarray]]:
-        """The gradient at the projected words, as a job.
+        """The gradient at the projected words, as a job for `Workers.together`.
 
         Parameters
         ----------

@@ -54,7 +54,7 @@ def hinge_of_lists(
     scores : (n_pairs,) float
         The scores of lists whose first pair is right.
     targets : PairTargets
-        Each list has at least one negative.
+        A list without negatives has no loss.
     margin : float
         The margin.
 
@@ -73,7 +73,7 @@ def hinge_of_lists(
     active = ~(hinges <= 0)
     active[firsts] = False
     # Every example is the mean of its triples.
-    shares = np.repeat(targets.weights / (counts - 1), counts)
+    shares = np.repeat(targets.weights / np.maximum(counts - 1, 1), counts)
     V = np.where(active, shares, 0.0)
     loss = float(np.sum(np.where(active, shares * hinges, 0.0)))
     V[firsts] = -np.add.reduceat(V, firsts)

@@ -2,9 +2,33 @@
 
 import inspect
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from sentemb.hyperparameters import Hyperparameter
+
+
+class DeclaredSettings:
+    """Base of the classes that `declared` decorates."""
+
+    if TYPE_CHECKING:  # the fields come from the declarations
+
+        def __init__(self, **settings: Any) -> None: ...
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def _set(self, name: str, value: Any) -> None:
+        """Set a field, which is frozen once the object is made."""
+        object.__setattr__(self, name, value)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings by name, as model files hold them."""
+        # The decorator makes it a dataclass, which the type checker cannot see.
+        written: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in written.items()
+        }
 
 
 def declared(

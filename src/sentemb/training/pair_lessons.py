@@ -177,7 +177,7 @@ class LabelledLessons(_Ordered):
     Parameters
     ----------
     texts : TextPairs
-        Of `distinct_texts`.
+        The distinct texts of each side, in the order of `distinct`.
     pairs : LabelledPairs
     settings : PairSettings
     """

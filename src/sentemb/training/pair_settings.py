@@ -1,7 +1,5 @@
 """How to train a pair model: the declarations of all settings, the preset, and `PairSettings`."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from sentemb.errors import SentembError
@@ -25,7 +23,7 @@ from sentemb.matching.registry import (
 )
 from sentemb.objectives import options as objectives
 from sentemb.training import settings as of_towers
-from sentemb.training.declared import declared
+from sentemb.training.declared import DeclaredSettings, declared
 
 if TYPE_CHECKING:
     from sentemb.matching.pair_model import PairModel
@@ -93,7 +91,8 @@ HYPERPARAMETERS = (
         kind=int,
         default=None,
         default_text=f"{HARD_NEGATIVES} with a teacher, otherwise 0",
-        help="Hard negatives per pair in addition: unclicked titles that the teacher ranks high.",
+        help="Hard negatives per pair: unclicked titles that the teacher ranks high, in addition "
+        "to the other negatives.",
         group=NEGATIVES,
         least=0,
         most=of_towers.HARD_AMONG,
@@ -139,10 +138,7 @@ HYPERPARAMETERS = (
         choices=("linear", "none"),
     ),
     _SHARED["seed"],
-    replace(
-        _SHARED["patience"],
-        help="Stop when the figure on the dev set has not risen for this many epochs.",
-    ),
+    _SHARED["patience"],
 )
 
 # What the paper says of its training: 50 numbers per word, fixed; 3-word windows; at least 200
@@ -161,17 +157,11 @@ def describe(one: Hyperparameter) -> str:
 
 
 @declared(HYPERPARAMETERS, describe)
-class PairSettings:
+class PairSettings(DeclaredSettings):
     """All settings that affect the trained pair model. The number of threads does not.
 
     Attributes
     ----------"""
-
-    if TYPE_CHECKING:  # the fields come from the declarations
-
-        def __init__(self, **settings: Any) -> None: ...
-
-        def __getattr__(self, name: str) -> Any: ...
 
     def __post_init__(self) -> None:
         for one in HYPERPARAMETERS:
@@ -183,9 +173,6 @@ class PairSettings:
         )
         if self.max_words is not None:
             self.pair_model(self.max_words)
-
-    def _set(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
 
     def _of_models(self) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in pair_parameters()}
@@ -241,12 +228,3 @@ class PairSettings:
             least = make_pair_model(self.model, **own | {MAX_WORDS.name: _LONGEST}).least_words
             own[MAX_WORDS.name] = max(min(longest, MOST_WORDS), least)
         return make_pair_model(self.model, **own)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The settings by name, as model files hold them."""
-        # The decorator makes it a dataclass, which the type checker cannot see.
-        written: Mapping[str, Any] = asdict(self)  # type: ignore[call-overload]
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in written.items()
-        }

@@ -143,7 +143,7 @@ class PairTask:
         model, weights, space = self.pair_model, self.weights, self._space
         phase, optimiser, tuned = self._now
         point = point_of(weights, batch.texts.input_rows)
-        P = yield from model._project_tasks(point, batch.texts, space)
+        P = yield from model.project_tasks(point, batch.texts, space)
         dX: np.ndarray | None = None
         if phase.reconstructs:
             loss, gradient = yield from self._reconstruction_tasks(P, batch)
@@ -153,7 +153,7 @@ class PairTask:
             raise Diverged("the loss is not a number")
         words = None
         if dX is not None:
-            gathered = yield from model._gather_words(
+            gathered = yield from model.gather_words_tasks(
                 batch.texts, [(0, dX, *layout.tokens_of_words)], space
             )
             gradient["words"], words = gathered[0], layout.words_of_features

@@ -107,6 +107,7 @@ def train_pair_model(
     split = split_words if start is None else start.vocabulary.split
     model = chosen.pair_model(max(len(split(text)) for text in (*queries, *titles)))
     _check_words(model, chosen, start is not None)
+    _check_epochs(model, chosen)
     hard = chosen.hard_negatives
     if hard is None:
         hard = HARD_NEGATIVES if teacher is not None else 0
@@ -198,6 +199,16 @@ def _check_words(model: PairModel, settings: PairSettings, started: bool) -> Non
     if model.reads_whole_words and settings.word_features == 0 and not started:
         raise SentembError(
             f"{model.name} reads whole words; {WORD_FEATURES} must be at least 1, not 0"
+        )
+
+
+def _check_epochs(model: PairModel, settings: PairSettings) -> None:
+    """Raise a `SentembError` if the training ends before its last phase, that of the scores."""
+    before = model.phases()[-1].epoch
+    if settings.epochs <= before:
+        raise SentembError(
+            f"the scores of {model.name} are trained from epoch {before + 1} on, and epochs is "
+            f"{settings.epochs}; give more epochs"
         )
 
 

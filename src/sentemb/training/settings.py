@@ -1,7 +1,6 @@
 """How to train: the declarations of all settings, the presets, and `Settings`, checked."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from sentemb.errors import SentembError
@@ -27,7 +26,7 @@ from sentemb.models.registry import (
     own_settings,
 )
 from sentemb.objectives import options as objectives
-from sentemb.training.declared import declared
+from sentemb.training.declared import DeclaredSettings, declared
 
 if TYPE_CHECKING:
     from sentemb.models.truncation import Truncation
@@ -208,7 +207,8 @@ HYPERPARAMETERS = (
         kind=int,
         default=None,
         default_text="never",
-        help="Stop when NDCG@1 on the dev set has not risen for this many epochs.",
+        help="Stop when NDCG@1 on the dev set (the accuracy, for labelled pairs) has not risen for "
+        "this many epochs.",
         group=RUN,
         least=1,
         most=MOST,
@@ -242,17 +242,11 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 @declared(HYPERPARAMETERS, describe)
-class Settings:
+class Settings(DeclaredSettings):
     """All settings that affect the trained model. The number of threads does not.
 
     Attributes
     ----------"""
-
-    if TYPE_CHECKING:  # the fields come from the declarations
-
-        def __init__(self, **settings: Any) -> None: ...
-
-        def __getattr__(self, name: str) -> Any: ...
 
     def __post_init__(self) -> None:
         for one in HYPERPARAMETERS:
@@ -271,9 +265,6 @@ class Settings:
         _check_objective(self)
         _check_truncation(self)
         own_settings(self.model, self._of_encoders())
-
-    def _set(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
 
     def _of_encoders(self) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in encoder_parameters()}
@@ -312,11 +303,6 @@ class Settings:
         from sentemb.objectives.objective import Objective  # loads Numba
 
         return Objective(self.objective, self.gamma, self.margin)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The settings by name, as model files hold them."""
-        # The decorator makes it a dataclass, which the type checker cannot see.
-        return asdict(self)  # type: ignore[call-overload]
 
 
 def recorded_settings(written: Mapping[str, Any]) -> dict[str, Any]:

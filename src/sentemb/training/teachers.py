@@ -41,7 +41,7 @@ class Teacher(ABC):
         Parameters
         ----------
         teacher : "bm25", path or SentenceEncoder
-            The word ``bm25`` is BM25, also where a folder has that name: write ``./bm25`` for the
+            The word ``bm25`` is BM25, even if a folder has that name: write ``./bm25`` for the
             folder.
         threads : int, optional
             Threads of a model that is read from a folder; by default all processors.

@@ -131,7 +131,7 @@ class TextPairs:
 
 
 def _cut(tokens: Tokens, most: int) -> Tokens:
-    """``tokens`` without the words behind the first ``most`` of each text."""
+    """``tokens`` without the words after the first ``most`` of each text."""
     kept = np.minimum(np.diff(tokens.offsets), most)
     offsets = np.concatenate([[0], np.cumsum(kept)])
     places = np.arange(offsets[-1]) + np.repeat(tokens.offsets[:-1] - offsets[:-1], kept)

@@ -290,8 +290,8 @@ def _readme(counts: dict[str, int], least: int, most: int, seed: int, hard: bool
     return f"""\
 # Completion: the first clause of a sentence -> its second clause
 
-Made by `sentemb data clauses` from plain text of {counts["sentences"]:,} sentences. Used are those
-with exactly one comma and two clauses of {least} to {most} words; no clause occurs twice.
+Made by `sentemb data clauses` from plain text of {counts["sentences"]:,} sentences: those with
+exactly one comma and two clauses of {least} to {most} words. No clause occurs twice.
 Words are lower-cased and have no punctuation.
 
 - `pairs.tsv`: {counts["pairs"]:,} training pairs, first clause <tab> second clause
