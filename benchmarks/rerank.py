@@ -57,7 +57,7 @@ PAIR_MODELS = {
     "arc1, vectors tuned": ({"tldr": 5, "msdocs_index": 2}, {**ARC1, **TUNED}),
     "arc2": ({"tldr": 4}, {**ARC2, **FIXED}),
     "arc2, vectors tuned": (
-        {"tldr": 4, "occupations": 2, "msdocs_index": 1},
+        {"tldr": 4, "occupations": 2},
         {**ARC2, **TUNED},
     ),
 }
