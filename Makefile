@@ -143,6 +143,10 @@ docs: venv ## Write docs/cli.md from --help and docs/python.md from the docstrin
 rivals: venv ## Rank by BM25 with clicks and a pre-trained transformer and write docs/results/rivals.md
 	$(BIN)/python benchmarks/rivals.py
 
+.PHONY: rerank
+rerank: venv ## Re-rank the best titles of two towers by pair models and write docs/results/rerank.md (hours)
+	$(BIN)/python benchmarks/rerank.py
+
 .PHONY: charts
 charts: venv ## Draw the charts of docs/benchmarks.md from the CSV in docs/results
 	$(BIN)/python benchmarks/charts.py

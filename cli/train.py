@@ -156,7 +156,7 @@ def command(pairs: str, output: str, checkpoint_seconds: float, **options: Any) 
 
     \b
     sentemb train pairs.tsv --dev dev/ -o model/
-    sentemb train pairs.tsv --model arc2 --start-from model/ --teacher model/ -o reranker/
+    sentemb train pairs.tsv --model arc2 --start-from bag/ --teacher model/ -o reranker/
     """
     from sentemb.training.stopping import Interrupted
     from sentemb.training.trainer import train
