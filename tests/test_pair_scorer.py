@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from helpers import made_up_model
 
 import sentemb
 from sentemb import PairScorer, SentembError, SentenceEncoder
@@ -65,6 +66,31 @@ def test_many_texts_are_scored_in_portions(scorer, monkeypatch):
     order = np.random.default_rng(0).permutation(25)
     in_portions = scorer.score_pairs(TEXTS, TEXTS, *(one[order] for one in index))
     assert in_portions.tobytes() == whole[order].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("queries", "titles", "message"),
+    [
+        ([5], [0], "query_index has 5, and there are 5 texts, counted from 0"),
+        ([0], [-1], "title_index has -1, and there are 5 texts"),
+        ([2**70], [0], "query_index must be a list of integers"),
+        ([0.7], [0], "query_index must be a list of integers"),
+        ([0], ["0"], "title_index must be a list of integers"),
+        ([True], [0], "query_index must be a list of integers"),
+        ([[0]], [[0]], "query_index must be a list of integers"),
+        ([[0], [1, 2]], [0], "query_index must be a list of integers"),
+        (None, 0, "query_index must be a list of integers"),
+        ([0, 1], [0], "query_index has 2 entries and title_index 1"),
+    ],
+    ids=str,
+)
+def test_pairs_that_are_none_are_refused(scorer, queries, titles, message):
+    towers = made_up_model(("bag", {}), TEXTS)
+    for model in (scorer, towers):
+        with pytest.raises(SentembError, match=message):
+            model.score_pairs(TEXTS, TEXTS, queries, titles)
+    with pytest.raises(SentembError, match="top_k must be an integer of at least 1, not True"):
+        scorer.rank("shoes", TEXTS, True)
 
 
 def test_ranking_sorts_by_score_and_keeps_the_order_of_equal_ones(scorer):

@@ -21,7 +21,7 @@ from sentemb.storage.saved_model import SavedModel
 from sentemb.system.html_tables import html_table
 from sentemb.system.parallel import Workers, renew_after_fork, signals_from_kernels
 from sentemb.system.paths import AnyPath
-from sentemb.text.checks import as_text, as_texts
+from sentemb.text.checks import as_pairs, as_text, as_texts
 from sentemb.text.vocabulary import Vocabulary
 
 # Texts that are read at once, and pairs that are scored at once: enough work for all threads, and
@@ -259,10 +259,15 @@ class PairScorer:
         -------
         (k,) float64
             Higher is better. A pair has the same score, to the bit, whatever other pairs there are.
+
+        Raises
+        ------
+        SentembError
+            For what is not a list of texts, or indices that are not integers within the texts.
         """
-        texts = as_texts(queries), as_texts(titles)
-        indices = np.asarray(query_index, np.int64), np.asarray(title_index, np.int64)
-        return self._score_pairs(*texts, *indices)[0]
+        first, second = as_texts(queries), as_texts(titles)
+        pairs = as_pairs(query_index, title_index, len(first), len(second))
+        return self._score_pairs(first, second, *pairs)[0]
 
     def rank(
         self, query: str, titles: Sequence[str], top_k: int | None = None
