@@ -323,6 +323,8 @@ def test_a_pair_model_continues_with_its_weights(tmp_path):
         train(log, model="wordembed", start_from=tmp_path / "m", mlp=7)
     with pytest.raises(SentembError, match="would replace it"):
         train(log, start_from=tmp_path / "m", output=tmp_path / "m", force=True)
+    with pytest.raises(SentembError, match="learns from the model there and would replace it"):
+        train(log, **TINY, teacher=tmp_path / "m", output=tmp_path / "m", force=True)
 
 
 def test_long_texts_are_cut_and_counted():
@@ -358,6 +360,7 @@ def test_long_texts_are_cut_and_counted():
         ({"model": "arc2", "maps": (3, 2), "max_words": 6}, "need at least 7 words"),
         ({"dropout": 1}, "dropout is 1; give a number of at least 0 and below 1"),
         ({"learning_rate": 1e6, "optimiser": "sgd"}, "lower the learning rate"),
+        ({"objective": "logistic", "margin": 2}, "the objective logistic has no margin; leave"),
     ],
     ids=str,
 )
@@ -387,6 +390,8 @@ def test_wrong_data_say_what_to_do(tmp_path):
         (same, {}, "same: only label 1"),
         (labels, {"objective": "hinge"}, "choose objective logistic"),
         (labels, {"teacher": "bm25"}, "leave teacher out"),
+        (labels, {"margin": 2}, "the objective logistic has no margin"),
+        (labels, {"skip_bad_lines": True}, "leave skip_bad_lines out"),
         (labels, {"dev": made_up_judged_set(log)}, "dev is a judged set; give labelled pairs"),
         (log, {"dev": labels}, "dev is a set of labelled pairs; give a judged set"),
         (log, {"model": "lstm", "teacher": "bm25"}, "teacher is for pair models"),

@@ -125,7 +125,8 @@ def write_labelled(folder, some):
     (folder / "scored.tsv").write_text("".join(f"{k % 5}.5{line[1:]}" for k, line in enumerate(lines)))
     (folder / "prose.txt").write_text(
         "".join(
-            f"The {thing} of {place} that we saw on our way home, were all of them closed on that day.\n"
+            f"The old {thing} of {place} that we saw on our way, "
+            f"had no {thing} like those that {place} has today.\n"
             for place in PLACES
             for thing in THINGS
         )
