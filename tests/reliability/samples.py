@@ -28,6 +28,14 @@ PAIR_MODELS = {
     "deepmatch": {"nodes": 10},
 }
 TRAINING = {"cells": 3, "epochs": 2, "batch_size": 4, "n_negatives": 1, "threads": 1}
+PAIR_TRAINING = {
+    "mlp": 3,
+    "epochs": 2,
+    "batch_size": 8,
+    "n_negatives": 2,
+    "dropout": 0.5,
+    "threads": 1,
+}
 PLACES = ("paris", "rome", "oslo", "lima", "cairo", "delhi")
 THINGS = ("hotels", "maps", "trains", "museums")
 DIM = 4  # of word vectors
@@ -268,27 +276,30 @@ def write_training(folder, at_update=8):
 
 def write_pair_training(folder, at_update=8):
     """As `write_training`, of a pair model."""
-    from sentemb import train
 
     def stop(progress):
         if (progress.epoch - 1) * progress.steps + progress.step == at_update:
             raise _Stopped
 
-    beside = folder.parent
-    settings = {"mlp": 3, "epochs": 2, "batch_size": 8, "n_negatives": 2, "dropout": 0.5}
     try:
-        train(
-            beside / "log.tsv",
-            model="arc2",
-            teacher="bm25",
-            dev=beside / "judged",
-            output=folder,
-            checkpoint_seconds=0,
-            on_progress=stop,
-            threads=1,
-            **PAIR_MODELS["arc2"],
-            **settings,
-        )
+        train_pair_model(folder, checkpoint_seconds=0, on_progress=stop)
     except _Stopped:
         return
     raise AssertionError("the training ended before it was cut off")
+
+
+def train_pair_model(folder, **more):
+    """The training of `write_pair_training` into ``folder``, with files beside it."""
+    from sentemb import train
+
+    beside = Path(folder).parent
+    return train(
+        beside / "log.tsv",
+        dev=beside / "judged",
+        output=folder,
+        model="arc2",
+        teacher="bm25",
+        **PAIR_MODELS["arc2"],
+        **PAIR_TRAINING,
+        **more,
+    )
