@@ -93,6 +93,19 @@ def test_pairs_that_are_none_are_refused(scorer, queries, titles, message):
         scorer.rank("shoes", TEXTS, True)
 
 
+def test_scores_that_are_not_finite_are_refused(scorer):
+    wild = copy.deepcopy(scorer)
+    for block in wild.parameters().values():
+        block[...] = 1e30
+    for asked in (
+        lambda: wild.score(TEXTS[0], TEXTS),
+        lambda: wild.rank(TEXTS[0], TEXTS),
+        lambda: wild.score_pairs(TEXTS, TEXTS, [0], [1]),
+    ):
+        with pytest.raises(SentembError, match="not a finite number, .* of the wordembed are too"):
+            asked()
+
+
 def test_ranking_sorts_by_score_and_keeps_the_order_of_equal_ones(scorer):
     with pytest.warns(UserWarning, match="1 of 6 texts have no words"):
         scores = scorer.score(TEXTS[0], TEXTS)

@@ -1,5 +1,6 @@
 """Training of pair models: same bits for threads and stops, its data, its mistakes."""
 
+import math
 import os
 import signal
 
@@ -13,6 +14,7 @@ from sentemb.data.click_log import ClickLogBuilder
 from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.matching import make_pair_model
 from sentemb.objectives.pair_losses import PairTargets, hinge_of_lists, logistic_of_pairs
+from sentemb.training import pair_task
 from sentemb.training.corpus import Corpus
 from sentemb.training.optimisers.dense_adam import DenseAdam
 from sentemb.training.pair_lessons import ClickLessons, LabelledLessons, distinct
@@ -285,6 +287,16 @@ def test_weights_that_become_huge_end_the_training(place, monkeypatch):
         settings = {"word_vectors": made_up_vectors(made_up_log())}
     with pytest.raises(SentembError, match="the weights have become huge"):
         train(made_up_log(), learning_rate=1e7, **settings, **TINY)
+
+
+def test_scores_that_overflow_on_the_dev_set_end_the_training(monkeypatch, tmp_path):
+    """The weights are within their bound and the scores are not."""
+    monkeypatch.setattr(pair_task, "_WILD_WEIGHT", math.inf)
+    log = made_up_log()
+    settings = {**TINY, "epochs": 1, "batch_size": 10**6, "learning_rate": 1e25}
+    with pytest.raises(SentembError, match="on dev are not finite at epoch 1, step 1; lower the"):
+        train(log, dev=made_up_judged_set(log), output=tmp_path / "m", **settings)
+    assert not (tmp_path / "m" / "model.safetensors").exists()
 
 
 @pytest.mark.parametrize("word_features", [1, 0])

@@ -8,7 +8,7 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.errors import naming
+from sentemb.errors import SentembError, naming
 from sentemb.matching.matcher import Matcher
 from sentemb.matching.pair_model import PairModel, Reading, Texts
 from sentemb.models.ranking import best_titles
@@ -263,7 +263,8 @@ class PairScorer:
         Raises
         ------
         SentembError
-            For what is not a list of texts, or indices that are not integers within the texts.
+            For what is not a list of texts, indices that are not integers within the texts, or
+            weights so large that a score is not finite.
         """
         first, second = as_texts(queries), as_texts(titles)
         pairs = as_pairs(query_index, title_index, len(first), len(second))
@@ -322,6 +323,12 @@ class PairScorer:
                         scores[at[part]] = self._score(
                             first, second, *(one[part].astype(np.int32) for one in index)
                         )
+        # NaN and infinity have no place in a ranking, and no form in JSON.
+        if not np.isfinite(scores).all():
+            raise SentembError(
+                f"a score is not a finite number, as the weights of the {self.model.name} are too "
+                "large; train the model again with a lower learning rate"
+            )
         return scores, empty
 
     def _score(

@@ -134,7 +134,9 @@ def train_pair_model(
                 with stop_signals() as stop:
                     lists = teacher.lists(log, workers, stop.is_set, run.note)
                 if stop.is_set():
-                    raise Interrupted("stopped before the first epoch; start again", stop.signal)
+                    raise Interrupted(
+                        "stopped during the look-up; give the same command again", stop.signal
+                    )
             lessons = ClickLessons(corpus, chosen, hard, lists)
         del log, queries, titles
         n_cut = lessons.texts.n_cut
