@@ -116,11 +116,14 @@ def _candidates(
     path: str, query_ids: Sequence[str], title_ids: Sequence[str], depth: int
 ) -> "Candidates":
     """The candidates in the run at ``path``, with a note for whatever cannot be scored."""
+    from sentemb.errors import naming
     from sentemb.evaluation.reranking import Candidates
     from sentemb.evaluation.trec import read_run
     from sentemb.system.files import place_name
 
-    found = Candidates.of(read_run(path), query_ids, title_ids, depth)
+    run = read_run(path)
+    with naming(place_name(path)):
+        found = Candidates.of(run, query_ids, title_ids, depth)
     for count, what in (
         (found.n_unknown_queries, "queries that are not in QUERIES: they are ignored"),
         (found.n_unknown_titles, "titles that are not in TITLES: they are ignored"),

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from helpers import made_up_model
 
 import sentemb
 from sentemb import PairScorer, SentembError, SentenceEncoder
@@ -80,6 +81,44 @@ def test_many_texts_are_scored_in_portions(scorer, monkeypatch):
     assert max(sizes) == 3 and sum(sizes) == 25
     L32, L200 = (make_pair_model("arc2", max_words=n).numbers_per_pair for n in (32, 200))
     assert L32 == (7**2 + 2 * 3**2) * 200 + 200 < L200 / 30
+
+
+@pytest.mark.parametrize(
+    ("queries", "titles", "message"),
+    [
+        ([5], [0], "query_index has 5, and there are 5 texts, counted from 0"),
+        ([0], [-1], "title_index has -1, and there are 5 texts"),
+        ([2**70], [0], "query_index must be a list of integers"),
+        ([0.7], [0], "query_index must be a list of integers"),
+        ([0], ["0"], "title_index must be a list of integers"),
+        ([True], [0], "query_index must be a list of integers"),
+        ([[0]], [[0]], "query_index must be a list of integers"),
+        ([[0], [1, 2]], [0], "query_index must be a list of integers"),
+        (None, 0, "query_index must be a list of integers"),
+        ([0, 1], [0], "query_index has 2 entries and title_index 1"),
+    ],
+    ids=str,
+)
+def test_pairs_that_are_none_are_refused(scorer, queries, titles, message):
+    towers = made_up_model(("bag", {}), TEXTS)
+    for model in (scorer, towers):
+        with pytest.raises(SentembError, match=message):
+            model.score_pairs(TEXTS, TEXTS, queries, titles)
+    with pytest.raises(SentembError, match="top_k must be an integer of at least 1, not True"):
+        scorer.rank("shoes", TEXTS, True)
+
+
+def test_scores_that_are_not_finite_are_refused(scorer):
+    wild = copy.deepcopy(scorer)
+    for block in wild.parameters().values():
+        block[...] = 1e30
+    for asked in (
+        lambda: wild.score(TEXTS[0], TEXTS),
+        lambda: wild.rank(TEXTS[0], TEXTS),
+        lambda: wild.score_pairs(TEXTS, TEXTS, [0], [1]),
+    ):
+        with pytest.raises(SentembError, match="not a finite number, .* of the wordembed are too"):
+            asked()
 
 
 def test_ranking_sorts_by_score_and_keeps_the_order_of_equal_ones(scorer):

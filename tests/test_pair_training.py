@@ -1,5 +1,6 @@
 """Training of pair models: same bits for threads and stops, its data, its mistakes."""
 
+import math
 import os
 import signal
 from typing import get_args
@@ -14,6 +15,7 @@ from sentemb.data.click_log import ClickLogBuilder
 from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.matching import PAIR_MODELS, make_pair_model
 from sentemb.objectives.pair_losses import PairTargets, hinge_of_lists, logistic_of_pairs
+from sentemb.training import pair_task
 from sentemb.training.corpus import Corpus
 from sentemb.training.optimisers.dense_adam import DenseAdam
 from sentemb.training.pair_lessons import ClickLessons, LabelledLessons, distinct
@@ -297,6 +299,16 @@ def test_weights_that_become_huge_end_the_training(place, monkeypatch):
         train(made_up_log(), learning_rate=1e7, **settings, **TINY)
 
 
+def test_scores_that_overflow_on_the_dev_set_end_the_training(monkeypatch, tmp_path):
+    """The weights are within their bound and the scores are not."""
+    monkeypatch.setattr(pair_task, "_WILD_WEIGHT", math.inf)
+    log = made_up_log()
+    settings = {**TINY, "epochs": 1, "batch_size": 10**6, "learning_rate": 1e25}
+    with pytest.raises(SentembError, match="on dev are not finite at epoch 1, step 1; lower the"):
+        train(log, dev=made_up_judged_set(log), output=tmp_path / "m", **settings)
+    assert not (tmp_path / "m" / "model.safetensors").exists()
+
+
 @pytest.mark.parametrize("word_features", [1, 0])
 def test_words_of_two_towers_are_as_long_as_trained_ones(word_features):
     log = made_up_log()
@@ -333,6 +345,8 @@ def test_a_pair_model_continues_with_its_weights(tmp_path):
         train(log, model="wordembed", start_from=tmp_path / "m", mlp=7)
     with pytest.raises(SentembError, match="would replace it"):
         train(log, start_from=tmp_path / "m", output=tmp_path / "m", force=True)
+    with pytest.raises(SentembError, match="learns from the model there and would replace it"):
+        train(log, **TINY, teacher=tmp_path / "m", output=tmp_path / "m", force=True)
 
 
 def test_long_texts_are_cut_and_counted():
@@ -368,6 +382,7 @@ def test_long_texts_are_cut_and_counted():
         ({"model": "arc2", "maps": (3, 2), "max_words": 6}, "need at least 7 words"),
         ({"dropout": 1}, "dropout is 1; give a number of at least 0 and below 1"),
         ({"learning_rate": 1e6, "optimiser": "sgd"}, "lower the learning rate"),
+        ({"objective": "logistic", "margin": 2}, "the objective logistic has no margin; leave"),
     ],
     ids=str,
 )
@@ -397,6 +412,8 @@ def test_wrong_data_say_what_to_do(tmp_path):
         (same, {}, "same: only label 1"),
         (labels, {"objective": "hinge"}, "choose objective logistic"),
         (labels, {"teacher": "bm25"}, "leave teacher out"),
+        (labels, {"margin": 2}, "the objective logistic has no margin"),
+        (labels, {"skip_bad_lines": True}, "leave skip_bad_lines out"),
         (labels, {"dev": made_up_judged_set(log)}, "dev is a judged set; give labelled pairs"),
         (log, {"dev": labels}, "dev is a set of labelled pairs; give a judged set"),
         (log, {"model": "lstm", "teacher": "bm25"}, "teacher is for pair models"),

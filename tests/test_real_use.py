@@ -58,7 +58,11 @@ def test_an_encoder_is_right_after_an_interrupt_at_any_moment(threads):
 
 
 def test_an_encoder_is_right_after_an_exception_at_any_step():
-    held(faces.exceptions(every=101, first=60))
+    held(faces.exceptions(every=101, first=60, asked=("encode",)))
+
+
+def test_a_pair_model_is_right_after_an_exception_at_any_step():
+    held(faces.exceptions(every=997, first=5, asked=("score_pairs",)))
 
 
 def test_workers_raise_only_once_no_thread_works_any_more():

@@ -7,6 +7,7 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.errors import SentembError
 from sentemb.face import Face
 from sentemb.matching.matcher import Matcher
 from sentemb.matching.pair_model import PairModel, Reading, Texts
@@ -15,7 +16,7 @@ from sentemb.models.workspace import Workspace
 from sentemb.protocols import Arrays
 from sentemb.storage.saved_model import PAIR, SavedModel
 from sentemb.system.parallel import signals_from_kernels
-from sentemb.text.checks import as_text, as_texts
+from sentemb.text.checks import as_pairs, as_text, as_texts
 from sentemb.text.vocabulary import Vocabulary
 
 # Texts that are read at once, and pairs that are scored at once: enough work for all threads. Pairs
@@ -184,10 +185,16 @@ class PairScorer(Face):
         -------
         (k,) float64
             Higher is better. A pair has the same score, to the bit, whatever other pairs there are.
+
+        Raises
+        ------
+        SentembError
+            For what is not a list of texts, indices that are not integers within the texts, or
+            weights so large that a score is not finite.
         """
-        texts = as_texts(queries), as_texts(titles)
-        indices = np.asarray(query_index, np.int64), np.asarray(title_index, np.int64)
-        return self._score_pairs(*texts, *indices)[0]
+        first, second = as_texts(queries), as_texts(titles)
+        pairs = as_pairs(query_index, title_index, len(first), len(second))
+        return self._score_pairs(first, second, *pairs)[0]
 
     # -- passes -------------------------------------------------------------------------------
 
@@ -222,6 +229,12 @@ class PairScorer(Face):
                         scores[at[part]] = self._score(
                             first, second, *(one[part].astype(np.int32) for one in index)
                         )
+        # NaN and infinity have no place in a ranking, and no form in JSON.
+        if not np.isfinite(scores).all():
+            raise SentembError(
+                f"a score is not a finite number, as the weights of the {self.model.name} are too "
+                "large; train the model again with a lower learning rate"
+            )
         return scores, empty
 
     def _score(

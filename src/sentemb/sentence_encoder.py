@@ -20,7 +20,7 @@ from sentemb.protocols import Arrays
 from sentemb.storage.saved_model import SavedModel
 from sentemb.system.html_tables import html_table, shade
 from sentemb.system.parallel import signals_from_kernels
-from sentemb.text.checks import as_text, as_texts
+from sentemb.text.checks import as_pairs, as_text, as_texts
 from sentemb.text.vocabulary import Vocabulary
 
 # Texts and characters of one pass at most: enough work for all threads, little memory.
@@ -351,10 +351,17 @@ class SentenceEncoder(Face):
         -------
         (k,) float64
             Higher is better; 0 where a text has no words.
+
+        Raises
+        ------
+        SentembError
+            For what is not a list of texts, or indices that are not integers within the texts.
         """
-        Yq, _ = self._encode(as_texts(queries), "query")
-        Yd, _ = self._encode(as_texts(titles), "document")
-        return indexed_cosines(Yq, Yd, query_index, title_index)
+        first, second = as_texts(queries), as_texts(titles)
+        pairs = as_pairs(query_index, title_index, len(first), len(second))
+        Yq, _ = self._encode(first, "query")
+        Yd, _ = self._encode(second, "document")
+        return indexed_cosines(Yq, Yd, *pairs)
 
     # -- what happens inside ------------------------------------------------------------------
 

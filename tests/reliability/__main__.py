@@ -46,7 +46,7 @@ def _tests(name: str) -> Count:
 CHECKS = {
     "kills": ("SIGKILL at every file-system call of a writer", writers.killed),
     "errors": ("each of four errors at every such call", writers.failing),
-    "exceptions": ("an exception at every step of `encode`", faces.exceptions),
+    "exceptions": ("an exception at every step of `encode` and `score_pairs`", faces.exceptions),
     "mutations": ("damaged files, 20,000 of them with repaired checksums",
                   lambda: fuzz.fuzz(100_000, seed=1, repaired=20_000)),
     "battery": ("command lines", battery),

@@ -10,6 +10,7 @@ import signal
 import stat
 import sys
 
+from reliability import battery_pairs
 from reliability.battery import Case
 from reliability.samples import HISTORY, make_model, pairs, write_samples
 
@@ -65,6 +66,7 @@ def prepare(folder):
     from sentemb.comparison.runner import Comparison
 
     write_samples(folder)
+    battery_pairs.prepare(folder)
     rows = rows_of(["random", "unigram"])
     data = read_data(folder / "data")
     comparison = Comparison(data, folder / "compared", rows, seeds=1, note=lambda text: None)
@@ -117,6 +119,7 @@ def warm_up(main):
         (*COMPARE, "-o", "new4", "--markdown"),
         ("score", "nowhere", "a", "b"),
         ("rank",),
+        *battery_pairs.warm_up(),
     ]
     before = sys.argv
     for argv in more:
@@ -154,6 +157,7 @@ def cases():
             terminals,
             signals,
             start_up,
+            battery_pairs.cases,
         )
         for case in area()
     ]

@@ -1,5 +1,6 @@
 """The public face: exceptions at every step, forks, threads, savers and readers, a long soak."""
 
+import copy
 import linecache
 import multiprocessing
 import os
@@ -19,7 +20,10 @@ from helpers import made_up_model, made_up_texts
 
 import sentemb
 from reliability.count import Count
-from sentemb import SentembError, SentenceEncoder
+from sentemb import PairScorer, SentembError, SentenceEncoder
+from sentemb.matching import make_pair_model
+from sentemb.text.batch import tokenize
+from sentemb.text.vocabulary import Vocabulary
 
 PACKAGE = str(Path(sentemb.__file__).parent)
 
@@ -37,9 +41,26 @@ def model_of(threads=2, **settings):
     return SentenceEncoder(model.encoder, model.vocabulary, model.weights, threads=threads)
 
 
+def scorer_of(threads=2):
+    """A pair model that knows the words of `TEXTS`."""
+    model = make_pair_model("arc2", embedding=6, maps=(5, 4), mlp=7, max_words=9)
+    vocabulary = Vocabulary.collect(tokenize(TEXTS), word_features=2)
+    weights = model.initialise(len(vocabulary), np.random.default_rng(0))
+    return PairScorer(model, vocabulary, weights, threads=threads)
+
+
 def answers(model):
     """What every public method that computes says, in a form that can be compared."""
     queries, titles = TEXTS[:7], TEXTS[7:30]
+    if isinstance(model, PairScorer):
+        pairs = np.indices((7, 23)).reshape(2, -1)
+        return {
+            "score_pairs": model.score_pairs(queries, titles, *pairs).tobytes(),
+            "score": model.score(queries[0], titles).tobytes(),
+            "rank": repr(model.rank(queries[1], titles, top_k=5)),
+            "parameters": model.parameters()["W1x"].tobytes(),
+            "astype": model.astype("float64").score(queries[0], titles).tobytes(),
+        }
     trace = model.trace(TEXTS[3])
     pairs = np.arange(7), np.arange(7) + 2
     Q, D = model.encode_query(queries), model.encode_document(titles)
@@ -71,30 +92,40 @@ STEPS = {
 }
 
 
-def exceptions(every: int = 1, first: int = 150) -> Count:
-    """Raise at every line and at every call of C code (every allocation) that `encode` makes.
+def _score(scorer, texts):
+    """The scores of each text with the next one."""
+    first = np.arange(len(texts))
+    return scorer.score_pairs(texts, texts, first, np.roll(first, 1))
 
-    Afterwards the encoder's answers are those of a fresh one. The first ``first`` steps are taken
-    one by one, later ones ``every`` so manyth: they are loops over texts and words.
+
+# What is asked of which model.
+ASKED = {"encode": (model_of, SentenceEncoder.encode), "score_pairs": (scorer_of, _score)}
+
+
+def exceptions(every: int = 1, first: int = 150, asked: tuple = tuple(ASKED)) -> Count:
+    """Raise at every line and at every call of C code (every allocation) of some of `ASKED`.
+
+    Afterwards the model's answers are those of a fresh one. The first ``first`` steps are taken one
+    by one, later ones ``every`` so manyth: they are loops over texts and words.
     """
-    count = Count("an exception at a step of encode")
+    count = Count("an exception at a step of encode or score_pairs")
     texts = [*TEXTS[:40], "a" * 150]
-    for step, (install, event, exception) in STEPS.items():
-        # Projecting words, embedding remembered ones, and both after a first call.
-        for before in ([], texts, texts[:20]):
-            model = model_of(1)
-            model.encode(before)
-            expected = model_of(1).encode(texts)
-            at, stopped = 0, True
-            while stopped:
-                model = model_of(1)
-                model.encode(before)
-                stopped = _stopped(lambda: model.encode(texts), install, event, exception, at)  # noqa: B023
-                count.tried += 1
-                if not np.array_equal(model.encode(texts), expected):
-                    count.failures.append(f"{exception.__name__} at {step}, number {at}")
-                at += 1 if at < first else every
-            count.notes.append(f"{step}, {len(before)} texts before: up to step {at}")
+    for name in asked:
+        make, ask = ASKED[name]
+        expected = ask(make(1), texts)
+        for step, (install, event, exception) in STEPS.items():
+            # Projecting words, embedding remembered ones, and both after a first call.
+            for before in ([], texts, texts[:20]):
+                at, stopped = 0, True
+                while stopped:
+                    model = make(1)
+                    ask(model, before)
+                    stopped = _stopped(lambda: ask(model, texts), install, event, exception, at)  # noqa: B023
+                    count.tried += 1
+                    if not np.array_equal(ask(model, texts), expected):
+                        count.failures.append(f"{name}: {exception.__name__} at {step} {at}")
+                    at += 1 if at < first else every
+                count.notes.append(f"{name}: {step}, {len(before)} texts before: {at} steps")
     return count
 
 
@@ -166,9 +197,14 @@ def in_a_fork(function, seconds=30):
 
 
 def processes_and_threads(rounds: int = 5) -> Count:
-    """Compare all answers, bit by bit, of threads, forks, spawned and pickled encoders."""
+    """Compare all answers, bit by bit, of threads, forks, spawned and pickled models."""
     count = Count("threads and processes")
-    model = model_of(2)
+    for make in (model_of, scorer_of):
+        _one_of_many(count, make(2), rounds)
+    return count
+
+
+def _one_of_many(count, model, rounds):
     expected = answers(model)
 
     def enter(what, found):
@@ -181,11 +217,11 @@ def processes_and_threads(rounds: int = 5) -> Count:
             enter("one of eight threads", found)
     stop = threading.Event()
 
-    def keep_encoding():
+    def keep_busy():
         while not stop.is_set():
-            model.encode(TEXTS)
+            answers(model)
 
-    busy = [threading.Thread(target=keep_encoding) for _ in range(2)]
+    busy = [threading.Thread(target=keep_busy) for _ in range(2)]
     for thread in busy:
         thread.start()
     try:
@@ -203,8 +239,11 @@ def processes_and_threads(rounds: int = 5) -> Count:
         with multiprocessing.get_context(method).Pool(2) as pool:
             for found in pool.map_async(answers, [model] * rounds).get(timeout=120):
                 enter(f"a process by {method}", found)
-    enter("a pickled copy", answers(pickle.loads(pickle.dumps(model))))
-    return count
+    for what, copied in {
+        "a pickled copy": pickle.loads(pickle.dumps(model)),
+        "a deep copy": copy.deepcopy(model),
+    }.items():
+        enter(what, answers(copied))
 
 
 TRAINING = """

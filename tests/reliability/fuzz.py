@@ -34,12 +34,22 @@ from reliability.count import Count
 from reliability.model_format import (
     FORMATS,
     parts_of,
+    parts_of_pair,
     read_checkpoint,
     rewrite_checkpoint,
     safetensors,
     write_parts,
 )
-from reliability.samples import ENCODERS, TRAINING, make_model, write_samples
+from reliability.samples import (
+    ENCODERS,
+    PAIR_MODELS,
+    TRAINING,
+    make_model,
+    make_scorer,
+    train_pair_model,
+    write_pair_training,
+    write_samples,
+)
 from reliability.sandbox import scratch
 
 LONGEST_MESSAGE = 300
@@ -51,6 +61,8 @@ MEMORY = 1 << 30
 ESCAPES = Path(__file__).with_name("escapes")
 TEXTS = ["hotels in rome", "xyzzy", "Oslo maps and more"]
 _TO_FORMAT_2 = "old-"
+# Trainings that were cut off.
+_RESUMES = ("training", "pair-training")
 VECTOR_FILES = ("glove.txt", "glove.txt.gz", "word2vec.txt", "word2vec.bin")
 
 
@@ -241,13 +253,18 @@ class Attack:
         self.others = [*small, bytes(range(256)), b"", b"\n", b"{}\n", gzip.compress(b"a\tb\n")]
         models = {name: make_model(name) for name in ENCODERS}
         self.parts = [parts_of(model, format) for model in models.values() for format in FORMATS]
+        self.pair_parts = [parts_of_pair(make_scorer(name)) for name in PAIR_MODELS]
         shutil.copytree(".", "../pristine", symlinks=True)
         self.vectors, self.word_vectors = {}, {}
         for name in ENCODERS:
             for folder in (name, _TO_FORMAT_2 + name):
                 self.vectors[folder] = _vectors(folder)
-        self.trained = self._resume()
-        self._put_back("training")
+        for name in PAIR_MODELS:
+            self.vectors[name] = _vectors(name)
+        self.trained = {}
+        for folder in _RESUMES:
+            self.trained[folder] = self._resume(folder)
+            self._put_back(folder)
         self._check_itself()
         self.tally = Counter()
         warnings.showwarning = self._warned
@@ -268,10 +285,14 @@ class Attack:
             write_parts(parts, "crafted")
             model = next(name for name in ENCODERS if _like(name, parts.config))
             assert np.array_equal(_vectors("crafted"), self.vectors[model])
-        newest = max(name for name in self.pristine if "checkpoints" in name)
-        rewrite_checkpoint(newest, lambda arrays, progress: None)
-        assert np.array_equal(self._resume(), self.trained)
-        self._put_back("training")
+        for parts in self.pair_parts:
+            write_parts(parts, "crafted")
+            assert np.array_equal(_vectors("crafted"), self.vectors[parts.config["model"]])
+        for folder, trained in self.trained.items():
+            newest = max(name for name in self.pristine if f"{folder}/checkpoints" in name)
+            rewrite_checkpoint(newest, lambda arrays, progress: None)
+            assert np.array_equal(self._resume(folder), trained)
+            self._put_back(folder)
 
     def _make_samples(self):
         from sentemb.comparison.data import read_data
@@ -280,6 +301,7 @@ class Attack:
         write_samples(Path())
         for name in ENCODERS:
             write_parts(parts_of(make_model(name), 2), _TO_FORMAT_2 + name)
+        write_pair_training("pair-training")
         self._data = read_data("data")
         self._rows = rows_of(["random", "unigram"])
         self._compare("compared")
@@ -289,7 +311,9 @@ class Attack:
         judged = tuple(f"judged/{name}" for name in ("queries.tsv", "docs.tsv", "qrels.txt"))
         return [
             *(Reader(_files(model), self._read_model, weight=6) for model in models),
-            Reader(_files("training"), self._read_training, "training", weight=4),
+            *(Reader(_files(name), self._read_model, weight=3) for name in PAIR_MODELS),
+            *(Reader(_files(name), self._read_training, name, weight=4) for name in _RESUMES),
+            Reader(("labelled.tsv",), self._read_labelled, weight=10),
             Reader(("log.tsv", "log.tsv.gz"), self._read_log, weight=20),
             Reader(("log.jsonl", "log.jsonl.gz"), self._read_log, weight=20),
             Reader(judged, self._read_judged, weight=20),
@@ -329,7 +353,7 @@ class Attack:
         """Read the files of ``folder`` in the places of the samples; what is wrong, or None."""
         names = [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]
         top = Path(names[0]).parts[0]
-        model = top in ENCODERS or top == "crafted"
+        model = top in ENCODERS or top in PAIR_MODELS or top == "crafted"
         if model:
             shutil.rmtree("crafted", ignore_errors=True)
             shutil.copytree(folder / top, "crafted")
@@ -382,7 +406,8 @@ class Attack:
         if kind > 0.9:
             return self._damage_vectors(rng)
         if kind < 0.05:
-            reader = next(reader for reader in self.readers if reader.folder == "training")
+            training = rng.choice(_RESUMES)
+            reader = next(reader for reader in self.readers if reader.folder == training)
             names = [name for name in reader.files if "checkpoints" in name]
             arrays, progress = read_checkpoint(names[-1])
             if rng.random() < 0.6:
@@ -395,7 +420,8 @@ class Attack:
             for name in names:
                 Path(name).write_bytes(data)
             return reader, names[-1], what
-        parts = copy.deepcopy(rng.choice(self.parts))
+        pair = rng.random() < 0.35
+        parts = copy.deepcopy(rng.choice(self.pair_parts if pair else self.parts))
         what = mutations.mutate_parts(rng, parts, self.others)
         write_parts(parts, "crafted")
         return Reader((), self._read_model), "crafted/model.safetensors", what
@@ -443,11 +469,12 @@ class Attack:
     # -- readers --------------------------------------------------------------------------
 
     def _read_model(self, name, repaired):
-        from sentemb import SentenceEncoder
+        from sentemb import PairScorer, load
+        from sentemb.analysis.matching import match
         from sentemb.analysis.report.page import Pair, collect, page
 
         folder, file = name.split("/")
-        model = SentenceEncoder.from_pretrained(folder, threads=1)
+        model = load(folder, threads=1)
         vectors = _vectors_of(model)
         if not np.isfinite(vectors).all():
             return "vectors that are not finite"
@@ -455,13 +482,17 @@ class Attack:
             return "other vectors, without a word"
         if repaired or file == "history.jsonl":
             model.save_pretrained("saved", force=True)
-            if model.encoder.recurrent:
+            if isinstance(model, PairScorer):
+                match(model, "hotels in rome", "Rome hotels")
+            elif model.encoder.recurrent:
                 page(collect(model, "name", [Pair("hotels in rome", "Rome hotels")], TEXTS))
         return None
 
-    def _resume(self):
+    def _resume(self, folder):
         from sentemb import train
 
+        if folder != "training":
+            return _vectors_of(train_pair_model(folder, resume=True, checkpoint_seconds=1e9))
         model = train(
             "log.tsv",
             dev="judged",
@@ -473,10 +504,11 @@ class Attack:
         return _vectors_of(model)
 
     def _read_training(self, name, repaired):
-        vectors = self._resume()
+        folder = name.split("/")[0]
+        vectors = self._resume(folder)
         if not np.isfinite(vectors).all():
             return "vectors that are not finite"
-        if not repaired and not np.array_equal(vectors, self.trained):
+        if not repaired and not np.array_equal(vectors, self.trained[folder]):
             return "another model, without a word"
         return None
 
@@ -487,6 +519,12 @@ class Attack:
         if not (log.clicks > 0).all() or not log.queries:
             return "clicks that cannot be"
         return None
+
+    def _read_labelled(self, name, repaired):
+        from sentemb.data.labelled_pairs import read_labelled_pairs
+
+        pairs = read_labelled_pairs(name)
+        return None if set(pairs.labels) <= {0, 1} else "labels that cannot be"
 
     def _read_judged(self, name, repaired):
         from sentemb.data.judged_set import read_judged_set
@@ -613,12 +651,18 @@ def _stop(number, frame):
 
 
 def _vectors(folder):
-    from sentemb import SentenceEncoder
+    from sentemb import load
 
-    return _vectors_of(SentenceEncoder.from_pretrained(folder, threads=1))
+    return _vectors_of(load(folder, threads=1))
 
 
 def _vectors_of(model):
+    """All that a model says of some texts: vectors, or the scores of a pair model."""
+    from sentemb import PairScorer
+
+    if isinstance(model, PairScorer):
+        index = np.indices((len(TEXTS), len(TEXTS))).reshape(2, -1)
+        return model.score_pairs(TEXTS, TEXTS, *index)
     return np.concatenate([model.encode_query(TEXTS), model.encode_document(TEXTS)])
 
 

@@ -290,3 +290,114 @@ def _smallest():
     rng = np.random.default_rng(0)
     weights = {side: encoder.initialise(len(vocabulary), rng) for side in SIDES}
     return SentenceEncoder(encoder, vocabulary, weights, threads=1)
+
+
+def parts_of_pair(model):
+    """The `Parts` of a `PairScorer`."""
+    config = {
+        "format": 3,
+        "kind": "pair",
+        "model": model.model.name,
+        **{
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in model.model.settings().items()
+        },
+        "trigrams": len(model.vocabulary.trigrams),
+        "words": len(model.vocabulary.words),
+        "training": model.training,
+        "sentemb": "0.1.0",
+    }
+    return Parts(
+        3,
+        config,
+        _lines(model.vocabulary.trigrams),
+        _lines(model.vocabulary.words),
+        _lines(map(json.dumps, model.history)),
+        {f"pair.{name}": np.array(block) for name, block in model.parameters().items()},
+    )
+
+
+def _mean(parts):
+    name = max(parts.tensors, key=lambda name: parts.tensors[name].size)
+    return name, parts.tensors[name]
+
+
+def _reshaped(change):
+    """``change`` for the largest tensor."""
+
+    def craft(parts):
+        name, array = _mean(parts)
+        parts.tensors[name] = change(array)
+
+    return craft
+
+
+PAIR_CRAFTED = {
+    **{
+        name: CRAFTED[name]
+        for name in CRAFTED
+        if not name.startswith(
+            (
+                "cells",
+                "bag",
+                "peepholes",
+                "forget",
+                "shared",
+                "without cells",
+                "format 2",
+                "model of",
+            )
+        )
+    },
+    **{
+        f"{key} {value!r}"[:40]: _config(**{key: value})
+        for key, values in {
+            "kind": ("encoder", "towers", "pairs", None, 1, [], ""),
+            "model": ("lstm", "arc3", "", 5),
+            "embedding": (0, -1, 3, 5, True, 4.0, "4", None, [4], 10**9, 10**30),
+            "nodes": (0, -1, 7, 15, True, 10.0, "10", None, 10**30),
+            "maps": (
+                [],
+                [0],
+                [3],
+                [3, 2, 1],
+                [True, 2],
+                ["3", 2],
+                3,
+                None,
+                "3,2",
+                {},
+                [[3], 2],
+                [3.0, 2],
+                [10**9] * 6,
+            ),
+            "max_words": (0, 1, 6, 8, 10, 11, 1000, 1001, True, 9.0, None, "9", 10**30),
+            "window": (0, 1, 2, 4, 9, 10, True, None, "3"),
+            "gate": ("or", "", None, 1, [], {}),
+            "mlp": (0, 2, 4, True, None, 10**9),
+            "mlp_layers": (0, 2, 5, True, None),
+            "cells": (0, 3, 5, None, True),
+            "shared_towers": (True, None, 1, "no"),
+            "splitting": ("letters", 1, [], None),
+        }.items()
+        for value in values
+    },
+    "without maps": lambda parts: parts.config.pop("maps", None),
+    "without max_words": lambda parts: parts.config.pop("max_words", None),
+    "without kind": _without("kind"),
+    "the largest tensor turned": _reshaped(lambda array: np.ascontiguousarray(array.T)),
+    "the largest tensor of one row": _reshaped(lambda array: array[:1]),
+    "the largest tensor missing": lambda parts: parts.tensors.pop(_mean(parts)[0]),
+    "the largest tensor in float64": _reshaped(lambda array: array.astype(np.float64)),
+    "float64 weights": _weights(lambda array: array.astype(np.float64)),
+    "words twice": lambda parts: setattr(parts, "words", parts.words[: len(parts.words) // 2] * 2),
+}
+
+
+def write_crafted_pair(name, model, folder):
+    """A pair model ``model`` of the samples, whole but for what ``name`` in `PAIR_CRAFTED` says."""
+    from reliability.samples import make_scorer
+
+    parts = parts_of_pair(make_scorer(model))
+    PAIR_CRAFTED[name](parts)
+    write_parts(parts, folder)

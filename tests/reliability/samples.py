@@ -17,7 +17,25 @@ ENCODERS = {
     "clsm": ("clsm", {"hidden": 3, "window": 3}),
     "shared": ("lstm", {}),
 }
+# Pair models, as small as their layers let them be.
+PAIR_MODELS = {
+    "arc1": {"embedding": 4, "maps": (3, 2)},
+    "arc2": {"embedding": 4, "maps": (3, 2)},
+    "wordembed": {"embedding": 4},
+    "senmlp": {"embedding": 4},
+    "senna": {"embedding": 4, "maps": (3,)},
+    "urae": {"embedding": 4, "cells": 4, "autoencoder_epochs": 1},
+    "deepmatch": {"nodes": 10},
+}
 TRAINING = {"cells": 3, "epochs": 2, "batch_size": 4, "n_negatives": 1, "threads": 1}
+PAIR_TRAINING = {
+    "mlp": 3,
+    "epochs": 2,
+    "batch_size": 8,
+    "n_negatives": 2,
+    "dropout": 0.5,
+    "threads": 1,
+}
 PLACES = ("paris", "rome", "oslo", "lima", "cairo", "delhi")
 THINGS = ("hotels", "maps", "trains", "museums")
 DIM = 4  # of word vectors
@@ -49,6 +67,8 @@ def write_samples(folder):
     write_texts(folder)
     for name in ENCODERS:
         make_model(name).save_pretrained(folder / name)
+    for name in PAIR_MODELS:
+        make_scorer(name).save_pretrained(folder / name)
     write_training(folder / "training")
 
 
@@ -88,6 +108,7 @@ def write_texts(folder):
     (data / "pairs.tsv").write_text(tsv)
     write_judged_set(data / "dev", some[:6])
     write_judged_set(data / "test", some[6:12])
+    write_labelled(folder, some)
     write_onet(folder / "onet")
     write_skip_thought(folder / "skip-thoughts")
     write_word_vectors(folder)
@@ -100,6 +121,25 @@ def write_judged_set(folder, some):
     (folder / "docs.tsv").write_text("".join(f"d{k}\t{t}\n" for k, (_, t) in enumerate(some)))
     (folder / "qrels.txt").write_text(
         "".join(f"q{k} 0 d{k} 2\nq{k} 0 d{(k + 1) % len(some)} 0\n" for k in range(len(some)))
+    )
+
+
+def write_labelled(folder, some):
+    """Labelled and scored pairs, and prose to make completion sets of."""
+    right = [(1, query, title) for query, title in some]
+    wrong = [(0, query, some[k - 1][1]) for k, (query, _) in enumerate(some)]
+    lines = [f"{label}\t{query}\t{title}\n" for label, query, title in (*right, *wrong)]
+    (folder / "labelled.tsv").write_text("".join(lines))
+    (folder / "scored.tsv").write_text(
+        "".join(f"{k % 5}.5{line[1:]}" for k, line in enumerate(lines))
+    )
+    (folder / "prose.txt").write_text(
+        "".join(
+            f"The old {thing} of {place} that we saw on our way, "
+            f"had no {thing} like those that {place} has today.\n"
+            for place in PLACES
+            for thing in THINGS
+        )
     )
 
 
@@ -189,6 +229,26 @@ def make_model(name):
     return SentenceEncoder(encoder, vocabulary, weights, training, HISTORY, threads=1)
 
 
+def make_scorer(name):
+    """An untrained `PairScorer`, one of `PAIR_MODELS`, that knows the words of `pairs`."""
+    from sentemb.matching import make_pair_model
+    from sentemb.pair_scorer import PairScorer
+    from sentemb.text.batch import tokenize
+    from sentemb.text.vocabulary import Vocabulary
+    from sentemb.training.pair_settings import PairSettings
+
+    settings = {**PAIR_MODELS[name], "mlp": 3, "max_words": 9}
+    model = make_pair_model(name, **settings)
+    tokens = tokenize(text for pair in pairs() for text in pair)
+    vocabulary = Vocabulary.collect(tokens, word_features=1)
+    if model.reads_whole_words:
+        vocabulary = Vocabulary([], vocabulary.words)
+    weights = model.initialise(len(vocabulary), np.random.default_rng(0))
+    chosen = PairSettings.of(model=name, objective="logistic", **settings)
+    training = {**chosen.as_dict(), "pairs": 24, "log": "0"}
+    return PairScorer(model, vocabulary, weights, training, HISTORY, threads=1)
+
+
 class _Stopped(Exception):
     pass
 
@@ -214,3 +274,34 @@ def write_training(folder, at_update=8):
     except _Stopped:
         return
     raise AssertionError("the training ended before it was cut off")
+
+
+def write_pair_training(folder, at_update=8):
+    """As `write_training`, of a pair model."""
+
+    def stop(progress):
+        if (progress.epoch - 1) * progress.steps + progress.step == at_update:
+            raise _Stopped
+
+    try:
+        train_pair_model(folder, checkpoint_seconds=0, on_progress=stop)
+    except _Stopped:
+        return
+    raise AssertionError("the training ended before it was cut off")
+
+
+def train_pair_model(folder, **more):
+    """The training of `write_pair_training` into ``folder``, with files beside it."""
+    from sentemb import train
+
+    beside = Path(folder).parent
+    return train(
+        beside / "log.tsv",
+        dev=beside / "judged",
+        output=folder,
+        model="arc2",
+        teacher="bm25",
+        **PAIR_MODELS["arc2"],
+        **PAIR_TRAINING,
+        **more,
+    )

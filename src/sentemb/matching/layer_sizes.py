@@ -33,9 +33,10 @@ def layer_sizes(max_words: int, window: int, convolutions: int) -> list[tuple[in
     least = least_words(window, convolutions)
     if max_words < least:
         plural = "s" if convolutions > 1 else ""
+        fewer = "fewer --maps" if plural else "a smaller --window"
         raise SentembError(
             f"{convolutions} convolution{plural} with window {window} need{'' if plural else 's'} "
-            f"at least {least} words (--max-words {max_words}); fewer --maps or more words"
+            f"at least {least} words (--max-words {max_words}); {fewer} or more words"
         )
     sizes, size = [], max_words
     for _ in range(convolutions):

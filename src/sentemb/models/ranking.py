@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sentemb.bounds import is_integer
 from sentemb.errors import SentembError
 from sentemb.kernels.top_k import highest
 
@@ -27,7 +28,7 @@ def best_titles(
     SentembError
         If ``top_k`` is not an integer from 1.
     """
-    if top_k is not None and (not isinstance(top_k, int | np.integer) or top_k < 1):
+    if top_k is not None and (not is_integer(top_k) or top_k < 1):
         raise SentembError(f"top_k must be an integer of at least 1, not {top_k!r}")
     if not titles:
         return []

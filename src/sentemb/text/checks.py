@@ -1,6 +1,9 @@
-"""Texts as users give them, checked."""
+"""Texts as users give them, and pairs of them, checked."""
 
 from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from sentemb.errors import SentembError
 
@@ -23,3 +26,44 @@ def as_text(text: str) -> str:
     if not isinstance(text, str):
         raise SentembError(f"a text must be str, not {type(text).__name__}")
     return text
+
+
+def as_pairs(
+    query_index: ArrayLike, title_index: ArrayLike, n_queries: int, n_titles: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The indices of ``score_pairs`` as arrays, checked.
+
+    Parameters
+    ----------
+    query_index, title_index : (k,) int
+        The query and the title of each pair.
+    n_queries, n_titles : int
+        How many texts there are.
+
+    Raises
+    ------
+    SentembError
+        If they are not integers, not within the texts, or not equally many.
+    """
+    queries = _as_index("query_index", query_index, n_queries)
+    titles = _as_index("title_index", title_index, n_titles)
+    if queries.size != titles.size:
+        raise SentembError(
+            f"query_index has {queries.size:,} entries and title_index {titles.size:,}; give one of "
+            "each per pair"
+        )
+    return queries, titles
+
+
+def _as_index(name: str, index: ArrayLike, size: int) -> NDArray[np.int64]:
+    """``index`` as (k,) int64, each at least 0 and below ``size``."""
+    try:
+        found = np.asarray(index)
+    except (TypeError, ValueError):  # rows of different lengths
+        found = np.empty((0, 0))
+    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+        raise SentembError(f"{name} must be a list of integers, one per pair")
+    wrong = found[(found < 0) | (found >= size)]
+    if wrong.size:
+        raise SentembError(f"{name} has {wrong[0]}, and there are {size:,} texts, counted from 0")
+    return found.astype(np.int64)

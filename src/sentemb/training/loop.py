@@ -139,7 +139,10 @@ class TrainingLoop:
         at, steps = self.at, self.task.steps
         self.task.flush(self.updates)
         seconds = self._clock.epoch_seconds()
-        dev = self.task.measure()
+        try:
+            dev = self.task.measure()
+        except Diverged as diverged:
+            raise self._diverged(diverged) from None
         before = at.history[-1].get("seconds", 0.0) if at.history else 0.0
         line = {
             "epoch": at.epoch + 1,
@@ -207,7 +210,7 @@ class TrainingLoop:
 
     def _diverged(self, what: Diverged) -> SentembError:
         """The error for a training that cannot continue; what is in ``output`` stays there."""
-        where = f"epoch {self.at.epoch + 1}, step {self.at.step + 1}"
+        where = f"epoch {self.at.epoch + 1}, step {min(self.at.step + 1, self.task.steps)}"
         kept = ""
         if self.output is not None:
             self._save_best(self.output)

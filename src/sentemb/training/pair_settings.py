@@ -13,6 +13,7 @@ from sentemb.hyperparameters import (
 )
 from sentemb.matching import make_pair_model
 from sentemb.matching.registry import (
+    AUTOENCODER_EPOCHS,
     MAX_WORDS,
     MOST_WORDS,
     PAIR_MODEL_NAME,
@@ -171,6 +172,13 @@ class PairSettings(DeclaredSettings):
         own_values(
             self.model, pair_entry_of(self.model).parameters, pair_parameters(), self._of_models()
         )
+        reads = pair_entry_of(self.model).parameters
+        if AUTOENCODER_EPOCHS in reads and self.epochs <= self.autoencoder_epochs:
+            raise SentembError(
+                f"epochs is {self.epochs}, of which the auto-encoder of {self.model} takes the "
+                f"first {self.autoencoder_epochs} (--autoencoder-epochs), and the MLP learns after "
+                "them; give more epochs"
+            )
         if self.max_words is not None:
             self.pair_model(self.max_words)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from sentemb.data.judged_set import JudgedSet
 from sentemb.data.labelled_pairs import LabelledPairs
+from sentemb.errors import SentembError
 from sentemb.evaluation.binary import count_predictions, labelled_scores
 from sentemb.loading import face_of
 from sentemb.matching.head import Dropout
@@ -20,7 +21,7 @@ from sentemb.models.layout import Layout
 from sentemb.models.towers import SIDES
 from sentemb.models.workspace import Job, Workspace
 from sentemb.objectives.pair_losses import PairObjective
-from sentemb.protocols import Arrays, StoredState
+from sentemb.protocols import Arrays, Ranker, StoredState
 from sentemb.storage.history import ACCURACY, DEV_FIGURE
 from sentemb.storage.saved_model import SavedModel
 from sentemb.system.parallel import Workers
@@ -206,8 +207,16 @@ class PairTask:
         if self._dev is None or self._now.phase.reconstructs:
             return None
         face = face_of(self.model(), self._workers.threads)
+        try:
+            return self._measured(face)
+        except SentembError as error:
+            raise Diverged("the scores on dev are not finite") from error
+
+    def _measured(self, face: Ranker) -> dict[str, float]:
+        """The figures of a model on the dev set."""
         if isinstance(self._dev, JudgedSet):
             return measure(face, self._dev)
+        assert self._dev is not None
         scores = labelled_scores(face, self._dev)
         accuracy = count_predictions(scores, self._dev.labels, 0.0).accuracy
         return {ACCURACY: round(accuracy, 6)}

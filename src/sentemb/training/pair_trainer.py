@@ -17,7 +17,7 @@ from sentemb.errors import SentembError
 from sentemb.matching.pair_model import PairModel
 from sentemb.matching.registry import EMBEDDING, PAIR_MODEL_NAME, pair_entry_of
 from sentemb.models.towers import SIDES
-from sentemb.objectives.options import HINGE, LOGISTIC
+from sentemb.objectives.options import HINGE, LOGISTIC, PAIR_MARGIN
 from sentemb.objectives.pair_losses import PairObjective
 from sentemb.pair_scorer import PairScorer
 from sentemb.protocols import Arrays
@@ -34,7 +34,7 @@ from sentemb.training.pair_start import PairStart, start_of, start_of_vectors
 from sentemb.training.pair_task import PairTask
 from sentemb.training.run import Run, read_log
 from sentemb.training.stopping import Interrupted, stop_signals
-from sentemb.training.teachers import Teacher
+from sentemb.training.teachers import BM25_TEACHER, Teacher
 from sentemb.training.text_pairs import TextPairs
 from sentemb.vectors.word_vectors import WordVectors
 
@@ -78,12 +78,14 @@ def train_pair_model(
     Interrupted
         After Ctrl-C or SIGTERM, once the checkpoint is written.
     """
-    run.check(inputs.start_from)
+    run.check(inputs.start_from, None if inputs.teacher == BM25_TEACHER else inputs.teacher)
     labelled = inputs.labels or isinstance(pairs, LabelledPairs)
     if inputs.word_vectors is not None and inputs.start_from is not None:
         raise SentembError(
             "word vectors come from word_vectors or from the model in start_from; give one of both"
         )
+    if labelled and skip_bad_lines:
+        raise SentembError("every line of labelled pairs is read; leave skip_bad_lines out")
     # Before the data are read, so that a wrong setting is refused at once.
     _checked(PairSettings.of(preset, **settings), labelled, inputs)
     teacher = None if inputs.teacher is None else Teacher.of(inputs.teacher, run.threads)
@@ -133,7 +135,9 @@ def train_pair_model(
                 with stop_signals() as stop:
                     lists = teacher.lists(log, workers, stop.is_set, run.note)
                 if stop.is_set():
-                    raise Interrupted("stopped before the first epoch; start again", stop.signal)
+                    raise Interrupted(
+                        "stopped during the look-up; give the same command again", stop.signal
+                    )
             lessons = ClickLessons(corpus, chosen, hard, lists)
         del log, queries, titles
         n_cut = lessons.texts.n_cut
@@ -179,6 +183,9 @@ def _checked(settings: PairSettings, labelled: bool, inputs: PairInputs) -> None
         )
     if settings.hard_negatives == 0 and inputs.teacher is not None:
         raise SentembError("the teacher lists hard negatives; leave it out, or hard_negatives 0")
+    objective = _objective(settings, labelled)
+    if objective != HINGE and settings.margin != PAIR_MARGIN.default:
+        raise SentembError(f"the objective {objective} has no margin; leave margin out")
     if not labelled:
         return
     if inputs.teacher is not None:

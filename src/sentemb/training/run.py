@@ -42,14 +42,15 @@ class Run:
     on_progress: Callable[[Progress], None]
     note: Callable[[str], None]
 
-    def check(self, start_from: object = None) -> None:
-        """Raise a `SentembError` unless the run can begin; ``start_from`` must stay as it is."""
+    def check(self, start_from: object = None, teacher: object = None) -> None:
+        """Raise a `SentembError` unless the run can begin; models that it reads must stay."""
         seconds = self.checkpoint_seconds
         if not (is_number(seconds) and 0 <= seconds < np.inf):
             raise SentembError(f"checkpoint_seconds must be a number from 0, not {seconds}")
         if self.output is not None:
             check_output(self.output, self.resume, self.force)
-            _check_start_stays(start_from, self.output)
+            _check_stays(start_from, "starts", self.output)
+            _check_stays(teacher, "learns", self.output)
         elif self.resume:
             raise SentembError("resume needs the output of the training to continue")
 
@@ -110,13 +111,11 @@ def read_log(
     return log
 
 
-def _check_start_stays(start_from: object, output: AnyPath) -> None:
-    """Refuse a training that would replace the model that it starts from."""
-    if isinstance(start_from, str | os.PathLike) and os.path.realpath(
-        start_from
-    ) == os.path.realpath(output):
+def _check_stays(model: object, does: str, output: AnyPath) -> None:
+    """Refuse a training that would replace the model that it starts or learns from."""
+    if isinstance(model, str | os.PathLike) and os.path.realpath(model) == os.path.realpath(output):
         raise SentembError(
-            f"{output}: the training starts from the model there and would replace it; choose "
+            f"{output}: the training {does} from the model there and would replace it; choose "
             "another output"
         )
 
