@@ -31,9 +31,9 @@ NAMES = {
 _ROUNDING = 1e-9
 # A gain or a loss in P@1 below it is not one: about the standard error of 4,000 queries.
 POINT = 0.01
-# Accuracies that count as the paper's "around 60 %", and as a coin's.
+# What counts as the paper's "around 60 %"; and what is more than a coin, by three standard errors.
 _ABOUT_60 = (0.57, 0.63)
-_COIN = 0.53
+_COIN = 0.524
 
 
 @dataclass(frozen=True)
@@ -166,8 +166,9 @@ def order_unasked(tables):
     found = means(as_printed(tables["completion"]), "order")
     if not {"arc1", "arc2"} <= found.keys():
         return None
-    inside = [_ABOUT_60[0] <= found[model] <= _ABOUT_60[1] for model in ("arc1", "arc2")]
-    verdict = HOLDS if all(inside) else IN_PART if any(inside) else FAILS
+    shares = [found[model] for model in ("arc1", "arc2")]
+    about_60 = all(_ABOUT_60[0] <= share <= _ABOUT_60[1] for share in shares)
+    verdict = HOLDS if about_60 else IN_PART if min(shares) > _COIN else FAILS
     return verdict, (
         f"ARC-II {_percent(found['arc2'])}, ARC-I {_percent(found['arc1'])} on completion (50 % "
         "is a coin)."
