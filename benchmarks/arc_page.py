@@ -165,7 +165,8 @@ def _method(tables):
         _fill("""`make arc` (`benchmarks/arc.py`) measures what follows and writes this page; the
             numbers are in [results/arc/](results/arc) as CSV. It trains for many hours, one
             training after another. A training that was stopped continues, and a finished one is not
-            repeated."""),
+            repeated. Rows with fewer than three seeds, and parts that this page does not have yet,
+            are those that it trains next."""),
         _fill(f"""All pair models but DeepMatch read word vectors of 50 numbers, made from these
             texts and others; DeepMatch reads topics of the training pairs. *Vectors fixed* is as in
             the paper. *Vectors trained*
@@ -194,7 +195,7 @@ def _ranked(tables, name, number, heading, text, columns):
     """The section of a ranking task."""
     told = printed(number)
     heads = [f"{what}, vectors {vectors}" for vectors in KINDS for what in columns.values()]
-    rows = [["model", "seeds", *heads, f"Table {number} of the paper"]]
+    rows = [["model", "seeds (fixed / trained)", *heads, f"Table {number} of the paper"]]
     rows.append([NAMES["random"], "", *["20.0"] * len(heads), f"{told['random', 'P@1']:.2f}"])
     found = {}
     for line in tables[name]:
@@ -232,7 +233,7 @@ def _differences(tables, name):
             P@1 that it is ahead and their 95 % interval over the test queries, which leaves out the
             spread over seeds. The two towers and DeepMatch, which read no word vectors, are in both
             comparisons. The test is the paired randomisation test, corrected by Holm
-            ({_LEVEL:.0%} level)."""),
+            ({100 * _LEVEL:.0f} % level)."""),
         "\n".join(said),
     ]  # fmt: skip
 
