@@ -1,7 +1,7 @@
 """The claims of Hu, Lu, Li and Chen (NIPS 2014), each with a verdict that follows from the CSV.
 
 A claim's function takes the tables of docs/results/arc (lists of dicts by name) and returns the
-verdict and the numbers that it follows from. A claim is judged once its tables are there.
+verdict and the numbers that it follows from. A claim is judged once its rows are there.
 """
 
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from arc_lab import TOWERS
 from arc_parts import FIXED, LEARNED, OWN
 
 HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold"
+UNTESTED = "not measured yet"
 NAMES = {
     "bag": "two-tower bag",
     "lstm": "two-tower LSTM",
@@ -304,11 +305,14 @@ CLAIMS = (
 
 
 def judged(tables):
-    """(claim, verdict, why) of every claim whose rows are there."""
+    """(claim, verdict, why) of every claim."""
     found = []
     for claim in CLAIMS:
-        if all(tables.get(name) for name in claim.needs):
-            verdict = claim.judge(tables)
-            if verdict is not None:
-                found.append((claim, *verdict))
+        there = all(tables.get(name) for name in claim.needs)
+        judgement = claim.judge(tables) if there else None
+        found.append((claim, *(judgement or (UNTESTED, f"By {_parts(claim)} of `make arc`."))))
     return found
+
+
+def _parts(claim):
+    return " and ".join(f"`{name}`" for name in claim.needs)
