@@ -168,11 +168,14 @@ def order_unasked(tables):
     if not {"arc1", "arc2"} <= found.keys():
         return None
     shares = [found[model] for model in ("arc1", "arc2")]
+    every = means(tables["completion"], "order")
+    named = [f"{NAMES[m]} {_percent(every[m])}" for m in ("senna", "lstm") if m in every]
+    others = f" For comparison: {', '.join(named)}." if named else ""
     about_60 = all(_ABOUT_60[0] <= share <= _ABOUT_60[1] for share in shares)
     verdict = HOLDS if about_60 else IN_PART if min(shares) > _COIN else FAILS
     return verdict, (
-        f"ARC-II {_percent(found['arc2'])}, ARC-I {_percent(found['arc1'])} on completion (50 % "
-        "is a coin)."
+        f"ARC-II {_percent(found['arc2'])}, ARC-I {_percent(found['arc1'])} on completion, seeds "
+        f"averaged; 50 % is a coin.{others}"
     )
 
 

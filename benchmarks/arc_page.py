@@ -115,18 +115,25 @@ def _summary(tables):
 
 
 def _ranking_point(tables, name, title):
+    found = _ordered(tables[name], "test")
+    (best, share), *rest = found.items()
+    listed = _listed([f"{label} {_p(own)}" for label, own in rest])
+    text = f"**On {title} the best is {best}**: P@1 {_p(share)} of 100, chance 20. Then: {listed}."
+    if "similar" in tables[name][0]:
+        similar = [f"{label} {_p(own)}" for label, own in _ordered(tables[name], "similar").items()]
+        text += f" With similar negatives the first three are {_listed(similar[:3])}."
+    return _point(text)
+
+
+def _ordered(lines, column):
+    """{model and its word vectors: mean over seeds}, best first."""
     found = {}
-    for line in tables[name]:
-        found.setdefault((line["model"], line["vectors"]), []).append(float(line["test"]))
-    found = {key: mean(values) for key, values in found.items()}
-    order = sorted(found, key=lambda key: -found[key])
-    labels = {
-        (model, vectors): f"{NAMES[model]}" + (f" ({vectors} vectors)" if vectors != OWN else "")
-        for model, vectors in order
-    }
-    listed = [f"{labels[key]} {_p(found[key])}" for key in order[1:]]
-    return _point(f"""**On {title} the best is {labels[order[0]]}**: P@1 {_p(found[order[0]])} of
-        100, chance 20. Then: {_listed(listed)}.""")  # fmt: skip
+    for line in lines:
+        own = line["vectors"] == OWN
+        label = NAMES[line["model"]] + ("" if own else f" ({line['vectors']} vectors)")
+        found.setdefault(label, []).append(float(line[column]))
+    shares = {label: mean(values) for label, values in found.items()}
+    return {label: shares[label] for label in sorted(shares, key=lambda one: -shares[one])}
 
 
 def _labelled_point(tables):
