@@ -1,7 +1,7 @@
 """The claims of Hu, Lu, Li and Chen (NIPS 2014), each with a verdict that follows from the CSV.
 
 A claim's function takes the tables of docs/results/arc (lists of dicts by name) and returns the
-verdict and the numbers that it follows from. A claim is judged once its tables are there.
+verdict and the numbers that it follows from. A claim is judged once its rows are there.
 """
 
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from arc_lab import TOWERS
 from arc_parts import FIXED, LEARNED, OWN
 
 HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold"
+UNTESTED = "not measured yet"
 NAMES = {
     "bag": "two-tower bag",
     "lstm": "two-tower LSTM",
@@ -31,9 +32,9 @@ NAMES = {
 _ROUNDING = 1e-9
 # A gain or a loss in P@1 below it is not one: about the standard error of 4,000 queries.
 POINT = 0.01
-# Accuracies that count as the paper's "around 60 %", and as a coin's.
+# What counts as the paper's "around 60 %"; and what is more than a coin, by three standard errors.
 _ABOUT_60 = (0.57, 0.63)
-_COIN = 0.53
+_COIN = 0.524
 
 
 @dataclass(frozen=True)
@@ -166,11 +167,15 @@ def order_unasked(tables):
     found = means(as_printed(tables["completion"]), "order")
     if not {"arc1", "arc2"} <= found.keys():
         return None
-    inside = [_ABOUT_60[0] <= found[model] <= _ABOUT_60[1] for model in ("arc1", "arc2")]
-    verdict = HOLDS if all(inside) else IN_PART if any(inside) else FAILS
+    shares = [found[model] for model in ("arc1", "arc2")]
+    every = means(tables["completion"], "order")
+    named = [f"{NAMES[m]} {_percent(every[m])}" for m in ("senna", "lstm") if m in every]
+    others = f" For comparison: {', '.join(named)}." if named else ""
+    about_60 = all(_ABOUT_60[0] <= share <= _ABOUT_60[1] for share in shares)
+    verdict = HOLDS if about_60 else IN_PART if min(shares) > _COIN else FAILS
     return verdict, (
-        f"ARC-II {_percent(found['arc2'])}, ARC-I {_percent(found['arc1'])} on completion (50 % "
-        "is a coin)."
+        f"ARC-II {_percent(found['arc2'])}, ARC-I {_percent(found['arc1'])} on completion, seeds "
+        f"averaged; 50 % is a coin.{others}"
     )
 
 
@@ -303,11 +308,14 @@ CLAIMS = (
 
 
 def judged(tables):
-    """(claim, verdict, why) of every claim whose rows are there."""
+    """(claim, verdict, why) of every claim."""
     found = []
     for claim in CLAIMS:
-        if all(tables.get(name) for name in claim.needs):
-            verdict = claim.judge(tables)
-            if verdict is not None:
-                found.append((claim, *verdict))
+        there = all(tables.get(name) for name in claim.needs)
+        judgement = claim.judge(tables) if there else None
+        found.append((claim, *(judgement or (UNTESTED, f"By {_parts(claim)} of `make arc`."))))
     return found
+
+
+def _parts(claim):
+    return " and ".join(f"`{name}`" for name in claim.needs)

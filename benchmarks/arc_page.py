@@ -115,18 +115,25 @@ def _summary(tables):
 
 
 def _ranking_point(tables, name, title):
+    found = _ordered(tables[name], "test")
+    (best, share), *rest = found.items()
+    listed = _listed([f"{label} {_p(own)}" for label, own in rest])
+    text = f"**On {title} the best is {best}**: P@1 {_p(share)} of 100, chance 20. Then: {listed}."
+    if "similar" in tables[name][0]:
+        similar = [f"{label} {_p(own)}" for label, own in _ordered(tables[name], "similar").items()]
+        text += f" With similar negatives the first three are {_listed(similar[:3])}."
+    return _point(text)
+
+
+def _ordered(lines, column):
+    """{model and its word vectors: mean over seeds}, best first."""
     found = {}
-    for line in tables[name]:
-        found.setdefault((line["model"], line["vectors"]), []).append(float(line["test"]))
-    found = {key: mean(values) for key, values in found.items()}
-    order = sorted(found, key=lambda key: -found[key])
-    labels = {
-        (model, vectors): f"{NAMES[model]}" + (f" ({vectors} vectors)" if vectors != OWN else "")
-        for model, vectors in order
-    }
-    listed = [f"{labels[key]} {_p(found[key])}" for key in order[1:]]
-    return _point(f"""**On {title} the best is {labels[order[0]]}**: P@1 {_p(found[order[0]])} of
-        100, chance 20. Then: {_listed(listed)}.""")  # fmt: skip
+    for line in lines:
+        own = line["vectors"] == OWN
+        label = NAMES[line["model"]] + ("" if own else f" ({line['vectors']} vectors)")
+        found.setdefault(label, []).append(float(line[column]))
+    shares = {label: mean(values) for label, values in found.items()}
+    return {label: shares[label] for label in sorted(shares, key=lambda one: -shares[one])}
 
 
 def _labelled_point(tables):
@@ -165,7 +172,8 @@ def _method(tables):
         _fill("""`make arc` (`benchmarks/arc.py`) measures what follows and writes this page; the
             numbers are in [results/arc/](results/arc) as CSV. It trains for many hours, one
             training after another. A training that was stopped continues, and a finished one is not
-            repeated."""),
+            repeated. Rows with fewer than three seeds, and parts that this page does not have yet,
+            are those that it trains next."""),
         _fill(f"""All pair models but DeepMatch read word vectors of 50 numbers, made from these
             texts and others; DeepMatch reads topics of the training pairs. *Vectors fixed* is as in
             the paper. *Vectors trained*
@@ -194,7 +202,7 @@ def _ranked(tables, name, number, heading, text, columns):
     """The section of a ranking task."""
     told = printed(number)
     heads = [f"{what}, vectors {vectors}" for vectors in KINDS for what in columns.values()]
-    rows = [["model", "seeds", *heads, f"Table {number} of the paper"]]
+    rows = [["model", "seeds (fixed / trained)", *heads, f"Table {number} of the paper"]]
     rows.append([NAMES["random"], "", *["20.0"] * len(heads), f"{told['random', 'P@1']:.2f}"])
     found = {}
     for line in tables[name]:
@@ -232,7 +240,7 @@ def _differences(tables, name):
             P@1 that it is ahead and their 95 % interval over the test queries, which leaves out the
             spread over seeds. The two towers and DeepMatch, which read no word vectors, are in both
             comparisons. The test is the paired randomisation test, corrected by Holm
-            ({_LEVEL:.0%} level)."""),
+            ({100 * _LEVEL:.0f} % level)."""),
         "\n".join(said),
     ]  # fmt: skip
 
