@@ -378,14 +378,6 @@ def test_phases_train_their_own_arrays_and_the_reconstruction_gets_better():
         assert (array.tobytes() == shorter.weights[name].tobytes()) == fixed, name
 
 
-def test_a_training_without_an_epoch_for_the_mlp_is_refused():
-    """It would end with the MLP's random weights, whose scores say nothing."""
-    with pytest.raises(
-        SentembError, match="epochs is 2, .* takes the first 2 .*; give more epochs"
-    ):
-        trained("urae", epochs=2)
-
-
 def test_deepmatch_learns_from_whole_words_and_labelled_pairs():
     scorer = trained("deepmatch", word_features=2)
     assert not scorer.vocabulary.trigrams and scorer.vocabulary.words

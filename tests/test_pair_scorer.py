@@ -117,7 +117,7 @@ def test_scores_that_are_not_finite_are_refused(scorer):
         lambda: wild.rank(TEXTS[0], TEXTS),
         lambda: wild.score_pairs(TEXTS, TEXTS, [0], [1]),
     ):
-        with pytest.raises(SentembError, match="not a finite number, .* of the wordembed are too"):
+        with pytest.raises(SentembError, match=r"not a finite number, .* of the wordembed are too"):
             asked()
 
 

@@ -179,7 +179,7 @@ def usage():
     }
     for option, values in numbers.items():
         for value in values:
-            argv = [part for part in train()]
+            argv = list(train())
             if option in argv:
                 at = argv.index(option)
                 del argv[at : at + 2]
@@ -375,7 +375,7 @@ def sources():
             for more in ((), ("--tune-vectors",)):
                 wanted = 1 if name == "urae" and more else code
                 small = SMALL[name] + ("--max-words", "9") if same else own
-                argv = [p for p in train(name, "--start-from", start, *more, small=small)]
+                argv = list(train(name, "--start-from", start, *more, small=small))
                 yield Case(
                     f"pairs sources: {name} from {start} {' '.join(more)}".rstrip(),
                     tuple(argv),
@@ -727,7 +727,7 @@ def data():
     prose = {
         "empty": b"",
         "no sentence": b"one two three\n",
-        "one sentence": b"We saw the old town of Rome on that day, and we came back to it later on.\n",
+        "one sentence": b"We saw the old town of Rome that day, and we came back to it later on.\n",
         "not UTF-8": b"We saw \xff the town, and we came back.\n",
         "one long line": b"word " * 300_000,
         "commas only": b"," * 100_000,
@@ -931,7 +931,7 @@ def places():
         0,
         makes=MAKES,
     )
-    into = [part for part in train()]
+    into = list(train())
     into[into.index("new")] = "X"
     for place, code in (
         ("arc2", 1),

@@ -49,8 +49,8 @@ def as_pairs(
     titles = _as_index("title_index", title_index, n_titles)
     if queries.size != titles.size:
         raise SentembError(
-            f"query_index has {queries.size:,} entries and title_index {titles.size:,}; give one of "
-            "each per pair"
+            f"query_index has {queries.size:,} entries and title_index {titles.size:,}; give one "
+            "of each per pair"
         )
     return queries, titles
 

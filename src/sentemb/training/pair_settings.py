@@ -173,12 +173,6 @@ class PairSettings(DeclaredSettings):
             self.model, pair_entry_of(self.model).parameters, pair_parameters(), self._of_models()
         )
         reads = pair_entry_of(self.model).parameters
-        if AUTOENCODER_EPOCHS in reads and self.epochs <= self.autoencoder_epochs:
-            raise SentembError(
-                f"epochs is {self.epochs}, of which the auto-encoder of {self.model} takes the "
-                f"first {self.autoencoder_epochs} (--autoencoder-epochs), and the MLP learns after "
-                "them; give more epochs"
-            )
         if self.max_words is not None:
             self.pair_model(self.max_words)
 

@@ -24,6 +24,7 @@ from sentemb.protocols import Arrays
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
+from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import split_words
 from sentemb.training.corpus import Corpus
 from sentemb.training.dev import read_dev
@@ -80,10 +81,6 @@ def train_pair_model(
     """
     run.check(inputs.start_from, None if inputs.teacher == BM25_TEACHER else inputs.teacher)
     labelled = inputs.labels or isinstance(pairs, LabelledPairs)
-    if inputs.word_vectors is not None and inputs.start_from is not None:
-        raise SentembError(
-            "word vectors come from word_vectors or from the model in start_from; give one of both"
-        )
     if labelled and skip_bad_lines:
         raise SentembError("every line of labelled pairs is read; leave skip_bad_lines out")
     # Before the data are read, so that a wrong setting is refused at once.
@@ -94,12 +91,8 @@ def train_pair_model(
         log = _labelled(pairs)
         (queries, _), (titles, _) = distinct(log.first), distinct(log.second)
     else:
-        log = read_log(
-            _not_labelled(pairs),
-            skip_bad_lines,
-            settings.get("negatives", "corpus"),
-            run.note,
-        )
+        negatives = settings.get("negatives", "corpus")
+        log = read_log(_not_labelled(pairs), skip_bad_lines, negatives, run.note)
         queries, titles = log.queries, log.titles
     judged = _dev(dev, labelled)
     start = _start(inputs, settings, [*queries, *titles], run.note)
@@ -117,39 +110,10 @@ def train_pair_model(
         max_words=model.max_words, hard_negatives=hard, objective=_objective(chosen, labelled)
     )
     with Workers(run.threads) as workers:
-        texts: dict[str, Any] = {
-            "vocabulary": None if start is None else start.vocabulary,
-            "one_list": True,
-            "most_words": model.max_words,
-            "whole_words": model.reads_whole_words,
-        }
-        lessons: Lessons
-        if isinstance(log, LabelledPairs):
-            found = TextPairs(queries, titles, word_features=chosen.word_features, **texts)
-            lessons = LabelledLessons(found, log, chosen)
-        else:
-            corpus = Corpus(log, chosen, **texts)
-            lists = None
-            if teacher is not None and hard:
-                run.note("looking up hard negatives")
-                with stop_signals() as stop:
-                    lists = teacher.lists(log, workers, stop.is_set, run.note)
-                if stop.is_set():
-                    raise Interrupted(
-                        "stopped during the look-up; give the same command again", stop.signal
-                    )
-            lessons = ClickLessons(corpus, chosen, hard, lists)
+        vocabulary = None if start is None else start.vocabulary
+        lessons = _lessons(log, chosen, model, vocabulary, teacher, workers, run.note)
         del log, queries, titles
-        n_cut = lessons.texts.n_cut
-        if n_cut:
-            run.note(f"{n_cut:,} texts are longer than {model.max_words} words and are cut")
-        rng = np.random.default_rng([chosen.seed, 0])
-        if start is None:
-            n_features, seen = len(lessons.texts.vocabulary), lessons.texts.seen(SIDES[0])
-            weights = model.initialise(n_features, rng, seen=seen)
-            _prepare(model, weights, lessons, chosen.seed, workers, run.note)
-        else:
-            weights = start.first_weights(model, rng)
+        weights = _first_weights(model, lessons, start, chosen.seed, workers, run.note)
         identity = Identity(
             chosen.as_dict(),
             lessons.fingerprint(),
@@ -169,8 +133,69 @@ def train_pair_model(
         return PairScorer.of(run.train(task, identity, workers), run.threads)
 
 
+def _lessons(
+    log: ClickLog | LabelledPairs,
+    settings: PairSettings,
+    model: PairModel,
+    vocabulary: Vocabulary | None,
+    teacher: Teacher | None,
+    workers: Workers,
+    note: Callable[[str], None],
+) -> Lessons:
+    """The examples of a click log, with the teacher's hard negatives, or labelled pairs."""
+    texts: dict[str, Any] = {
+        "vocabulary": vocabulary,
+        "one_list": True,
+        "most_words": model.max_words,
+        "whole_words": model.reads_whole_words,
+    }
+    lessons: Lessons
+    if isinstance(log, LabelledPairs):
+        (queries, _), (titles, _) = distinct(log.first), distinct(log.second)
+        found = TextPairs(queries, titles, word_features=settings.word_features, **texts)
+        lessons = LabelledLessons(found, log, settings)
+    else:
+        corpus = Corpus(log, settings, **texts)
+        lists = None
+        if teacher is not None and settings.hard_negatives:
+            note("looking up hard negatives")
+            with stop_signals() as stop:
+                lists = teacher.lists(log, workers, stop.is_set, note)
+            if stop.is_set():
+                raise Interrupted(
+                    "stopped during the look-up; give the same command again", stop.signal
+                )
+        lessons = ClickLessons(corpus, settings, settings.hard_negatives, lists)
+    n_cut = lessons.texts.n_cut
+    if n_cut:
+        note(f"{n_cut:,} texts are longer than {model.max_words} words and are cut")
+    return lessons
+
+
+def _first_weights(
+    model: PairModel,
+    lessons: Lessons,
+    start: PairStart | None,
+    seed: int,
+    workers: Workers,
+    note: Callable[[str], None],
+) -> Arrays:
+    """The weights before the first update."""
+    rng = np.random.default_rng([seed, 0])
+    if start is not None:
+        return start.first_weights(model, rng)
+    n_features, seen = len(lessons.texts.vocabulary), lessons.texts.seen(SIDES[0])
+    weights = model.initialise(n_features, rng, seen=seen)
+    _prepare(model, weights, lessons, seed, workers, note)
+    return weights
+
+
 def _checked(settings: PairSettings, labelled: bool, inputs: PairInputs) -> None:
     """Raise a `SentembError` for settings that do not go with the data."""
+    if inputs.word_vectors is not None and inputs.start_from is not None:
+        raise SentembError(
+            "word vectors come from word_vectors or from the model in start_from; give one of both"
+        )
     if settings.tune_vectors and inputs.word_vectors is None and inputs.start_from is None:
         raise SentembError(
             "without word_vectors and start_from the words are trained anyway; leave tune_vectors "
