@@ -13,7 +13,6 @@ from sentemb.hyperparameters import (
 )
 from sentemb.matching import make_pair_model
 from sentemb.matching.registry import (
-    AUTOENCODER_EPOCHS,
     MAX_WORDS,
     MOST_WORDS,
     PAIR_MODEL_NAME,
@@ -172,7 +171,6 @@ class PairSettings(DeclaredSettings):
         own_values(
             self.model, pair_entry_of(self.model).parameters, pair_parameters(), self._of_models()
         )
-        reads = pair_entry_of(self.model).parameters
         if self.max_words is not None:
             self.pair_model(self.max_words)
 
