@@ -178,7 +178,7 @@ class Measured:
     ----------
     data : path
     name : str
-        The log's.
+        Which log.
     threads : int
     """
 

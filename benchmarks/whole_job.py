@@ -7,7 +7,7 @@ from functools import wraps
 from pathlib import Path
 
 from sentemb.data.click_log import read_click_log
-from sentemb.training import loop, trainer, two_tower_task
+from sentemb.training import loop, run, trainer, two_tower_task
 from sentemb.training.corpus import Corpus
 from sentemb.training.two_towers import TwoTowers
 
@@ -37,7 +37,7 @@ def measure_whole_job(log, epochs, threads):
         return wrapper
 
     places = [
-        (trainer, "read_click_log", "reading"),
+        (run, "read_click_log", "reading"),
         (Corpus, "__init__", "vocabulary"),
         (TwoTowers, "__init__", "initial weights"),
         (two_tower_task, "mini_batch", "planning"),
