@@ -259,7 +259,8 @@ RIGHT = {
     "activation": [None],
     "fault": [None],
     "gamma": [1.5],
-    "margin": [1.5],
+    "margin": [None, 1.5],
+    "objective": [None],
     "scale": [1.5],
 }
 
