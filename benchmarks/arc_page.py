@@ -314,7 +314,7 @@ def _acceptance(tables):
 
 
 def _why(lines, vectors):
-    """What training loss and dev say of the systems that are ahead of ARC-II, if it fits better."""
+    """Training loss and dev of ARC-II and of the systems that are ahead of it."""
     found = {}
     for line in lines:
         if (line["vectors"], line["seed"]) == (vectors, "0"):
@@ -323,14 +323,19 @@ def _why(lines, vectors):
     if "arc2" not in found:
         return ""
     loss, dev = found.pop("arc2")
-    better = {model: own for model, own in found.items() if own[0] > loss and own[1] > dev}
-    if not better:
-        return ""
-    others = [f"{NAMES[model]} {own[0]:.3f} and {_p(own[1])}" for model, own in better.items()]
-    return (
-        f"ARC-II generalises worse, it is not trained worse: its training loss is {loss:.3f} with "
-        f"a dev P@1 of {_p(dev)}, against {_listed(others)}."
-    )
+    ahead = {model: own for model, own in found.items() if own[1] > dev}
+    looser = [model for model, own in ahead.items() if own[0] > loss]
+    closer = [model for model in ahead if model not in looser]
+    said = [f"Its training loss is {loss:.3f} with a dev P@1 of {_p(dev)}."]
+    for models, text in (
+        (looser, "fits the training pairs less closely and is better on dev"),
+        (closer, "fits the training pairs more closely and is better on dev"),
+    ):
+        said += [
+            f"{NAMES[model]} {text} ({ahead[model][0]:.3f} and {_p(ahead[model][1])})."
+            for model in models
+        ]
+    return " ".join(said)
 
 
 def _response(tables):
