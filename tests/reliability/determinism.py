@@ -25,6 +25,7 @@ from sentemb.data.labelled import ValuedTexts
 from sentemb.models.towers import Towers
 from sentemb.training.classifier import train_classifier
 from sentemb.vectors.skip_gram import train_word_vectors
+from sentemb.vectors.word_vectors import WordVectors
 
 TESTS = Path(__file__).parents[1]
 SETTINGS = {"cells": 24, "epochs": 3, "batch_size": 64}
@@ -32,6 +33,18 @@ TRAININGS = {
     "adam": {"hard_negatives": 2},
     "nesterov": {"optimiser": "nesterov", "hard_negatives": 2},
     "hinge": {"objective": "hinge"},
+}
+# Every pair model once, with all that can differ: a teacher, dropout, tuned and fixed vectors.
+PAIR_SETTINGS = {"mlp": 9, "epochs": 2, "batch_size": 90, "dropout": 0.3}
+PAIR_TRAININGS = {
+    "arc1": {"embedding": 6, "maps": (7, 5), "teacher": "bm25"},
+    "arc2": {"embedding": 6, "maps": (7, 5), "optimiser": "sgd"},
+    "arc2 printed": {"model": "arc2", "maps": (7, 5), "gate": "printed", "objective": "logistic"},
+    "wordembed": {"embedding": 6, "mlp_layers": 2},
+    "senmlp": {"embedding": 6},
+    "senna": {"maps": (7,), "word_vectors": True, "tune_vectors": True},
+    "urae": {"cells": 6, "autoencoder_epochs": 1, "word_vectors": True},
+    "deepmatch": {"nodes": 20, "word_features": 1},
 }
 CHILD = """
 import sys
@@ -126,7 +139,26 @@ def trained(threads):
     for name, settings in TRAININGS.items():
         model = train(log, dev=dev, threads=threads, **SETTINGS, **settings)
         arrays |= {f"{name} {key}": array for key, array in _arrays(model, log).items()}
-    return arrays | of_vectors(threads)
+    return arrays | of_pair_models(threads) | of_vectors(threads)
+
+
+def of_pair_models(threads):
+    """The weights, scores and losses of `PAIR_TRAININGS`."""
+    log = made_up_log(120)
+    dev = made_up_judged_set(log)
+    words = sorted({word for text in (*log.queries, *log.titles) for word in text.split()})
+    numbers = np.random.default_rng(0).standard_normal((len(words), 6)).astype(np.float32)
+    arrays = {}
+    for name, settings in PAIR_TRAININGS.items():
+        given = {"model": name, **PAIR_SETTINGS, **settings}
+        if given.pop("word_vectors", False):
+            given["word_vectors"] = WordVectors(words, numbers)
+        model = train(log, dev=dev, threads=threads, **given)
+        index = log.query_index, log.title_index
+        arrays |= {f"{name} {key}": array for key, array in model.weights.items()}
+        arrays[f"{name}: scores"] = model.score_pairs(log.queries, log.titles, *index)
+        arrays[f"{name}: losses"] = np.array([line["loss"] for line in model.history])
+    return arrays
 
 
 def of_vectors(threads):

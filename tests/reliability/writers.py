@@ -18,7 +18,7 @@ from helpers import made_up_judged_set, made_up_log, made_up_model
 
 from reliability.count import Count
 from reliability.filesystem import ERRORS, Faults, failure, in_a_child
-from sentemb import SIF, SentembError, SentenceEncoder, train
+from sentemb import SIF, SentembError, SentenceEncoder, load, train
 from sentemb.comparison.data import Data
 from sentemb.comparison.rows import rows_of
 from sentemb.comparison.runner import Comparison
@@ -73,8 +73,9 @@ def _save(seed, force):
 def _read_model(folder):
     if not (folder / "m" / "model.safetensors").exists():
         return None
-    model = SentenceEncoder.from_pretrained(folder / "m", threads=1)
-    bits = b"".join(array.tobytes() for array in model.weights["query"].values())
+    model = load(folder / "m", threads=1)
+    weights = model.weights["query"] if isinstance(model, SentenceEncoder) else model.weights
+    bits = b"".join(array.tobytes() for array in weights.values())
     losses = [line["loss"] for line in model.history]
     return bits, model.training.get("finished"), model.training["pairs"], losses
 
@@ -82,14 +83,18 @@ def _read_model(folder):
 LOG = made_up_log(60)
 DEV = made_up_judged_set(LOG)
 SETTINGS = {**TINY, "hard_negatives": 2}
+PAIR_SETTINGS = {
+    **{"model": "arc2", "embedding": 4, "maps": (3, 2), "mlp": 3, "teacher": "bm25"},
+    **{"epochs": 2, "batch_size": 80, "threads": 1, "checkpoint_seconds": 0, "dropout": 0.2},
+}  # fmt: skip
 
 
-def _train(force=False):
+def _train(settings=SETTINGS, force=False):
     def job(folder, again):
         # Before its first checkpoint a training has nothing to resume.
         resume = again and has_checkpoints(folder / "m")
         mode = {"resume": True} if resume else {"force": force or again}
-        train(LOG, dev=DEV, output=folder / "m", **SETTINGS, **mode)
+        train(LOG, dev=DEV, output=folder / "m", **settings, **mode)
 
     return job
 
@@ -180,6 +185,7 @@ WRITERS = (
     Writer("write a file again", _old_file, _write_file, _read_file),
     Writer("train", _nothing, _train(), _read_model),
     Writer("train, force", _old_model, _train(force=True), _read_model),
+    Writer("train a pair model", _nothing, _train(PAIR_SETTINGS), _read_model),
     Writer("compare", _nothing, _compare, _read_comparison),
     Writer("vectors convert", _nothing, _write_vectors(1, False), _read_vectors, whole_folder=True),
     Writer(
