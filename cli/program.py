@@ -144,19 +144,48 @@ def _occupy_standard_streams() -> None:
             os.open(os.devnull, os.O_RDWR)
 
 
+# What LLVM calls while it loads a kernel. Python drops an exception that is raised in there, and
+# prints a traceback.
+_CALLBACKS = ("_raw_object_cache_notify", "_raw_object_cache_getbuffer")
+_SECONDS_UNTIL_AGAIN = 0.02
+
+
 @contextlib.contextmanager
 def _termination() -> Iterator[None]:
-    """Let a termination signal end the program like an exception, with all its clean-up."""
-    ignored = signal.getsignal(signal.SIGTERM) in (signal.SIG_IGN, None)
-    if ignored or threading.current_thread() is not threading.main_thread():
+    """Let signals end the program like an exception, with all its clean-up.
+
+    One that comes while a kernel is loaded is sent once more, a moment later.
+    """
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def end(number: int, frame: Any) -> None:
-        raise SystemExit(TERMINATED)
+        if _loads_kernel(frame):
+            again = threading.Timer(_SECONDS_UNTIL_AGAIN, os.kill, (os.getpid(), number))
+            again.daemon = True
+            again.start()
+        elif number == signal.SIGINT:
+            raise KeyboardInterrupt
+        else:
+            raise SystemExit(TERMINATED)
 
-    before = signal.signal(signal.SIGTERM, end)
+    before = {}
+    if signal.getsignal(signal.SIGTERM) not in (signal.SIG_IGN, None):
+        before[signal.SIGTERM] = signal.signal(signal.SIGTERM, end)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, end)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _loads_kernel(frame: Any) -> bool:
+    """Whether a frame or one of its callers is a callback of LLVM."""
+    while frame is not None:
+        if frame.f_code.co_name in _CALLBACKS:
+            return True
+        frame = frame.f_back
+    return False

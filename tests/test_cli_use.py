@@ -1,8 +1,12 @@
 """The commands that use a model: encode, score, rank, evaluate, plot-gates."""
 
+import ctypes
 import gzip
 import io
 import json
+import signal
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +15,7 @@ from click.testing import CliRunner
 from helpers import made_up_pair_model
 
 from sentemb.cli import COMMANDS, main
+from sentemb.cli.program import exit_code_of
 from sentemb.evaluation.trec import read_run
 
 QUERIES = "q1\thotels in shanghai\nq2\tfix a bath tub\n"
@@ -299,3 +304,24 @@ class TestPlotGates:
         assert "cannot be written" in refused(*plot, "queries.tsv/gates.png")
         assert "without words" in refused("plot-gates", model_dir, " ")
         assert "there is no model here" in refused("plot-gates", "judged", "bath")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_a_kernel_is_loaded_is_not_lost(number, code, monkeypatch):
+    """Python prints and drops what is raised in a callback from C."""
+    dropped = []
+    monkeypatch.setattr(sys, "unraisablehook", dropped.append)
+
+    def _raw_object_cache_notify():
+        signal.raise_signal(number)
+
+    before = signal.getsignal(number)
+    callback = ctypes.CFUNCTYPE(None)(_raw_object_cache_notify)
+
+    def run():
+        callback()
+        time.sleep(5)
+
+    assert exit_code_of(run) == code
+    assert not dropped
+    assert signal.getsignal(number) is before
