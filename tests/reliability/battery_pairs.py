@@ -13,6 +13,8 @@ INTERRUPTED = (130, -signal.SIGINT)
 TERMINATED = (143, -signal.SIGTERM)
 MAKES = ("new", "new/*", "new.*")
 NAMES = tuple(PAIR_MODELS)
+# Some that differ most: of a convolution in a plane, of a first phase, of words of its own.
+SOME = ("arc2", "urae", "deepmatch")
 WITH_MAPS = ("arc1", "arc2", "senna")
 QUICK = ("--mlp", "3", "--epochs", "1", "--batch-size", "8", "--n-negatives", "2")
 # The smallest that each model can be.
@@ -80,11 +82,7 @@ def warm_up():
     """Commands that compile all kernels of the cases."""
     yield from WHOLE.values()
     for name in NAMES:
-        yield train(name, "--force")
         yield train(name, "--force", "--dropout", "0.5", "--dev", "judged")
-        yield ("score", name, "hotels", "rome")
-        yield ("plot-match", name, "hotels in rome", "rome", "-o", "m.svg")
-        yield ("gradcheck", "--model", name, "--entries", "2")
     yield train("arc2", "--force", *VECTORS, small=("--maps", "2"))
     yield train("arc1", "--force", *VECTORS, "--tune-vectors", small=("--maps", "2"))
     yield train("arc2", "--force", "--gate", "printed", "--optimiser", "sgd")
@@ -269,15 +267,19 @@ def shapes():
             makes=MAKES,
         )
         for option, value in (
-            ("--peepholes", "full"),
-            ("--gamma", "3"),
-            ("--momentum", "0.5"),
-            ("--truncate", "3"),
-            ("--bag-dim", "3"),
-            ("--negatives", "batch"),
-            ("--n-negatives", "all"),
-            ("--optimiser", "nesterov"),
-            ("--objective", "softmax"),
+            ()
+            if name not in SOME
+            else (
+                ("--peepholes", "full"),
+                ("--gamma", "3"),
+                ("--momentum", "0.5"),
+                ("--truncate", "3"),
+                ("--bag-dim", "3"),
+                ("--negatives", "batch"),
+                ("--n-negatives", "all"),
+                ("--optimiser", "nesterov"),
+                ("--objective", "softmax"),
+            )
         ):
             argv = [part for part in train(name) if part not in ("--n-negatives", "2")]
             yield Case(
@@ -338,7 +340,7 @@ def shapes():
 
 def sources():
     """Word vectors, starts and teachers."""
-    for name in NAMES:
+    for name in SOME:
         reads = name != "deepmatch"
         own = ("--maps", "2") if name in WITH_MAPS else ()
         for what, file in (
@@ -489,11 +491,10 @@ def sources():
     )
     for k, what in enumerate(BAD_VECTORS):
         for suffix in ("txt", "txt.gz", "bin"):
-            code = 0 if False else 1
             yield Case(
                 f"pairs sources: vectors, {what}, {suffix}",
                 train("arc1", "--word-vectors", f"bad{k}.{suffix}", small=("--maps", "2")),
-                code,
+                1,
                 (f"bad{k}.{suffix}",),
             )
     for place in (
@@ -574,11 +575,8 @@ def data():
                 "1",
             ),
         }.items():
-            wanted = (
-                ANY
-                if one_class or ("import" in name and what in ("label 1.0", "label 2"))
-                else code
-            )
+            imported = "import" in name and what in ("label 1.0", "label 2")
+            wanted = ANY if one_class or imported else code
             yield Case(
                 f"pairs data: labels {what}, {name}",
                 argv,
@@ -727,7 +725,7 @@ def data():
     prose = {
         "empty": b"",
         "no sentence": b"one two three\n",
-        "one sentence": b"We saw the old town of Rome that day, and we came back to it later on.\n",
+        "one sentence": b"We saw the old town of Rome on that day, and we came back later on.\n",
         "not UTF-8": b"We saw \xff the town, and we came back.\n",
         "one long line": b"word " * 300_000,
         "commas only": b"," * 100_000,
@@ -857,7 +855,7 @@ def damaged():
                     ),
                 )
     for name in PAIR_CRAFTED:
-        for model in ("arc2",) if name in CRAFTED else ("senna", "arc2", "urae", "deepmatch"):
+        for model in ("arc2",) if name in CRAFTED else ("arc2", "deepmatch"):
             yield Case(
                 f"pairs damaged: {model}, {name}",
                 ("score", "crafted", "hotels", "rome"),
@@ -1001,7 +999,7 @@ def logs():
         def setup(box, text=text):
             (box / "given.tsv").write_text(text)
 
-        for name in NAMES:
+        for name in ("arc1", *SOME):
             code = (
                 ANY
                 if what
@@ -1034,7 +1032,7 @@ def logs():
                     makes=MAKES,
                     seconds=100,
                 )
-    for name in NAMES:
+    for name in ("arc1", *SOME):
         for more in (
             ("--learning-rate", "1e29"),
             ("--learning-rate", "1e29", "--dev", "judged"),
@@ -1121,6 +1119,8 @@ def commands():
         for command, argv in NO_VECTOR.items():
             argv = tuple(name if part == "X" else part for part in argv)
             yield Case(f"pairs commands: {command} of {name}", argv, 1, (name,))
+        if name not in SOME:
+            continue
         for what, query, title in (
             ("no words", " ", " "),
             ("empty", "", ""),
@@ -1176,7 +1176,7 @@ def commands():
             ("--task", "sentiment"),
         ):
             yield Case(
-                f"pairs commands: gradcheck of {name} {' '.join(more)}",
+                f"gradients: {name} {' '.join(more)}",
                 ("gradcheck", "--model", name, "--entries", "2", *more),
                 ANY,
             )
@@ -1216,7 +1216,7 @@ def commands():
                 f"pairs commands: {command}, stdout {what}",
                 argv,
                 (0, 1, 141) if what == "broken" else 1,
-                ("standard output",),
+                () if what == "broken" else ("standard output",),
                 stdout=what,
             )
     for name in ("score", "rank", "evaluate"):
@@ -1236,7 +1236,7 @@ def _plain(outcome):
 def signals():
     for number, codes in ((signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)):
         for name, argv in WHOLE.items():
-            for fraction in (0.1, 0.4, 0.6, 0.8, 0.95):
+            for fraction in (0.1, 0.6, 0.9):
                 last = fraction > 0.7
                 yield Case(
                     f"pairs signals: {name}, {number.name} after {fraction:.0%}",
