@@ -91,8 +91,8 @@ def _caption(found: Match) -> str:
     # A smaller rest is rounding.
     if abs(found.rest) >= 0.0005:
         parts["rest"] = found.rest
-    shares = "".join(f" {'+' if x >= 0 else '−'} {name} {abs(x):.3f}" for name, x in parts.items())
-    return f"{found.model}: score {_signed(found.score)} ={shares.removeprefix(' +')}"
+    shares = " + ".join(f"{name} {_signed(x)}" for name, x in parts.items())
+    return f"{found.model}: score {_signed(found.score)} = {shares}"
 
 
 def _signed(value: float) -> str:
