@@ -222,7 +222,8 @@ def curve(scorer):
     seconds : float
     """
     history = scorer.history
-    figures = [next(iter(entry["dev"].values())) for entry in history]
+    # An auto-encoder learns first; its epochs have no figure, because the scores are still random.
+    figures = [next(iter((entry["dev"] or {"none": 0.0}).values())) for entry in history]
     cells = (" ".join(f"{x:.4f}" for x in some)
              for some in (figures, [entry["loss"] for entry in history]))  # fmt: skip
     return *cells, int(np.argmax(figures)) + 1, history[-1]["seconds"]
