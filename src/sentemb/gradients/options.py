@@ -178,7 +178,7 @@ class Problem:
         return (
             objectives.OBJECTIVE.default if objective is None else objective,
             self.gamma,
-            objectives.MARGIN.default if margin is None else margin,
+            objectives.MARGIN.default if margin is None else objectives.MARGIN.checked(margin),
         )
 
     def used(self) -> dict[str, Any]:
