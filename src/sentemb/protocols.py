@@ -68,6 +68,29 @@ class Embedder(Ranker, Protocol):
         ...
 
 
+@runtime_checkable
+class Retriever(Protocol):
+    """Finds titles in the catalogue that it was built for."""
+
+    def find(self, queries: Sequence[str], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The best titles for each query.
+
+        Parameters
+        ----------
+        queries : sequence of str
+            The queries.
+        k : int
+            Titles per query, at most as many as there are.
+
+        Returns
+        -------
+        places, scores : (n_queries, k) int64, (n_queries, k) float64
+            Numbers of titles and their scores, best first, equal scores in the order of the titles.
+            -1 and -inf where fewer titles are found.
+        """
+        ...
+
+
 class Runner(Protocol):
     """Runs tasks side by side: what `sentemb.system.parallel.Workers` is to an optimiser."""
 

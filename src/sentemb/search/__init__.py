@@ -1,0 +1,1 @@
+"""An index of titles, and search in it."""
