@@ -20,6 +20,7 @@ COMMANDS = {
     "vectors": "Convert, show and train word vectors.",
     "train": "Train a model on a click log.",
     "sif": "Turn word vectors into a model without training.",
+    "average": "Make one model of several.",
     "gradcheck": "Check every gradient against finite differences.",
     "encode": "Turn texts into embeddings.",
     "score": "Score one query against titles.",

@@ -139,7 +139,7 @@ def test_float32_models_and_bags_are_read():
 @pytest.mark.parametrize(
     ("variant", "texts", "message"),
     [
-        (("bag", {}), TEXTS, "a bag does not read word by word"),
+        (("bag", {}), TEXTS, "model bag does not read word by word"),
         (("rnn", {}), [QUERY, " "], "without words"),
         (("rnn", {}), [QUERY, [TITLE]], "must be str, not list"),
     ],

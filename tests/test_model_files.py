@@ -263,7 +263,7 @@ def change_config(folder, **changes):
 
 def test_a_newer_format_asks_for_an_upgrade(tmp_path):
     save(tmp_path / "m", write=write_format_2)
-    change_config(tmp_path / "m", format=5)
+    change_config(tmp_path / "m", format=6)
     assert "upgrade" in assert_refused(tmp_path / "m", "config.json")
 
 
@@ -373,7 +373,7 @@ def rewrite(folder, change=None, history=None, **arrays):
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": 5},
+        {"format": 6},
         {"format": True},
         {"model": "lstn"},
         {"model": {}},
@@ -393,7 +393,7 @@ def test_a_wrong_setting_with_a_right_checksum_is_refused(tmp_path, change):
     save(tmp_path / "m")
     rewrite(tmp_path / "m", change)
     message = assert_refused(tmp_path / "m", "model.safetensors")
-    assert ("upgrade" in message) == (change == {"format": 5})
+    assert ("upgrade" in message) == (change == {"format": 6})
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -150,8 +150,8 @@ def test_forms_by_traces_are_refused_where_there_are_none(monkeypatch):
     entry = EncoderEntry("gru-like", "test_models:GRULike", (CELLS, BAG_DIM), recurrent=True)
     monkeypatch.setitem(ENCODERS, "gru-like", entry)
     for encoder, reason in (
-        (make_encoder("dssm", cells=3), "follows the paper through time, and a dssm has none"),
-        (GRULike(cells=3), "the paper has no traces for a gru-like"),
+        (make_encoder("dssm", cells=3), "follows the paper through time, and model dssm has none"),
+        (GRULike(cells=3), "the paper has no traces for model gru-like"),
     ):
         assert not has_traces(encoder)
         check_form(encoder, "scan")

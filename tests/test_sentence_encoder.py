@@ -244,7 +244,7 @@ def test_a_trace_needs_words_and_steps(bag):
     model = one_cell(make_encoder("rnn", cells=1), {"W": {"a": 0.5}})
     with pytest.raises(SentembError, match="a text without words has nothing to trace"):
         model.trace(" ")
-    with pytest.raises(SentembError, match="a bag does not read word by word"):
+    with pytest.raises(SentembError, match="model bag does not read word by word"):
         bag.trace("a")
 
 

@@ -13,6 +13,7 @@ from sentemb.face import Face
 from sentemb.former_names import former_names
 from sentemb.gradients.flow import ErrorFlow, gradient_flow
 from sentemb.models.encoder import Encoder
+from sentemb.models.ensemble import joined
 from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.similarity import cosines, indexed_cosines, pairwise_cosines, unit_rows
 from sentemb.models.towers import SIDES, Towers
@@ -141,6 +142,35 @@ class SentenceEncoder(Face):
         towers = saved.towers()
         parts = towers.encoder, towers.vocabulary, towers.weights
         return cls(*parts, saved.training, saved.history, threads)
+
+    @classmethod
+    def average(cls, models: Sequence[Self]) -> Self:
+        """Several models as one, whose cosine is the mean of theirs.
+
+        The embeddings of the members, each of unit length, are joined to one vector.
+
+        Parameters
+        ----------
+        models : sequence of SentenceEncoder
+            At least two, for example trained from different seeds. They are copied.
+
+        Returns
+        -------
+        SentenceEncoder
+            It can be stored, indexed and evaluated like any other, and not trained further.
+
+        Raises
+        ------
+        SentembError
+            If there are fewer than two, if one is not a `SentenceEncoder` or is an average itself,
+            or if they split texts differently.
+        """
+        wrong = [one for one in models if not isinstance(one, SentenceEncoder)]
+        if wrong:
+            raise SentembError(
+                f"an average is of models with two towers, not of {type(wrong[0]).__name__}"
+            )
+        return cls.of(SavedModel(joined([one.towers for one in models])))
 
     def saved(self) -> SavedModel:
         """What `save_pretrained` writes: the towers, how they were trained, and the history."""
@@ -384,7 +414,7 @@ class SentenceEncoder(Face):
         encoder = self.encoder
         if not isinstance(encoder, RecurrentEncoder):
             raise SentembError(
-                f"a {encoder.name} does not read word by word, so there is nothing to trace; "
+                f"model {encoder.name} does not read word by word, so there is nothing to trace; "
                 "use an lstm, bilstm, rnn or irnn"
             )
         words = self.vocabulary.split(as_text(text))

@@ -75,7 +75,7 @@ def gradient_flow(towers: Towers, query: str, title: str) -> list[ErrorFlow]:
     encoder = towers.encoder
     if not isinstance(encoder, RecurrentEncoder):
         raise SentembError(
-            f"a {encoder.name} does not read word by word, so no error travels through it; "
+            f"model {encoder.name} does not read word by word, so no error travels through it; "
             "use an lstm, bilstm, rnn or irnn"
         )
     texts = dict(zip(SIDES, (as_text(query), as_text(title)), strict=True))

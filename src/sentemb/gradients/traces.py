@@ -48,9 +48,11 @@ def check_form(encoder: Encoder, form: str) -> None:
     if form == "scan" or has_traces(encoder):
         return
     if encoder.recurrent:
-        reason = f"the paper has no traces for a {encoder.name}, which the form {form} needs"
+        reason = f"the paper has no traces for model {encoder.name}, which the form {form} needs"
     else:
-        reason = f"the form {form} follows the paper through time, and a {encoder.name} has none"
+        reason = (
+            f"the form {form} follows the paper through time, and model {encoder.name} has none"
+        )
     raise SentembError(f"{reason}; use the form scan")
 
 

@@ -239,5 +239,5 @@ def no_truncation(encoder: Encoder, truncation: Truncation | None) -> None:
     """Raise a `SentembError` if ``truncation`` cuts anything: there are no steps through time."""
     if truncation is not None and truncation.steps is not None:
         raise SentembError(
-            f"a {encoder.name} has no steps through time to truncate; leave truncate out"
+            f"model {encoder.name} has no steps through time to truncate; leave truncate out"
         )

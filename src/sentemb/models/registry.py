@@ -12,6 +12,9 @@ from sentemb.errors import SentembError
 from sentemb.hyperparameters import MODEL, MOST, OPTIMISER, Hyperparameter, own_values
 
 MAX_CELLS = 1000
+# Several models as one, see `sentemb.models.ensemble`. It is made of trained models and not trained
+# itself, so it is not among `ENCODERS`.
+ENSEMBLE = "ensemble"
 
 CELLS = Hyperparameter(
     name="cells",

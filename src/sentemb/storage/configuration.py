@@ -10,7 +10,8 @@ from sentemb.matching.pair_model import PairModel
 from sentemb.matching.registry import pair_entry_of
 from sentemb.models import make_encoder
 from sentemb.models.encoder import Encoder
-from sentemb.models.registry import encoder_parameters, entry_of
+from sentemb.models.ensemble import Ensemble
+from sentemb.models.registry import ENSEMBLE, encoder_parameters, entry_of
 from sentemb.models.towers import Towers
 from sentemb.storage.saved_model import PAIR, TOWERS, SavedModel
 from sentemb.storage.tensor_files import damaged
@@ -18,8 +19,9 @@ from sentemb.text.words import SPLITTINGS, WHITE_SPACE
 from sentemb.version import __version__
 
 # Formats 1 and 2 have the configuration and the vocabulary in files of their own. Format 4 is
-# format 3 with `splitting`, which earlier versions would ignore.
-FORMAT = 4
+# format 3 with `splitting`, which earlier versions would ignore. Format 5 is format 4 with an
+# ensemble, which has `members`.
+FORMAT = 5
 
 
 def configuration_of(saved: SavedModel) -> dict[str, Any]:
@@ -28,10 +30,11 @@ def configuration_of(saved: SavedModel) -> dict[str, Any]:
     splitting = vocabulary.splitting
     # Without a splitting of its own, a model can be read by the version before too.
     own = {} if splitting == WHITE_SPACE else {"splitting": splitting}
+    described = _described(saved.model)
     return {
-        "format": FORMAT if own else 3,
+        "format": FORMAT if "members" in described else 4 if own else 3,
         "kind": saved.kind,
-        **_described(saved.model),
+        **described,
         **own,
         "trigrams": len(vocabulary.trigrams),
         "words": len(vocabulary.words),
@@ -96,6 +99,8 @@ def encoder_of(place: object, config: dict[str, Any]) -> Encoder:
         # Earlier versions may have called a setting something else, or not have had it.
         config = current_names(config, encoder_parameters())
         name = config["model"]
+        if name == ENSEMBLE:
+            return Ensemble([encoder_of(place, one) for one in _members(config)])
         own = [key for key in entry_of(name).names if key in config]
         missing = [key for key in own if config[key] is None]
         if missing:
@@ -104,3 +109,15 @@ def encoder_of(place: object, config: dict[str, Any]) -> Encoder:
         return encoder
     except SentembError as error:
         raise damaged(place, str(error)) from error
+
+
+def _members(config: dict[str, Any]) -> list[dict[str, Any]]:
+    """The configurations of the members of an ensemble."""
+    members = config.get("members")
+    if not isinstance(members, list) or not all(
+        isinstance(one, dict) and type(one.get("model")) is str for one in members
+    ):
+        raise SentembError("members is missing or of the wrong kind")
+    if any(one["model"] == ENSEMBLE for one in members):
+        raise SentembError("an ensemble has a member that is one itself")
+    return members

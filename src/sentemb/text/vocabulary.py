@@ -81,6 +81,15 @@ class Vocabulary:
         frequent = {word: count for word, count in words.items() if count >= word_features}
         return cls(_most_frequent_first(of_trigram), _most_frequent_first(frequent))
 
+    def rows_of(self, other: Vocabulary) -> NDArray[np.int64]:
+        """The rows that the features of ``other`` have here, (len(other),) int64.
+
+        Every feature of ``other`` must be in this vocabulary.
+        """
+        rows = [self._trigram_ids[trigram] for trigram in other.trigrams]
+        rows += [self._word_ids[word] for word in other.words]
+        return np.array(rows, np.int64)
+
     def features_of_all(self, words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The known features of ``words``; a trigram that a word repeats is listed each time.
 

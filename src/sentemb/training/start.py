@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike
 from sentemb.errors import SentembError
 from sentemb.kernels.cosine_softmax import add_matmul_rows
 from sentemb.models.encoder import Encoder
-from sentemb.models.registry import MODEL_NAME, SHARED_TOWERS, entry_of
+from sentemb.models.registry import ENSEMBLE, MODEL_NAME, SHARED_TOWERS, entry_of
 from sentemb.models.towers import SIDES, Towers
 from sentemb.protocols import Arrays
 from sentemb.sentence_encoder import SentenceEncoder
@@ -60,6 +60,7 @@ class Start:
             If it is neither, or the folder cannot be read.
         """
         if isinstance(model, SentenceEncoder):
+            _check_is_trainable(model.towers, "start_from")
             return cls(model.towers, "", is_ours=False)
         if isinstance(model, str | os.PathLike):
             saved = load_model(model)
@@ -68,6 +69,7 @@ class Start:
                     f"{model}: a pair model cannot start two towers; give a model of two towers, "
                     "or train a pair model"
                 )
+            _check_is_trainable(saved.towers(), str(model))
             return cls(saved.towers(), Path(model).resolve().name, is_ours=True)
         raise SentembError(
             f"start_from must be a model folder or a SentenceEncoder, not {type(model).__name__}"
@@ -190,6 +192,14 @@ class Start:
         table = np.zeros((len(rows), width), dtype)
         add_matmul_rows(table, np.ascontiguousarray(rows, dtype), Q, 0, len(rows))
         return dense | {"table": table}
+
+
+def _check_is_trainable(towers: Towers, name: str) -> None:
+    if towers.encoder.name == ENSEMBLE:
+        raise SentembError(
+            f"{name}: an average of models cannot be trained; train its members and average them "
+            "again"
+        )
 
 
 def _in_memory(array: np.ndarray, dtype: DTypeLike, may_give: bool) -> np.ndarray:

@@ -1,0 +1,32 @@
+"""``sentemb average``: several models as one."""
+
+import click
+
+from sentemb.cli.options import command as new_command
+from sentemb.cli.options import option
+from sentemb.cli.program import say
+
+
+@new_command("average")
+@click.argument("models", metavar="MODEL_DIR MODEL_DIR...", nargs=-1, type=click.Path())
+@option("-o", "--output", required=True, type=click.Path(), help="Folder of the new model.")
+@option("--force", is_flag=True, help="Replace the model in the output folder.")
+def command(models: tuple[str, ...], output: str, force: bool) -> None:
+    """Make one model of several: its scores are the mean of theirs.
+
+    The embedding of a text holds those of all models, so it is as long as theirs together. Models
+    that were trained on the same log from different seeds (--seed) rank better together. The
+    result is a model like any other, but cannot be trained further.
+
+    \b
+    sentemb average model-seed0/ model-seed1/ -o model/
+    """
+    from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.storage.folder import check_place
+
+    if len(models) < 2:
+        raise click.UsageError("give at least two models")
+    check_place(output)
+    model = SentenceEncoder.average([SentenceEncoder.from_pretrained(path) for path in models])
+    model.save_pretrained(output, force)
+    say(f"{output}: {len(models)} models, {model.dim} dimensions, {model.vocabulary}")
