@@ -12,9 +12,9 @@ from sentemb.cli.program import say
 @option("-o", "--output", required=True, type=click.Path(), help="Folder of the new model.")
 @option("--force", is_flag=True, help="Replace the model in the output folder.")
 def command(models: tuple[str, ...], output: str, force: bool) -> None:
-    """Make one model of several: its scores are the mean of theirs.
+    """Make one model of several.
 
-    The embedding of a text holds those of all models, so it is as long as theirs together. Models
+    Its scores are the mean of theirs. The embedding of a text holds those of all models, so it is as long as theirs together. Models
     that were trained on the same log from different seeds (--seed) rank better together. The
     result is a model like any other, but cannot be trained further.
 
