@@ -37,6 +37,7 @@ class UnknownWords:
     Parameters
     ----------
     model : SentenceEncoder or PairScorer
+        Any model.
     """
 
     def __init__(self, model: "SentenceEncoder | PairScorer") -> None:
@@ -70,6 +71,7 @@ def note_unknown_words(
     Parameters
     ----------
     model : SentenceEncoder or PairScorer
+        Any model.
     texts : list of str
         What a user asks for: queries, not a whole catalogue.
     of : str

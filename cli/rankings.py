@@ -22,6 +22,7 @@ class Ranking(NamedTuple):
     Attributes
     ----------
     id, query : str
+        The query and its id.
     hits : list of dict
         Best first, each with ``id``, ``title``, ``score`` and whatever else there is to print; all
         have the same keys.
@@ -53,7 +54,9 @@ def write_rankings(output: AnyPath, form: str, rankings: Iterable[Ranking]) -> N
     Parameters
     ----------
     output : path
+        The file.
     form : {"trec", "table", "tsv", "json"}
+        How they are written.
     rankings : iterable of Ranking
         Read once, one by one.
     """
@@ -62,10 +65,7 @@ def write_rankings(output: AnyPath, form: str, rankings: Iterable[Ranking]) -> N
 
     if form == "trec":
         write_run(
-            {
-                ranking.id: {hit["id"]: hit["score"] for hit in ranking.hits}
-                for ranking in rankings
-            },
+            {ranking.id: {hit["id"]: hit["score"] for hit in ranking.hits} for ranking in rankings},
             output,
         )
     else:
