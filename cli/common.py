@@ -4,10 +4,18 @@ import contextlib
 import shutil
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from sentemb.cli.program import draw, is_terminal, note
 from sentemb.errors import SentembError
+
+if TYPE_CHECKING:
+    from sentemb.pair_scorer import PairScorer
+    from sentemb.sentence_encoder import SentenceEncoder
+
+# At most this many unknown words are named.
+_NAMED_WORDS = 8
 
 
 @contextlib.contextmanager
@@ -18,6 +26,60 @@ def warnings_to_stderr() -> Iterator[None]:
         yield
     for warning in caught:
         note(f"warning: {warning.message}")
+
+
+class UnknownWords:
+    """Collects the words of texts of which a model knows no feature: it reads them as zero.
+
+    Texts that differ in nothing else have the same embedding, such as "iphone 12" and "iphone 13"
+    if no digit was in the log.
+
+    Parameters
+    ----------
+    model : SentenceEncoder or PairScorer
+        Any model.
+    """
+
+    def __init__(self, model: "SentenceEncoder | PairScorer") -> None:
+        self._vocabulary = model.vocabulary
+        self._known: dict[str, bool] = {}
+
+    def add(self, texts: Iterable[str]) -> None:
+        """Look at the words of ``texts``."""
+        split, known = self._vocabulary.split, self._known
+        words = dict.fromkeys(word for text in texts for word in split(text))
+        new = [word for word in words if word not in known]
+        places, _ = self._vocabulary.features_of_all(new)
+        known |= dict.fromkeys(new, False)
+        known |= dict.fromkeys((new[place] for place in set(places.tolist())), True)
+
+    def note(self, of: str = "the model") -> None:
+        """Name the unknown words on standard error, if there are any; ``of`` names the model."""
+        unknown = [word for word, known in self._known.items() if not known]
+        if unknown:
+            named = ", ".join(map(repr, unknown[:_NAMED_WORDS]))
+            more = f" and {len(unknown) - _NAMED_WORDS:,} more words"
+            named += more if len(unknown) > _NAMED_WORDS else ""
+            note(f"note: {of} knows nothing of {named}; these words are read as zero")
+
+
+def note_unknown_words(
+    model: "SentenceEncoder | PairScorer", texts: Iterable[str], of: str = "the model"
+) -> None:
+    """Name the words of ``texts`` that a model reads as zero on standard error; see `UnknownWords`.
+
+    Parameters
+    ----------
+    model : SentenceEncoder or PairScorer
+        Any model.
+    texts : list of str
+        What a user asks for: queries, not a whole catalogue.
+    of : str
+        What the note calls the model.
+    """
+    unknown = UnknownWords(model)
+    unknown.add(texts)
+    unknown.note(of)
 
 
 def read_texts(path: str) -> tuple[list[str], list[str]]:

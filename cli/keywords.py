@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from sentemb.cli.common import note_unknown_words
 from sentemb.cli.options import (
     Text,
     compare_with,
@@ -15,7 +16,6 @@ from sentemb.cli.options import (
     side_option,
 )
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note
 
 
 @new_command("keywords")
@@ -65,7 +65,7 @@ def command(
         [extract_keywords(encoder, text, side, threshold) for encoder in encoders] for text in texts
     ]
     for folder, encoder in zip(folders, encoders, strict=True):
-        _note_unknown_words(folder, encoder, [of_text[0].words for of_text in findings])
+        note_unknown_words(encoder, texts, folder)
     if as_json:
         described = [
             {
@@ -86,17 +86,6 @@ def command(
             for line in show(text, found, names)
         ),
     )
-
-
-def _note_unknown_words(folder: str, encoder: Any, texts: Sequence[Sequence[str]]) -> None:
-    """Say on standard error which words the model knows nothing of: their counts mean little."""
-    words = dict.fromkeys(word for words in texts for word in words)
-    unknown = [word for word in words if not encoder.vocabulary.features(word)]
-    if unknown:
-        note(
-            f"note: {folder} knows no letter trigram of {', '.join(map(repr, unknown))}; "
-            "these words are read as zero",
-        )
 
 
 def _as_dict(folder: str, encoder: Any, found: Any) -> dict[str, Any]:

@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sentemb.cli.common import ProgressLine, duration, read_texts, warnings_to_stderr
+from sentemb.cli.common import (
+    ProgressLine,
+    duration,
+    note_unknown_words,
+    read_texts,
+    warnings_to_stderr,
+)
 from sentemb.cli.options import Text, option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
+from sentemb.cli.rankings import Ranking, form_of, form_options, write_rankings
 
 if TYPE_CHECKING:
     from sentemb.evaluation.reranking import Candidates, ScoringProgress
@@ -46,7 +53,7 @@ _SECONDS_BEFORE_NOTE = 3.0
     show_default=True,
     help="Titles per query; 0 prints all.",
 )
-@option("--table", is_flag=True, help="Print a table with the texts instead of a TREC run.")
+@form_options
 @option(
     "-o",
     "--output",
@@ -62,7 +69,9 @@ def command(
     candidates: str | None,
     depth: int | None,
     top_k: int,
-    table: bool,
+    as_table: bool,
+    as_tsv: bool,
+    as_json: bool,
     output: str,
 ) -> None:
     """Rank titles for queries.
@@ -80,11 +89,10 @@ def command(
     sentemb rank model/ --query "hotels in shanghai" titles.tsv --table
     sentemb rank reranker/ queries.tsv titles.tsv --candidates model.run --depth 30 -k 0
     """
-    from sentemb.data.lines import write_lines
-    from sentemb.evaluation.trec import write_run
     from sentemb.loading import load
     from sentemb.sentence_encoder import SentenceEncoder
 
+    form = form_of(as_table, as_tsv, as_json)
     if len(files) != (2 if query is None else 1):
         raise click.UsageError("give MODEL QUERIES TITLES, or MODEL --query TEXT TITLES")
     if (*files, candidates).count("-") > 1:
@@ -106,10 +114,8 @@ def command(
         run = _best(query_ids, query_vectors, title_ids, title_vectors, top_k)
     else:
         run = _by_pairs(ranker, query_of, title_of, None, top_k)
-    if table:
-        write_lines(output, _table(query_of, run, title_of))
-    else:
-        write_run(run, output)
+    note_unknown_words(ranker, queries)
+    write_rankings(output, form, _rankings(query_of, run, title_of))
 
 
 def _candidates(
@@ -203,14 +209,12 @@ def _best(
     return run
 
 
-def _table(
+def _rankings(
     query_of: dict[str, str], run: dict[str, dict[str, float]], title_of: dict[str, str]
-) -> Iterator[str]:
-    """Lines to read: a query, below it rank, score and title."""
-    from sentemb.tables import visible
-
+) -> Iterator[Ranking]:
     for query_id, scores in run.items():
-        yield visible(query_of[query_id])
-        for rank, (title_id, score) in enumerate(scores.items(), 1):
-            yield f"{rank:5}  {score:9.6f}  {visible(title_of[title_id])}"
-        yield ""
+        hits = [
+            {"id": title_id, "title": title_of[title_id], "score": score}
+            for title_id, score in scores.items()
+        ]
+        yield Ranking(query_id, query_of[query_id], hits)

@@ -4,7 +4,7 @@ import json
 
 import click
 
-from sentemb.cli.common import warnings_to_stderr
+from sentemb.cli.common import note_unknown_words, warnings_to_stderr
 from sentemb.cli.options import Text, json_option
 from sentemb.cli.options import command as new_command
 
@@ -31,6 +31,7 @@ def command(model: str, query: str, titles: tuple[str, ...], as_json: bool) -> N
     scorer = load(model)
     with warnings_to_stderr():
         scores = scorer.score(query, titles).tolist()
+    note_unknown_words(scorer, [query, *titles])
     if as_json:
         scored = [
             {"title": title, "score": score} for title, score in zip(titles, scores, strict=True)

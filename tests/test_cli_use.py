@@ -159,6 +159,41 @@ class TestRank:
         assert -1 <= float(score) <= 1
         assert " ".join(title) in TITLES
 
+    def test_json_and_tsv_have_the_titles(self, model, model_dir, files):
+        Path("tab.tsv").write_text("d1\tshanghai\thotels\nd2\tbath tub\n")
+        rank = ("rank", model_dir, "queries.tsv", "tab.tsv")
+        trec = [line.split() for line in run(*rank).stdout.splitlines()]
+        found = [json.loads(line) for line in run(*rank, "--json").stdout.splitlines()]
+        title_of = {"d1": "shanghai\thotels", "d2": "bath tub"}
+        assert [(one["id"], one["query"]) for one in found] == [
+            tuple(line.split("\t")) for line in QUERIES.splitlines()
+        ]
+        hits = [(one["id"], hit) for one in found for hit in one["titles"]]
+        assert [(query_id, hit["id"], repr(hit["score"])) for query_id, hit in hits] == [
+            (line[0], line[2], line[4]) for line in trec
+        ]
+        assert all(hit["title"] == title_of[hit["id"]] for _, hit in hits)
+        names, *rows = (line.split("\t") for line in run(*rank, "--tsv").stdout.splitlines())
+        assert names == ["query_id", "rank", "id", "title", "score"]
+        assert [[row[0], row[2], row[1], row[4]] for row in rows] == [
+            [line[0], *line[2:5]] for line in trec
+        ]
+        assert {row[2]: row[3] for row in rows} == {"d1": "shanghai hotels", "d2": "bath tub"}
+        assert "not both" in run(*rank, "--json", "--tsv", code=2).stderr
+
+    def test_unknown_words_of_queries_are_named(self, model_dir, files):
+        Path("q.tsv").write_text("q1\tbath 12\nq2\t12 13\n")
+        noted = "note: the model knows nothing of '12', '13'; these words are read as zero\n"
+        rank = ("rank", model_dir, "q.tsv", "docs.tsv")
+        assert noted in run(*rank).stderr
+        assert noted in run("score", model_dir, "bath 12", "bath 13").stderr
+        assert run("score", model_dir, "bath", "tub").stderr == ""
+        many = " ".join(str(number) for number in range(10, 20))
+        stderr = run("score", model_dir, many, "bath").stderr
+        assert "'17' and 2 more words; these words are read as zero" in stderr
+        made_up_pair_model([QUERIES, TITLES]).save_pretrained("pairs")
+        assert noted in run("rank", "pairs", "q.tsv", "docs.tsv").stderr
+
     def test_candidates(self, model, model_dir, files):
         Path("found.run").write_text(
             "q1 Q0 d1 1 3 x\nq1 Q0 d3 2 2 x\nq1 Q0 d2 3 2 x\nq1 Q0 d9 4 9 x\nq7 Q0 d1 1 1 x\n"

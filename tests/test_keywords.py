@@ -178,7 +178,7 @@ class TestCommand:
 
     def test_unknown_words_are_named(self, model_dir):
         result = run(model_dir, "hotels qqq 上海")
-        assert "knows no letter trigram of 'qqq', '上海'" in result.stderr
+        assert "knows nothing of 'qqq', '上海'" in result.stderr
         assert run(model_dir, "hotels").stderr == ""
 
     @pytest.mark.parametrize(

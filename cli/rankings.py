@@ -1,0 +1,109 @@
+"""How rankings are printed: as a TREC run, a table, tab-separated values or JSON."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import click
+
+from sentemb.cli.options import option
+from sentemb.system.paths import AnyPath
+
+_HELP = {
+    "table": "Print a table with the texts instead of a TREC run.",
+    "tsv": "Print lines of query id, rank, title id, title and score below a line of names.",
+    "json": "Print one JSON object per query, each on its own line, with the texts.",
+}
+
+
+class Ranking(NamedTuple):
+    """What was found for one query.
+
+    Attributes
+    ----------
+    id, query : str
+        The query and its id.
+    hits : list of dict
+        Best first, each with ``id``, ``title``, ``score`` and whatever else there is to print; all
+        have the same keys.
+    """
+
+    id: str
+    query: str
+    hits: Sequence[Mapping[str, Any]]
+
+
+def form_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options ``--table``, ``--tsv`` and ``--json``; `form_of` makes one value of them."""
+    for name, text in reversed(_HELP.items()):
+        function = option(f"--{name}", f"as_{name}", is_flag=True, help=text)(function)
+    return function
+
+
+def form_of(as_table: bool, as_tsv: bool, as_json: bool) -> str:
+    """The form that was asked for: ``"trec"`` if none was."""
+    forms = [name for name, on in zip(_HELP, (as_table, as_tsv, as_json), strict=True) if on]
+    if len(forms) > 1:
+        raise click.UsageError(f"give --{forms[0]} or --{forms[1]}, not both")
+    return forms[0] if forms else "trec"
+
+
+def write_rankings(output: AnyPath, form: str, rankings: Iterable[Ranking]) -> None:
+    """Write ``rankings`` to a file, or to standard output if it is ``-``.
+
+    Parameters
+    ----------
+    output : path
+        The file.
+    form : {"trec", "table", "tsv", "json"}
+        How they are written.
+    rankings : iterable of Ranking
+        Read once, one by one.
+    """
+    from sentemb.data.lines import write_lines
+    from sentemb.evaluation.trec import write_run
+
+    if form == "trec":
+        write_run(
+            {ranking.id: {hit["id"]: hit["score"] for hit in ranking.hits} for ranking in rankings},
+            output,
+        )
+    else:
+        write_lines(output, {"table": _table, "tsv": _tsv, "json": _json}[form](rankings))
+
+
+def _table(rankings: Iterable[Ranking]) -> Iterator[str]:
+    """Lines to read: a query, below it rank, score and title."""
+    from sentemb.tables import visible
+
+    for ranking in rankings:
+        yield visible(ranking.query)
+        for rank, hit in enumerate(ranking.hits, 1):
+            yield f"{rank:5}  {hit['score']:9.6f}  {visible(hit['title'])}"
+        yield ""
+
+
+def _tsv(rankings: Iterable[Ranking]) -> Iterator[str]:
+    """A line of names, then one line per hit."""
+    named = False
+    for ranking in rankings:
+        for rank, hit in enumerate(ranking.hits, 1):
+            if not named:
+                yield "\t".join(["query_id", "rank", *hit])
+                named = True
+            yield "\t".join(map(_cell, [ranking.id, rank, *hit.values()]))
+    if not named:
+        yield "\t".join(["query_id", "rank", "id", "title", "score"])
+
+
+def _cell(value: Any) -> str:
+    """``value`` without tabs and line ends, which would begin another cell."""
+    from sentemb.tables import visible
+
+    return visible(str(value).replace("\t", " "))
+
+
+def _json(rankings: Iterable[Ranking]) -> Iterator[str]:
+    for ranking in rankings:
+        found = {"id": ranking.id, "query": ranking.query, "titles": list(ranking.hits)}
+        yield json.dumps(found)
