@@ -2,6 +2,7 @@
 
 try:
     import importlib
+    import keyword
     import sys
     from typing import Any
 
@@ -17,6 +18,7 @@ except KeyboardInterrupt:  # Ctrl-C while Python is still loading
 COMMANDS = {
     "simulate": "Write a simulated click log with judged dev and test sets.",
     "data": "Turn texts and public data into click logs, judged and labelled sets.",
+    "import": "Turn tables of clicks into a click log.",
     "vectors": "Convert, show and train word vectors.",
     "train": "Train a model on a click log.",
     "sif": "Turn word vectors into a model without training.",
@@ -46,7 +48,9 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module = importlib.import_module(f"sentemb.cli.{name.replace('-', '_')}")
+        # A module cannot have the name of a keyword of Python: import -> import_.
+        file = name.replace("-", "_") + "_" * keyword.iskeyword(name)
+        module = importlib.import_module(f"sentemb.cli.{file}")
         command: click.Command = module.command
         return command
 

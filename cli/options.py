@@ -67,7 +67,8 @@ class Command(click.Command):
             is_option = isinstance(parameter, click.Option)
             record = parameter.get_help_record(ctx) if is_option else None
             if record is not None:
-                sections[getattr(parameter, "group", None) or "Options"].append(record)
+                group = getattr(parameter, "group", None) or "Options"
+                sections.setdefault(group, []).append(record)
         for name, records in sections.items():
             if records:
                 with formatter.section(name):

@@ -1,0 +1,170 @@
+"""``sentemb import``: a click log from CSV, TSV, JSON lines or Parquet."""
+
+import click
+
+from sentemb.cli.options import command as new_command
+from sentemb.cli.options import option
+from sentemb.cli.program import note, say
+
+
+@new_command("import")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+@option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="LOG",
+    type=click.Path(),
+    help="The log to write; - is standard output.",
+)
+@option("--query", default="query", show_default=True, metavar="COLUMN", help="The query.")
+@option(
+    "--title",
+    default="title",
+    show_default=True,
+    metavar="COLUMN",
+    help="The clicked title; with --catalogue a column of the catalogue.",
+)
+@option(
+    "--clicks",
+    metavar="COLUMN",
+    help="Number of clicks, or a flag such as true. [default: each row is one click]",
+)
+@option(
+    "--min-clicks",
+    default=1,
+    show_default=True,
+    help="Leave out pairs with fewer clicks in all files together.",
+)
+@option("--lower", is_flag=True, help="Lower-case the queries.")
+@option("--skip-bad-lines", is_flag=True, help="Count bad rows instead of stopping at the first.")
+@option("--force", is_flag=True, help="Replace files that exist.")
+@option(
+    "--id", "id_column", metavar="COLUMN", group="Catalogue", help="Id of the product in FILE."
+)
+@option(
+    "--catalogue",
+    metavar="TABLE",
+    type=click.Path(),
+    group="Catalogue",
+    help="FILE has ids; take their titles from this table.",
+)
+@option(
+    "--catalogue-id",
+    metavar="COLUMN",
+    group="Catalogue",
+    help="Id of the product in the catalogue. [default: as in FILE]",
+)
+@option(
+    "--write-catalogue",
+    metavar="TITLES",
+    type=click.Path(),
+    group="Catalogue",
+    help="Also write the titles as id<TAB>title: all of the catalogue, or those of the log.",
+)
+@option(
+    "--search",
+    metavar="COLUMN",
+    group="Shown results",
+    help="Rows are shown results, clicked or not; this is the id of their search.",
+)
+@option(
+    "--position",
+    metavar="COLUMN",
+    group="Shown results",
+    help="Place in the results: only titles above the lowest click count as skipped.",
+)
+@option(
+    "--format",
+    "file_format",
+    type=click.Choice(["auto", "csv", "tsv", "jsonl", "parquet"]),
+    default="auto",
+    show_default=True,
+    group="Reading",
+    help="Format of FILE; auto goes by its name, then by its first line.",
+)
+@option("--delimiter", metavar="CHARACTER", group="Reading", help="Between columns of CSV.")
+@option(
+    "--encoding", default="utf-8", show_default=True, group="Reading", help="Encoding of text."
+)
+@option(
+    "--header/--no-header",
+    default=None,
+    group="Reading",
+    help="Whether the first row names the columns. [default: found out]",
+)
+@option(
+    "--no-quotes", is_flag=True, group="Reading", help="Double quotes are letters like others."
+)
+def command(
+    files: tuple[str, ...],
+    output: str,
+    query: str,
+    title: str,
+    clicks: str | None,
+    min_clicks: int,
+    lower: bool,
+    skip_bad_lines: bool,
+    force: bool,
+    id_column: str | None,
+    catalogue: str | None,
+    catalogue_id: str | None,
+    write_catalogue: str | None,
+    search: str | None,
+    position: str | None,
+    file_format: str,
+    delimiter: str | None,
+    encoding: str,
+    header: bool | None,
+    no_quotes: bool,
+) -> None:
+    """Turn tables of clicks into a click log.
+
+    FILE is CSV, TSV or other delimited text, JSON lines or Parquet (pip install sentemb[parquet]);
+    text is unpacked if its name ends in .gz, - is standard input. A COLUMN is a name or a number
+    from 1; in JSON and Parquet a.b is the field b of a. Quoted texts of CSV may hold delimiters and
+    line ends.
+
+    Rows with an empty query or title, without clicks, or with an id that has no title are left
+    out and counted. Memory does not grow with FILE; a catalogue is kept in memory.
+
+    \b
+    sentemb import clicks.csv -o pairs.tsv --query search_term --title product --clicks n
+    sentemb import clicks.csv -o pairs.tsv --id sku --catalogue products.csv --title name
+    sentemb import shown.parquet -o log.jsonl --clicks clicked --search sid --position pos
+    """
+    from sentemb.data.importers.click_table import Columns, import_clicks
+    from sentemb.data.importers.rows import Reading
+    from sentemb.system.files import place_name
+
+    columns = Columns(query, title, id_column, clicks, search, position, catalogue_id)
+    done = import_clicks(
+        files,
+        output,
+        columns,
+        catalogue=catalogue,
+        write_catalogue=write_catalogue,
+        min_clicks=min_clicks,
+        lower=lower,
+        how=Reading(
+            file_format, _delimiter(delimiter), encoding, header=header, quotes=not no_quotes
+        ),
+        skip_bad_lines=skip_bad_lines,
+        force=force,
+    )
+    for message in done.notes:
+        note(f"note: {message}")
+    name = place_name(files[0]) if len(files) == 1 else f"{len(files)} files"
+    written = "searches" if search else "pairs" if min_clicks > 1 else "lines"
+    parts = [f"{name}: {done.rows:,} rows, {done.lines:,} {written} written"]
+    if done.catalogue is not None:
+        parts[0] += f", {done.catalogue:,} titles in the catalogue"
+    left_out = ", ".join(f"{count:,} {reason}" for reason, count in done.left_out.most_common())
+    if left_out:
+        parts.append(f"left out: {left_out}")
+    (note if output == "-" else say)("; ".join(parts))
+
+
+def _delimiter(text: str | None) -> str | None:
+    r"""The delimiter, which a shell passes as ``\t`` or tab more easily than as a tab."""
+    return "\t" if text in ("\\t", "tab") else text

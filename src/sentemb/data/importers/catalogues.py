@@ -1,0 +1,69 @@
+"""Catalogues of other formats: which title an id has; written as ``id<TAB>title``."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from sentemb.bounds import brief
+from sentemb.data.importers.rows import Rows
+from sentemb.data.importers.texts import imported_id, imported_text
+from sentemb.errors import SentembError
+
+
+@dataclass
+class Catalogue:
+    """The titles of a catalogue, all in memory.
+
+    Attributes
+    ----------
+    titles : dict of str to str
+        Id -> title, in the order of the file. Runs of white space in an id are ``_``.
+    without_title, without_id, repeated : int
+        Rows that were left out: without a title, without an id, with an id that already has
+        another title.
+    """
+
+    titles: dict[str, str] = field(default_factory=dict)
+    without_title: int = 0
+    without_id: int = 0
+    repeated: int = 0
+
+    @classmethod
+    def read(cls, rows: Rows) -> "Catalogue":
+        """The catalogue in ``rows`` of an id and a title. The first title of an id counts.
+
+        Two ids that are equal only because white space became ``_`` are a bad row.
+        """
+        catalogue = cls()
+        titles = catalogue.titles
+        written: dict[str, str] = {}  # ids with white space, as the file has them
+        for number, (raw_id, raw_title) in rows:
+            try:
+                id = imported_id(raw_id, rows.how.encoding)
+                title = imported_text(raw_title, "title", rows.how.encoding)
+            except SentembError as error:
+                rows.bad(rows.place(number), error)
+                continue
+            raw_id = raw_id.strip()
+            if not id:
+                catalogue.without_id += 1
+            elif id in titles and written.get(id, id) != raw_id:
+                other = brief(written.get(id, id))
+                reason = f"the ids {brief(raw_id)} and {other} would both be {brief(id)}"
+                rows.bad(rows.place(number), f"{reason}; rename one of them")
+            elif not title:
+                catalogue.without_title += 1
+            else:
+                if id != raw_id:
+                    written[id] = raw_id
+                catalogue.repeated += titles.setdefault(id, title) != title
+        if not titles:
+            raise SentembError(
+                f"{rows.place(1)}: the catalogue has no row with an id and a title; give other "
+                "columns"
+            )
+        return catalogue
+
+
+def catalogue_lines(titles: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Lines ``id<TAB>title``."""
+    return (f"{id}\t{title}" for id, title in titles)

@@ -1,0 +1,52 @@
+"""Texts of imported tables: cleaned, and checked for what no model could use."""
+
+from sentemb.data.click_log import MAX_TEXT_WORDS, clean_text
+from sentemb.data.lines import is_id
+from sentemb.errors import SentembError
+
+
+def imported_text(text: str, what: str, encoding: str = "utf-8") -> str:
+    """``text`` with each run of white space as one blank; empty if it has no words.
+
+    Parameters
+    ----------
+    text : str
+        Bytes that did not fit the encoding are lone surrogates.
+    what : str
+        What the text is, in messages.
+    encoding : str
+        What the file was read in.
+
+    Raises
+    ------
+    SentembError
+        Without a place: for bytes that did not fit the encoding, a NUL character, more than
+        10,000 words.
+    """
+    clean = text.strip()
+    # Most texts pass: printable ones have no tabs, line ends, NUL characters or lone surrogates.
+    if clean.isprintable() and "  " not in clean and len(clean) < 2 * MAX_TEXT_WORDS:
+        return clean
+    clean = " ".join(clean.replace("\ufeff", "").split())
+    try:
+        clean.encode()
+    except UnicodeEncodeError:
+        other = "cp1252" if encoding.lower().startswith("utf") else "utf-8"
+        raise SentembError(
+            f"the {what} is not valid {encoding}; name the encoding, such as --encoding {other}"
+        ) from None
+    return clean_text(clean, what) if clean else ""
+
+
+def imported_id(text: str, encoding: str = "utf-8") -> str:
+    """``text`` as an id of one word: each run of white space becomes ``_``; may be empty.
+
+    Bytes that did not fit the encoding and NUL characters raise a `SentembError` without a place.
+    """
+    id = "_".join(text.split())
+    if id.isprintable():
+        return id
+    id = imported_text(id, "id", encoding)
+    if id and not is_id(id):
+        raise SentembError("the id has characters that ids cannot have; give plain letters")
+    return id
