@@ -10,6 +10,7 @@ from sentemb.errors import SentembError
 from sentemb.version import __version__
 
 if TYPE_CHECKING:
+    from sentemb.data.click_log import ClickLog
     from sentemb.gradients.gradcheck import gradcheck
     from sentemb.gradients.pairs import loss_and_gradient
     from sentemb.loading import load
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SIF",
+    "ClickLog",
     "PairScorer",
     "SentembError",
     "SentenceEncoder",
@@ -33,6 +35,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "ClickLog": "sentemb.data.click_log",
     "SentenceEncoder": "sentemb.sentence_encoder",
     "PairScorer": "sentemb.pair_scorer",
     "load": "sentemb.loading",

@@ -2,7 +2,7 @@
 
 import json
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.bounds import brief
+from sentemb.data.frames import checked_pairs, rows_of
 from sentemb.data.lines import write_lines
 from sentemb.errors import SentembError
 from sentemb.system.files import place_name, raw_lines
@@ -52,6 +53,52 @@ class ClickLog:
     skipped_offsets: NDArray[np.int64]
     skipped_index: NDArray[np.int32]
     bad_lines: int
+
+    @classmethod
+    def from_pairs(cls, pairs: Iterable[Sequence[Any]]) -> "ClickLog":
+        """A log of pairs ``(query, title)`` or ``(query, title, clicks)``; equal pairs are summed.
+
+        Parameters
+        ----------
+        pairs : iterable of sequences
+            Two str each, and an optional number of clicks of at least 1.
+
+        Raises
+        ------
+        SentembError
+            With the number of the pair, counted from 0: for anything else, a missing value, a text
+            that no model could use. Also if there are no pairs.
+
+        Examples
+        --------
+        >>> log = ClickLog.from_pairs([("tap", "Fix a Tap"), ("tap", "Fix a Tap", 2)])
+        >>> log.queries, log.clicks.tolist()
+        (['tap'], [3])
+        """
+        return _log_of(checked_pairs(pairs), "pair")
+
+    @classmethod
+    def from_frame(
+        cls, frame: Any, query: str = "query", title: str = "title", clicks: str | None = None
+    ) -> "ClickLog":
+        """The log in a table of pandas, Polars or pyarrow, or in a dict of columns.
+
+        Parameters
+        ----------
+        frame : table
+            Has columns of str for the query and the title.
+        query, title : str
+            Names of these columns.
+        clicks : str, optional
+            Name of a column of integers; by default each row is one click.
+
+        Raises
+        ------
+        SentembError
+            For a column that is missing; with the number of the row, counted from 0: for a missing
+            value, another type, a text that no model could use. Also if there are no rows.
+        """
+        return _log_of(rows_of(frame, query, title, clicks), "row")
 
     def titles_of_queries(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The clicked titles of every query, in the order of the pairs.
@@ -174,6 +221,24 @@ class ClickLogBuilder:
         offsets = np.zeros(len(query_index) + 1, dtype=np.int64)
         np.cumsum(np.bincount(pair, minlength=len(query_index)), out=offsets[1:])
         return offsets, title.astype(np.int32)
+
+
+def _log_of(clicks: Iterable[tuple[str, str, int]], what: str) -> ClickLog:
+    """The log of queries, titles and clicks; ``what`` names one of them in messages."""
+    builder = ClickLogBuilder()
+    place = -1
+    for place, (query, title, count) in enumerate(clicks):
+        try:
+            builder.add(query, title, count)
+        except OverflowError:
+            raise SentembError(
+                f"{what} {place}: the clicks are more than {MAX_CLICKS}; scale them down"
+            ) from None
+        except SentembError as error:
+            raise SentembError(f"{what} {place}: {error}") from None
+    if place < 0:
+        raise SentembError(f"the log has no {what}s; give at least one")
+    return builder.build()
 
 
 def clean_text(text: str, what: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 
 from sentemb.bounds import is_number
 from sentemb.data.click_log import ClickLog, read_click_log
+from sentemb.data.frames import columns_of, is_frame
 from sentemb.errors import SentembError
 from sentemb.kernels.jit import CACHE_FOLDER
 from sentemb.protocols import Task
@@ -83,12 +84,14 @@ class Run:
 
 
 def read_log(
-    pairs: AnyPath | ClickLog,
+    pairs: Any,
     skip_bad_lines: bool,
     negatives: str,
     note: Callable[[str], None],
 ) -> ClickLog:
-    """The log of a training, read if it is a path.
+    """The log of a training, read if it is a path, built if it is a table or a list of pairs.
+
+    Of a table the columns query, title and, if there is one, clicks are used.
 
     Raises
     ------
@@ -99,8 +102,16 @@ def read_log(
         log = pairs
     elif isinstance(pairs, str | os.PathLike):
         log = read_click_log(pairs, skip_bad_lines=skip_bad_lines)
+    elif is_frame(pairs):
+        clicks = "clicks" if "clicks" in columns_of(pairs) else None
+        log = ClickLog.from_frame(pairs, clicks=clicks)
+    elif isinstance(pairs, Iterable):
+        log = ClickLog.from_pairs(pairs)
     else:
-        raise SentembError(f"pairs must be a path or a ClickLog, not {type(pairs).__name__}")
+        raise SentembError(
+            "pairs must be a path, a ClickLog, a table with the columns query and title, or a list "
+            f"of (query, title), not {type(pairs).__name__}"
+        )
     if log.bad_lines:
         note(f"{log.bad_lines} bad lines of the log were skipped")
     if negatives == "log" and not log.skipped_index.size:

@@ -1,0 +1,118 @@
+"""Clicks in memory: tables of pandas, Polars or pyarrow, and sequences of pairs.
+
+None of these packages is imported: a table is whatever has named columns.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from sentemb.bounds import brief, is_integer
+from sentemb.errors import SentembError
+
+# How a column becomes a list: pyarrow, pandas and NumPy, Polars.
+_TO_LIST = ("to_pylist", "tolist", "to_list")
+
+
+def is_frame(value: object) -> bool:
+    """Whether ``value`` is a table: pandas, Polars, pyarrow, or a dict of columns."""
+    return isinstance(value, dict) or _names(value) is not None
+
+
+def columns_of(frame: Any) -> list[str]:
+    """The names of the columns; a `SentembError` if ``frame`` is not a table."""
+    names = list(frame) if isinstance(frame, dict) else _names(frame)
+    if names is None:
+        raise SentembError(f"a table with named columns is needed, not {type(frame).__name__}")
+    return names
+
+
+def rows_of(
+    frame: Any, query: str, title: str, clicks: str | None
+) -> Iterator[tuple[str, str, int]]:
+    """Query, title and clicks of each row of a table; without ``clicks``, each row is one click.
+
+    Raises
+    ------
+    SentembError
+        For a column that is missing; with the number of the row, counted from 0, for a value that
+        is missing (None, NaN, NA), a text that is not a str, a count that is not an integer.
+    """
+    names = columns_of(frame)
+    columns = []
+    for name in (query, title, *([] if clicks is None else [clicks])):
+        if name not in names:
+            listed = ", ".join(map(str, names[:20]))
+            raise SentembError(
+                f"the table has no column {brief(name)}; its columns are {listed}: rename one, or "
+                f"use ClickLog.from_frame(table, query=..., title=...)"
+            )
+        columns.append(_listed(frame[name]))
+    if len({len(column) for column in columns}) > 1:
+        raise SentembError("the columns of the table have different lengths; give equal ones")
+    for row, values in enumerate(zip(*columns, strict=True)):
+        for name, value in zip((query, title), values, strict=False):
+            if not isinstance(value, str):
+                raise SentembError(f"row {row}: {_no_text(name, value)}")
+        yield values[0], values[1], _count(values[2], f"row {row}") if clicks else 1
+
+
+def checked_pairs(pairs: Iterable[Any]) -> Iterator[tuple[str, str, int]]:
+    """Query, title and clicks of each pair ``(query, title)`` or ``(query, title, clicks)``.
+
+    A pair that is anything else raises a `SentembError` with its number, counted from 0.
+    """
+    for place, pair in enumerate(pairs):
+        if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) not in (2, 3):
+            raise SentembError(
+                f"pair {place}: {brief(pair)} is not a pair; give (query, title) or (query, title, "
+                "clicks)"
+            )
+        query, title, *clicks = pair
+        for name, value in (("query", query), ("title", title)):
+            if not isinstance(value, str):
+                raise SentembError(f"pair {place}: {_no_text(name, value)}")
+        yield query, title, _count(clicks[0], f"pair {place}") if clicks else 1
+
+
+def _names(frame: Any) -> list[str] | None:
+    # A pyarrow table has both, and its `columns` are the values.
+    names = getattr(frame, "column_names", None)
+    if names is None:
+        names = getattr(frame, "columns", None)
+    return None if names is None or callable(names) else list(names)
+
+
+def _listed(column: Any) -> list[Any]:
+    for name in _TO_LIST:
+        if hasattr(column, name):
+            return list(getattr(column, name)())
+    return list(column)
+
+
+def _no_text(name: str, value: object) -> str:
+    if _is_missing(value):
+        return (
+            f"the {name} is missing ({brief(value)}); drop such rows, in pandas with "
+            "table.dropna()"
+        )
+    return f"the {name} is {brief(value)}, not a str; convert it with str()"
+
+
+def _is_missing(value: object) -> bool:
+    """None, NaN or the NA and NaT of pandas, which equal nothing."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _count(value: Any, place: str) -> int:
+    # pandas stores integers as floats where a value is missing.
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not is_integer(value) or value < 1:
+        raise SentembError(
+            f"{place}: the clicks are {brief(value)}; give an integer of at least 1 or leave the "
+            "row out"
+        )
+    return int(value)
