@@ -39,9 +39,7 @@ from sentemb.cli.program import note, say
 @option("--lower", is_flag=True, help="Lower-case the queries.")
 @option("--skip-bad-lines", is_flag=True, help="Count bad rows instead of stopping at the first.")
 @option("--force", is_flag=True, help="Replace files that exist.")
-@option(
-    "--id", "id_column", metavar="COLUMN", group="Catalogue", help="Id of the product in FILE."
-)
+@option("--id", "id_column", metavar="COLUMN", group="Catalogue", help="Id of the product in FILE.")
 @option(
     "--catalogue",
     metavar="TABLE",
@@ -84,18 +82,14 @@ from sentemb.cli.program import note, say
     help="Format of FILE; auto goes by its name, then by its first line.",
 )
 @option("--delimiter", metavar="CHARACTER", group="Reading", help="Between columns of CSV.")
-@option(
-    "--encoding", default="utf-8", show_default=True, group="Reading", help="Encoding of text."
-)
+@option("--encoding", default="utf-8", show_default=True, group="Reading", help="Encoding of text.")
 @option(
     "--header/--no-header",
     default=None,
     group="Reading",
     help="Whether the first row names the columns. [default: found out]",
 )
-@option(
-    "--no-quotes", is_flag=True, group="Reading", help="Double quotes are letters like others."
-)
+@option("--no-quotes", is_flag=True, group="Reading", help="Double quotes are letters like others.")
 def command(
     files: tuple[str, ...],
     output: str,

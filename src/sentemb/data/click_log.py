@@ -5,7 +5,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +112,10 @@ class ClickLog:
         offsets = np.zeros(len(self.queries) + 1, np.int64)
         np.cumsum(np.bincount(self.query_index), out=offsets[1:])
         return offsets, self.title_index[by_query]
+
+
+# What a log can be given as: its file, the log itself, a table, or pairs of texts.
+Clicks: TypeAlias = AnyPath | ClickLog | Iterable[Any]
 
 
 class ClickLogBuilder:

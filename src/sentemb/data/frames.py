@@ -93,8 +93,7 @@ def _listed(column: Any) -> list[Any]:
 def _no_text(name: str, value: object) -> str:
     if _is_missing(value):
         return (
-            f"the {name} is missing ({brief(value)}); drop such rows, in pandas with "
-            "table.dropna()"
+            f"the {name} is missing ({brief(value)}); drop such rows, in pandas with table.dropna()"
         )
     return f"the {name} is {brief(value)}, not a str; convert it with str()"
 

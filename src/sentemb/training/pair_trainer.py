@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sentemb.data.click_log import ClickLog
+from sentemb.data.click_log import ClickLog, Clicks
 from sentemb.data.judged_set import JudgedSet
 from sentemb.data.labelled_pairs import LabelledPairs, read_labelled_pairs
 from sentemb.errors import SentembError
@@ -62,7 +62,7 @@ class PairInputs:
 
 
 def train_pair_model(
-    pairs: AnyPath | ClickLog | LabelledPairs,
+    pairs: Clicks | LabelledPairs,
     inputs: PairInputs,
     dev: AnyPath | JudgedSet | LabelledPairs | None,
     preset: str | None,
@@ -277,7 +277,7 @@ def _labelled(pairs: object) -> LabelledPairs:
     return pairs
 
 
-def _not_labelled(pairs: AnyPath | ClickLog | LabelledPairs) -> AnyPath | ClickLog:
+def _not_labelled(pairs: Clicks | LabelledPairs) -> Clicks:
     if isinstance(pairs, LabelledPairs):
         raise SentembError("pairs are LabelledPairs; set labels, or give a click log")
     return pairs

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sentemb.bounds import is_number
-from sentemb.data.click_log import ClickLog, read_click_log
+from sentemb.data.click_log import ClickLog, Clicks, read_click_log
 from sentemb.data.frames import columns_of, is_frame
 from sentemb.errors import SentembError
 from sentemb.kernels.jit import CACHE_FOLDER
@@ -84,7 +84,7 @@ class Run:
 
 
 def read_log(
-    pairs: Any,
+    pairs: Clicks,
     skip_bad_lines: bool,
     negatives: str,
     note: Callable[[str], None],

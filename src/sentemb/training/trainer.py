@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, overload
 
-from sentemb.data.click_log import ClickLog
+from sentemb.data.click_log import Clicks
 from sentemb.data.judged_set import JudgedSet
 from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.errors import SentembError
@@ -30,15 +30,15 @@ PairModelName: TypeAlias = Literal[
 
 @overload
 def train(
-    pairs: AnyPath | ClickLog | LabelledPairs, *, model: PairModelName, **settings: Any
+    pairs: Clicks | LabelledPairs, *, model: PairModelName, **settings: Any
 ) -> PairScorer: ...
 @overload
-def train(pairs: AnyPath | ClickLog | LabelledPairs, **settings: Any) -> SentenceEncoder: ...
+def train(pairs: Clicks | LabelledPairs, **settings: Any) -> SentenceEncoder: ...
 
 
 @former_names(**formerly(HYPERPARAMETERS))
 def train(
-    pairs: AnyPath | ClickLog | LabelledPairs,
+    pairs: Clicks | LabelledPairs,
     *,
     output: AnyPath | None = None,
     dev: AnyPath | JudgedSet | LabelledPairs | None = None,
@@ -60,8 +60,10 @@ def train(
 
     Parameters
     ----------
-    pairs : path, ClickLog or LabelledPairs
-        See `read_click_log`; with ``labels`` see `read_labelled_pairs`.
+    pairs : path, ClickLog, table, list of pairs or LabelledPairs
+        A path: see `read_click_log`; with ``labels`` see `read_labelled_pairs`. A table of pandas,
+        Polars or pyarrow has the columns query and title, and may have clicks; for other names see
+        `ClickLog.from_frame`. A list has ``(query, title)`` or ``(query, title, clicks)``.
     output : path, optional
         The model folder to write. Without it nothing is written.
     dev : path, JudgedSet or LabelledPairs, optional

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from sentemb.data.click_log import ClickLog
+from sentemb.data.click_log import Clicks
 from sentemb.data.judged_set import JudgedSet
 from sentemb.errors import SentembError
 from sentemb.objectives.options import HINGE
@@ -28,7 +28,7 @@ _COLLAPSED = 0.01
 
 
 def train_two_towers(
-    pairs: AnyPath | ClickLog,
+    pairs: Clicks,
     dev: AnyPath | JudgedSet | None,
     start_from: AnyPath | SentenceEncoder | None,
     preset: str | None,

@@ -236,7 +236,9 @@ class Rows:
         for delimiter in _DELIMITERS:
             cells = first.rstrip("\r\n").split(delimiter)
             names = {cell.strip().removeprefix('"').removesuffix('"') for cell in cells}
-            n_cells = len(cells) + (len(_DELIMITERS) * len(first) if named and named <= names else 0)
+            n_cells = len(cells) + (
+                len(_DELIMITERS) * len(first) if named and named <= names else 0
+            )
             if n_cells > most:
                 best, most = delimiter, n_cells
         return best
