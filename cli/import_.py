@@ -1,5 +1,7 @@
 """``sentemb import``: a click log from CSV, TSV, JSON lines or Parquet."""
 
+from typing import Any
+
 import click
 
 from sentemb.cli.options import command as new_command
@@ -39,7 +41,7 @@ from sentemb.cli.program import note, say
 @option("--lower", is_flag=True, help="Lower-case the queries.")
 @option("--skip-bad-lines", is_flag=True, help="Count bad rows instead of stopping at the first.")
 @option("--force", is_flag=True, help="Replace files that exist.")
-@option("--id", "id_column", metavar="COLUMN", group="Catalogue", help="Id of the product in FILE.")
+@option("--id", metavar="COLUMN", group="Catalogue", help="Id of the product in FILE.")
 @option(
     "--catalogue",
     metavar="TABLE",
@@ -74,7 +76,6 @@ from sentemb.cli.program import note, say
 )
 @option(
     "--format",
-    "file_format",
     type=click.Choice(["auto", "csv", "tsv", "jsonl", "parquet"]),
     default="auto",
     show_default=True,
@@ -90,28 +91,7 @@ from sentemb.cli.program import note, say
     help="Whether the first row names the columns. [default: found out]",
 )
 @option("--no-quotes", is_flag=True, group="Reading", help="Double quotes are letters like others.")
-def command(
-    files: tuple[str, ...],
-    output: str,
-    query: str,
-    title: str,
-    clicks: str | None,
-    min_clicks: int,
-    lower: bool,
-    skip_bad_lines: bool,
-    force: bool,
-    id_column: str | None,
-    catalogue: str | None,
-    catalogue_id: str | None,
-    write_catalogue: str | None,
-    search: str | None,
-    position: str | None,
-    file_format: str,
-    delimiter: str | None,
-    encoding: str,
-    header: bool | None,
-    no_quotes: bool,
-) -> None:
+def command(files: tuple[str, ...], output: str, **given: Any) -> None:
     """Turn tables of clicks into a click log.
 
     FILE is CSV, TSV or other delimited text, JSON lines or Parquet (pip install sentemb[parquet]);
@@ -128,28 +108,24 @@ def command(
     sentemb import shown.parquet -o log.jsonl --clicks clicked --search sid --position pos
     """
     from sentemb.data.importers.click_table import Columns, import_clicks
-    from sentemb.data.importers.rows import Reading
+    from sentemb.data.importers.columns import Reading
     from sentemb.system.files import place_name
 
-    columns = Columns(query, title, id_column, clicks, search, position, catalogue_id)
-    done = import_clicks(
-        files,
-        output,
-        columns,
-        catalogue=catalogue,
-        write_catalogue=write_catalogue,
-        min_clicks=min_clicks,
-        lower=lower,
-        how=Reading(
-            file_format, _delimiter(delimiter), encoding, header=header, quotes=not no_quotes
-        ),
-        skip_bad_lines=skip_bad_lines,
-        force=force,
+    roles = ("query", "title", "id", "clicks", "search", "position", "catalogue_id")
+    columns = Columns(**{role: given.pop(role) for role in roles})
+    how = Reading(
+        given.pop("format"),
+        _delimiter(given.pop("delimiter")),
+        given.pop("encoding"),
+        header=given.pop("header"),
+        quotes=not given.pop("no_quotes"),
     )
+    min_clicks = given["min_clicks"]
+    done = import_clicks(files, output, columns, how=how, **given)
     for message in done.notes:
         note(f"note: {message}")
     name = place_name(files[0]) if len(files) == 1 else f"{len(files)} files"
-    written = "searches" if search else "pairs" if min_clicks > 1 else "lines"
+    written = "searches" if columns.search else "pairs" if min_clicks > 1 else "lines"
     parts = [f"{name}: {done.rows:,} rows, {done.lines:,} {written} written"]
     if done.catalogue is not None:
         parts[0] += f", {done.catalogue:,} titles in the catalogue"

@@ -135,7 +135,7 @@ def test_training_reads_tables_and_pairs():
 def test_a_list_of_pairs_trains_the_model_of_its_file(tmp_path):
     pairs = [(f"word{k % 7} tap", f"Title {k % 5} of word{k}") for k in range(12)]
     (tmp_path / "log.tsv").write_text("".join(f"{q}\t{t}\n" for q, t in pairs))
-    settings = dict(cells=3, epochs=1, batch_size=4, hard_negatives=0, threads=1)
+    settings = {"cells": 3, "epochs": 1, "batch_size": 4, "hard_negatives": 0, "threads": 1}
     models = [sentemb.train(log, **settings) for log in (pairs, tmp_path / "log.tsv")]
     first, second = (model.encode(["word1 tap"]) for model in models)
     np.testing.assert_array_equal(first, second)

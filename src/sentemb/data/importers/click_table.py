@@ -18,8 +18,9 @@ from typing import TypeAlias
 from sentemb.bounds import brief, whole
 from sentemb.data.click_log import MAX_CLICKS
 from sentemb.data.importers.catalogues import Catalogue, catalogue_lines
+from sentemb.data.importers.columns import BadRows, Reading
 from sentemb.data.importers.pair_sums import PairSums
-from sentemb.data.importers.rows import BadRows, Reading, Rows
+from sentemb.data.importers.rows import Rows
 from sentemb.data.importers.texts import imported_id, imported_text
 from sentemb.data.lines import write_lines
 from sentemb.errors import SentembError
@@ -96,6 +97,8 @@ class Imported:
     notes: list[str] = field(default_factory=list)
 
 
+AS_FOUND = Reading()
+
 # Query, title, clicks, number of the row, and the raw values of the other columns.
 _Click: TypeAlias = tuple[str, str, int, int, Sequence[str]]
 
@@ -103,13 +106,13 @@ _Click: TypeAlias = tuple[str, str, int, int, Sequence[str]]
 def import_clicks(
     files: Sequence[AnyPath],
     out: AnyPath,
-    columns: Columns = Columns(),
+    columns: Columns,
     *,
     catalogue: AnyPath | None = None,
     write_catalogue: AnyPath | None = None,
     min_clicks: int = 1,
     lower: bool = False,
-    how: Reading = Reading(),
+    how: Reading = AS_FOUND,
     skip_bad_lines: bool = False,
     force: bool = False,
 ) -> Imported:
@@ -132,6 +135,7 @@ def import_clicks(
         The log to write; ``-`` is standard output. JSON lines if the name ends in ``.jsonl`` or
         ``.jsonl.gz``.
     columns : Columns
+        Which column holds what.
     catalogue : str or path-like, optional
         A table with the titles of the ids, of any format. It is read with the same encoding.
     write_catalogue : str or path-like, optional
@@ -144,6 +148,7 @@ def import_clicks(
     lower : bool
         Lower-case the queries.
     how : Reading
+        Format, delimiter, encoding and header of the files.
     skip_bad_lines : bool
         Count bad rows instead of stopping at the first.
     force : bool

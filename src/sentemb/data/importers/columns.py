@@ -1,0 +1,177 @@
+"""The file of a table, which of its columns are wanted, and what happens to its bad rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from sentemb.bounds import brief
+from sentemb.errors import SentembError
+from sentemb.system.files import place_name
+from sentemb.system.paths import AnyPath
+
+FORMATS = ("auto", "csv", "tsv", "jsonl", "parquet")
+
+# The number of a row, and the values of its columns.
+Row: TypeAlias = tuple[int, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are read.
+
+    Attributes
+    ----------
+    format : {"auto", "csv", "tsv", "jsonl", "parquet"}
+        "auto" goes by the name of each file, and by its first line if the name says nothing.
+    delimiter : str, optional
+        One character between the columns of delimited text. By default a tab in TSV; elsewhere
+        whichever of comma, semicolon, tab and bar splits the first line into the columns asked for.
+    encoding : str
+        Encoding of text files, as Python names it.
+    header : bool, optional
+        Whether the first row has the names of the columns. By default it has if a column is asked
+        for by name, or if all of its values are usual names such as query, title or clicks.
+    quotes : bool
+        Whether a text between double quotes may hold delimiters, line ends and doubled quotes.
+    """
+
+    format: str = "auto"
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+    header: bool | None = None
+    quotes: bool = True
+
+    def __post_init__(self) -> None:
+        if self.format not in FORMATS:
+            raise SentembError(
+                f"there is no format {brief(self.format)}; choose from {', '.join(FORMATS)}"
+            )
+        delimiter = self.delimiter
+        if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n\0'):
+            raise SentembError(f"the delimiter is {brief(delimiter)}; give one character")
+
+
+class BadRows:
+    """What happens to bad rows: the first one stops the import, or all are counted.
+
+    Attributes
+    ----------
+    count : int
+        Number of bad rows so far.
+    first : SentembError or None
+        The first of them.
+    """
+
+    def __init__(self, skip: bool) -> None:
+        self._skip = skip
+        self.count = 0
+        self.first: SentembError | None = None
+
+    def __call__(self, place: str, reason: object) -> None:
+        """Report a bad row; a `SentembError` with its place unless bad rows are skipped."""
+        error = SentembError(f"{place}: {reason}")
+        if not self._skip:
+            raise error
+        self.count += 1
+        self.first = self.first or error
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A file of rows, and the columns that are wanted.
+
+    Attributes
+    ----------
+    path : str or path-like
+        A file; text is unpacked if the name ends in ``.gz``; ``-`` is standard input.
+    columns : sequence of str
+        At least two names or numbers from 1. In JSON lines and Parquet, ``a.b`` is the field ``b``
+        of ``a``, unless there is a column of that name.
+    how : Reading
+    bad : BadRows
+        Told about rows that cannot be read.
+    on_names : function of a list of str
+        Called once with the names of all columns, where the file has them.
+    """
+
+    path: AnyPath
+    columns: Sequence[str]
+    how: Reading
+    bad: BadRows
+    on_names: Callable[[list[str]], None] = lambda names: None
+
+    @property
+    def name(self) -> str:
+        """The file in messages."""
+        return place_name(self.path)
+
+    def texts(self, values: Sequence[Any], place: str) -> tuple[str, ...] | None:
+        """Values of JSON or Parquet as texts; None, and a bad row, if one cannot be a text."""
+        texts = []
+        for column, value in zip(self.columns, values, strict=True):
+            text = value if isinstance(value, str) else _text_of(value)
+            if text is None:
+                self.bad(place, f"{brief(column)} is not a text or a number; name another column")
+                return None
+            texts.append(text)
+        return tuple(texts)
+
+
+def place_of(column: str, names: list[str], name: str) -> int:
+    """The place of a column, given by its name or its number from 1."""
+    if names.count(column) == 1:
+        return names.index(column)
+    if column in names:
+        raise SentembError(
+            f"{name}:1: {names.count(column)} columns are named {brief(column)}; give a number "
+            "from 1"
+        )
+    if is_number(column) and 1 <= int(column) <= len(names):
+        return int(column) - 1
+    if is_number(column):
+        raise SentembError(f"{name}:1: no column {column}; there are {len(names)}")
+    raise SentembError(f"{name}:1: no column {brief(column)}; the columns are {listed(names)}")
+
+
+def listed(names: list[str]) -> str:
+    """Names of columns as messages list them."""
+    listed = ", ".join(names[:20])
+    return listed if len(listed) <= 150 else f"{listed[:150]}..."
+
+
+def is_number(column: str) -> bool:
+    """Whether a column is given by its number."""
+    return column.isascii() and column.isdigit() and len(column) < 10
+
+
+def field_of(record: dict[str, Any], column: str, steps: list[str]) -> Any:
+    """The value of a key, or at the end of the path ``steps``; None if there is none."""
+    if column in record or len(steps) == 1:
+        return record.get(column)
+    return inner(record, steps)
+
+
+def inner(value: Any, steps: list[str]) -> Any:
+    """The value at the end of a path through nested objects; None where it breaks off."""
+    for step in steps:
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
+
+
+def _text_of(value: Any) -> str | None:
+    """A value of JSON or Parquet as text, empty if it is missing; None if it cannot be one."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        if math.isnan(value):
+            return ""
+        # A table with missing values often stores integers as floats.
+        return str(int(value)) if value.is_integer() else str(value)
+    return str(value) if isinstance(value, int) else None

@@ -1,0 +1,203 @@
+"""Rows of CSV and other delimited text.
+
+Quotes are those of the csv module, but strict: a quote that fits no other is an error. Otherwise
+one title that begins with a quote would swallow the rows up to the next quote.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from io import BufferedIOBase
+from itertools import chain
+from operator import itemgetter
+from typing import BinaryIO, Literal, TextIO, cast
+
+from sentemb.bounds import brief
+from sentemb.data.importers.columns import Row, TableFile, is_number, place_of
+from sentemb.data.importers.json_rows import json_rows
+from sentemb.errors import SentembError
+from sentemb.system.files import MAX_LINE_BYTES, reading
+
+_DELIMITERS = (",", ";", "\t", "|")
+
+# If columns are given by number, a first row of only such names is a header. They are compared in
+# lower case, without blanks, hyphens and underscores.
+_HEADER_WORDS = set(
+    ["query", "q", "search", "searchterm", "searchquery", "keyword", "keywords", "term", "title", "name", "producttitle", "productname", "product", "item", "text", "clickedtitle", "clicked", "click", "clicks", "count", "clickcount", "nclicks", "id", "productid", "itemid", "sku", "asin", "docid", "position", "rank", "searchid", "sessionid", "url"]
+)
+
+_WIDTH = (
+    "{} columns, not {} as in the first row; put a text with delimiters between double quotes, or "
+    "name the --delimiter"
+)
+_JOINED = (
+    "a quoted text with tabs ends in line {}; if the quotes are part of the texts, give --no-quotes"
+)
+
+
+def _is_joined(text: str) -> bool:
+    """Whether a quoted text has swallowed the rest of its line, tabs included."""
+    return "\t" in text and "\n" in text
+
+
+def _csv_fault(error: csv.Error) -> str:
+    if "field larger" in str(error) or "unexpected end" in str(error):
+        return "a double quote opens a text that does not end; give --no-quotes if it is a letter"
+    return (
+        f"the quotes do not match ({error}); write a quote inside a quoted text twice, or give "
+        "--no-quotes if they are letters"
+    )
+
+
+def text_rows(table: TableFile, format: str) -> Iterator[Row]:
+    """The rows of a text file; those of JSON lines if the format is "auto" and it looks like it."""
+    encoding, is_known = table.how.encoding, format != "auto"
+    with reading(table.path) as file, _decoded(file, encoding, table.name) as text:
+        lines = _lines(text, table.name)
+        first = next(lines, "")
+        _check_first(first, table.name, encoding, is_known)
+        lines = chain([first], lines)
+        if not is_known and first.lstrip().startswith("{"):
+            yield from json_rows(table, enumerate(lines, 1))
+            return
+        known = "\t" if format == "tsv" else None
+        delimiter = table.how.delimiter or known or _delimiter(first, table.columns)
+        yield from _rows(table, lines, delimiter)
+
+
+def _rows(table: TableFile, lines: Iterator[str], delimiter: str) -> Iterator[Row]:
+    # The limit of the csv module is that of the whole process, and too low for descriptions.
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
+    quotes, name = table.how.quotes, table.name
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
+    reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting)
+    try:
+        head = next(reader, [])
+    except csv.Error as error:
+        raise SentembError(f"{name}:1: {_csv_fault(error)}") from None
+    if not head:
+        raise SentembError(f"{name}:1: the first line is empty; give a table")
+    pick, has_header = _chosen(table, head)
+    rows = reader if has_header else chain([head], reader)
+    width, last = len(head), reader.line_num if has_header else 0
+    can_join = delimiter == "\t" and quotes
+    while True:
+        try:
+            for row in rows:
+                fault = None
+                if len(row) != width:
+                    fault = _WIDTH.format(len(row), width) if row else ""
+                elif can_join and reader.line_num > last + 1 and any(map(_is_joined, row)):
+                    fault = _JOINED.format(reader.line_num)
+                if fault is None:
+                    yield last + 1, pick(row)
+                elif fault:  # a blank line is none
+                    table.bad(f"{name}:{last + 1}", fault)
+                last = reader.line_num
+            return
+        except csv.Error as error:  # the reader continues with the next line
+            table.bad(f"{name}:{last + 1}", _csv_fault(error))
+            last = reader.line_num
+
+
+def _chosen(
+    table: TableFile, head: list[str]
+) -> tuple[Callable[[list[str]], tuple[str, ...]], bool]:
+    """What takes the chosen columns from a row, and whether the first row is a header."""
+    names = [cell.strip() for cell in head]
+    header, columns = table.how.header, table.columns
+    named = [column for column in columns if not is_number(column)]
+    if header is False:
+        if named:
+            raise SentembError(
+                f"{table.name}: the column {brief(named[0])} is a name, and there is no header; "
+                "give a number from 1"
+            )
+        names = [""] * len(head)
+    places = [place_of(column, names, table.name) for column in columns]
+    if header is None:
+        header = any(column in names for column in columns) or all(
+            _bare(names[place]) in _HEADER_WORDS for place in places
+        )
+    if header:
+        table.on_names(names)
+    return itemgetter(*places), header
+
+
+def _delimiter(first: str, columns: Sequence[str]) -> str:
+    """The delimiter that splits the first line into the columns asked for, or into most cells."""
+    named = {column for column in columns if not is_number(column)}
+    cells_of = {delimiter: first.rstrip("\r\n").split(delimiter) for delimiter in _DELIMITERS}
+
+    def fitness(delimiter: str) -> tuple[bool, int]:
+        cells = cells_of[delimiter]
+        names = {cell.strip().removeprefix('"').removesuffix('"').strip() for cell in cells}
+        return bool(named) and named <= names, len(cells)
+
+    return max(_DELIMITERS, key=fitness)
+
+
+@contextlib.contextmanager
+def _decoded(file: BufferedIOBase, encoding: str, name: str) -> Iterator[TextIO]:
+    """``file`` as text; bytes that do not fit the encoding become lone surrogates."""
+    text = io.TextIOWrapper(
+        cast(BinaryIO, file), encoding_of(encoding, name), errors="surrogateescape", newline=""
+    )
+    try:
+        yield text
+    except UnicodeDecodeError as error:
+        raise SentembError(
+            f"{name}: not in {encoding} ({error.reason}); name another --encoding"
+        ) from error
+    finally:
+        text.detach()  # standard input stays open
+
+
+def encoding_of(encoding: str, name: str) -> str:
+    """The encoding to decode with: UTF-8 drops a byte-order mark."""
+    try:
+        io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    except (LookupError, ValueError):
+        raise SentembError(
+            f"{name}: there is no encoding {brief(encoding)}; give one such as utf-8, cp1252 or "
+            "utf-16"
+        ) from None
+    return "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding
+
+
+def _lines(text: TextIO, name: str) -> Iterator[str]:
+    """The lines of a text with their ends, none of them endless."""
+    for line in iter(partial(text.readline, MAX_LINE_BYTES + 1), ""):
+        if len(line) > MAX_LINE_BYTES:
+            raise SentembError(
+                f"{name}: a line is longer than {MAX_LINE_BYTES:,} characters; give a text file "
+                "with shorter lines"
+            )
+        yield line
+
+
+def _check_first(first: str, name: str, encoding: str, is_known: bool) -> None:
+    """Refuse what is not a table of text, by its first line."""
+    if not first:
+        raise SentembError(f"{name}: the input is empty; give a table")
+    if first.startswith("PAR1"):
+        raise SentembError(f"{name}: is Parquet; give --format parquet")
+    if first.startswith("PK\x03\x04"):
+        raise SentembError(f"{name}: is a spreadsheet or archive; save the table as CSV")
+    if "\0" in first or first.startswith(("\udcff\udcfe", "\udcfe\udcff")):
+        raise SentembError(
+            f"{name}:1: not text in {encoding}; if it is UTF-16, give --encoding utf-16"
+        )
+    if not is_known and first.lstrip().startswith("["):
+        raise SentembError(
+            f"{name}:1: looks like a JSON array; write one object on each line (jq -c '.[]')"
+        )
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).lower()
