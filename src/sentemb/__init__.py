@@ -10,6 +10,7 @@ from sentemb.errors import SentembError
 from sentemb.version import __version__
 
 if TYPE_CHECKING:
+    from sentemb.data.splitting import split_log
     from sentemb.gradients.gradcheck import gradcheck
     from sentemb.gradients.pairs import loss_and_gradient
     from sentemb.loading import load
@@ -28,6 +29,7 @@ __all__ = [
     "gradcheck",
     "load",
     "loss_and_gradient",
+    "split_log",
     "sts",
     "train",
 ]
@@ -37,6 +39,7 @@ _HOME = {
     "PairScorer": "sentemb.pair_scorer",
     "load": "sentemb.loading",
     "train": "sentemb.training.trainer",
+    "split_log": "sentemb.data.splitting",
     "SIF": "sentemb.vectors.sif",
     "sts": "sentemb.vectors.sts",
     "loss_and_gradient": "sentemb.gradients.pairs",
