@@ -19,6 +19,7 @@ COMMANDS = {
     "simulate": "Write a simulated click log with judged dev and test sets.",
     "data": "Turn texts and public data into click logs, judged and labelled sets.",
     "import": "Turn tables of clicks into a click log.",
+    "split": "Split a click log into training, dev and test.",
     "vectors": "Convert, show and train word vectors.",
     "train": "Train a model on a click log.",
     "sif": "Turn word vectors into a model without training.",

@@ -11,6 +11,7 @@ from sentemb.version import __version__
 
 if TYPE_CHECKING:
     from sentemb.data.click_log import ClickLog
+    from sentemb.data.splitting import split_log
     from sentemb.gradients.gradcheck import gradcheck
     from sentemb.gradients.pairs import loss_and_gradient
     from sentemb.loading import load
@@ -30,6 +31,7 @@ __all__ = [
     "gradcheck",
     "load",
     "loss_and_gradient",
+    "split_log",
     "sts",
     "train",
 ]
@@ -40,6 +42,7 @@ _HOME = {
     "PairScorer": "sentemb.pair_scorer",
     "load": "sentemb.loading",
     "train": "sentemb.training.trainer",
+    "split_log": "sentemb.data.splitting",
     "SIF": "sentemb.vectors.sif",
     "sts": "sentemb.vectors.sts",
     "loss_and_gradient": "sentemb.gradients.pairs",

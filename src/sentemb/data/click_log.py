@@ -5,7 +5,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,10 @@ from sentemb.bounds import brief
 from sentemb.data.frames import checked_pairs, rows_of
 from sentemb.data.lines import write_lines
 from sentemb.errors import SentembError
-from sentemb.system.files import place_name, raw_lines
+from sentemb.system.files import is_file, is_folder, path_of, place_name, raw_lines
 from sentemb.system.paths import AnyPath
 
+PAIRS = "pairs.tsv"  # in the folder of a data set
 MAX_TEXT_WORDS = 10_000
 MAX_CLICKS = 2**63 - 1
 
@@ -297,10 +298,27 @@ def read_click_log(path: AnyPath, *, skip_bad_lines: bool = False) -> ClickLog:
         not a positive integer of at most 63 bits, JSON that does not parse or has other types.
         Also if no pair is left.
     """
-    name = place_name(path)
     builder = ClickLogBuilder()
-    add_line: Callable[[ClickLogBuilder, str], None] | None
-    add_line = _add_json_line if _is_json_name(path) else None
+    return builder.build(add_lines(builder, path, skip_bad_lines=skip_bad_lines))
+
+
+class Clicks(Protocol):
+    """What the lines of a log are added to, as to a `ClickLogBuilder`."""
+
+    def add(self, query: str, title: str, clicks: int = 1, skipped: Sequence[str] = ()) -> None:
+        """Add one pair; a `SentembError` without a place, if a text or a count is unusable."""
+
+
+def add_lines(collected: Clicks, path: AnyPath, *, skip_bad_lines: bool = False) -> int:
+    """Add the pairs of a log in the order of its lines; return the number of bad lines.
+
+    `read_click_log` describes parameters and errors. Only one line is in memory at a time.
+    """
+    name = place_name(path)
+    if name == str(path) and is_folder(path):
+        raise SentembError(f"{name}: is a folder{_meant(path)}")
+    add_line: Callable[[Clicks, str], None] | None
+    add_line = _add_json_line if is_json_name(path) else None
     number = bad_lines = 0
     first_fault = None
     for number, raw in raw_lines(path):
@@ -313,7 +331,7 @@ def read_click_log(path: AnyPath, *, skip_bad_lines: bool = False) -> ClickLog:
             is_json = line.lstrip().startswith("{") and "\t" not in line
             add_line = _add_json_line if is_json else _add_tsv_line
         try:
-            (add_line or _add_tsv_line)(builder, line)
+            (add_line or _add_tsv_line)(collected, line)
         except SentembError as error:
             fault = SentembError(f"{name}:{number}{_column(line, error)}: {error}")
             if not skip_bad_lines:
@@ -324,7 +342,15 @@ def read_click_log(path: AnyPath, *, skip_bad_lines: bool = False) -> ClickLog:
         if first_fault:
             raise SentembError(f"{name}: all {number} lines are bad; the first: {first_fault}")
         raise SentembError(f"{name}: no pairs, the input is empty; give query<TAB>title lines")
-    return builder.build(bad_lines)
+    return bad_lines
+
+
+def _meant(folder: AnyPath) -> str:
+    """The log that someone who named ``folder`` may have meant."""
+    for log in (PAIRS, f"{PAIRS}.gz", "pairs.jsonl", "log.jsonl"):
+        if is_file(path_of(folder) / log):
+            return f"; did you mean {path_of(folder) / log}?"
+    return "; name a file of query<TAB>title lines"
 
 
 def write_click_log(log: ClickLog, path: AnyPath) -> None:
@@ -341,13 +367,14 @@ def write_click_log(log: ClickLog, path: AnyPath) -> None:
                     f"the {what} {brief(text)} cannot be written; drop white space around it, "
                     "tabs, line ends and byte-order marks"
                 )
-    if len(log.skipped_index) or _is_json_name(path):
+    if len(log.skipped_index) or is_json_name(path):
         write_lines(path, _json_lines(log))
     else:
         write_lines(path, _tsv_lines(log))
 
 
-def _is_json_name(path: AnyPath) -> bool:
+def is_json_name(path: AnyPath) -> bool:
+    """Whether the name says that a log is in JSON lines."""
     return str(path).endswith((".jsonl", ".jsonl.gz"))
 
 
@@ -361,7 +388,7 @@ def _number(raw: str, text: str, index_of: dict[str, int], texts: list[str]) -> 
     return index
 
 
-def _add_tsv_line(builder: ClickLogBuilder, line: str) -> None:
+def _add_tsv_line(builder: Clicks, line: str) -> None:
     fields = line.rstrip("\r\n").split("\t")
     if len(fields) == 2:
         builder.add(fields[0], fields[1])
@@ -393,7 +420,7 @@ def _is_count(value: int) -> bool:
     return 1 <= value <= MAX_CLICKS
 
 
-def _add_json_line(builder: ClickLogBuilder, line: str) -> None:
+def _add_json_line(builder: Clicks, line: str) -> None:
     query, clicked, clicks, skipped = _parse_json(line)
     # Checked here as well, so that a line is added as a whole or not at all.
     for title in clicked:

@@ -1,0 +1,92 @@
+"""``sentemb split``: a click log into clicks to train on and held-out clicks."""
+
+import click
+
+from sentemb.cli.options import command as new_command
+from sentemb.cli.options import option
+from sentemb.cli.program import note, say
+
+
+@new_command("split")
+@click.argument("log", type=click.Path(allow_dash=True))
+@click.argument("out", type=click.Path())
+@option("--dev", metavar="SHARE", default="5%", show_default=True, help="Share of dev; 0 for none.")
+@option(
+    "--test", metavar="SHARE", default="5%", show_default=True, help="Share of test; 0 for none."
+)
+@option(
+    "--by",
+    type=click.Choice(["query", "title", "time"]),
+    default="query",
+    show_default=True,
+    help="Hold out queries, titles (never clicked in training), or the last lines of the log.",
+)
+@option(
+    "--catalogue",
+    metavar="TITLES",
+    type=click.Path(),
+    help="File of lines id<TAB>title: titles.tsv has these titles first, then those of the log "
+    "that are missing.",
+)
+@option(
+    "--seed", default=0, show_default=True, help="Another seed holds out other queries or titles."
+)
+@option(
+    "--skip-bad-lines",
+    is_flag=True,
+    help="Skip and count malformed lines of the log instead of stopping at the first.",
+)
+@option("--force", is_flag=True, help="Write into a folder that already has files.")
+def command(
+    log: str,
+    out: str,
+    dev: str,
+    test: str,
+    by: str,
+    catalogue: str | None,
+    seed: int,
+    skip_bad_lines: bool,
+    force: bool,
+) -> None:
+    """Split a click log into training, dev and test.
+
+    LOG is a click log as for sentemb train; - is standard input. OUT is the folder to write
+    pairs.tsv (to train on), dev.tsv, test.tsv (held-out clicks) and titles.tsv (all titles, with
+    ids) to. If the log has skipped titles, pairs.jsonl is written instead of pairs.tsv. A share is
+    5% or 0.05.
+
+    By default a hash of the query decides. All lines of a query are on one side, and the sides stay
+    the same when the log grows. Queries that differ only in case and white space are one query.
+
+    \b
+    sentemb split pairs.tsv log/
+    sentemb train log/pairs.tsv --dev log/dev.tsv -o model/
+    sentemb evaluate model/ log/test.tsv
+    """
+    from sentemb.data.splitting import split_file
+
+    found = split_file(
+        log,
+        out,
+        dev,
+        test,
+        by,
+        seed,
+        catalogue=catalogue,
+        skip_bad_lines=skip_bad_lines,
+        force=force,
+    )
+    if found.bad_lines:
+        note(f"{found.bad_lines:,} bad lines of the log were skipped")
+    what = "titles" if by == "title" else "queries"
+    parts = [f"{found.lines[0]:,} lines to train"]
+    for name, lines, held_out in zip(("dev", "test"), found.lines[1:], found.held_out, strict=True):
+        if lines:
+            parts.append(f"{lines:,} {name} ({held_out:,} {what})")
+    added = "" if catalogue is None else f" ({found.added:,} of them only in the log)"
+    sides = {
+        "query": "no query is on two sides",
+        "title": "no held-out title is clicked in training",
+        "time": "a query may be on several sides",
+    }
+    say(f"{out}: {', '.join(parts)}; {found.titles:,} titles{added}; {sides[by]}")

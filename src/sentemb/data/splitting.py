@@ -1,0 +1,457 @@
+"""Splitting a click log into clicks to train on and held-out clicks to measure on.
+
+A keyed hash of the query, or of the title, decides on which side a line is. So the side depends on
+nothing else in the log: a log that grows keeps its sides, and a file is split while it is read.
+
+The hash is a number u from 0 to 1. A line is on the test side if u < test, and on the dev side if
+u >= 1 - dev. So one of the shares can change without changing the other side.
+"""
+
+import contextlib
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from io import BufferedIOBase
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from sentemb.bounds import MAX_SEED, brief, is_number, plain, whole
+from sentemb.data.click_log import PAIRS, ClickLog, ClickLogBuilder, add_lines, clean_text
+from sentemb.data.distinct_texts import DistinctTexts
+from sentemb.data.judged_set import read_texts
+from sentemb.errors import SentembError
+from sentemb.system.files import path_of, place_name, status, writing
+from sentemb.system.paths import AnyPath
+from sentemb.system.whole_folder import check_free, filling
+
+DEV, TEST, TITLES = "dev.tsv", "test.tsv", "titles.tsv"
+PAIRS_AND_SKIPPED = "pairs.jsonl"
+QUERY, TITLE, TIME = "query", "title", "time"
+WAYS = (QUERY, TITLE, TIME)
+_SIDES = ("training", "dev", "test")
+_TRAIN, _DEV, _TEST = range(3)
+_SHARE = re.compile(r"(\d+\.?\d*|\.\d+)(\s*%)?")
+_HASH_BYTES = 8
+_WHOLE = 1 << 8 * _HASH_BYTES
+
+
+class Pair(NamedTuple):
+    """One line of a log: a query, a clicked title, its clicks, and the titles skipped with it."""
+
+    query: str
+    title: str
+    clicks: int
+    skipped: tuple[str, ...]
+
+
+def is_share(value: object) -> bool:
+    """Whether ``value`` is a number, or a text such as ``5%`` or ``0.05``."""
+    return is_number(value) or (isinstance(value, str) and bool(_SHARE.fullmatch(value.strip())))
+
+
+def share_of(name: str, value: object) -> float:
+    """A share from 0 to below 1, of a number or of a text such as ``5%`` or ``0.05``.
+
+    Raises
+    ------
+    SentembError
+        If it is not one; ``name`` is what the message calls it.
+    """
+    share = math.nan
+    if isinstance(value, str) and (found := _SHARE.fullmatch(value.strip())):
+        share = float(found[1]) / (100 if found[2] else 1)
+    elif is_number(value):
+        share = float(value)
+    if not 0 <= share < 1:
+        raise SentembError(f"{name} is {brief(value)}; give a share such as 5% or 0.05")
+    return share
+
+
+@dataclass(frozen=True)
+class Split:
+    """How a log is split.
+
+    Attributes
+    ----------
+    dev, test : float
+        The shares of the two held-out sides, from 0 to below 1.
+    by : {"query", "title", "time"}
+        What decides: a hash of the query, a hash of the title, or the place in the log.
+    seed : int
+        Key of the hash.
+    """
+
+    dev: float
+    test: float
+    by: str = QUERY
+    seed: int = 0
+
+    @classmethod
+    def of(cls, dev: object, test: object, by: object, seed: object) -> "Split":
+        """The split with these shares; a `SentembError` if there is no such split."""
+        shares = share_of("dev", dev), share_of("test", test)
+        if not 0 < sum(shares) < 1:
+            raise SentembError(
+                f"dev and test together are {sum(shares):g} of the log; give shares above 0 that "
+                "leave something to train on"
+            )
+        if by not in WAYS:
+            raise SentembError(f"by is {brief(by)}; choose {', '.join(WAYS)}")
+        return cls(*shares, str(by), whole("seed", seed, 0, MAX_SEED))
+
+    def side_function(self) -> Callable[[str], int]:
+        """The function that gives the side of a text: 0 training, 1 dev, 2 test.
+
+        Texts that differ only in case and white space are on the same side.
+        """
+        below = (round(self.test * _WHOLE)).to_bytes(_HASH_BYTES + 1, "big")[1:]
+        dev_from = _WHOLE - round(self.dev * _WHOLE)
+        # No hash is as high as 9 bytes of 255.
+        start = b"\xff" * (_HASH_BYTES + 1)
+        if dev_from < _WHOLE:
+            start = dev_from.to_bytes(_HASH_BYTES, "big")
+        salt = self.seed.to_bytes(_HASH_BYTES, "little")
+
+        def side(text: str) -> int:
+            words = " ".join(text.lower().split())
+            number = blake2b(words.encode(), digest_size=_HASH_BYTES, salt=salt).digest()
+            if number < below:
+                return _TEST
+            return _DEV if number >= start else _TRAIN
+
+        return side
+
+    def wanted(self) -> list[int]:
+        """The sides that must not be empty."""
+        return [side for side, share in enumerate((1, self.dev, self.test)) if share]
+
+    def cuts(self, n_lines: int) -> tuple[int, int]:
+        """By time: how many of the lines are before dev and before test."""
+        n_test, n_dev = round(n_lines * self.test), round(n_lines * self.dev)
+        return n_lines - n_test - n_dev, n_lines - n_test
+
+
+# -- in memory --------------------------------------------------------------------------------
+
+
+def split_log(
+    log: AnyPath | ClickLog,
+    dev: float | str = 0.05,
+    test: float | str = 0.05,
+    by: str = QUERY,
+    seed: int = 0,
+    *,
+    skip_bad_lines: bool = False,
+) -> tuple[ClickLog | None, ClickLog | None, ClickLog | None]:
+    """Split a click log into clicks to train on and held-out clicks: ``(train, dev, test)``.
+
+    Parameters
+    ----------
+    log : path or ClickLog
+        See `read_click_log`. A path gives the sides that ``sentemb split`` writes.
+    dev, test : float or str
+        The shares that are held out, such as 0.05 or "5%"; 0 for none.
+    by : {"query", "title", "time"}
+        "query": a hash of the query decides, so that no query is on two sides; queries that differ
+        only in case and white space are one. "title": a hash of the title decides: held-out titles
+        are never clicked in training, and not among its skipped titles. "time": the last lines of
+        the file are test, those before them dev; of a `ClickLog`, the last pairs to appear.
+    seed : int
+        Another seed gives other sides.
+    skip_bad_lines : bool
+        As in `read_click_log`.
+
+    Returns
+    -------
+    train, dev, test : ClickLog
+        None for a share of 0. Without skipped titles in dev and test.
+
+    Raises
+    ------
+    SentembError
+        For shares that leave nothing to train on, a side on which there is nothing, or a log that
+        cannot be read.
+
+    Examples
+    --------
+    >>> builder = ClickLogBuilder()
+    >>> for number in range(100):
+    ...     builder.add(f"query {number}", f"title {number % 10}")
+    >>> train, dev, test = split_log(builder.build(), dev="10%", test="10%")
+    >>> sum(len(part.queries) for part in (train, dev, test))
+    100
+    """
+    split = Split.of(dev, test, by, seed)
+    builders = [ClickLogBuilder() for _ in _SIDES]
+    counts = [0] * len(_SIDES)
+    collected = _Sorting(split, lambda side, pair: _add(builders[side], counts, side, pair))
+    if isinstance(log, ClickLog):
+        bad_lines = 0
+        for pair in _pairs_of(log):
+            collected.add(*pair)
+    else:
+        bad_lines = add_lines(collected, log, skip_bad_lines=skip_bad_lines)
+    collected.finish()
+    _check_sides(split, counts, "the log" if isinstance(log, ClickLog) else place_name(log))
+    bad = (bad_lines, 0, 0)
+    train, held_dev, held_test = (
+        builder.build(bad[side]) if counts[side] else None for side, builder in enumerate(builders)
+    )
+    return train, held_dev, held_test
+
+
+def _add(builder: ClickLogBuilder, counts: list[int], side: int, pair: Pair) -> None:
+    counts[side] += 1
+    builder.add(pair.query, pair.title, pair.clicks, () if side else pair.skipped)
+
+
+def _pairs_of(log: ClickLog) -> Iterator[Pair]:
+    for p, (query, title) in enumerate(
+        zip(log.query_index.tolist(), log.title_index.tolist(), strict=True)
+    ):
+        skipped = log.skipped_index[log.skipped_offsets[p] : log.skipped_offsets[p + 1]]
+        texts = tuple(log.titles[index] for index in skipped.tolist())
+        yield Pair(log.queries[query], log.titles[title], int(log.clicks[p]), texts)
+
+
+class _Sorting:
+    """Sends every pair that is added to its side; see `sentemb.data.click_log.Clicks`."""
+
+    def __init__(self, split: Split, send: Callable[[int, Pair], None]) -> None:
+        self._split, self._send = split, send
+        self._side = split.side_function()
+        self._waiting: list[Pair] = []  # by time, the sides are known at the end
+
+    def add(self, query: str, title: str, clicks: int = 1, skipped: Sequence[str] = ()) -> None:
+        pair = _clean(query, title, clicks, skipped)
+        if self._split.by == TIME:
+            self._waiting.append(pair)
+        else:
+            self._send(*_placed(pair, self._split.by, self._side))
+
+    def finish(self) -> None:
+        cuts = self._split.cuts(len(self._waiting))
+        for number, pair in enumerate(self._waiting):
+            self._send(sum(number >= cut for cut in cuts), pair)
+
+
+def _clean(query: str, title: str, clicks: int, skipped: Sequence[str]) -> Pair:
+    texts = tuple([clean_text(text, "skipped title") for text in skipped]) if skipped else ()
+    return Pair(clean_text(query, "query"), clean_text(title, "title"), clicks, texts)
+
+
+def _placed(pair: Pair, by: str, side_of: Callable[[str], int]) -> tuple[int, Pair]:
+    """The side of a pair, and the pair without skipped titles that training must not meet."""
+    if by == QUERY:
+        return side_of(pair.query), pair
+    if pair.skipped:
+        pair = pair._replace(skipped=tuple(t for t in pair.skipped if side_of(t) == _TRAIN))
+    return side_of(pair.title), pair
+
+
+def _check_sides(split: Split, counts: Sequence[int], name: str) -> None:
+    for side in split.wanted():
+        if not counts[side]:
+            raise SentembError(
+                f"{name}: no line is on the {_SIDES[side]} side; give other shares or another "
+                "seed. (Is this the training side of an earlier split with the same seed?)"
+            )
+
+
+# -- from file to files -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SplitCounts:
+    """What `split_file` wrote.
+
+    Attributes
+    ----------
+    lines : tuple of int
+        Lines in training, dev and test.
+    held_out : tuple of int
+        Distinct queries of dev and of test; distinct titles if the log was split by title.
+    titles : int
+        Titles in titles.tsv.
+    added : int
+        Those of them that the given catalogue lacks.
+    bad_lines : int
+        Lines of the log that were left out.
+    """
+
+    lines: tuple[int, ...]
+    held_out: tuple[int, ...]
+    titles: int
+    added: int
+    bad_lines: int
+
+
+def split_file(
+    log: AnyPath,
+    folder: AnyPath,
+    dev: float | str = 0.05,
+    test: float | str = 0.05,
+    by: str = QUERY,
+    seed: int = 0,
+    *,
+    catalogue: AnyPath | None = None,
+    skip_bad_lines: bool = False,
+    force: bool = False,
+) -> SplitCounts:
+    """Split a click log in a file into files, all of them or, on an error, none.
+
+    The memory does not depend on the size of the log. It does depend on that of ``catalogue``.
+
+    Parameters
+    ----------
+    log, dev, test, by, seed, skip_bad_lines
+        As for `split_log`.
+    folder : path
+        Gets ``pairs.tsv`` to train on (``pairs.jsonl`` for a log with skipped titles), ``dev.tsv``,
+        ``test.tsv`` and ``titles.tsv``: all titles of the log, skipped ones included, with ids.
+    catalogue : path, optional
+        Lines ``id<TAB>title``. ``titles.tsv`` begins with them and then has the titles of the log
+        that are not among them.
+    force : bool
+        Write into a folder that has files.
+
+    Raises
+    ------
+    SentembError
+        As `split_log`; if ``folder`` has files and ``force`` is not set, if files of an earlier
+        split would stay there, or if it cannot be written.
+    """
+    split = Split.of(dev, test, by, seed)
+    check_free(folder, force)
+    ids, texts = ([], []) if catalogue is None else read_texts(catalogue)
+    with filling(folder) as new, contextlib.ExitStack() as stack:
+        found = [DistinctTexts(new / f".{name}") for name in ("titles", "dev", "test")]
+        for one in found:
+            stack.callback(one.close)
+        unsorted = new / ".pairs"
+        stack.callback(unsorted.unlink, missing_ok=True)
+        with contextlib.ExitStack() as files:
+            names = [DEV, TEST] if by != TIME else []
+            paths = [unsorted, *(new / name for name in names)]
+            outputs = [files.enter_context(writing(path)) for path in paths]
+            streaming = _Streaming(split, outputs, found)
+            bad_lines = add_lines(streaming, log, skip_bad_lines=skip_bad_lines)
+        lines = streaming.lines
+        if by == TIME:
+            lines = _cut_by_time(split, unsorted, new, found[1:])
+        _check_sides(split, lines, place_name(log))
+        for side, name in ((_DEV, DEV), (_TEST, TEST)):
+            if not lines[side]:
+                (new / name).unlink(missing_ok=True)
+        pairs = _write_pairs(unsorted, new, streaming.has_skipped)
+        _check_left(folder, log, [pairs, *(name for name in (DEV, TEST) if (new / name).exists())])
+        held_out = tuple(sum(1 for _ in one.texts()) for one in found[1:])
+        added, known = 0, set(map(str.strip, texts))
+        with writing(new / TITLES) as file:
+            for id, text in zip(ids, texts, strict=True):
+                file.write(f"{id}\t{text}\n".encode())
+            prefix = _free_prefix(ids)
+            for text in found[0].texts():
+                if text not in known:
+                    added += 1
+                    file.write(f"{prefix}{added}\t{text}\n".encode())
+    return SplitCounts(tuple(lines), held_out, len(ids) + added, added, bad_lines)
+
+
+class _Streaming:
+    """Writes every pair that is added to the file of its side.
+
+    A line of ``outputs[0]`` has the skipped titles as further columns. By time all lines go there.
+    """
+
+    def __init__(
+        self, split: Split, outputs: Sequence[BufferedIOBase], found: Sequence[DistinctTexts]
+    ) -> None:
+        self._by, self._side, self._outputs = split.by, split.side_function(), outputs
+        self._titles, self._held_out = found[0], found[1:]
+        self.lines = [0] * len(_SIDES)
+        self.has_skipped = False
+
+    def add(self, query: str, title: str, clicks: int = 1, skipped: Sequence[str] = ()) -> None:
+        pair = _clean(query, title, clicks, skipped)
+        self._titles.add(pair.title)
+        for text in pair.skipped:
+            self._titles.add(text)
+        side = _TRAIN
+        if self._by != TIME:
+            side, pair = _placed(pair, self._by, self._side)
+        self.lines[side] += 1
+        if side != _TRAIN:
+            self._held_out[side - 1].add(pair.title if self._by == TITLE else pair.query)
+        elif pair.skipped:
+            self.has_skipped = True
+            columns = "\t".join((pair.query, pair.title, str(clicks), *pair.skipped))
+            self._outputs[_TRAIN].write(f"{columns}\n".encode())
+            return
+        count = "" if clicks == 1 else f"\t{clicks}"
+        self._outputs[side].write(f"{pair.query}\t{pair.title}{count}\n".encode())
+
+
+def _cut_by_time(
+    split: Split, unsorted: Path, new: Path, held_out: Sequence[DistinctTexts]
+) -> list[int]:
+    """Move the last lines to dev and test; the number of lines of each side."""
+    with open(unsorted, "rb") as lines:
+        n_lines = sum(1 for _ in lines)
+    before_dev, before_test = split.cuts(n_lines)
+    counts = [before_dev, before_test - before_dev, n_lines - before_test]
+    with open(unsorted, "rb") as lines:
+        size = sum(map(len, islice(lines, before_dev)))
+        for name, count, queries in zip((DEV, TEST), counts[1:], held_out, strict=True):
+            with writing(new / name) as file:
+                for line in islice(lines, count):
+                    columns = line.rstrip(b"\n").split(b"\t")
+                    queries.add(columns[0].decode())
+                    if columns[2:] and columns[2] == b"1":
+                        del columns[2:]
+                    file.write(b"\t".join(columns[:3]) + b"\n")
+    os.truncate(unsorted, size)
+    return counts
+
+
+def _write_pairs(unsorted: Path, new: Path, has_skipped: bool) -> str:
+    """Write the file to train on; its name."""
+    if not has_skipped:
+        os.replace(unsorted, new / PAIRS)
+        return PAIRS
+    with open(unsorted, "rb") as lines, writing(new / PAIRS_AND_SKIPPED) as file:
+        for line in lines:
+            query, title, *rest = line.decode().rstrip("\n").split("\t")
+            record: dict[str, object] = {"query": query, "clicked": [title]}
+            if rest and rest[0] != "1":
+                record["clicks"] = [int(rest[0])]
+            if rest[1:]:
+                record["skipped"] = rest[1:]
+            file.write(f"{json.dumps(record, ensure_ascii=False)}\n".encode())
+    return PAIRS_AND_SKIPPED
+
+
+def _check_left(folder: AnyPath, log: AnyPath, written: Iterable[str]) -> None:
+    """Refuse to leave files of an earlier split in ``folder``, and to replace the log."""
+    place = path_of(folder)
+    for name in (PAIRS, PAIRS_AND_SKIPPED, DEV, TEST):
+        path = place / name
+        if status(path) is None:
+            continue
+        if str(log) != "-" and os.path.realpath(path) == os.path.realpath(log):
+            raise SentembError(f"{log}: would be replaced; name another folder to write to")
+        if name not in written:
+            raise SentembError(f"{path}: would stay there from an earlier split; remove it first")
+
+
+def _free_prefix(ids: Sequence[str]) -> str:
+    """What the ids of further titles begin with, and none of ``ids`` does."""
+    prefix = "t" if not ids else "log-"
+    while any(id.startswith(prefix) for id in ids):
+        prefix = f"{plain(prefix)}-"
+    return prefix
