@@ -481,6 +481,8 @@ def bm25_scores(query, titles, k1, b):
         idf = math.log(1 + (len(titles) - n + 0.5) / (n + 0.5))
         for t, title in enumerate(collection):
             f = title.count(word)
+            if f == 0:
+                continue
             scores[t] += idf * f / (f + k1 * (1 - b + b * len(title) / mean))
     return scores
 

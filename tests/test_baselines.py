@@ -474,6 +474,6 @@ def test_names_that_are_no_baseline(name):
 
 
 def test_a_missing_package_is_named(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "bm25s", None)
-    with pytest.raises(SentembError, match=r"bm25s is not installed; pip install 'sentemb\[base"):
-        make_baseline("bm25")
+    monkeypatch.setitem(__import__("sys").modules, "gensim.models.doc2vec", None)
+    with pytest.raises(SentembError, match=r"doc2vec is not installed; pip install 'sentemb\[base"):
+        make_baseline("doc2vec")

@@ -59,7 +59,6 @@ def test_bm25_lists_the_best_unclicked_titles_in_order():
 
 
 def test_bm25_is_that_of_the_baseline():
-    pytest.importorskip("bm25s")
     log = large_log()
     lists, _ = lists_of("bm25", log)
     q, t = (some.ravel() for some in np.meshgrid(*map(np.arange, lists.shape), indexing="ij"))

@@ -1,80 +1,226 @@
 """BM25 over all titles of a collection: for each word the titles that hold it.
 
-`BM25` scores given pairs and needs the package bm25s. This index looks through all titles and needs
-no package; both compute the same numbers.
+Robertson and Zaragoza, "The probabilistic relevance framework: BM25 and beyond" (2009), in the form
+that Lucene uses.
 """
 
+import bisect
+import json
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.baselines.bm25 import K1, B
-from sentemb.kernels.inverted_index import highest_sums
+from sentemb.baselines.words_and_stems import Words, stem_of, words_of
+from sentemb.bounds import brief, is_integer, number, share, whole
+from sentemb.errors import SentembError
+from sentemb.kernels.inverted_index import highest_sums, sums_of_pairs, sums_of_words
+from sentemb.protocols import Runner
+from sentemb.system.files import make_folder, reading, write_text
+from sentemb.system.mapped_arrays import mapped_array, write_array
 from sentemb.text.batch import tokenize
 from sentemb.text.words import plain_words
 
+# Saturation of a word's count, and how much a title's length reduces it.
+K1, B = 0.9, 0.4
+MAX_K1 = 1e6
+
+_DESCRIPTION = "bm25.json"
+_FORMAT = 1
+_MAX_DESCRIPTION_BYTES = 65_536
+# File name -> dtype.
+_FILES = {
+    "words": "uint8",
+    "word_offsets": "int64",
+    "list_offsets": "int64",
+    "list_titles": "int32",
+    "list_counts": "int32",
+    "list_weights": "float32",
+}
+
+# (n + 1,) offsets, and what they divide.
+Lists = tuple[NDArray[np.int64], NDArray[np.int32]]
+
 
 class InvertedIndex:
-    """The BM25 weight of every word in every title, in the form that Lucene uses.
+    """The BM25 weight of every word in every title: a `sentemb.protocols.Retriever`.
 
     The weight of a word that occurs f times in a title of l words is ``idf · f / (f + k1 · (1 - b +
     b · l / mean l))`` with ``idf = ln(1 + (N - n + 0.5) / (n + 0.5))`` for N titles, n of which
-    hold the word.
+    hold the word. The score of a title is the sum over the words of the query, repeats included.
 
     Parameters
     ----------
     titles : sequence of str
         The collection.
+    k1, b : float
+        Saturation of a word's count, from 0, and how much a title's length reduces it, 0 to 1.
+    words : function of a str
+        Splits titles and queries: `plain_words`, or the `Stems` of a language.
 
     Attributes
     ----------
     n_titles : int
+    k1, b : float
+    words : function of a str
+
+    Raises
+    ------
+    SentembError
+        If k1 or b is out of range.
+
+    Examples
+    --------
+    >>> index = InvertedIndex(["red shoes", "blue shoes", "garden tools"])
+    >>> places, scores = index.find(["red shoes"], 2)
+    >>> places.tolist(), scores.round(3).tolist()
+    ([[0, 1]], [[0.764, 0.247]])
     """
 
-    def __init__(self, titles: Sequence[str]) -> None:
-        tokens = tokenize(titles, plain_words)
+    def __init__(
+        self, titles: Sequence[str], k1: float = K1, b: float = B, words: Words = plain_words
+    ) -> None:
+        self.k1, self.b = number("k1", k1, 0, MAX_K1), share("b", b)
+        self.words = words
         self.n_titles = len(titles)
-        self._word_of = {word: place for place, word in enumerate(tokens.words)}
-        lengths = np.diff(tokens.offsets)
-        title_of_token = np.repeat(np.arange(self.n_titles), lengths)
-        # One number for word and title: sorted, they are the lists of all words.
+        tokens = tokenize(titles, words)
+        title_of_token = np.repeat(np.arange(self.n_titles), np.diff(tokens.offsets))
+        # One number for word and title.
         entries, counts = np.unique(
             tokens.word_index.astype(np.int64) * self.n_titles + title_of_token, return_counts=True
         )
-        words, holding = np.divmod(entries, self.n_titles)
-        n_holding = np.bincount(words, minlength=len(tokens.words))
-        self._offsets = np.concatenate([[0], np.cumsum(n_holding)])
-        self._titles = holding.astype(np.int32)
-        idf = np.log(1 + (self.n_titles - n_holding + 0.5) / (n_holding + 0.5))
-        # Without any word there are no entries, and the mean is not used.
-        mean_length = max(lengths.sum(), 1) / self.n_titles
-        saturation = K1 * (1 - B + B * lengths / mean_length)
-        self._weights = (idf[words] * counts / (counts + saturation[holding])).astype(np.float32)
+        word_of_entry, titles_of_entry = np.divmod(entries, max(self.n_titles, 1))
+        self._fill(tokens.words, word_of_entry, titles_of_entry, counts)
 
-    def look_up(self, queries: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def _fill(
+        self,
+        words: list[str],
+        word_of_entry: NDArray[np.int64],
+        titles: NDArray[np.int64],
+        counts: NDArray[np.integer],
+    ) -> None:
+        """Set all lists: ``words[word_of_entry[e]]`` is ``counts[e]`` times in ``titles[e]``."""
+        holds = np.bincount(word_of_entry, minlength=len(words)) > 0
+        order = sorted(np.flatnonzero(holds).tolist(), key=words.__getitem__)
+        place_of = np.empty(len(words), np.int64)
+        place_of[order] = np.arange(len(order))
+        places = place_of[word_of_entry]
+        by_word = np.lexsort((titles, places))
+        self._titles = titles[by_word].astype(np.int32)
+        self._counts = counts[by_word].astype(np.int32)
+        n_holding = np.bincount(places, minlength=len(order))
+        self._offsets = np.concatenate([[0], np.cumsum(n_holding)])
+        # The order of characters is that of their bytes in UTF-8.
+        encoded = [words[word].encode("utf-8", "surrogatepass") for word in order]
+        self._word_offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+        self._word_bytes = np.frombuffer(b"".join(encoded), np.uint8)
+        self._weigh()
+
+    def _weigh(self) -> None:
+        """Set the weights from the lists, k1 and b."""
+        n_holding = np.diff(self._offsets)
+        idf = np.log(1 + (self.n_titles - n_holding + 0.5) / (n_holding + 0.5))
+        lengths = np.bincount(self._titles, self._counts, self.n_titles)
+        # Without any word there are no entries, and the mean is not used.
+        mean_length = max(lengths.sum(), 1) / max(self.n_titles, 1)
+        saturation = self.k1 * (1 - self.b + self.b * lengths / mean_length)
+        weights = np.repeat(idf, n_holding) * self._counts
+        np.divide(weights, self._counts + saturation[self._titles], out=weights)
+        self._weights = weights.astype(np.float32)
+
+    # -- search -------------------------------------------------------------------------------
+
+    def look_up(self, queries: Sequence[str]) -> Lists:
         """The words of ``queries`` that occur in some title.
 
         Returns
         -------
         offsets, words : (n_queries + 1,) int64, (n,) int32
         """
-        known = [
-            [self._word_of[word] for word in plain_words(query) if word in self._word_of]
-            for query in queries
-        ]
-        offsets = np.cumsum([0, *map(len, known)], dtype=np.int64)
-        return offsets, np.array([word for words in known for word in words], np.int32)
+        tokens = tokenize(queries, self.words)
+        place_of = np.fromiter(map(self._place, tokens.words), np.int32, len(tokens.words))
+        places = place_of[tokens.word_index]
+        known = np.concatenate([[0], np.cumsum(places >= 0)])
+        return known[tokens.offsets], places[places >= 0]
+
+    def find(
+        self, queries: Sequence[str], k: int, workers: Runner | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The titles with the highest scores; see `sentemb.protocols.Retriever`.
+
+        A title without a word of the query is not found.
+
+        Parameters
+        ----------
+        queries : sequence of str
+            The queries.
+        k : int
+            Titles per query, from 1; at most `n_titles` are found.
+        workers : Runner, optional
+            Threads to share the queries; the result does not depend on them.
+        """
+        k = min(whole("k", k, 1, 2**31 - 1), self.n_titles)
+        highest = np.empty((len(queries), k), np.int32)
+        kept = np.empty((len(queries), k), np.float32)
+        if k:
+            nothing = np.zeros(len(queries) + 1, np.int64), np.empty(0, np.int32)
+            arguments = highest, kept, *self.look_up(queries), *self._lists, *nothing
+            _over(workers, len(queries), highest_sums, *arguments)
+        scores = kept.astype(np.float64)
+        scores[highest < 0] = -np.inf
+        return highest.astype(np.int64), scores
+
+    def matches(self, query: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """All titles that hold a word of ``query``, and their scores, all above 0.
+
+        Returns
+        -------
+        places, scores : (n,) int32, (n,) float32
+            In an order that depends only on the index and the query.
+        """
+        _, words = self.look_up([query])
+        found: tuple[NDArray[np.int32], NDArray[np.float32]] = sums_of_words(words, *self._lists)
+        return found
+
+    def scores(
+        self,
+        queries: Sequence[str],
+        query_index: NDArray[np.integer],
+        places: NDArray[np.integer],
+        workers: Runner | None = None,
+    ) -> NDArray[np.float64]:
+        """The scores of pairs.
+
+        Parameters
+        ----------
+        queries : sequence of str
+            The queries.
+        query_index, places : (k,) int
+            Pair j is ``queries[query_index[j]]`` with the title number ``places[j]``.
+        workers : Runner, optional
+            Threads to share the queries; the result does not depend on them.
+
+        Returns
+        -------
+        (k,) float64
+            0 without a common word.
+        """
+        by_query = np.argsort(query_index, kind="stable")
+        n_pairs = np.bincount(np.asarray(query_index, np.int64), minlength=len(queries))
+        pairs = np.concatenate([[0], np.cumsum(n_pairs)]), np.asarray(places, np.int64)[by_query]
+        found = np.empty(len(by_query), np.float32)
+        arguments = found, *self.look_up(queries), *self._lists, *pairs
+        _over(workers, len(queries), sums_of_pairs, *arguments)
+        scores = np.empty(len(by_query))
+        scores[by_query] = found
+        return scores
 
     def highest(
-        self,
-        highest: NDArray[np.int32],
-        queries: tuple[NDArray[np.int64], NDArray[np.int32]],
-        left_out: tuple[NDArray[np.int64], NDArray[np.int32]],
-        first: int,
-        end: int,
+        self, highest: NDArray[np.int32], queries: Lists, left_out: Lists, first: int, end: int
     ) -> None:
-        """The titles with the highest BM25 scores, equal scores in the order of the titles.
+        """The titles with the highest scores, equal scores in the order of the titles.
 
         Parameters
         ----------
@@ -87,5 +233,192 @@ class InvertedIndex:
         first, end : int
             The queries to do.
         """
-        lists = self._offsets, self._titles, self._weights
-        highest_sums(highest, *queries, *lists, self.n_titles, *left_out, first, end)
+        kept = np.empty(highest.shape, np.float32)
+        highest_sums(highest, kept, *queries, *self._lists, *left_out, first, end)
+
+    @property
+    def _lists(self) -> tuple[Any, ...]:
+        return self._offsets, self._titles, self._weights, self.n_titles
+
+    @property
+    def _n_words(self) -> int:
+        return len(self._offsets) - 1
+
+    def _word(self, place: int) -> bytes:
+        first, end = self._word_offsets[place : place + 2]
+        return self._word_bytes[first:end].tobytes()
+
+    def _place(self, word: str) -> int:
+        """The place of ``word`` among all words, -1 if no title has it."""
+        encoded = word.encode("utf-8", "surrogatepass")
+        place = bisect.bisect_left(range(self._n_words), encoded, key=self._word)
+        return place if place < self._n_words and self._word(place) == encoded else -1
+
+    # -- changes ------------------------------------------------------------------------------
+
+    def with_parameters(self, k1: float, b: float) -> Self:
+        """The same lists with weights for another ``k1`` and ``b``."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.k1, other.b = number("k1", k1, 0, MAX_K1), share("b", b)
+        other._weigh()
+        return other
+
+    def add(self, titles: Sequence[str]) -> None:
+        """Append titles. The result equals an index built from all titles, in every bit."""
+        more = InvertedIndex(titles, self.k1, self.b, self.words)
+        words, own, new = self._all_words(), self._word_of_entry(), more._word_of_entry()
+        titles_of_entry = np.concatenate([self._titles, more._titles + np.int64(self.n_titles)])
+        counts = np.concatenate([self._counts, more._counts])
+        number_of = {word: place for place, word in enumerate(words)}
+        names = more._all_words()
+        numbers = np.array([number_of.setdefault(w, len(number_of)) for w in names], np.int64)
+        self.n_titles += len(titles)
+        self._fill(list(number_of), np.concatenate([own, numbers[new]]), titles_of_entry, counts)
+
+    def remove(self, places: NDArray[np.integer]) -> None:
+        """Remove titles by their places; those behind them move up.
+
+        The result equals an index built from the titles that are left, in every bit.
+        """
+        is_kept = np.ones(self.n_titles, bool)
+        is_kept[places] = False
+        place_after = np.cumsum(is_kept) - 1
+        entries = is_kept[self._titles]
+        self.n_titles = int(is_kept.sum())
+        self._fill(
+            self._all_words(),
+            self._word_of_entry()[entries],
+            place_after[self._titles[entries]],
+            self._counts[entries],
+        )
+
+    def _all_words(self) -> list[str]:
+        places = range(self._n_words)
+        return [self._word(place).decode("utf-8", "surrogatepass") for place in places]
+
+    def _word_of_entry(self) -> NDArray[np.int64]:
+        return np.repeat(np.arange(self._n_words), np.diff(self._offsets))
+
+    # -- files --------------------------------------------------------------------------------
+
+    def save(self, folder: Path) -> None:
+        """Write the index into ``folder``, which is created.
+
+        Each file is written whole; `sentemb.system.whole_folder.filling` makes one step of all.
+
+        Raises
+        ------
+        SentembError
+            If ``words`` is a function of the caller, or the folder cannot be written.
+        """
+        description = {
+            "format": _FORMAT,
+            "titles": self.n_titles,
+            "words": self._n_words,
+            "entries": len(self._titles),
+            "k1": self.k1,
+            "b": self.b,
+            "stem": stem_of(self.words),
+        }
+        make_folder(folder)
+        for name, array in self._arrays().items():
+            write_array(folder / f"{name}.npy", array)
+        write_text(folder / _DESCRIPTION, json.dumps(description, indent=1) + "\n")
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Map an index that `save` wrote into memory.
+
+        Raises
+        ------
+        SentembError
+            If a file is missing or damaged, or the package for its stems is missing.
+        """
+        found = _description(folder / _DESCRIPTION)
+        n_words, n_entries = found["words"], found["entries"]
+        sizes = [None, n_words + 1, n_words + 1, n_entries, n_entries, n_entries]
+        arrays = {
+            name: mapped_array(folder / f"{name}.npy", dtype, size)
+            for (name, dtype), size in zip(_FILES.items(), sizes, strict=True)
+        }
+        index = object.__new__(cls)
+        index.k1, index.b, index.n_titles = found["k1"], found["b"], found["titles"]
+        index.words = words_of(found["stem"])
+        index._word_bytes = cast(NDArray[np.uint8], arrays["words"])
+        index._word_offsets = cast(NDArray[np.int64], arrays["word_offsets"])
+        index._offsets = cast(NDArray[np.int64], arrays["list_offsets"])
+        index._titles = cast(NDArray[np.int32], arrays["list_titles"])
+        index._counts = cast(NDArray[np.int32], arrays["list_counts"])
+        index._weights = cast(NDArray[np.float32], arrays["list_weights"])
+        index._check(folder)
+        return index
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            "words": self._word_bytes,
+            "word_offsets": self._word_offsets,
+            "list_offsets": self._offsets,
+            "list_titles": self._titles,
+            "list_counts": self._counts,
+            "list_weights": self._weights,
+        }
+
+    def _check(self, folder: Path) -> None:
+        """Raise unless the kernels can use the arrays: they do not look before they read."""
+        faults = {
+            "word_offsets": not _divides(self._word_offsets, len(self._word_bytes)),
+            "list_offsets": not _divides(self._offsets, len(self._titles)),
+            "list_titles": bool(len(self._titles))
+            and not 0 <= self._titles.min() <= self._titles.max() < self.n_titles,
+            # A sum that is 0 marks a title that was not met.
+            "list_weights": not (self._weights > 0).all(),
+        }
+        for name, is_wrong in faults.items():
+            if is_wrong:
+                raise _damaged(folder / f"{name}.npy", "numbers are out of range")
+
+
+def _over(workers: Runner | None, size: int, function: Any, *arguments: Any) -> None:
+    if workers is None:
+        function(*arguments, 0, size)
+    else:
+        workers.over(size, function, *arguments)
+
+
+def _divides(offsets: NDArray[np.int64], size: int) -> bool:
+    """Whether ``offsets`` cut ``size`` things into consecutive parts."""
+    return bool(offsets[0] == 0 and offsets[-1] == size and (np.diff(offsets) >= 0).all())
+
+
+def _description(path: Path) -> dict[str, Any]:
+    """What ``bm25.json`` says, checked."""
+    with reading(path) as file:
+        raw = file.read(_MAX_DESCRIPTION_BYTES)
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise _damaged(path, "it is not JSON") from None
+    if not isinstance(found, dict):
+        raise _damaged(path, "it is not a JSON object")
+    version = found.get("format")
+    if is_integer(version) and version > _FORMAT:
+        raise SentembError(
+            f"{path}: format {version} is newer than {_FORMAT}; use a newer version of sentemb"
+        )
+    if version != _FORMAT:
+        raise _damaged(path, "it has no known format number")
+    try:
+        for name in ("titles", "words", "entries"):
+            whole(name, found.get(name), 0, 2**40)
+        number("k1", found.get("k1"), 0, MAX_K1)
+        share("b", found.get("b"))
+    except SentembError as error:
+        raise _damaged(path, str(error).partition(";")[0]) from None
+    if not isinstance(found.get("stem"), str | None):
+        raise _damaged(path, f"stem is {brief(found.get('stem'))}")
+    return found
+
+
+def _damaged(path: Path, why: str) -> SentembError:
+    return SentembError(f"{path}: damaged: {why}; restore the file from a copy or index again")

@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.baselines.bm25 import K1, B
-from sentemb.baselines.inverted_index import InvertedIndex
+from sentemb.baselines.inverted_index import K1, B, InvertedIndex
 from sentemb.bounds import brief
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError

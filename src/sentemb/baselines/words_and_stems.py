@@ -1,0 +1,59 @@
+"""How lexical rankers split texts into words, with and without stems."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from sentemb.baselines.baseline import package
+from sentemb.bounds import brief
+from sentemb.errors import SentembError
+from sentemb.text.words import plain_words
+
+# Splits a text into words.
+Words: TypeAlias = Callable[[str], list[str]]
+
+
+class Stems:
+    """Words without punctuation, reduced to their stems by the package PyStemmer.
+
+    Parameters
+    ----------
+    language : str
+        A stemmer of Snowball, such as ``english``, ``german`` or ``porter``.
+
+    Raises
+    ------
+    SentembError
+        If there is no such stemmer, or the package is missing.
+    """
+
+    def __init__(self, language: str) -> None:
+        stemmer = package("Stemmer", "stems")
+        if language not in stemmer.algorithms():
+            raise SentembError(
+                f"there is no stemmer {brief(language)}; give one of Snowball's, such as english, "
+                "german, french or porter"
+            )
+        self.language = language
+        self._stem_words: Callable[[list[str]], list[str]] = stemmer.Stemmer(language).stemWords
+
+    def __call__(self, text: str) -> list[str]:
+        """The stems of the words of ``text``."""
+        return self._stem_words(plain_words(text))
+
+    def __reduce__(self) -> tuple[type["Stems"], tuple[str]]:
+        # A stemmer cannot be pickled.
+        return Stems, (self.language,)
+
+
+def words_of(stem: str | None) -> Words:
+    """`Stems` of a language, or `plain_words` without one."""
+    return plain_words if stem is None else Stems(stem)
+
+
+def stem_of(words: Words) -> str | None:
+    """What `words_of` made ``words`` from; a `SentembError` for any other function."""
+    if isinstance(words, Stems):
+        return words.language
+    if words is plain_words:
+        return None
+    raise SentembError("only plain words and stems can be saved; use words_of")
