@@ -8,11 +8,14 @@ from sentemb.comparison.difference import NAMES, RankingDifference
 from sentemb.version import __version__
 
 _HERE = "sentemb.comparison"
+# Clicked titles above the rankings of a query.
+_TITLES_CLICKED = 3
+_OVERLAP_FIRST = "First the queries whose rankings have the least in common."
 _CLICKED_FIRST = (
     "First the queries for which the ranks of the clicked title differ most, then those whose "
-    "rankings have the least in common. Clicked titles are marked."
+    "rankings have the least in common."
 )
-_OVERLAP_FIRST = "First the queries whose rankings have the least in common."
+_CELLS = "Below a title is its score, and its rank in the other ranking if it is there too."
 
 
 def difference_page(found: RankingDifference, names: tuple[str, str], limit: int) -> Page:
@@ -35,7 +38,7 @@ def difference_page(found: RankingDifference, names: tuple[str, str], limit: int
         "lead": ", ".join(letters),
         "figures": "".join(_figures(found)),
         "heading": f"The {len(shown):,} queries that differ most",
-        "note": _OVERLAP_FIRST if found.by_clicks is None else _CLICKED_FIRST,
+        "note": f"{_OVERLAP_FIRST if found.by_clicks is None else _CLICKED_FIRST} {_CELLS}",
         "queries": "\n".join(_query(found, query) for query in shown),
         "made": f"Made by sentemb {escape(__version__)}.",
     }
@@ -72,31 +75,42 @@ def _query(found: RankingDifference, query: int) -> str:
     clicked = found.clicked(query)
     parts = [f'<section class="diff"><h3 dir="auto">{escape(found.queries[query])}</h3>']
     if clicked:
-        titles = "; ".join(f"<bdi>{escape(found.titles[place])}</bdi>" for place in clicked)
-        ranks = f"rank A {found.rank(0, query)}, B {found.rank(1, query)}"
-        parts.append(f'<p class="facts">Clicked: {titles}; {ranks}</p>')
+        shown = clicked[:_TITLES_CLICKED]
+        titles = "; ".join(f"<bdi>{escape(found.titles[place])}</bdi>" for place in shown)
+        if len(clicked) > len(shown):
+            titles += f" and {len(clicked) - len(shown):,} more"
+        ranks = f"Rank A {found.rank(0, query)}, B {found.rank(1, query)}"
+        parts.append(f'<p class="facts">Clicked: {titles}. <strong class="ranks">{ranks}</strong></p>')
     parts.append(
         '<table><colgroup><col class="rank"><col><col></colgroup><thead><tr><th></th>'
         "<th scope=col>A</th><th scope=col>B</th></tr></thead><tbody>"
     )
-    rows = found.places[:, query].tolist()
+    rows, scores = found.places[:, query].tolist(), found.scores[:, query].tolist()
     for rank, pair in enumerate(zip(*rows, strict=True), 1):
-        cells = (_cell(found, place, rows[1 - side], 1 - side, clicked)
-                 for side, place in enumerate(pair))
+        cells = (
+            _cell(found, place, scores[side][rank - 1], rows[1 - side], 1 - side, clicked)
+            for side, place in enumerate(pair)
+        )
         parts.append(f"<tr><th scope=row>{rank}</th>{''.join(cells)}</tr>")
     return "".join([*parts, "</tbody></table></section>"])
 
 
 def _cell(
-    found: RankingDifference, place: int, others: list[int], other: int, clicked: list[int]
+    found: RankingDifference,
+    place: int,
+    score: float,
+    others: list[int],
+    other: int,
+    clicked: list[int],
 ) -> str:
-    """A title, and its rank in the other ranking if that differs."""
+    """A title with its score, its rank in the other ranking, and whether it was clicked."""
     if place < 0:
         return "<td></td>"
-    rank = str(others.index(place) + 1) if place in others else "–"
+    remarks = [f"{score:.3f}"]
+    if place in others:
+        remarks.append(f"{NAMES[other]}: {others.index(place) + 1}")
+    if place in clicked:
+        remarks.append("clicked")
     kind = ' class="clicked"' if place in clicked else ""
-    mark = "clicked, " if place in clicked else ""
-    return (
-        f'<td{kind}><bdi>{escape(found.titles[place])}</bdi>'
-        f'<span class="other">{mark}{NAMES[other]}: {rank}</span></td>'
-    )
+    title = escape(found.titles[place])
+    return f'<td{kind}><bdi>{title}</bdi><span class="other">{" · ".join(remarks)}</span></td>'
