@@ -4,7 +4,7 @@ import json
 
 import click
 
-from sentemb.cli.common import read_texts, warnings_to_stderr
+from sentemb.cli.common import note_unknown_words, read_texts, warnings_to_stderr
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import json_option, option
 from sentemb.cli.program import note
@@ -90,17 +90,19 @@ def command(
         texts = read_texts(queries)[1]
     else:
         texts = held_out.queries if held_out is not None else []
+    for folder, model in zip((first, second), models, strict=True):
+        note_unknown_words(model, texts, folder)
     with warnings_to_stderr():
-        both = [TitleVectors(model, catalogue) for model in models]
-        found = difference(*both, texts, catalogue, held_out, top_k)
+        a, b = (TitleVectors(model, catalogue) for model in models)
+        found = difference(a, b, texts, catalogue, held_out, top_k)
     if found.by_clicks is not None and found.by_clicks.n_missing:
         note(
             f"note: {found.by_clicks.n_missing:,} clicked titles are not in {titles}; they count "
             "as not found"
         )
     if output is not None:
-        a, b = short_names([first, second])
-        page = difference_page(found, (a, b), limit)
+        name_a, name_b = short_names([first, second])
+        page = difference_page(found, (name_a, name_b), limit)
         write_text(output, page)
         note(f"{output}: {min(limit, len(texts)):,} queries, {len(page.encode()) / 1e6:.1f} MB")
     if as_json:

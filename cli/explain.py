@@ -1,6 +1,7 @@
 """``sentemb explain``: why a title is found for a query."""
 
 import json
+from typing import Any
 
 import click
 
@@ -57,7 +58,7 @@ def command(
         raise click.UsageError("give TITLE, --log or --titles")
     if title is not None and titles is not None:
         raise click.UsageError("give TITLE or --titles, not both")
-    explained = load(model)
+    explained: Any = load(model)
     clicks = None if log is None else read_click_log(log)
     catalogue = None if titles is None else read_texts(titles)[1]
     with warnings_to_stderr():

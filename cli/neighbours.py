@@ -4,9 +4,9 @@ import json
 
 import click
 
+from sentemb.cli.common import note_unknown_words
 from sentemb.cli.options import Text, json_option, option, side_option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note
 from sentemb.errors import SentembError
 
 
@@ -84,7 +84,7 @@ def command(
     if not known_words(encoder, among):
         raise SentembError(remedy)
     found = neighbours(encoder, words, among, top_k, side)
-    unknown = [word for word, near in zip(words, found, strict=True) if not near]
+    note_unknown_words(encoder, words, model)
     if as_json:
         described = [
             {"word": word, "neighbours": [one._asdict() for one in near]}
@@ -97,5 +97,3 @@ def command(
             lines += [visible(word), *(f"{one.score:9.3f}  {visible(one.word)}" for one in near)]
             lines.append("")
         write_lines("-", lines)
-    if unknown:
-        note(f"note: {model} knows no letter trigram of {', '.join(map(repr, unknown))}")

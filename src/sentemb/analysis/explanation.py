@@ -40,7 +40,7 @@ class ExplainedText:
     effects : (T,) float64
         The score minus the score of the pair without this word; an empty text scores 0.
     unknown : list of str
-        Words of which the model knows no feature. It reads all of them as the same word.
+        Words of which the model knows no feature; it reads them as zero.
     new : list of str or None
         Words that no query, or no title, of the log has; None without a log.
     """
@@ -137,7 +137,7 @@ class Explanation:
         if text.new:
             yield f"in no {name} of the log: {', '.join(text.new)}"
         if text.unknown:
-            yield f"no known letter trigram or word: {', '.join(text.unknown)}"
+            yield f"the model knows nothing of: {', '.join(text.unknown)}"
 
     def _repr_html_(self) -> str:
         parts = [f"<p><b>{self.score:.3f}</b> {escape(self.title.text)}</p>"]
@@ -223,27 +223,29 @@ def explain(
     words = [split(as_text(text)) for text in (query, title)]
     if not all(words):
         raise SentembError("a text without words cannot be explained; give one with words")
-    score, *effects = left_out_effects(model, *words)
-    known = [None, None] if log is None else [_words(log.queries, split), _words(log.titles, split)]
-    explained = [
-        ExplainedText(
-            text,
-            own,
-            effect,
-            [word for word in dict.fromkeys(own) if not model.vocabulary.features(word)],
-            None if seen is None else [word for word in dict.fromkeys(own) if word not in seen],
-        )
-        for text, own, effect, seen in zip((query, title), words, effects, known, strict=True)
-    ]
-    similar = None if log is None else _similar_queries(model, query, log, k)
-    return Explanation(score, *explained, similar)
+    score, of_query, of_title = left_out_effects(model, *words)
+    seen = (None, None) if log is None else (log.queries, log.titles)
+    return Explanation(
+        score,
+        _explained(model, query, of_query, seen[0]),
+        _explained(model, title, of_title, seen[1]),
+        None if log is None else _similar_queries(model, query, log, k),
+    )
 
 
-def _words(texts: Sequence[str], split: Any) -> set[str]:
-    found: set[str] = set()
-    for text in texts:
-        found.update(split(text))
-    return found
+def _explained(
+    model: SentenceEncoder, text: str, effects: np.ndarray, seen: Sequence[str] | None
+) -> ExplainedText:
+    """One of the two texts; ``seen`` are the texts of its side of the log."""
+    split = model.vocabulary.split
+    words = split(text)
+    distinct = list(dict.fromkeys(words))
+    unknown = [word for word in distinct if not model.vocabulary.features(word)]
+    new = None
+    if seen is not None:
+        known = {word for other in seen for word in split(other)}
+        new = [word for word in distinct if word not in known]
+    return ExplainedText(text, words, effects, unknown, new)
 
 
 def _similar_queries(

@@ -49,8 +49,8 @@ def neighbours(
     Returns
     -------
     list of list of Neighbour
-        One list per word; empty for a word of which the model knows no feature: all of these have
-        the same embedding.
+        One list per word; empty for a word of which the model knows no feature, which it reads as
+        zero.
 
     Raises
     ------

@@ -85,7 +85,7 @@ class RankingDifference:
     @property
     def k(self) -> int:
         """Titles per query."""
-        return self.places.shape[2]
+        return int(self.places.shape[2])
 
     def summary(self) -> list[str]:
         """All figures, in lines to read."""
@@ -266,9 +266,7 @@ def _by_clicks(
     (change,) = compare_all([b], a)
     better = float(np.mean(a > b)), float(np.mean(b > a)), float(np.mean(a == b))
     mrr = float(a.mean()), float(b.mean())
-    return ClickedDifference(
-        clicked, ranks, int(has_clicks.sum()), n_missing, mrr, better, change
-    )
+    return ClickedDifference(clicked, ranks, int(has_clicks.sum()), n_missing, mrr, better, change)
 
 
 def _reciprocal(ranks: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -80,7 +80,9 @@ def _query(found: RankingDifference, query: int) -> str:
         if len(clicked) > len(shown):
             titles += f" and {len(clicked) - len(shown):,} more"
         ranks = f"Rank A {found.rank(0, query)}, B {found.rank(1, query)}"
-        parts.append(f'<p class="facts">Clicked: {titles}. <strong class="ranks">{ranks}</strong></p>')
+        parts.append(
+            f'<p class="facts">Clicked: {titles}. <strong class="ranks">{ranks}</strong></p>'
+        )
     parts.append(
         '<table><colgroup><col class="rank"><col><col></colgroup><thead><tr><th></th>'
         "<th scope=col>A</th><th scope=col>B</th></tr></thead><tbody>"

@@ -61,15 +61,17 @@ def agreements(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
     """
     one, other = _rankings(first, second)
     depths = range(1, one.shape[1] + 1)
-    return np.mean([_shared(one[:, :depth], other[:, :depth]) for depth in depths], axis=0)
+    shared = np.stack([_shared(one[:, :depth], other[:, :depth]) for depth in depths])
+    mean: NDArray[np.float64] = shared.mean(axis=0)
+    return mean
 
 
 def _rankings(first: ArrayLike, second: ArrayLike) -> tuple[_Places, _Places]:
     one, other = np.asarray(first, np.int64), np.asarray(second, np.int64)
     if one.ndim != 2 or one.shape != other.shape or not one.size:
         raise SentembError(
-            f"rankings of the shapes {one.shape} and {other.shape} cannot be compared; give one row "
-            "per query and the same number of places in both"
+            f"rankings of the shapes {one.shape} and {other.shape} cannot be compared; give one "
+            "row per query and the same number of places in both"
         )
     return one, other
 
@@ -82,4 +84,6 @@ def _shared(first: _Places, second: _Places) -> NDArray[np.float64]:
     joined = np.hstack([first, second])
     joined = np.sort(np.where(joined < 0, empty, joined), axis=1)
     both = (joined[:, 1:] == joined[:, :-1]).sum(axis=1)
-    return np.divide(both, longer, out=np.ones(len(both)), where=longer > 0)
+    shares = np.ones(len(both))
+    np.divide(both, longer, out=shares, where=longer > 0)
+    return shares
