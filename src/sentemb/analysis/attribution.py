@@ -6,6 +6,7 @@ the importance of words from the gates alone; this module asks the score itself,
 encoder's own backward pass.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -15,6 +16,7 @@ from sentemb.errors import SentembError
 from sentemb.models.encoder import ForwardPass
 from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.towers import SIDES
+from sentemb.protocols import Ranker
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.html_tables import html_table, shade
 from sentemb.system.parallel import Workers
@@ -87,9 +89,35 @@ def word_effects(model: SentenceEncoder, query: str, title: str) -> dict[str, Wo
     return effects
 
 
-def _with_each_left_out(words: list[str]) -> list[str]:
+def left_out_effects(
+    ranker: Ranker, query: Sequence[str], title: Sequence[str]
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """The score of a pair, and how it changes when a word is left out, for any ranker.
+
+    Parameters
+    ----------
+    ranker : Ranker
+        Scores the texts that the words make with spaces between them.
+    query, title : sequence of str
+        The words of a query, Tq of them, and of a title, Td of them.
+
+    Returns
+    -------
+    score : float
+    of_query, of_title : (Tq,) float64, (Td,) float64
+        For each word, the score minus the score without it.
+    """
+    queries, titles = _with_each_left_out(query), _with_each_left_out(title)
+    query_index = np.concatenate([np.arange(len(queries)), np.zeros(len(title), np.int64)])
+    title_index = np.concatenate([np.zeros(len(queries), np.int64), np.arange(1, len(titles))])
+    scores = ranker.score_pairs(queries, titles, query_index, title_index)
+    effects = scores[0] - scores[1:]
+    return float(scores[0]), effects[: len(query)], effects[len(query) :]
+
+
+def _with_each_left_out(words: Sequence[str]) -> list[str]:
     """The whole text, then the T texts with one word left out."""
-    return [" ".join(words)] + [" ".join(words[:t] + words[t + 1 :]) for t in range(len(words))]
+    return [" ".join(words)] + [" ".join([*words[:t], *words[t + 1 :]]) for t in range(len(words))]
 
 
 def _forward(model: SentenceEncoder, side: str, texts: list[str], workers: Workers) -> ForwardPass:

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from sentemb.analysis.matching import Match, match
+from sentemb.analysis.attribution import left_out_effects
+from sentemb.analysis.matching import match
 from sentemb.analysis.report.facts import dev_facts, setting_facts, shown_history, training_facts
 from sentemb.analysis.report.pair import Pair
 from sentemb.errors import SentembError
@@ -63,6 +64,7 @@ def _pair(scorer: PairScorer, pair: Pair) -> dict[str, Any]:
     if pair.title is None:
         raise SentembError(f"the query {pair.query[:40]!r} has no title; give pairs of both")
     found = match(scorer, pair.query, pair.title)
+    _, *effects = left_out_effects(scorer, *(text.words for text in found.texts.values()))
     shown: dict[str, Any] = {
         name: {
             "text": text.text,
@@ -71,9 +73,7 @@ def _pair(scorer: PairScorer, pair: Pair) -> dict[str, Any]:
             "left_out": _rounded(left_out),
             "gradient": _rounded(text.shares),
         }
-        for (name, text), left_out in zip(
-            found.texts.items(), _left_out(scorer, found), strict=True
-        )
+        for (name, text), left_out in zip(found.texts.items(), effects, strict=True)
     }
     shown |= {"grade": pair.grade, "rank": pair.rank, "titles": pair.titles}
     shown |= {"score": round(found.score, 6), "biases": round(sum(found.biases.values()), 5)}
@@ -88,18 +88,6 @@ def _pair(scorer: PairScorer, pair: Pair) -> dict[str, Any]:
             "biases": round(sum(cells.biases.values()), 5),
         }
     return shown
-
-
-def _left_out(scorer: PairScorer, found: Match) -> list[np.ndarray]:
-    """For each text, the score minus the score without each of its words."""
-    words = [text.words for text in found.texts.values()]
-    shorter = [[" ".join(some[:t] + some[t + 1 :]) for t in range(len(some))] for some in words]
-    query, title = (" ".join(some) for some in words)
-    none, each = np.zeros(len(shorter[0]), int), np.arange(len(shorter[0]))
-    of_query = scorer.score_pairs(shorter[0], [title], each, none)
-    none, each = np.zeros(len(shorter[1]), int), np.arange(len(shorter[1]))
-    of_title = scorer.score_pairs([query], shorter[1], none, each)
-    return [found.score - of_query, found.score - of_title]
 
 
 def _rounded(values: np.ndarray) -> list[float]:

@@ -6,12 +6,10 @@ load nothing.
 """
 
 import base64
-import hashlib
 import html
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -23,6 +21,7 @@ from sentemb.analysis.labels import MAX_WORDS, TEXT_NAMES
 from sentemb.analysis.report.facts import dev_facts, setting_facts, shown_history, training_facts
 from sentemb.analysis.report.matches import collect_matches
 from sentemb.analysis.report.pair import Pair
+from sentemb.analysis.report.template import Page, filled, resource, style
 from sentemb.analysis.topics import collect_words, query_cells
 from sentemb.data.judged_set import read_judged_set
 from sentemb.data.lines import clean_lines
@@ -37,18 +36,11 @@ from sentemb.version import __version__
 
 Model: TypeAlias = SentenceEncoder | PairScorer
 
+_HERE = "sentemb.analysis.report"
 _LARGEST_INT16 = 32767
 
 _TOPIC_QUERIES = 5000
 _TOPIC_WORDS = 12
-
-
-class Page(str):
-    """The HTML of a report; a notebook shows it in a frame of its own."""
-
-    def _repr_html_(self) -> str:
-        framed = html.escape(self, quote=True)
-        return f'<iframe srcdoc="{framed}" width="100%" height="700"></iframe>'
 
 
 def read_pairs(model: Model, path: AnyPath, limit: int) -> tuple[list[Pair], list[str]]:
@@ -188,30 +180,16 @@ def page(report: Mapping[str, Any]) -> Page:
     ``&`` are escaped. A content security policy allows only this style sheet and this script, and
     lets nothing load.
     """
-    parts = {ending: _template(ending) for ending in ("html", "css", "js")}
     data = json.dumps(report, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for letter in "<>&":
         data = data.replace(letter, f"\\u{ord(letter):04x}")
-    filled = {
+    values = {
         "title": html.escape(f"{report['model']['name']} – sentemb report"),
-        "style": parts["css"],
-        "style_hash": _content_hash(parts["css"]),
-        "script": parts["js"],
-        "script_hash": _content_hash(parts["js"]),
+        "style": style(),
+        "script": resource(_HERE, "report.js"),
         "data": data,
     }
-    # Cut the template before filling it: what is filled in may contain braces.
-    pieces = parts["html"].replace("}}", "{{").split("{{")
-    return Page("".join(filled[piece] if k % 2 else piece for k, piece in enumerate(pieces)))
-
-
-def _template(ending: str) -> str:
-    return files("sentemb.analysis.report").joinpath(f"report.{ending}").read_text(encoding="utf-8")
-
-
-def _content_hash(text: str) -> str:
-    """The name of an inline element's contents in a content security policy."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode()
+    return filled(resource(_HERE, "report.html"), values)
 
 
 def _model(model: SentenceEncoder, name: str, history: Sequence[dict[str, Any]]) -> dict[str, Any]:

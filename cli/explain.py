@@ -1,0 +1,66 @@
+"""``sentemb explain``: why a title is found for a query."""
+
+import json
+from typing import Any
+
+import click
+
+from sentemb.cli.common import read_texts, warnings_to_stderr
+from sentemb.cli.options import Text, json_option, option
+from sentemb.cli.options import command as new_command
+
+
+@new_command("explain")
+@click.argument("model", type=click.Path())
+@click.argument("query", type=Text())
+@click.argument("title", type=Text(), required=False)
+@option("--log", type=click.Path(), help="Click log with evidence: what similar queries clicked.")
+@option(
+    "--titles",
+    type=click.Path(),
+    help="Catalogue of lines id<TAB>title: explain the best title in it. [default: the titles of "
+    "--log]",
+)
+@option(
+    "-k",
+    "--queries",
+    type=click.IntRange(1, 1000),
+    default=5,
+    show_default=True,
+    help="Similar queries of the log to show.",
+)
+@json_option(instead_of="tables")
+def command(
+    model: str,
+    query: str,
+    title: str | None,
+    log: str | None,
+    titles: str | None,
+    queries: int,
+    as_json: bool,
+) -> None:
+    """Explain why a title is found for a query.
+
+    Prints the score, the effect of every word (the score minus the score without this word), and,
+    with --log, the nearest queries of the log with the titles that were clicked for them, and words
+    that the log does not have. Without TITLE it explains the best title.
+
+    \b
+    sentemb explain model/ "coder" --log pairs.tsv
+    sentemb explain model/ "coder" "Medical Records Specialists"
+    """
+    from sentemb.analysis.explanation import explain
+    from sentemb.data.click_log import read_click_log
+    from sentemb.data.lines import write_lines
+    from sentemb.loading import load
+
+    if title is None and log is None and titles is None:
+        raise click.UsageError("give TITLE, --log or --titles")
+    if title is not None and titles is not None:
+        raise click.UsageError("give TITLE or --titles, not both")
+    explained: Any = load(model)
+    clicks = None if log is None else read_click_log(log)
+    catalogue = None if titles is None else read_texts(titles)[1]
+    with warnings_to_stderr():
+        found = explain(explained, query, title, clicks, catalogue, queries)
+    write_lines("-", [json.dumps(found.as_dict(), indent=1) if as_json else str(found)])

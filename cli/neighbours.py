@@ -1,0 +1,99 @@
+"""``sentemb neighbours``: the nearest words of a word."""
+
+import json
+
+import click
+
+from sentemb.cli.common import note_unknown_words
+from sentemb.cli.options import Text, json_option, option, side_option
+from sentemb.cli.options import command as new_command
+from sentemb.errors import SentembError
+
+
+@new_command("neighbours")
+@click.argument("model", type=click.Path())
+@click.argument("words", type=Text(), metavar="WORD...", nargs=-1, required=True)
+@option(
+    "-k",
+    "--top-k",
+    type=click.IntRange(1, 10_000),
+    default=10,
+    show_default=True,
+    help="Neighbours per word.",
+)
+@side_option()
+@option(
+    "--words",
+    "words_file",
+    metavar="FILE",
+    type=click.Path(),
+    help="Look among the words of this file, one per line. [default: the words that have a feature "
+    "of their own in the model]",
+)
+@option("--log", type=click.Path(), help="Look among the frequent words of a click log.")
+@option(
+    "--at-least",
+    metavar="USES",
+    type=click.IntRange(min=1),
+    help="Uses that make a word of the log frequent. Only with --log. [default: 5]",
+)
+@json_option(instead_of="tables")
+def command(
+    model: str,
+    words: tuple[str, ...],
+    top_k: int,
+    side: str,
+    words_file: str | None,
+    log: str | None,
+    at_least: int | None,
+    as_json: bool,
+) -> None:
+    """Show the nearest words of a word.
+
+    The score is the cosine of the embeddings of two words, both read by the same tower. A word that
+    the model never met is looked up by its letter trigrams.
+
+    \b
+    sentemb neighbours model/ cook nurse
+    sentemb neighbours model/ cook --log pairs.tsv --side document
+    """
+    from sentemb.analysis.neighbours import frequent_words, known_words, neighbours
+    from sentemb.data.click_log import read_click_log
+    from sentemb.data.lines import clean_lines, write_lines
+    from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.system.files import place_name
+    from sentemb.tables import visible
+
+    if words_file is not None and log is not None:
+        raise click.UsageError("give --words or --log, not both")
+    if at_least is not None and log is None:
+        raise click.UsageError("--at-least needs --log")
+    encoder = SentenceEncoder.from_pretrained(model)
+    split = encoder.vocabulary.split
+    if words_file is not None:
+        among = [word for _, line in clean_lines(words_file) for word in split(line)]
+        remedy = f"{place_name(words_file)}: the model knows none of the words"
+    elif log is not None:
+        clicks = read_click_log(log)
+        texts = clicks.queries if side == "query" else clicks.titles
+        among = frequent_words(texts, split, at_least or 5)
+        remedy = f"{place_name(log)}: no word is used that often; lower --at-least"
+    else:
+        among = frequent_words(encoder.vocabulary.words, split, 1)
+        remedy = f"{model}: no word has a feature of its own; give --words or --log"
+    if not known_words(encoder, among):
+        raise SentembError(remedy)
+    found = neighbours(encoder, words, among, top_k, side)
+    note_unknown_words(encoder, words, model)
+    if as_json:
+        described = [
+            {"word": word, "neighbours": [one._asdict() for one in near]}
+            for word, near in zip(words, found, strict=True)
+        ]
+        write_lines("-", [json.dumps({"side": side, "words": described}, indent=1)])
+    else:
+        lines = []
+        for word, near in zip(words, found, strict=True):
+            lines += [visible(word), *(f"{one.score:9.3f}  {visible(one.word)}" for one in near)]
+            lines.append("")
+        write_lines("-", lines)

@@ -1,0 +1,269 @@
+"""Why a query and a title have their score: words, and what the log says of similar queries."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from sentemb.analysis.attribution import left_out_effects
+from sentemb.analysis.labels import TEXT_NAMES, fitting
+from sentemb.bounds import whole
+from sentemb.data.click_log import ClickLog
+from sentemb.errors import SentembError
+from sentemb.models.nearest import TitleVectors, nearest
+from sentemb.models.similarity import unit_rows
+from sentemb.pair_scorer import PairScorer
+from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system.html_tables import html_table, shade
+from sentemb.tables import aligned, visible
+from sentemb.text.checks import as_text, as_texts
+
+_MOST_QUERIES = 1000
+# Characters of a text in a table for a terminal.
+_SHOWN = 48
+_EFFECTS = "effect of each word: the score minus the score without it"
+_EVIDENCE = "the nearest queries of the log, and what was clicked for them"
+
+
+@dataclass(frozen=True, eq=False)
+class ExplainedText:
+    """What the T words of a text do to a score.
+
+    Attributes
+    ----------
+    text : str
+    words : list of str
+        In reading order, length T.
+    effects : (T,) float64
+        The score minus the score of the pair without this word; an empty text scores 0.
+    unknown : list of str
+        Words of which the model knows no feature; it reads them as zero.
+    new : list of str or None
+        Words that no query, or no title, of the log has; None without a log.
+    """
+
+    text: str
+    words: list[str]
+    effects: np.ndarray
+    unknown: list[str]
+    new: list[str] | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, as JSON can hold it."""
+        effects = [
+            {"word": word, "effect": effect}
+            for word, effect in zip(self.words, self.effects.tolist(), strict=True)
+        ]
+        found: dict[str, Any] = {"text": self.text, "words": effects, "unknown": self.unknown}
+        return found if self.new is None else {**found, "never_in_log": self.new}
+
+
+@dataclass(frozen=True)
+class SimilarQuery:
+    """A query of the log.
+
+    Attributes
+    ----------
+    query : str
+    score : float
+        Its cosine with the query that is explained; the query tower reads both.
+    clicked : list of (str, int)
+        Titles and their clicks for this query, most clicked first.
+    """
+
+    query: str
+    score: float
+    clicked: list[tuple[str, int]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, as JSON can hold it."""
+        clicked = [{"title": title, "clicks": clicks} for title, clicks in self.clicked]
+        return {"query": self.query, "score": self.score, "clicked": clicked}
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Why a query and a title have their score; `str` and notebooks show it as tables.
+
+    Attributes
+    ----------
+    score : float
+        The cosine of the query and the title.
+    query, title : ExplainedText
+    similar : list of SimilarQuery or None
+        The nearest queries of the log, nearest first; None without a log.
+    """
+
+    score: float
+    query: ExplainedText
+    title: ExplainedText
+    similar: list[SimilarQuery] | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, as JSON can hold it."""
+        found = {"score": self.score, "query": self.query.as_dict(), "title": self.title.as_dict()}
+        if self.similar is None:
+            return found
+        return {**found, "nearest_queries": [one.as_dict() for one in self.similar]}
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"{self.score:.3f}  {visible(self.title.text)}"
+        yield _EFFECTS
+        for name, text in self._texts():
+            falling = np.argsort(-text.effects, kind="stable")
+            shown = (f"{visible(text.words[k])} {text.effects[k]:+.2f}" for k in falling)
+            yield f"{name:<8}{'  '.join(shown)}"
+            for remark in self._remarks(name, text):
+                yield f"{'':<8}{visible(remark)}"
+        if self.similar is not None:
+            yield _EVIDENCE
+            rows = [
+                (f"{one.score:.3f}", fitting(one.query, _SHOWN), _clicked(one.clicked))
+                for one in self.similar
+            ]
+            yield from (f"  {line}" for line in aligned(rows, left=3))
+
+    def _texts(self) -> list[tuple[str, ExplainedText]]:
+        return list(zip(TEXT_NAMES.values(), (self.query, self.title), strict=True))
+
+    def _remarks(self, name: str, text: ExplainedText) -> Iterator[str]:
+        """What is remarkable about the words of a text."""
+        if text.new:
+            yield f"in no {name} of the log: {', '.join(text.new)}"
+        if text.unknown:
+            yield f"the model knows nothing of: {', '.join(text.unknown)}"
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p><b>{self.score:.3f}</b> {escape(self.title.text)}</p>"]
+        for name, text in self._texts():
+            largest = np.abs(text.effects).max() or 1.0
+            parts.append(
+                html_table(
+                    [("effect", *(f"{effect:+.3f}" for effect in text.effects))],
+                    [name, *text.words],
+                    [[shade(effect / largest) for effect in text.effects]],
+                )
+            )
+            parts += [f"<p>{escape(remark)}</p>" for remark in self._remarks(name, text)]
+        if self.similar is not None:
+            rows = [(f"{one.score:.3f}", one.query, _clicked(one.clicked)) for one in self.similar]
+            parts.append(html_table(rows, ["cosine", "query of the log", "clicked"]))
+        return "".join(parts)
+
+
+def _clicked(clicked: Sequence[tuple[str, int]]) -> str:
+    """The most clicked title and how many others there are."""
+    (title, clicks), *others = clicked
+    times = f"{clicks:,} × " if clicks > 1 else ""
+    more = f" and {len(others):,} more" if others else ""
+    return f"{times}{fitting(title, _SHOWN)}{more}"
+
+
+def explain(
+    model: SentenceEncoder,
+    query: str,
+    title: str | None = None,
+    log: ClickLog | None = None,
+    titles: Sequence[str] | None = None,
+    k: int = 5,
+) -> Explanation:
+    """Explain the score of a query and a title, with evidence from a click log.
+
+    Parameters
+    ----------
+    model : SentenceEncoder
+        A model with two towers.
+    query : str
+        A query with at least one word.
+    title : str, optional
+        A title with at least one word. By default the best one of ``titles``, or of the log's
+        titles if these are not given.
+    log : ClickLog, optional
+        Shows which queries are the nearest, what was clicked for them, and which words are new.
+    titles : sequence of str, optional
+        Where to look for the best title.
+    k : int
+        How many queries of the log to show.
+
+    Returns
+    -------
+    Explanation
+
+    Raises
+    ------
+    SentembError
+        For a pair model, a text without words, or if there is no title to explain.
+
+    Examples
+    --------
+    >>> from sentemb.data.click_log import read_click_log
+    >>> log = read_click_log("pairs.tsv")  # doctest: +SKIP
+    >>> print(explain(model, "coder", log=log))  # doctest: +SKIP
+    """
+    if isinstance(model, PairScorer):
+        raise SentembError(
+            f"explain needs the vectors of a model with two towers, and a {model.model.name} has "
+            "none; `sentemb plot-match` shows what carries its scores"
+        )
+    whole("k", k, 1, _MOST_QUERIES)
+    if title is None:
+        catalogue = log.titles if titles is None and log is not None else titles
+        if not catalogue:
+            raise SentembError("nothing to explain; give a title, some titles or a log")
+        catalogue = as_texts(catalogue)
+        places, _ = TitleVectors(model, catalogue).find([as_text(query)], 1)
+        title = catalogue[places[0, 0]]
+    split = model.vocabulary.split
+    words = [split(as_text(text)) for text in (query, title)]
+    if not all(words):
+        raise SentembError("a text without words cannot be explained; give one with words")
+    score, of_query, of_title = left_out_effects(model, *words)
+    seen = (None, None) if log is None else (log.queries, log.titles)
+    return Explanation(
+        score,
+        _explained(model, query, of_query, seen[0]),
+        _explained(model, title, of_title, seen[1]),
+        None if log is None else _similar_queries(model, query, log, k),
+    )
+
+
+def _explained(
+    model: SentenceEncoder, text: str, effects: np.ndarray, seen: Sequence[str] | None
+) -> ExplainedText:
+    """One of the two texts; ``seen`` are the texts of its side of the log."""
+    split = model.vocabulary.split
+    words = split(text)
+    distinct = list(dict.fromkeys(words))
+    unknown = [word for word in distinct if not model.vocabulary.features(word)]
+    new = None
+    if seen is not None:
+        known = {word for other in seen for word in split(other)}
+        new = [word for word in distinct if word not in known]
+    return ExplainedText(text, words, effects, unknown, new)
+
+
+def _similar_queries(
+    model: SentenceEncoder, query: str, log: ClickLog, k: int
+) -> list[SimilarQuery]:
+    """The ``k`` queries of the log whose vectors are nearest to that of ``query``."""
+    vectors = unit_rows(model.encode_query(log.queries))
+    places, scores = nearest(unit_rows(model.encode_query([query])), vectors, k)
+    # Pairs by query, the most clicked first, equally clicked ones in the order of the log.
+    pairs = np.lexsort((-log.clicks, log.query_index))
+    first = np.searchsorted(log.query_index[pairs], np.arange(len(log.queries) + 1))
+    spans = list(pairwise(first.tolist()))
+    similar = []
+    for place, score in zip(places[0].tolist(), scores[0].tolist(), strict=True):
+        own = pairs[slice(*spans[place])]
+        clicked = [log.titles[t] for t in log.title_index[own]]
+        counts = log.clicks[own].tolist()
+        similar.append(
+            SimilarQuery(log.queries[place], score, list(zip(clicked, counts, strict=True)))
+        )
+    return similar

@@ -1,0 +1,45 @@
+"""Self-contained HTML pages: a template, filled so that nothing becomes markup or loads."""
+
+import base64
+import hashlib
+import html
+from collections.abc import Mapping
+from importlib.resources import files
+
+
+class Page(str):
+    """The HTML of a page; a notebook shows it in a frame of its own."""
+
+    def _repr_html_(self) -> str:
+        framed = html.escape(self, quote=True)
+        return f'<iframe srcdoc="{framed}" width="100%" height="700"></iframe>'
+
+
+def style() -> str:
+    """The style sheet that all pages share."""
+    return resource("sentemb.analysis.report", "report.css")
+
+
+def resource(package: str, name: str) -> str:
+    """The text of a file that is installed with a package."""
+    return files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+def filled(template: str, values: Mapping[str, str]) -> Page:
+    """``template`` with each ``{{name}}`` replaced by its value, as it is.
+
+    The value of ``{{name_hash}}`` is the name of the value ``name`` in a content security policy,
+    with which a page allows one inline style sheet or script and no other.
+    """
+    # Cut the template before filling it: what is filled in may contain braces.
+    pieces = template.replace("}}", "{{").split("{{")
+    return Page(
+        "".join(_value(piece, values) if k % 2 else piece for k, piece in enumerate(pieces))
+    )
+
+
+def _value(name: str, values: Mapping[str, str]) -> str:
+    if name in values:
+        return values[name]
+    digest = hashlib.sha256(values[name.removesuffix("_hash")].encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"

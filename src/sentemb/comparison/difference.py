@@ -1,0 +1,274 @@
+"""What two rankers find for the same queries, and where they differ most."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.bounds import whole
+from sentemb.data.click_log import ClickLog
+from sentemb.errors import SentembError
+from sentemb.evaluation.overlap import Overlap, agreements, overlap
+from sentemb.evaluation.significance import Difference, compare_all
+from sentemb.protocols import Retriever
+from sentemb.tables import visible
+from sentemb.text.checks import as_texts
+
+NAMES = ("A", "B")
+_MOST = 1000
+_NOT_FOUND = 0
+# Characters of a title next to another one.
+_COLUMN = 56
+
+
+@dataclass(frozen=True, eq=False)
+class ClickedDifference:
+    """Where both rankers put the clicked titles.
+
+    Attributes
+    ----------
+    clicked : (n_queries,) list of list of int
+        The places in the catalogue of the titles that were clicked for each query.
+    ranks : (2, n_queries) int64
+        Rank of the best clicked title, from 1; 0 if it is not among the first k, or nothing was
+        clicked.
+    n_queries : int
+        Queries with clicks. The means are over these.
+    n_missing : int
+        Clicked pairs whose title is not in the catalogue; they count as not found.
+    mrr : (float, float)
+        The mean of 1 / rank, 0 where it is not found: MRR@k.
+    better : (float, float, float)
+        Shares of the queries for which A is better, B is better, and both are equal.
+    difference : Difference
+        The reciprocal rank of B minus that of A, with a paired bootstrap interval.
+    """
+
+    clicked: list[list[int]]
+    ranks: NDArray[np.int64]
+    n_queries: int
+    n_missing: int
+    mrr: tuple[float, float]
+    better: tuple[float, float, float]
+    difference: Difference
+
+
+@dataclass(frozen=True, eq=False)
+class RankingDifference:
+    """What two rankers A and B find for the same queries in the same catalogue.
+
+    Attributes
+    ----------
+    queries, titles : list of str
+        The queries, and the catalogue: distinct titles.
+    places, scores : (2, n_queries, k) int64, (2, n_queries, k) float64
+        Places in ``titles`` and scores, best first; -1 and -inf where fewer are found.
+    overlap : Overlap
+    by_clicks : ClickedDifference or None
+        None without clicks.
+    order : (n_queries,) int64
+        The queries that differ most first: by the difference of the reciprocal ranks of a clicked
+        title, then by the average overlap of both rankings, then as given.
+    """
+
+    queries: list[str]
+    titles: list[str]
+    places: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    overlap: Overlap
+    by_clicks: ClickedDifference | None
+    order: NDArray[np.int64]
+
+    @property
+    def k(self) -> int:
+        """Titles per query."""
+        return int(self.places.shape[2])
+
+    def summary(self) -> list[str]:
+        """All figures, in lines to read."""
+        lines = [
+            f"queries {len(self.queries):,}   same top title {self.overlap.same_first:.0%}   "
+            f"top-{self.k} overlap {self.overlap.shared:.0%}"
+        ]
+        clicks = self.by_clicks
+        if clicks is not None:
+            a, b, equal = clicks.better
+            change = clicks.difference
+            lines += [
+                f"MRR@{self.k}  A {clicks.mrr[0]:.3f}  B {clicks.mrr[1]:.3f}   "
+                f"A better {a:.0%}, B better {b:.0%}, equal {equal:.0%}   "
+                f"({clicks.n_queries:,} queries with clicks)",
+                f"B - A {change.mean:+.3f}, 95% interval {change.low:+.3f} to {change.high:+.3f} "
+                "(paired bootstrap over queries)",
+            ]
+        return lines
+
+    def rank(self, side: int, query: int) -> str:
+        """The rank of the best clicked title as text."""
+        assert self.by_clicks is not None
+        rank = self.by_clicks.ranks[side, query]
+        return f"below {self.k}" if rank == _NOT_FOUND else str(rank)
+
+    def clicked(self, query: int) -> list[int]:
+        """The places of the titles that were clicked for a query."""
+        return [] if self.by_clicks is None else self.by_clicks.clicked[query]
+
+    def lines(self, query: int) -> list[str]:
+        """One query side by side, in lines to read; ``*`` marks a clicked title."""
+        clicked = self.clicked(query)
+        lines = [visible(self.queries[query])]
+        if clicked:
+            more = f" and {len(clicked) - 1:,} more" if len(clicked) > 1 else ""
+            ranks = f"rank A {self.rank(0, query)}, B {self.rank(1, query)}"
+            lines.append(f"clicked: {_cut(self.titles[clicked[0]])}{more}   {ranks}")
+        for rank, row in enumerate(self.places[:, query].T.tolist(), 1):
+            a, b = (
+                "" if place < 0 else f"{'*' if place in clicked else ' '} {self.titles[place]}"
+                for place in row
+            )
+            lines.append(f"{rank:3}  {_cut(a):<{_COLUMN}} | {_cut(b)}".rstrip())
+        return lines
+
+    def as_dict(self, limit: int) -> dict[str, Any]:
+        """The figures and the first ``limit`` queries, as JSON can hold them."""
+        found: dict[str, Any] = {
+            "queries": len(self.queries),
+            "titles": len(self.titles),
+            "k": self.k,
+            "same_first": self.overlap.same_first,
+            "overlap": self.overlap.shared,
+        }
+        clicks = self.by_clicks
+        if clicks is not None:
+            a, b, equal = clicks.better
+            found["clicks"] = {
+                "queries": clicks.n_queries,
+                "not_in_catalogue": clicks.n_missing,
+                "mrr": dict(zip(NAMES, clicks.mrr, strict=True)),
+                "A_better": a,
+                "B_better": b,
+                "equal": equal,
+                "difference": vars(clicks.difference),
+            }
+        found["differ_most"] = [self._query_as_dict(q) for q in self.order[:limit].tolist()]
+        return found
+
+    def _query_as_dict(self, query: int) -> dict[str, Any]:
+        described: dict[str, Any] = {"query": self.queries[query]}
+        clicked = self.clicked(query)
+        if self.by_clicks is not None:
+            ranks = self.by_clicks.ranks[:, query].tolist()
+            described["clicked"] = [self.titles[place] for place in clicked]
+            described["rank"] = {
+                name: rank or None for name, rank in zip(NAMES, ranks, strict=True)
+            }
+        for side, name in enumerate(NAMES):
+            described[name] = [
+                {"title": self.titles[place], "score": score}
+                for place, score in zip(
+                    self.places[side, query].tolist(),
+                    self.scores[side, query].tolist(),
+                    strict=True,
+                )
+                if place >= 0
+            ]
+        return described
+
+
+def _cut(text: str) -> str:
+    text = visible(text)
+    return text if len(text) <= _COLUMN else text[:_COLUMN]
+
+
+def difference(
+    first: Retriever,
+    second: Retriever,
+    queries: Sequence[str],
+    titles: Sequence[str],
+    clicks: ClickLog | None = None,
+    k: int = 10,
+) -> RankingDifference:
+    """Compare what two rankers find.
+
+    Parameters
+    ----------
+    first, second : Retriever
+        A and B, such as `sentemb.models.nearest.TitleVectors` of two models; both find places in
+        ``titles``.
+    queries : sequence of str
+        The queries to look up; equal ones count once each.
+    titles : sequence of str
+        The catalogue of both: distinct titles.
+    clicks : ClickLog, optional
+        What was clicked, for some of the queries at least.
+    k : int
+        Titles per query.
+
+    Returns
+    -------
+    RankingDifference
+
+    Raises
+    ------
+    SentembError
+        Without queries or titles, for titles that are not distinct, or if the clicks are for none
+        of the queries.
+    """
+    whole("k", k, 1, _MOST)
+    texts, catalogue = as_texts(queries), as_texts(titles)
+    if not texts or not catalogue:
+        raise SentembError("nothing to compare; give at least one query and one title")
+    place_of = {title: place for place, title in enumerate(catalogue)}
+    if len(place_of) < len(catalogue):
+        raise SentembError("some titles are equal; give each once")
+    found = [retriever.find(texts, k) for retriever in (first, second)]
+    places, scores = (np.stack(parts) for parts in zip(*found, strict=True))
+    by_clicks = None if clicks is None else _by_clicks(places, texts, place_of, clicks)
+    change = np.zeros(len(texts))
+    if by_clicks is not None:
+        a, b = _reciprocal(by_clicks.ranks)
+        change = np.abs(b - a)
+    # Rounded, so that the order of equal values does not depend on how they were added up.
+    agreement = agreements(*places).round(9)
+    order = np.lexsort((agreement, -change))
+    return RankingDifference(
+        texts, catalogue, places, scores, overlap(*places), by_clicks, order.astype(np.int64)
+    )
+
+
+def _by_clicks(
+    places: NDArray[np.int64], queries: list[str], place_of: dict[str, int], clicks: ClickLog
+) -> ClickedDifference:
+    """Where the clicked titles are in two rankings, (2, n_queries, k) places."""
+    offsets, clicked_titles = clicks.titles_of_queries()
+    span_of = dict(zip(clicks.queries, pairwise(offsets.tolist()), strict=True))
+    clicked: list[list[int]] = []
+    ranks = np.full(places.shape[:2], _NOT_FOUND, np.int64)
+    has_clicks = np.zeros(len(queries), bool)
+    n_missing = 0
+    for q, query in enumerate(queries):
+        titles = clicked_titles[slice(*span_of.get(query, (0, 0)))].tolist()
+        own = [place_of[t] for t in (clicks.titles[t] for t in titles) if t in place_of]
+        clicked.append(own)
+        has_clicks[q] = bool(titles)
+        n_missing += len(titles) - len(own)
+        if own:
+            hits = np.isin(places[:, q], own)
+            ranks[:, q] = np.where(hits.any(axis=1), hits.argmax(axis=1) + 1, _NOT_FOUND)
+    if not has_clicks.any():
+        raise SentembError(
+            "the clicks are for none of the queries; give clicks of these queries, or no queries"
+        )
+    a, b = _reciprocal(ranks)[:, has_clicks]
+    (change,) = compare_all([b], a)
+    better = float(np.mean(a > b)), float(np.mean(b > a)), float(np.mean(a == b))
+    mrr = float(a.mean()), float(b.mean())
+    return ClickedDifference(clicked, ranks, int(has_clicks.sum()), n_missing, mrr, better, change)
+
+
+def _reciprocal(ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+    """1 / rank, 0 where nothing was found."""
+    return np.divide(1.0, ranks, out=np.zeros(ranks.shape), where=ranks != _NOT_FOUND)
