@@ -14,9 +14,10 @@ from sentemb.cli.program import say
 def command(models: tuple[str, ...], output: str, force: bool) -> None:
     """Make one model of several.
 
-    Its scores are the mean of theirs. The embedding of a text holds those of all models, so it is as long as theirs together. Models
-    that were trained on the same log from different seeds (--seed) rank better together. The
-    result is a model like any other, but cannot be trained further.
+    Its scores are the mean of theirs. The embedding of a text holds those of all models, so it is
+    as long as theirs together. Models that were trained on the same log from different seeds
+    (--seed) rank better together. The result is a model like any other, but cannot be trained
+    further.
 
     \b
     sentemb average model-seed0/ model-seed1/ -o model/
