@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sentemb.gradients.pairs import loss_and_gradient
     from sentemb.loading import load
     from sentemb.pair_scorer import PairScorer
+    from sentemb.search.index import Index
     from sentemb.sentence_encoder import SentenceEncoder
     from sentemb.training.trainer import train
     from sentemb.vectors.sif import SIF
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SIF",
+    "Index",
     "PairScorer",
     "SentembError",
     "SentenceEncoder",
@@ -38,6 +40,7 @@ _HOME = {
     "load": "sentemb.loading",
     "train": "sentemb.training.trainer",
     "SIF": "sentemb.vectors.sif",
+    "Index": "sentemb.search.index",
     "sts": "sentemb.vectors.sts",
     "loss_and_gradient": "sentemb.gradients.pairs",
     "gradcheck": "sentemb.gradients.gradcheck",
