@@ -571,3 +571,20 @@ def classifier_gradient(p, target, left, right=None):
     if "W_p" in p:
         gradient["W_p"] = sum(np.outer(d, v) for d, v in zip(d_h, texts, strict=True))
     return gradient, d_h
+
+
+def highest_dots(queries, titles, k, mask=None):
+    """Twin of `sentemb.models.nearest.nearest`: every score, then a stable sort."""
+    queries, titles = np.asarray(queries, np.float64), np.asarray(titles, np.float64)
+    places, scores = [], []
+    for query in queries:
+        own = [
+            (-sum(a * b for a, b in zip(query, title, strict=True)), place)
+            for place, title in enumerate(titles)
+            if mask is None or mask[place]
+        ]
+        best = sorted(own)[: min(k, len(titles))]
+        short = min(k, len(titles)) - len(best)
+        places.append([place for _, place in best] + [-1] * short)
+        scores.append([-score for score, _ in best] + [-np.inf] * short)
+    return np.array(places), np.array(scores)

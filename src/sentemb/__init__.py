@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sentemb.gradients.pairs import loss_and_gradient
     from sentemb.loading import load
     from sentemb.pair_scorer import PairScorer
+    from sentemb.search.index import Index
     from sentemb.sentence_encoder import SentenceEncoder
     from sentemb.training.trainer import train
     from sentemb.vectors.sif import SIF
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SIF",
     "ClickLog",
+    "Index",
     "PairScorer",
     "SentembError",
     "SentenceEncoder",
@@ -44,6 +46,7 @@ _HOME = {
     "train": "sentemb.training.trainer",
     "split_log": "sentemb.data.splitting",
     "SIF": "sentemb.vectors.sif",
+    "Index": "sentemb.search.index",
     "sts": "sentemb.vectors.sts",
     "loss_and_gradient": "sentemb.gradients.pairs",
     "gradcheck": "sentemb.gradients.gradcheck",

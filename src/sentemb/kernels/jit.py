@@ -12,6 +12,8 @@ except ImportError:  # this Numba has moved what the cache builds on
 _OPTIONS = {"nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
 # `reassoc` lets a row be summed in several vector lanes; the order is fixed when compiled.
 _SUMMING_OPTIONS = _OPTIONS | {"fastmath": {"contract", "reassoc"}}
+# Nothing is fused or reordered, wherever LLVM puts the code.
+_STRICT_OPTIONS = _OPTIONS | {"fastmath": False}
 
 
 def kernel(function):
@@ -26,6 +28,11 @@ def kernel(function):
 def summing_kernel(function):
     """As `kernel`, for functions that spend their time in sums over a row, summed in any order."""
     return _compiled(function, _SUMMING_OPTIONS)
+
+
+def strict_kernel(function):
+    """As `kernel`, for sums whose bits must be the same in every kernel that calls it."""
+    return _compiled(function, _STRICT_OPTIONS)
 
 
 def _compiled(function, options):

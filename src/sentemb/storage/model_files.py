@@ -6,6 +6,7 @@ other files are copies for people and other programs, and the history of the tra
 docs/formats.md describes them all.
 """
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -76,6 +77,23 @@ def write_model(saved: SavedModel, path: AnyPath) -> None:
     write_text(path / WORDS, vocabulary["words"])
     write_text(path / HISTORY, "".join(json.dumps(line) + "\n" for line in saved.history))
     write_text(path / CARD, card_of(saved, path.resolve().name.encode(errors="replace").decode()))
+
+
+def fingerprint(saved: SavedModel) -> str:
+    """The SHA-256 of all that the vectors of a model depend on: shape, vocabulary and weights.
+
+    It does not depend on how the model was trained, or on the version of the package.
+    """
+    config = configuration_of(saved)
+    told = {name: config[name] for name in config.keys() - {"format", "training", "sentemb"}}
+    vocabulary = saved.model.vocabulary
+    texts = [told, list(vocabulary.trigrams), list(vocabulary.words)]
+    digest = hashlib.sha256(json.dumps(texts, sort_keys=True).encode())
+    for part, blocks in sorted(_blocks_by_part(saved.model).items()):
+        for name, block in sorted(blocks.items()):
+            digest.update(f"{part}.{name} {block.dtype} {block.shape}\n".encode())
+            digest.update(np.ascontiguousarray(block).data)
+    return digest.hexdigest()
 
 
 def _blocks_by_part(model: Towers | Matcher) -> dict[str, Arrays]:

@@ -4,6 +4,7 @@ An error of the operating system becomes a `SentembError` with the name of the f
 """
 
 import contextlib
+import ctypes
 import errno
 import gzip
 import os
@@ -22,6 +23,9 @@ from sentemb.system.paths import AnyPath
 
 # The longest line of a text file; a longer line suggests that it is not a text file.
 MAX_LINE_BYTES = 16 << 20
+
+# Of Linux's renameat2: paths are relative to the current folder; two names are exchanged.
+_HERE, _EXCHANGE = -100, 2
 
 # -- looking ----------------------------------------------------------------------------------
 
@@ -316,6 +320,17 @@ def flush_folder(path: AnyPath) -> None:
         _flush(handle)
     finally:
         os.close(handle)
+
+
+def exchange(first: AnyPath, second: AnyPath) -> bool:
+    """Exchange the names of two files or folders in one step; False where the system cannot."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):  # not Linux
+        return False
+    names = os.fsencode(first), os.fsencode(second)
+    done: int = rename(_HERE, names[0], _HERE, names[1], _EXCHANGE)
+    return done == 0
 
 
 def _flush(handle: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sentemb.errors import SentembError
-from sentemb.system.files import flush_folder, is_folder, status, unwritable
+from sentemb.system.files import exchange, flush_folder, is_folder, status, unwritable
 from sentemb.system.locks import locked, temporary_folder
 from sentemb.system.paths import AnyPath
 
@@ -61,6 +61,46 @@ def _filling(folder: Path, is_new: bool) -> Iterator[Path]:
         raise SentembError(str(error).replace(f"{temporary}/new", str(folder))) from error
     finally:
         _remove_folders(missing[::-1])
+
+
+@contextlib.contextmanager
+def replacing_folder(folder: AnyPath) -> Iterator[Path]:
+    """Write a folder that replaces ``folder`` as a whole, with all that is in it.
+
+    Yields an empty temporary folder to write to. When the block ends, it takes the place of
+    ``folder``. Where the system can exchange two names in one step (Linux), a reader, and whoever
+    looks after the writer was killed, sees the old folder or the new one, nothing else. After an
+    error or Ctrl-C, everything is as before.
+    """
+    place = Path(os.path.realpath(folder))
+    if status(place) is None:
+        with filling(place) as new:
+            yield new
+        return
+    with locked(place):
+        try:
+            with temporary_folder(place.parent) as temporary:
+                new = temporary / "new"
+                os.mkdir(new)
+                yield new
+                _swap(new, place, temporary / "old")
+                flush_folder(place.parent)
+        except OSError as error:
+            raise unwritable(folder, error) from error
+        except SentembError as error:
+            raise SentembError(str(error).replace(f"{temporary}/new", str(folder))) from error
+
+
+def _swap(new: Path, folder: Path, old: Path) -> None:
+    """Give ``new`` the name ``folder``, and what was there a name in the temporary folder."""
+    if exchange(new, folder):
+        return
+    os.rename(folder, old)
+    try:
+        os.rename(new, folder)
+    except BaseException:
+        os.rename(old, folder)
+        raise
 
 
 def _rename(new: Path, folder: Path) -> None:

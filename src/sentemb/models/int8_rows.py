@@ -1,0 +1,43 @@
+"""Vectors in a quarter of the memory: integers of 8 bits with a factor for each row."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+LARGEST = 127
+
+
+@dataclass(frozen=True, eq=False)
+class Int8Rows:
+    """Row r stands for the vector ``scales[r] * codes[r]``.
+
+    Attributes
+    ----------
+    codes : (n, dim) int8
+        From -127 to 127.
+    scales : (n,) float32
+        The largest absolute value of each row, divided by 127.
+    """
+
+    codes: NDArray[np.int8]
+    scales: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @classmethod
+    def of(cls, vectors: np.ndarray) -> "Int8Rows":
+        """The nearest rows to ``vectors``, (n, dim) float. Zero rows stay zero."""
+        largest = np.abs(vectors).max(axis=1, initial=0)
+        scales = (largest / LARGEST).astype(np.float32)
+        factors = np.divide(LARGEST, largest, out=np.zeros_like(largest), where=scales > 0)
+        return cls(np.rint(vectors * factors[:, None]).astype(np.int8), scales)
+
+    def rows(self, places: "slice | NDArray[np.int64]") -> "Int8Rows":
+        """Some of the rows."""
+        return Int8Rows(self.codes[places], self.scales[places])
+
+    def vectors(self) -> NDArray[np.float32]:
+        """What the rows stand for: (n, dim)."""
+        return self.codes * self.scales[:, None]

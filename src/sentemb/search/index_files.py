@@ -1,0 +1,310 @@
+"""The files of an index folder: written as a whole, mapped into memory when opened."""
+
+import hashlib
+import io
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sentemb.bounds import is_integer
+from sentemb.errors import SentembError
+from sentemb.models.int8_rows import Int8Rows
+from sentemb.search.texts import Texts
+from sentemb.storage.tensor_files import parse_json
+from sentemb.system.files import is_file, is_folder, path_of, reading, status, unreadable, writing
+from sentemb.system.paths import AnyPath
+
+DESCRIPTION, MODEL = "index.json", "model"
+IDS, TITLES, VECTORS, SCALES, EMPTY = (
+    "ids.txt",
+    "titles.txt",
+    "vectors.npy",
+    "scales.npy",
+    "empty.npy",
+)
+ID_OFFSETS, TITLE_OFFSETS = "id-offsets.npy", "title-offsets.npy"
+FORMAT = 1
+# How vectors are stored, and the dtype of vectors.npy.
+DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1"}
+_MOST = 2**31 - 1
+_MAX_DESCRIPTION_BYTES = 1 << 20
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_PIECE = 1 << 20
+
+Vectors = np.ndarray | Int8Rows
+
+
+@dataclass(frozen=True)
+class Description:
+    """What ``index.json`` says.
+
+    Attributes
+    ----------
+    titles, dim : int
+        The shape of the vectors.
+    dtype : str
+        One of `DTYPES`.
+    empty : int
+        Titles without a vector, which are never found.
+    model_sha256 : str
+        See `sentemb.storage.model_files.fingerprint`.
+    files : mapping
+        Size in bytes and SHA-256 of each file of the folder but this one and those of the model.
+    """
+
+    titles: int
+    dim: int
+    dtype: str
+    empty: int
+    model_sha256: str
+    files: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def identity(self) -> str:
+        """One hash of everything in the index."""
+        return hashlib.sha256(json.dumps(vars(self), sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """What an index holds in addition to its model.
+
+    Attributes
+    ----------
+    ids, titles : Texts
+    vectors : (n, dim) float32 or float16, or Int8Rows
+        Of unit length, except for rounding; zero for a title without words.
+    empty : (n_empty,) int64
+        The places of the zero vectors.
+    """
+
+    ids: Texts
+    titles: Texts
+    vectors: Vectors
+    empty: np.ndarray
+
+    @property
+    def dtype(self) -> str:
+        """One of `DTYPES`."""
+        return "int8" if isinstance(self.vectors, Int8Rows) else self.vectors.dtype.name
+
+    @property
+    def dim(self) -> int:
+        """Length of a vector."""
+        rows = self.vectors.codes if isinstance(self.vectors, Int8Rows) else self.vectors
+        return int(rows.shape[1])
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The arrays by the names of their files, those of texts as bytes."""
+        found: dict[str, np.ndarray] = {
+            IDS: self.ids.raw,
+            ID_OFFSETS: self.ids.offsets,
+            TITLES: self.titles.raw,
+            TITLE_OFFSETS: self.titles.offsets,
+            EMPTY: self.empty,
+        }
+        if isinstance(self.vectors, Int8Rows):
+            found[VECTORS], found[SCALES] = self.vectors.codes, self.vectors.scales
+        else:
+            found[VECTORS] = self.vectors
+        return found
+
+
+# -- writing ----------------------------------------------------------------------------------
+
+
+def write_contents(contents: Contents, model_sha256: str, folder: Path) -> None:
+    """Write all files but those of the model into an empty folder."""
+    files = {name: _write(folder / name, array) for name, array in contents.arrays().items()}
+    description = Description(
+        titles=len(contents.ids),
+        dim=contents.dim,
+        dtype=contents.dtype,
+        empty=len(contents.empty),
+        model_sha256=model_sha256,
+        files=files,
+    )
+    told = json.dumps({"format": FORMAT, **vars(description)}, indent=1)
+    with writing(folder / DESCRIPTION) as file:
+        file.write(f"{told}\n".encode())
+
+
+def _write(path: Path, array: np.ndarray) -> dict[str, Any]:
+    """Write one array; its size and checksum."""
+    digest, size = hashlib.sha256(), 0
+    with writing(path) as file:
+        pieces = [] if path.suffix == ".txt" else [_header(array)]
+        # A mapped array is read and written in pieces, or all of it would be in memory.
+        rows = max(1, _PIECE // max(1, array[:1].nbytes))
+        for first in range(0, len(array), rows):
+            pieces.append(np.ascontiguousarray(array[first : first + rows]).tobytes())
+            for piece in pieces:
+                digest.update(piece)
+                file.write(piece)
+                size += len(piece)
+            pieces = []
+        for piece in pieces:
+            digest.update(piece)
+            file.write(piece)
+            size += len(piece)
+    return {"bytes": size, "sha256": digest.hexdigest()}
+
+
+def _header(array: np.ndarray) -> bytes:
+    header = io.BytesIO()
+    kind = array.dtype.newbyteorder("<").str
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": kind, "fortran_order": False, "shape": array.shape}
+    )
+    return header.getvalue()
+
+
+# -- reading ----------------------------------------------------------------------------------
+
+
+def is_index(folder: AnyPath) -> bool:
+    """Whether ``folder`` has the description of an index."""
+    return is_folder(folder) and is_file(Path(folder) / DESCRIPTION)
+
+
+def read_description(folder: AnyPath) -> Description:
+    """The checked description of an index folder."""
+    place = path_of(folder)
+    path = place / DESCRIPTION
+    if status(path) is None:
+        raise SentembError(
+            f"{folder}: there is no index here ({DESCRIPTION} is missing); make one with "
+            "`sentemb index MODEL TITLES -o INDEX`"
+        )
+    found = status(path)
+    if not is_file(path) or found is None or found.st_size > _MAX_DESCRIPTION_BYTES:
+        raise damaged(path, "it is not a regular file, or a huge one")
+    with reading(path) as file:
+        raw = file.read(_MAX_DESCRIPTION_BYTES)
+    try:
+        told = parse_json(raw)
+    except ValueError:
+        raise damaged(path, "it is not JSON") from None
+    version = told.pop("format", None) if isinstance(told, dict) else None
+    if is_integer(version) and version > FORMAT:
+        raise SentembError(
+            f"{path}: format {version} is newer than {FORMAT}; use a newer version of sentemb"
+        )
+    if version != FORMAT:
+        raise damaged(path, "it has no known format number")
+    for name, is_right in _IS_RIGHT.items():
+        if not is_right(told.get(name)):
+            raise damaged(path, f'"{name}" is missing or wrong')
+    return Description(**{name: told[name] for name in _IS_RIGHT})
+
+
+def _is_between(least: int) -> Callable[[Any], bool]:
+    return lambda value: is_integer(value) and least <= value <= _MOST
+
+
+def _are_files(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(file, dict)
+        and is_integer(file.get("bytes"))
+        and isinstance(file.get("sha256"), str)
+        and _SHA256.fullmatch(file["sha256"])
+        for file in value.values()
+    )
+
+
+_IS_RIGHT: dict[str, Callable[[Any], bool]] = {
+    "titles": _is_between(0),
+    "dim": _is_between(1),
+    "dtype": lambda value: isinstance(value, str) and value in DTYPES,
+    "empty": _is_between(0),
+    "model_sha256": lambda value: isinstance(value, str) and bool(_SHA256.fullmatch(value)),
+    "files": _are_files,
+}
+
+
+def open_contents(folder: AnyPath, description: Description) -> Contents:
+    """Map the files of an index. Sizes and shapes are checked, the contents are not read."""
+    place, n, dim = path_of(folder), description.titles, description.dim
+
+    def array(name: str, dtype: str, *shape: int) -> np.ndarray:
+        return _mapped(place / name, description, np.dtype(dtype), shape)
+
+    rows = array(VECTORS, DTYPES[description.dtype], n, dim)
+    is_int8 = description.dtype == "int8"
+    vectors = Int8Rows(rows, array(SCALES, "<f4", n)) if is_int8 else rows
+    texts = [
+        Texts(_raw(place / name, description), array(offsets, "<i8", n + 1))
+        for name, offsets in ((IDS, ID_OFFSETS), (TITLES, TITLE_OFFSETS))
+    ]
+    for name, some in zip((ID_OFFSETS, TITLE_OFFSETS), texts, strict=True):
+        if some.offsets[0] or some.offsets[-1] != some.raw.size:
+            raise damaged(place / name, "it does not fit its text file")
+    empty = array(EMPTY, "<i8", description.empty)
+    if empty.size and not 0 <= empty.min() <= empty.max() < n:
+        raise damaged(place / EMPTY, "it names a title that does not exist")
+    return Contents(texts[0], texts[1], vectors, empty)
+
+
+def verify_contents(folder: AnyPath, description: Description) -> None:
+    """Read every file of an index; a `SentembError` unless each has its checksum."""
+    for name, file in description.files.items():
+        path = path_of(folder) / name
+        _check_size(path, description)
+        digest = hashlib.sha256()
+        with reading(path) as opened:
+            for piece in iter(lambda opened=opened: opened.read(_PIECE), b""):  # type: ignore[misc]
+                digest.update(piece)
+        if digest.hexdigest() != file["sha256"]:
+            raise damaged(path, "its contents do not match their checksum")
+
+
+def _check_size(path: Path, description: Description) -> None:
+    found = status(path)
+    if found is None or not is_file(path):
+        raise damaged(path, "it is missing" if found is None else "it is not a regular file")
+    expected = description.files.get(path.name, {}).get("bytes")
+    if found.st_size != expected:
+        raise damaged(path, f"it has {found.st_size:,} bytes and not those of {DESCRIPTION}")
+
+
+def _raw(path: Path, description: Description) -> np.ndarray:
+    """The bytes of a text file, mapped."""
+    _check_size(path, description)
+    if not description.files[path.name]["bytes"]:
+        return np.empty(0, np.uint8)  # nothing cannot be mapped
+    try:
+        return np.asarray(np.memmap(path, np.uint8, "r"))
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+
+
+def _mapped(
+    path: Path, description: Description, dtype: np.dtype, shape: tuple[int, ...]
+) -> np.ndarray:
+    """The array in a ``.npy`` file, mapped."""
+    _check_size(path, description)
+    try:
+        if 0 in shape:
+            found = np.load(path, allow_pickle=False)
+        else:
+            found = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    except (OSError, ValueError, EOFError) as error:
+        if isinstance(error, OSError):
+            raise unreadable(path, error) from error
+        raise damaged(path, "it is not an array in NumPy's format") from None
+    if found.shape != shape or found.dtype != dtype or not found.flags.c_contiguous:
+        raise damaged(path, f"it is not the array that {DESCRIPTION} describes")
+    return found
+
+
+def damaged(path: object, why: str) -> SentembError:
+    """The error for a file of an index that cannot be used."""
+    return SentembError(
+        f"{path}: the index is damaged: {why}; restore it from a copy or make it again with "
+        "`sentemb index`"
+    )
