@@ -20,12 +20,12 @@ _NAMED_WORDS = 8
 
 @contextlib.contextmanager
 def warnings_to_stderr() -> Iterator[None]:
-    """Print each warning of the body as one line, without the place in the program."""
+    """Print each warning of the body once, as one line, without the place in the program."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
-    for warning in caught:
-        note(f"warning: {warning.message}")
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        note(f"warning: {message}")
 
 
 class UnknownWords:
