@@ -7,6 +7,7 @@ try:
 
     import click
 
+    from sentemb.cli.groups import Group
     from sentemb.cli.program import exit_code_of
     from sentemb.version import __version__
 except KeyboardInterrupt:  # Ctrl-C while Python is still loading
@@ -36,7 +37,7 @@ COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     """A click group that imports a command's module when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -2,7 +2,7 @@
 
 import click
 
-from sentemb.cli.common import warnings_to_stderr
+from sentemb.cli.common import check_ending, warnings_to_stderr
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import option
 from sentemb.cli.program import note
@@ -38,12 +38,10 @@ def command(model: str, queries: str, output: str, limit: int) -> None:
     from pathlib import Path
 
     from sentemb.analysis.report.page import collect, page, read_pairs
-    from sentemb.errors import SentembError
     from sentemb.loading import load
     from sentemb.system.files import write_text
 
-    if not output.lower().endswith((".html", ".htm")):
-        raise SentembError(f"{output}: the page is HTML; let the name end in .html")
+    check_ending(output, (".html", ".htm"), "the page is HTML")
     shown = load(model)
     with warnings_to_stderr():
         pairs, texts = read_pairs(shown, queries, limit)
