@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sentemb.cli.groups import Group
+from sentemb.cli import Group
 from sentemb.cli.options import Command, option
 from sentemb.cli.program import note
 

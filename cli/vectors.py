@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
+from sentemb.cli import Group
 from sentemb.cli.common import ProgressLine
-from sentemb.cli.groups import Group
 from sentemb.cli.options import Command, Text, given, json_option, option, option_of
 from sentemb.cli.program import note, say
 from sentemb.vectors.skip_gram import SETTINGS
