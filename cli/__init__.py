@@ -4,6 +4,7 @@ try:
     import importlib
     import keyword
     import sys
+    from difflib import get_close_matches
     from typing import Any
 
     import click
@@ -43,8 +44,31 @@ COMMANDS = {
     "report": "Write a page that shows a model at work.",
 }
 
+# Commands that are named instead of an unknown one: how many, and how alike at least, from 0 to 1.
+_NAMED, _ALIKE = 3, 0.7
 
-class LazyGroup(click.Group):
+
+class Group(click.Group):
+    """A click group that answers an unknown command with the nearest ones."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        is_option = name.startswith("-")
+        if not is_option and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
+            ctx.fail(f"No such command {name!r}.{self._nearest(ctx, name)}")
+        return super().resolve_command(ctx, args)
+
+    def _nearest(self, ctx: click.Context, name: str) -> str:
+        """The question that names similar commands, or nothing."""
+        there = self.list_commands(ctx)
+        longer = [command for command in there if command.startswith(name)]
+        similar = dict.fromkeys([*longer, *get_close_matches(name, there, _NAMED, _ALIKE)])
+        return f" Did you mean {' or '.join(list(similar)[:_NAMED])}?" if similar else ""
+
+
+class LazyGroup(Group):
     """A click group that imports a command's module when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -1,6 +1,7 @@
 """What several commands share: reading queries, warnings as notes, a line that shows progress."""
 
 import contextlib
+import os
 import shutil
 import time
 import warnings
@@ -20,12 +21,12 @@ _NAMED_WORDS = 8
 
 @contextlib.contextmanager
 def warnings_to_stderr() -> Iterator[None]:
-    """Print each warning of the body as one line, without the place in the program."""
+    """Print each warning of the body once, as one line, without the place in the program."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
-    for warning in caught:
-        note(f"warning: {warning.message}")
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        note(f"warning: {message}")
 
 
 class UnknownWords:
@@ -91,6 +92,18 @@ def read_texts(path: str) -> tuple[list[str], list[str]]:
     if not ids:
         raise SentembError(f"{place_name(path)}: the input is empty; write lines id<TAB>text")
     return ids, texts
+
+
+def check_ending(path: str, endings: tuple[str, ...], what: str) -> None:
+    """Raise an error unless the name of an output ends in one of ``endings``, in any case.
+
+    Standard output, devices and pipes may have any name. ``what`` says what is written.
+    """
+    from sentemb.system.files import is_file, status
+
+    is_stream = path == "-" or (status(path) is not None and not is_file(path))
+    if not path.lower().endswith(endings) and (not is_stream or os.path.isdir(path)):
+        raise SentembError(f"{path}: {what}; let the name end in {endings[0]}")
 
 
 def duration(seconds: float) -> str:

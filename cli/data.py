@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sentemb.cli import Group
 from sentemb.cli.options import Command, option
 from sentemb.cli.program import note
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from sentemb.protocols import Embedder
 
 
-@click.group()
+@click.group(cls=Group)
 def command() -> None:
     """Turn texts and public data into click logs, judged and labelled sets."""
 

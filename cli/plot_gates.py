@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from sentemb.cli.common import warnings_to_stderr
+from sentemb.cli.common import note_unknown_words, warnings_to_stderr
 from sentemb.cli.options import Names, Text, compare_with, figure_option, option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
@@ -83,10 +83,12 @@ def command(
     if output_numbers is not None:
         check_numbers_path(output_numbers)
     paths = [model] if compare_with is None else [model, compare_with]
-    readings = [
-        read_texts(SentenceEncoder.from_pretrained(path), query, title, name)
-        for path, name in zip(paths, short_names(paths), strict=True)
-    ]
+    readings = []
+    for path, name in zip(paths, short_names(paths), strict=True):
+        encoder = SentenceEncoder.from_pretrained(path)
+        with warnings_to_stderr():
+            readings.append(read_texts(encoder, query, title, name))
+        note_unknown_words(encoder, [query, *([] if title is None else [title])], path)
     if view == "gates":
         figure, numbers, drawn = _draw_gates(readings, scale, gates)
     else:

@@ -4,7 +4,7 @@ import json
 
 import click
 
-from sentemb.cli.common import warnings_to_stderr
+from sentemb.cli.common import note_unknown_words, warnings_to_stderr
 from sentemb.cli.options import Text, figure_option, json_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
@@ -43,6 +43,7 @@ def command(model: str, query: str, title: str, output: str, as_json: bool) -> N
     scorer = PairScorer.from_pretrained(model)
     with naming(model):
         found = match(scorer, query, title)
+    note_unknown_words(scorer, [query, title], model)
     if as_json:
         write_lines("-", [json.dumps(found.as_dict(), indent=1, allow_nan=False)])
         return

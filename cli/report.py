@@ -2,6 +2,7 @@
 
 import click
 
+from sentemb.cli.common import check_ending, warnings_to_stderr
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import option
 from sentemb.cli.program import note
@@ -40,8 +41,10 @@ def command(model: str, queries: str, output: str, limit: int) -> None:
     from sentemb.loading import load
     from sentemb.system.files import write_text
 
+    check_ending(output, (".html", ".htm"), "the page is HTML")
     shown = load(model)
-    pairs, texts = read_pairs(shown, queries, limit)
-    report = page(collect(shown, Path(model).resolve().name, pairs, texts))
+    with warnings_to_stderr():
+        pairs, texts = read_pairs(shown, queries, limit)
+        report = page(collect(shown, Path(model).resolve().name, pairs, texts))
     write_text(output, report)
     note(f"{output}: {len(pairs)} pairs, {len(report.encode()) / 1e6:.1f} MB")

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from sentemb.cli import Group
 from sentemb.cli.common import ProgressLine
 from sentemb.cli.options import Command, Text, given, json_option, option, option_of
 from sentemb.cli.program import note, say
@@ -13,7 +14,7 @@ from sentemb.vectors.skip_gram import SETTINGS
 _FIRST_WORDS = 10
 
 
-@click.group()
+@click.group(cls=Group)
 def command() -> None:
     """Convert, show and train word vectors."""
 

@@ -55,6 +55,21 @@ def test_help_begins_with_the_line_of_the_overview(name):
     assert f"\n  {COMMANDS[name]}\n" in run(name, "-h").output
 
 
+@pytest.mark.parametrize(
+    ("words", "nearest"),
+    [
+        (["trian"], " Did you mean train?"),
+        (["plot"], " Did you mean plot-gates or plot-match or plot-loss?"),
+        (["data", "onett"], " Did you mean onet?"),
+        (["vectors", "shwo"], " Did you mean show?"),
+        (["qqqq"], ""),
+    ],
+)
+def test_an_unknown_command_is_answered_with_the_nearest(words, nearest):
+    said = run(*words, code=2).stderr
+    assert said.splitlines()[-1] == f"Error: No such command {words[-1]!r}.{nearest}"
+
+
 class TestEncode:
     def test_lines_to_vectors(self, model, model_dir, files):
         lines = ["hotels in shanghai", "", "bath\ttub"]

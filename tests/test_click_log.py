@@ -119,6 +119,9 @@ def test_a_tsv_query_may_start_with_a_brace(tmp_path):
 
 BAD_TSV = {
     "no tab": (b"just words", ":3", "no tab"),
+    "CSV": (b"hotels,Grand Hotel", ":3", "no tab; write query<TAB>clicked title; for CSV use `sen"),
+    "an inch mark in CSV": (b'laptop\t"Acme 15.6"" Laptop"', ":3", "quoted as CSV, and the quotes"),
+    "all fields quoted": (b'"laptop"\t"Acme Laptop"\t"3"', ":3", "quoted as CSV"),
     "blank": (b"", ":3", "no tab"),
     "four columns": (b"q\tt\t1\t2", ":3", "4 columns"),
     "no query": (b"\tt", ":3", "query is empty"),
@@ -201,6 +204,68 @@ def test_bad_json_lines(tmp_path, line, place, message):
     assert (log.queries, log.titles) == (["good"], ["title", "worse"])
 
 
+HEADERS = [
+    "query\ttitle",
+    "Query\tClicked Title\tClicks",
+    '"search_term"\t"product_name"',
+    "query_id\tquery\tproduct-id\ttitle\tposition",
+    "\ufeffq\tclicked\tcount\r",
+]
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_a_header_is_not_a_pair(tmp_path, header):
+    content = f"{header}\ngood\ttitle\n"
+    with pytest.raises(
+        SentembError, match=r"log\.tsv:1: looks like a header; drop .*`sentemb import`"
+    ):
+        log_of(tmp_path, content)
+    log = log_of(tmp_path, content, skip_bad_lines=True)
+    assert (log.queries, log.titles, log.bad_lines) == (["good"], ["title"], 1)
+
+
+def test_a_header_in_other_words_is_guessed_from_its_count(tmp_path):
+    with pytest.raises(SentembError, match=r":1: .*'clics' is not a number; if .* is a header"):
+        log_of(tmp_path, "requête\ttitre\tclics\ngood\ttitle\t2\n")
+
+
+def test_what_only_looks_like_a_table_is_read(tmp_path):
+    for first in ("query\ttitle\t1", "query\tA title", "title\ttitle", "PAR16 lamp\tPAR16 LED"):
+        log = log_of(tmp_path, f'{first}\nquery\ttitle\n"a phrase"\tA title\nb\t"The ""end\n')
+        assert [log.queries[0], log.titles[0]] == first.split("\t")[:2]
+        assert '"a phrase"' in log.queries and '"The ""end' in log.titles
+    # A first pair that looks like a header is written so that it is read as a pair.
+    builder = ClickLogBuilder()
+    builder.add("query", "title")
+    write_click_log(builder.build(), tmp_path / "own.tsv")
+    assert read_click_log(tmp_path / "own.tsv").queries == ["query"]
+    builder.add('"a"', '"b"')
+    with pytest.raises(SentembError, match=r"would be read as quoted CSV; .* end in \.jsonl"):
+        write_click_log(builder.build(), tmp_path / "own.tsv")
+    write_click_log(builder.build(), tmp_path / "own.jsonl")
+    assert read_click_log(tmp_path / "own.jsonl").titles == ["title", '"b"']
+
+
+OTHER_FORMATS = {
+    "a Parquet file, not text; convert it with `sentemb import`": b"PAR1\x15\x04\x15\x10\n",
+    "compressed with gzip, not text; let its name end in .gz": gzip.compress(b"q\tt\n"),
+    "UTF-16, not text; save it as UTF-8": "q\tt\n".encode("utf-16"),
+    "a zip archive or an Excel file, not text": b"PK\x03\x04\x14\0\n",
+    "compressed with zstd, not text": b"\x28\xb5\x2f\xfd\x04\n",
+}
+
+
+@pytest.mark.parametrize("message", OTHER_FORMATS)
+def test_other_formats_are_recognised(tmp_path, message, monkeypatch):
+    for skip in (False, True):
+        with pytest.raises(SentembError) as caught:
+            log_of(tmp_path, OTHER_FORMATS[message], skip_bad_lines=skip)
+        assert f"{tmp_path / 'log.tsv'}: is {message}" in str(caught.value)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(OTHER_FORMATS[message])))
+    with pytest.raises(SentembError, match=r"^standard input: is .*; (?!let its name)"):
+        read_click_log("-")
+
+
 def test_standard_input_is_named(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"no tab here\n")))
     with pytest.raises(SentembError, match=r"^standard input:1: no tab"):
@@ -249,7 +314,7 @@ def test_equal_logs_give_equal_packed_files_at_any_time(tmp_path, monkeypatch):
 
 
 texts = st.text(max_size=6).filter(lambda text: text.replace("\ufeff", "").strip("\0").strip())
-texts = texts.map(lambda text: text.replace("\0", "0"))
+texts = texts.map(lambda text: text.replace("\0", "0")).filter(lambda text: '"' not in text)
 clicks = st.integers(1, 2**40)
 few_texts = st.sampled_from(["a", "b", "c d", "{", "é\u2028", '"']) | texts
 

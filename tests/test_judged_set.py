@@ -62,6 +62,9 @@ BAD = {
     "empty text": ("queries.tsv", b"q1\ta\nq2\t \n", ":2: the text of q2 is empty"),
     "duplicate id": ("docs.tsv", b"d1\ta\nd2\tb\nd1\tc\n", ":3: the id d1 is already in line 1"),
     "not UTF-8": ("docs.tsv", b"d1\t\xff\n", ":1:4: not valid UTF-8"),
+    "header": ("queries.tsv", b"id\tQuery\nq1\ta\n", ":1: looks like a header; drop the line"),
+    "header of a table": ("docs.tsv", b"sku\ttitle\tposition\n", ":1: looks like a header"),
+    "CSV": ("docs.tsv", b'd1\ta\nd2\t"Acme 15.6"" Laptop"\n', ":2: quoted as CSV"),
     "NUL": ("queries.tsv", b"q1\ta\0\n", ":1:5: a NUL"),
     "three columns": ("qrels.txt", b"q1 0 d1 1\nq1 d2 1\n", ":2: 3 columns"),
     "five columns": ("qrels.txt", b"q1 0 d1 1 x\n", ":1: 5 columns"),
@@ -97,7 +100,10 @@ def test_missing_file(tmp_path, name):
         read_judged_set(tmp_path)
 
 
-@pytest.mark.parametrize(("id", "text"), [("d 1", "a"), ("", "a"), ("d1", " "), ("d1", "a\nb")])
+@pytest.mark.parametrize(
+    ("id", "text"),
+    [("d 1", "a"), ("", "a"), ("d1", " "), ("d1", "a\nb"), ("id", "title"), ("d1", '"15"" tv"')],
+)
 def test_what_could_not_be_read_back_is_not_written(tmp_path, id, text):
     none = np.zeros(0, dtype=np.int32)
     judged = JudgedSet([], [], [id], [text], np.zeros(1, dtype=np.int64), none, none)
@@ -110,7 +116,7 @@ ids = st.text(min_size=1, max_size=4).filter(
     lambda text: text.split() == [text] and not set(text) & set("\ufeff\0")
 )
 texts = st.text(max_size=6).filter(
-    lambda text: text.strip() and not set(text) & set("\n\0") and not text.endswith("\r")
+    lambda text: text.strip() and not set(text) & set("\n\0") and not text.endswith(("\r", '"'))
 )
 texts_by_id = st.dictionaries(ids, texts, min_size=1, max_size=5)
 grades = st.integers(-(2**31) + 1, 2**31 - 1)

@@ -127,10 +127,31 @@ def test_ranking_sorts_by_score_and_keeps_the_order_of_equal_ones(scorer):
     with pytest.warns(UserWarning, match="no words"):
         ranking = scorer.rank(TEXTS[0], TEXTS, top_k=3)
     assert [place for place, _ in ranking] == np.argsort(-scores, kind="stable")[:3].tolist()
-    assert scorer.rank("shoes", ["a", "b"]) == scorer.rank("shoes", ["b", "a"])
+    with pytest.warns(UserWarning, match="2 of 3 texts have no word that the model knows; scores"):
+        assert scorer.rank("shoes", ["a", "b"]) == scorer.rank("shoes", ["b", "a"])
     assert scorer.rank("shoes", []) == []
     with pytest.raises(SentembError, match="top_k"):
         scorer.rank("shoes", ["a"], top_k=0)
+
+
+def test_lists_of_queries_have_a_row_each(scorer, monkeypatch):
+    queries, titles = TEXTS[:3], TEXTS[1:4]
+    scores = scorer.score(queries, titles)
+    assert scores.shape == (3, 3) and scores.dtype == np.float64
+    assert scores.tolist() == [scorer.score(query, titles).tolist() for query in queries]
+    assert scorer.score(queries, titles[1]).tolist() == scores[:, 1].tolist()
+    alone = [scorer.rank(query, titles, top_k=2) for query in queries]
+    assert scorer.rank(queries, titles, top_k=2) == alone
+    monkeypatch.setattr("sentemb.pair_scorer._RANKED", 4)
+    with pytest.warns(UserWarning, match="no word") as caught:
+        ranked = scorer.rank([*queries, ""], [*titles, "", "zz"], top_k=2)
+    assert [str(warning.message) for warning in caught] == [
+        "2 of 9 texts have no words; scores with them mean nothing",
+        "1 of 9 texts have no word that the model knows; scores with them mean nothing",
+    ]
+    assert {warning.filename for warning in caught} == {__file__}
+    assert len(ranked) == 4 and all(len(row) == 2 for row in ranked)
+    assert scorer.rank([], titles) == [] and scorer.rank(queries, []) == [[]] * 3
 
 
 def test_words_behind_max_words_are_not_read(scorer):
@@ -146,6 +167,7 @@ def test_a_stored_model_gives_the_same_scores(scorer, tmp_path):
     for again in (
         PairScorer.from_pretrained(tmp_path / "m"),
         sentemb.load(tmp_path / "m"),
+        PairScorer(tmp_path / "m", threads=2),
         pickle.loads(pickle.dumps(scorer)),
         copy.deepcopy(scorer),
     ):
@@ -159,6 +181,15 @@ def test_the_wrong_class_names_the_right_one(scorer, tmp_path):
     scorer.save_pretrained(tmp_path / "m")
     with pytest.raises(SentembError, match=r"m: the model wordembed scores pairs .* PairScorer"):
         SentenceEncoder.from_pretrained(tmp_path / "m")
+    with pytest.raises(SentembError, match=r"m: the model wordembed scores pairs .* PairScorer"):
+        SentenceEncoder(tmp_path / "m")
+    for wrong in (
+        lambda: PairScorer(scorer.model),
+        lambda: PairScorer(tmp_path / "m", scorer.vocabulary),
+        lambda: PairScorer(None),
+    ):
+        with pytest.raises(SentembError):
+            wrong()
 
 
 def test_changed_parameters_change_the_scores(scorer):

@@ -15,7 +15,7 @@ import pytest
 from helpers import made_up_log, made_up_model, run_python
 from reliability import faces
 from reliability.count import held
-from reliability.faces import TEXTS, answers, in_a_fork, model_of
+from reliability.faces import TEXTS, answers, in_a_fork, model_of, scorer_of
 
 from sentemb import SentembError, SentenceEncoder, train
 from sentemb.models import word_memory
@@ -89,8 +89,9 @@ def test_workers_raise_only_once_no_thread_works_any_more():
 # -- forks and other processes ---------------------------------------------------------------------
 
 
-def test_a_forked_child_answers_as_its_parent():
-    model = model_of(2)
+@pytest.mark.parametrize("make", [model_of, scorer_of])
+def test_a_forked_child_answers_as_its_parent(make):
+    model = make(2)
     expected = answers(model)  # the parent's threads run by now
     assert in_a_fork(lambda: answers(model)) == expected
     assert answers(model) == expected
@@ -115,12 +116,44 @@ def test_copies_are_equal_and_apart(copied, shared):
     assert answers(other) != expected
 
 
-def test_joblib_with_arrays_that_it_maps_into_memory(tmp_path):
-    joblib = pytest.importorskip("joblib")
+def test_a_model_is_a_step_of_scikit_learn():
+    base = pytest.importorskip("sklearn.base")
+    transformer = pytest.importorskip("sklearn.preprocessing").FunctionTransformer
     model = model_of(2)
+    expected = model.encode_query(TEXTS[:20])
+    copied = base.clone(transformer(model.encode_query))
+    assert copied.func.__self__ is not model
+    assert np.array_equal(copied.fit_transform(TEXTS[:20]), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [model_of, scorer_of])
+def test_scikit_learn_searches_settings_in_other_processes(make):
+    """As a user has it: the model in a pipeline, fitted by two processes."""
+    selection = pytest.importorskip("sklearn.model_selection")
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+
+    model = make(2)
+    ask, more = (model.encode_query, {}) if make is model_of else (model.score, {"title": ["b"]})
+    pipeline = make_pipeline(FunctionTransformer(ask, kw_args=more), LogisticRegression())
+    search = selection.GridSearchCV(
+        pipeline, {"logisticregression__C": [0.1, 1.0]}, cv=2, n_jobs=2, error_score="raise"
+    )
+    found = search.fit(TEXTS[:20], [k % 2 for k in range(20)])
+    assert np.array_equal(found.best_estimator_[0].transform(TEXTS[:20]), ask(TEXTS[:20], **more))
+
+
+@pytest.mark.parametrize("make", [model_of, scorer_of])
+def test_joblib_with_arrays_that_it_maps_into_memory(tmp_path, make):
+    joblib = pytest.importorskip("joblib")
+    model = make(2)
     joblib.dump(model, tmp_path / "model.joblib")
     read_only = joblib.load(tmp_path / "model.joblib", mmap_mode="r")
-    assert np.array_equal(read_only.encode(TEXTS[:20]), model.encode(TEXTS[:20]))
+    assert np.array_equal(
+        read_only.score(TEXTS[0], TEXTS[1:20]), model.score(TEXTS[0], TEXTS[1:20])
+    )
 
 
 # -- threads ---------------------------------------------------------------------------------------
@@ -194,6 +227,7 @@ def test_long_words_are_encoded_and_not_remembered(monkeypatch):
     assert np.array_equal(model.encode(TEXTS), model_of(1).encode(TEXTS))
 
 
+@pytest.mark.filterwarnings("ignore:.* no word that the model knows")
 def test_the_memory_counts_letters_and_entries(monkeypatch):
     model = model_of(1)
     expected = model.encode(TEXTS)
@@ -219,9 +253,9 @@ MISTAKES = {
     "encode a dict": lambda model: model.encode({"ab": 1}),
     "encode a table": lambda model: model.encode(np.array([["ab", "cd"], ["a", "b"]])),
     "side": lambda model: model.encode("ab", side=["query"]),
-    "score a list of queries": lambda model: model.score(["ab", "cd"], ["ab"]),
+    "score numbers": lambda model: model.score([1], ["ab"]),
     "rank one title": lambda model: model.rank("ab", "cd"),
-    "rank a list of queries": lambda model: model.rank(["ab"], ["cd"]),
+    "rank for a number": lambda model: model.rank(3, ["cd"]),
     "top_k": lambda model: model.rank("ab", ["cd"], top_k="3"),
     "similarity of texts": lambda model: model.similarity("ab", "cd"),
     "similarity of ragged rows": lambda model: model.similarity([[1, 2], [3]], [[1, 2]]),
@@ -232,6 +266,10 @@ MISTAKES = {
     "trace a number": lambda model: model.trace(3),
     "dtype": lambda model: model.astype("int32"),
     "dtype that is none": lambda model: model.astype("banana"),
+    "a folder that is not there": lambda model: SentenceEncoder("nowhere"),
+    "a folder with other weights": lambda model: SentenceEncoder("m", weights=model.weights),
+    "an encoder alone": lambda model: SentenceEncoder(model.encoder),
+    "neither path nor encoder": lambda model: SentenceEncoder(3),
     "threads": lambda model: SentenceEncoder.from_pretrained("nowhere", threads="2"),
     "threads of a model": lambda model: SentenceEncoder(
         model.encoder, model.vocabulary, model.weights, threads=1.5
@@ -250,6 +288,53 @@ def test_a_mistake_is_one_line(mistake):
     with pytest.raises(SentembError) as caught:
         MISTAKES[mistake](model_of(1))
     assert "\n" not in str(caught.value)
+
+
+class Table:
+    """A table of pandas, polars or pyarrow, as far as lists of texts are concerned."""
+
+    columns = ("title", "price")
+
+    def __iter__(self):
+        return iter(self.columns)
+
+
+class NAType:
+    def __repr__(self):
+        return "<NA>"
+
+
+NOT_TEXTS = {
+    "a table": (Table(), r"not Table; give one column of it, such as table\['title'\]"),
+    "a dict": ({"text": "ab"}, r"not dict; give its values: list\(texts.values\(\)\)"),
+    "a set": ({"ab"}, r"not set, which has no order; give sorted\(texts\)"),
+    "one text": ("ab", r"not str; put it in a list"),
+    "None": (["ab", "b", "c", None], r"^text 3, counted from 0, is None, not str; fill or drop it"),
+    "NaN": (["ab", float("nan")], r"^text 1, counted from 0, is NaN, .*series\.fillna\(''\)"),
+    "NaN of NumPy": (np.array(["ab", np.float32("nan")], object), r"^text 1, .* is NaN, not str"),
+    "NA": (iter([NAType()]), r"^text 0, counted from 0, is <NA>, not str; fill or drop it"),
+    "a number": (["ab", 3], r"^text 1, counted from 0, is int, not str; convert it with str\(\)"),
+    "texts in texts": (["ab", ["cd"]], r"^text 1, counted from 0, is list, not str"),
+}
+
+
+@pytest.mark.parametrize("wrong", NOT_TEXTS)
+def test_what_is_not_a_list_of_texts_is_named_with_its_remedy(wrong):
+    texts, message = NOT_TEXTS[wrong]
+    texts = list(texts) if wrong == "NA" else texts
+    asked = [
+        lambda model: model.score("ab", texts),
+        lambda model: model.score(texts, ["ab"]),
+        lambda model: model.rank("ab", texts),
+        lambda model: model.rank(texts, ["ab"]),
+        lambda model: model.score_pairs(["ab"], texts, [0], [0]),
+    ]
+    if wrong == "one text":
+        asked = [lambda model: model.rank("ab", texts), asked[-1]]
+    for model in (model_of(1), scorer_of(1)):
+        for ask in asked:
+            with pytest.raises(SentembError, match=message):
+                ask(model)
 
 
 def test_numbers_of_numpy_are_numbers():

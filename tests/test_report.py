@@ -277,7 +277,12 @@ class TestCommand:
         assert "there is no model here" in refused(tmp_path, tmp_path / "queries", "out.html")
         below_a_file = tmp_path / "queries" / "out.html"
         assert "cannot be written" in refused(model_dir, tmp_path / "queries", below_a_file)
-        assert "cannot be written" in refused(model_dir, tmp_path / "queries", tmp_path)
+        folder = tmp_path / "folder.html"
+        folder.mkdir()
+        assert "cannot be written" in refused(model_dir, tmp_path / "queries", folder)
+        for name in (tmp_path, "report", "report.md"):
+            said = refused(model_dir, tmp_path / "queries", name)
+            assert said == f"{name}: the page is HTML; let the name end in .html\n"
 
     def test_texts_that_are_too_long_for_a_page(self, model, tmp_path):
         path = tmp_path / "queries"

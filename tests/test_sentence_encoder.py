@@ -4,6 +4,7 @@ import copy
 import math
 import pickle
 import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
@@ -59,6 +60,38 @@ def test_a_score_is_the_cosine_of_query_and_title(bag):
         assert isinstance(score, float) and score == pytest.approx(cosine, abs=1e-15)
     scores = bag.score("a b", ["b", "c", "a b"])
     np.testing.assert_allclose(scores, [half, -half, 1], atol=1e-15)
+
+
+def test_lists_of_queries_have_a_row_each(bag):
+    queries, titles = ["a", "a b", "c a"], ["b", "a"]
+    half = math.sqrt(0.5)
+    scores = bag.score(queries, titles)
+    assert scores.shape == (3, 2)
+    np.testing.assert_allclose(scores, [[0, 1], [half, half], [0, 0]], atol=1e-15)
+    np.testing.assert_allclose(bag.score(queries, "a"), scores[:, 1], atol=1e-15)
+    assert bag.score([], titles).shape == (0, 2) and bag.score("a", []).shape == (0,)
+    rankings = bag.rank(queries, titles, top_k=1)
+    assert rankings == [bag.rank(query, titles, top_k=1) for query in queries]
+    assert [[place for place, _ in row] for row in bag.rank(queries[:2], titles)] == [
+        [1, 0],
+        [0, 1],
+    ]
+    assert bag.rank([], titles) == [] and bag.rank(queries, []) == [[], [], []]
+
+
+def test_texts_without_known_words_are_counted(bag):
+    with pytest.warns(UserWarning, match="no word") as caught:
+        vectors = bag.encode_query(["zz", "", "a zz", "q7x9 zz"])
+    assert [str(warning.message) for warning in caught] == [
+        "1 of 4 texts have no words; their vectors are zero",
+        "2 of 4 texts have no word that the model knows; their vectors say nothing about them",
+    ]
+    assert vectors.tolist() == [[0, 0], [0, 0], [1, 0], [0, 0]]
+    with pytest.warns(UserWarning, match="1 of 1 texts have no word that the model knows"):
+        bag.score("zz", "a")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bag.encode_query(["a", "b zz"])
 
 
 def test_the_best_title_comes_first_and_ties_stay_in_the_order_given(bag):
@@ -190,6 +223,8 @@ def test_a_saved_model_reads_back_as_it_was(tmp_path):
     for read in (
         SentenceEncoder.from_pretrained(tmp_path / "m", threads=1),
         SentenceEncoder.of(model.saved(), threads=1),
+        SentenceEncoder(tmp_path / "m", threads=1),
+        SentenceEncoder(str(tmp_path / "m")),
         pickle.loads(pickle.dumps(model)),
         copy.deepcopy(model),
     ):

@@ -188,7 +188,7 @@ def test_limit_and_words(tmp_path, name, form, monkeypatch):
         ({"limit": True}, "limit is True"),
         ({"limit": 1.5}, "limit is 1.5"),
         ({"words": "the"}, "give a list of texts"),
-        ({"words": [1]}, "must be str"),
+        ({"words": [1]}, "text 0, counted from 0, is int, not str"),
         ({"words": []}, "words is empty"),
         ({"path": None}, "a path is None"),
         ({"path": "a\0b"}, "NUL"),

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sentemb.errors import naming
-from sentemb.models.ranking import best_titles
+from sentemb.models.ranking import how_many
 from sentemb.models.word_memory import WordMemory
 from sentemb.models.word_reader import WordReader
 from sentemb.protocols import Arrays
@@ -145,19 +147,66 @@ class Face(ABC):
             self._memories[name] = WordMemory(reader, vocabulary, weights)
         return self._memories[name]
 
-    @abstractmethod
-    def score(self, query: str, title: Any) -> Any:
-        """The score of a query and a title, or of a query and each of several titles."""
+    # A str is a Sequence[str] as well; the first signature that fits counts.
+    @overload
+    def score(self, query: str, title: str) -> float: ...  # type: ignore[overload-overlap]
+    @overload
+    def score(self, query: str | Sequence[str], title: str | Sequence[str]) -> np.ndarray: ...
 
-    def rank(
-        self, query: str, titles: Sequence[str], top_k: int | None = None
-    ) -> list[tuple[int, float]]:
-        """The best titles for a query.
+    def score(self, query: str | Sequence[str], title: str | Sequence[str]) -> float | np.ndarray:
+        """The score of a query and a title, or of each of several with each of several.
 
         Parameters
         ----------
-        query : str
-            One query.
+        query : str or list of str
+            One query, or n of them.
+        title : str or list of str
+            One title, or k of them.
+
+        Returns
+        -------
+        float, (k,), (n,) or (n, k) float
+            Higher is better; one axis for each of the two that is a list. The score of two towers
+            is the cosine, from -1 to 1, and 0 where a text has no words. The score of a pair model
+            can be any number, and scores of different queries need not be comparable; it reads a
+            text without words as one in which every cell is off. A warning says how many texts
+            have no words, and how many have none that the model knows.
+
+        Raises
+        ------
+        SentembError
+            For what is neither a text nor a list of texts.
+        """
+        one_query, one_title = isinstance(query, str), isinstance(title, str)
+        queries = [query] if isinstance(query, str) else as_texts(query)
+        titles = [title] if isinstance(title, str) else as_texts(title)
+        scores = self._scores(queries, titles)
+        if one_query and one_title:
+            return float(scores[0, 0])
+        return scores[0] if one_query else scores[:, 0] if one_title else scores
+
+    @abstractmethod
+    def _scores(self, queries: list[str], titles: list[str]) -> np.ndarray:
+        """The score of every query with every title, (n, k) float."""
+
+    @overload
+    def rank(  # type: ignore[overload-overlap]
+        self, query: str, titles: Sequence[str], top_k: int | None = None
+    ) -> list[tuple[int, float]]: ...
+    @overload
+    def rank(
+        self, query: Sequence[str], titles: Sequence[str], top_k: int | None = None
+    ) -> list[list[tuple[int, float]]]: ...
+
+    def rank(
+        self, query: str | Sequence[str], titles: Sequence[str], top_k: int | None = None
+    ) -> list[tuple[int, float]] | list[list[tuple[int, float]]]:
+        """The best titles for a query, or for each of several queries.
+
+        Parameters
+        ----------
+        query : str or list of str
+            One query, or a list of them.
         titles : list of str
             The titles to rank.
         top_k : int, optional
@@ -165,7 +214,54 @@ class Face(ABC):
 
         Returns
         -------
-        list of (int, float)
-            Index in ``titles`` and score, best first, equal scores in the order given.
+        list of (int, float), or a list of such lists
+            Index in ``titles`` and score, best first, equal scores in the order given. One list for
+            each query if there is a list of them.
+
+        Raises
+        ------
+        SentembError
+            For what is not a list of texts, or a ``top_k`` that is not an integer of at least 1.
         """
-        return best_titles(lambda some: self.score(query, some), as_texts(titles), top_k)
+        queries = [query] if isinstance(query, str) else as_texts(query)
+        titles = as_texts(titles)
+        k = how_many(top_k, len(titles))
+        if not titles or not queries:
+            rankings: list[list[tuple[int, float]]] = [[] for _ in queries]
+        else:
+            places, scores = self._best(queries, titles, k)
+            rankings = [
+                list(zip(*row, strict=True))
+                for row in zip(places.tolist(), scores.tolist(), strict=True)
+            ]
+        return rankings[0] if isinstance(query, str) else rankings
+
+    @abstractmethod
+    def _best(
+        self, queries: list[str], titles: list[str], k: int
+    ) -> tuple[NDArray[np.int64], np.ndarray]:
+        """Places and scores of the ``k`` best titles of each query, both (n, k), best first."""
+
+
+def warn_of_texts(
+    n_texts: int, without_words: int, unknown: int, lost: str, vague: str, depth: int = 3
+) -> None:
+    """Warn of texts that a model can say nothing about.
+
+    Parameters
+    ----------
+    n_texts : int
+        How many texts there are.
+    without_words, unknown : int
+        How many of them have no words, and how many have words but none that the model knows.
+    lost, vague : str
+        What follows for the former and for the latter.
+    depth : int
+        In whose name: 2 for the caller, 3 for its caller, and so on.
+    """
+    for count, what in (
+        (without_words, f"have no words; {lost}"),
+        (unknown, f"have no word that the model knows; {vague}"),
+    ):
+        if count:
+            warnings.warn(f"{count} of {n_texts} texts {what}", stacklevel=depth)

@@ -1,22 +1,25 @@
 """The public face of a trained pair model."""
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Self, overload
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.errors import SentembError
-from sentemb.face import Face
+from sentemb.errors import SentembError, naming
+from sentemb.face import Face, warn_of_texts
+from sentemb.kernels.top_k import top_k
 from sentemb.matching.matcher import Matcher
 from sentemb.matching.pair_model import PairModel, Reading, Texts
 from sentemb.models.towers import SIDES
+from sentemb.models.word_memory import LookedUp
 from sentemb.models.workspace import Workspace
 from sentemb.protocols import Arrays
+from sentemb.storage.model_files import load_model
 from sentemb.storage.saved_model import PAIR, SavedModel
 from sentemb.system.parallel import signals_from_kernels
-from sentemb.text.checks import as_pairs, as_text, as_texts
+from sentemb.system.paths import AnyPath
+from sentemb.text.checks import as_pairs, as_texts
 from sentemb.text.vocabulary import Vocabulary
 
 # Texts that are read at once, and pairs that are scored at once: enough work for all threads. Pairs
@@ -24,20 +27,24 @@ from sentemb.text.vocabulary import Vocabulary
 _TEXTS = 2048
 _PAIRS = 1024
 _NUMBERS = 1 << 24
+# Pairs whose scores are in memory at a time while titles are ranked.
+_RANKED = 1 << 20
 
 
 class PairScorer(Face):
     """A pair model: it reads a query and a title together and answers with a score.
 
-    Load one with `from_pretrained`, or train one with `sentemb.train`. Several threads may use one
-    model; it can be pickled and copied, and it works in a forked process.
+    Load one with ``PairScorer("folder")`` or `from_pretrained`, or train one with `sentemb.train`.
+    Several threads may use one model; it can be pickled and copied, and it works in a forked
+    process.
 
     Parameters
     ----------
-    model : PairModel
-        The shape.
-    vocabulary : Vocabulary
-    weights : dict of arrays
+    model : path or PairModel
+        A model folder, which also has everything else; or the shape.
+    vocabulary : Vocabulary, optional
+        With a PairModel only, as are all below but ``threads``.
+    weights : dict of arrays, optional
         Stacked arrays as the model describes them.
     training : dict, optional
         How it was trained, for the model card.
@@ -54,14 +61,24 @@ class PairScorer(Face):
 
     def __init__(
         self,
-        model: PairModel,
-        vocabulary: Vocabulary,
-        weights: Arrays,
+        model: PairModel | AnyPath,
+        vocabulary: Vocabulary | None = None,
+        weights: Arrays | None = None,
         training: dict[str, Any] | None = None,
         history: Iterable[dict[str, Any]] = (),
         threads: int | None = None,
     ) -> None:
-        self.matcher = Matcher(model, vocabulary, weights)
+        if isinstance(model, PairModel):
+            if vocabulary is None or weights is None:
+                raise SentembError("a PairModel needs vocabulary and weights; or give a folder")
+            self.matcher = Matcher(model, vocabulary, weights)
+        else:
+            if vocabulary is not None or weights is not None:
+                raise SentembError("a model folder has its own vocabulary and weights; leave yours")
+            saved = load_model(model)
+            with naming(model):
+                self.matcher = saved.matcher()
+            training, history = saved.training, saved.history
         super().__init__(training, history, threads)
 
     def _parts(self) -> dict[str, Any]:
@@ -130,40 +147,29 @@ class PairScorer(Face):
 
     # -- scores -------------------------------------------------------------------------------
 
-    # A str is a Sequence[str] as well; the first signature that fits counts.
-    @overload
-    def score(self, query: str, title: str) -> float: ...  # type: ignore[overload-overlap]
-    @overload
-    def score(self, query: str, title: Sequence[str]) -> NDArray[np.float64]: ...
+    def _scores(self, queries: list[str], titles: list[str]) -> np.ndarray:
+        poor = _Poor(len(queries), len(titles))
+        query_index, title_index = np.indices((len(queries), len(titles))).reshape(2, -1)
+        scores = self._score_pairs(queries, titles, query_index, title_index, poor)
+        poor.warn()
+        return scores.reshape(len(queries), len(titles))
 
-    def score(self, query: str, title: str | Sequence[str]) -> float | NDArray[np.float64]:
-        """The score of a query and a title, or of a query and each of several titles.
-
-        Parameters
-        ----------
-        query : str
-            One query.
-        title : str or list of str
-            One title, or a list of them.
-
-        Returns
-        -------
-        float or (k,) float64
-            Any number, higher is better; scores of different queries need not be comparable. A text
-            without words is read as one in which every cell is off, and a warning says how many
-            there were.
-        """
-        if isinstance(title, str):
-            return float(self.score(query, [title])[0])
-        titles = as_texts(title)
-        pairs = np.zeros(len(titles), np.int64), np.arange(len(titles))
-        scores, empty = self._score_pairs([as_text(query)], titles, *pairs)
-        if empty:
-            warnings.warn(
-                f"{empty} of {len(titles) + 1} texts have no words; scores with them mean nothing",
-                stacklevel=2,
-            )
-        return scores
+    def _best(
+        self, queries: list[str], titles: list[str], k: int
+    ) -> tuple[NDArray[np.int64], np.ndarray]:
+        poor = _Poor(len(queries), len(titles))
+        places = np.empty((len(queries), k), np.int64)
+        found = np.empty((len(queries), k))
+        at_once = max(1, _RANKED // len(titles))
+        for first in range(0, len(queries), at_once):
+            asked = np.arange(first, min(first + at_once, len(queries)))
+            pairs = np.repeat(asked, len(titles)), np.tile(np.arange(len(titles)), asked.size)
+            scores = self._score_pairs(queries, titles, *pairs, poor).reshape(asked.size, -1)
+            some = slice(first, first + asked.size)
+            top_k(places[some], scores, 0, asked.size)
+            found[some] = np.take_along_axis(scores, places[some], axis=1)
+        poor.warn()
+        return places, found
 
     def score_pairs(
         self,
@@ -194,7 +200,7 @@ class PairScorer(Face):
         """
         first, second = as_texts(queries), as_texts(titles)
         pairs = as_pairs(query_index, title_index, len(first), len(second))
-        return self._score_pairs(first, second, *pairs)[0]
+        return self._score_pairs(first, second, *pairs, _Poor(len(first), len(second)))
 
     # -- passes -------------------------------------------------------------------------------
 
@@ -204,24 +210,21 @@ class PairScorer(Face):
         titles: list[str],
         query_index: NDArray[np.int64],
         title_index: NDArray[np.int64],
-    ) -> tuple[NDArray[np.float64], int]:
-        """The scores, and how many of the texts that were read have no words.
+        poor: "_Poor",
+    ) -> NDArray[np.float64]:
+        """The scores; ``poor`` notes the texts that say nothing.
 
         Some queries are read at a time, then the titles in their pairs, portion by portion: memory
         depends on the size of a portion only.
         """
         scores = np.empty(query_index.size)
-        empty = 0
         at_once = max(1, min(_PAIRS, _NUMBERS // self.model.numbers_per_pair))
         with self._turn, signals_from_kernels():
             for some, pairs in _portions(query_index):
-                first, without = self._read(SIDES[0], queries, some)
-                empty += without
+                first = self._read(SIDES[0], queries, some, poor)
                 place = np.searchsorted(some, query_index[pairs])
                 for others, inner in _portions(title_index[pairs]):
-                    second, without = self._read(SIDES[1], titles, others)
-                    # A title counts once for every portion of the queries.
-                    empty += without
+                    second = self._read(SIDES[1], titles, others, poor)
                     at = pairs[inner]
                     index = place[inner], np.searchsorted(others, title_index[at])
                     for low in range(0, at.size, at_once):
@@ -235,7 +238,7 @@ class PairScorer(Face):
                 f"a score is not a finite number, as the weights of the {self.model.name} are too "
                 "large; train the model again with a lower learning rate"
             )
-        return scores, empty
+        return scores
 
     def _score(
         self,
@@ -250,14 +253,44 @@ class PairScorer(Face):
         return self._workers.together(job)[0].scores
 
     def _read(
-        self, side: str, texts: Sequence[str], numbers: NDArray[np.int64]
-    ) -> tuple[Reading, int]:
-        """What belongs to each of some texts, and how many of them have no words."""
+        self, side: str, texts: Sequence[str], numbers: NDArray[np.int64], poor: "_Poor"
+    ) -> Reading:
+        """What belongs to each of some texts."""
         memory = self._memory(PAIR, self.model, self.weights)
-        word_index, offsets, P, empty = memory.look_up([texts[k] for k in numbers.tolist()])
-        read = Texts(word_index, offsets).cut(self.model.max_words)
-        job = self.model.read_tasks(self.weights, side, P, read, Workspace())
-        return self._workers.together(job)[0], empty
+        found = memory.look_up([texts[k] for k in numbers.tolist()])
+        poor.note(side, numbers, found)
+        read = Texts(found.word_index, found.offsets).cut(self.model.max_words)
+        job = self.model.read_tasks(self.weights, side, found.P, read, Workspace())
+        return self._workers.together(job)[0]
+
+
+class _Poor:
+    """Which texts have no words, and which have none that the model knows.
+
+    A text is read once for every portion of its partners and counts once.
+    """
+
+    def __init__(self, n_queries: int, n_titles: int) -> None:
+        self._n_texts = n_queries + n_titles
+        sizes = dict(zip(SIDES, (n_queries, n_titles), strict=True))
+        self._without_words = {side: np.zeros(n, np.bool_) for side, n in sizes.items()}
+        self._unknown = {side: np.zeros(n, np.bool_) for side, n in sizes.items()}
+
+    def note(self, side: str, numbers: NDArray[np.int64], found: LookedUp) -> None:
+        """Mark those of the texts ``numbers`` of one side."""
+        if found.n_known is not None:
+            self._without_words[side][numbers] = found.without_words()
+            self._unknown[side][numbers] = found.unknown()
+
+    def warn(self) -> None:
+        """Warn if there are any."""
+        without_words, unknown = (
+            sum(int(marked.sum()) for marked in sides.values())
+            for sides in (self._without_words, self._unknown)
+        )
+        nothing = "scores with them mean nothing"
+        # In the name of whoever called `score` or `rank`.
+        warn_of_texts(self._n_texts, without_words, unknown, nothing, nothing, depth=5)
 
 
 def _portions(

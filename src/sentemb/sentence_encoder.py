@@ -1,26 +1,30 @@
 """The public face of a trained model."""
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, overload
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sentemb.errors import SentembError
-from sentemb.face import Face
+from sentemb.errors import SentembError, naming
+from sentemb.face import Face, warn_of_texts
 from sentemb.former_names import former_names
 from sentemb.gradients.flow import ErrorFlow, gradient_flow
 from sentemb.models.encoder import Encoder
 from sentemb.models.ensemble import joined
+
+
+from sentemb.models.nearest import nearest
 from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.similarity import cosines, indexed_cosines, pairwise_cosines, unit_rows
 from sentemb.models.towers import SIDES, Towers
 from sentemb.protocols import Arrays
+from sentemb.storage.model_files import load_model
 from sentemb.storage.saved_model import SavedModel
 from sentemb.system.html_tables import html_table, shade
 from sentemb.system.parallel import signals_from_kernels
+from sentemb.system.paths import AnyPath
 from sentemb.text.checks import as_pairs, as_text, as_texts
 from sentemb.text.vocabulary import Vocabulary
 
@@ -79,15 +83,17 @@ class GateTrace:
 class SentenceEncoder(Face):
     """A model with two towers, one for queries and one for titles, and the vocabulary they share.
 
-    Load one with `from_pretrained`, or train one with `sentemb.train`. Several threads may use one
-    model; it can be pickled and copied, and it works in a forked process.
+    Load one with ``SentenceEncoder("folder")`` or `from_pretrained`, or train one with
+    `sentemb.train`. Several threads may use one model; it can be pickled and copied, and it works
+    in a forked process.
 
     Parameters
     ----------
-    encoder : Encoder
-        The shape of both towers.
-    vocabulary : Vocabulary
-    weights : dict
+    encoder : path or Encoder
+        A model folder, which also has everything else; or the shape of both towers.
+    vocabulary : Vocabulary, optional
+        With an Encoder only, as are all below but ``threads``.
+    weights : dict, optional
         ``weights["query"]`` and ``weights["document"]``, stacked arrays as the encoder
         describes them; one and the same dict for shared towers.
     training : dict, optional
@@ -105,14 +111,24 @@ class SentenceEncoder(Face):
 
     def __init__(
         self,
-        encoder: Encoder,
-        vocabulary: Vocabulary,
-        weights: dict[str, Arrays],
+        encoder: Encoder | AnyPath,
+        vocabulary: Vocabulary | None = None,
+        weights: dict[str, Arrays] | None = None,
         training: dict[str, Any] | None = None,
         history: Iterable[dict[str, Any]] = (),
         threads: int | None = None,
     ) -> None:
-        self.towers = Towers(encoder, vocabulary, weights)
+        if isinstance(encoder, Encoder):
+            if vocabulary is None or weights is None:
+                raise SentembError("an Encoder needs vocabulary and weights; or give a folder")
+            self.towers = Towers(encoder, vocabulary, weights)
+        else:
+            if vocabulary is not None or weights is not None:
+                raise SentembError("a model folder has its own vocabulary and weights; leave yours")
+            saved = load_model(encoder)
+            with naming(encoder):
+                self.towers = saved.towers()
+            training, history = saved.training, saved.history
         super().__init__(training, history, threads)
 
     def _parts(self) -> dict[str, Any]:
@@ -257,7 +273,8 @@ class SentenceEncoder(Face):
         -------
         ndarray
             (dim,) for one text, (k, dim) for a list, of the model's dtype. A text without words
-            gives zeros, and a warning says how many there were.
+            gives zeros, and a warning says how many there were; another counts texts in which the
+            model knows no word.
 
         Raises
         ------
@@ -265,32 +282,37 @@ class SentenceEncoder(Face):
             If ``side`` is unknown or ``texts`` is not one text or a list of texts.
         """
         single = isinstance(texts, str)
-        vectors, empty = self._encode([texts] if isinstance(texts, str) else as_texts(texts), side)
-        if empty:
-            warnings.warn(
-                f"{empty} of {len(vectors)} texts have no words; their vectors are zero",
-                stacklevel=2,
-            )
+        listed = [texts] if isinstance(texts, str) else as_texts(texts)
+        vectors, without_words, unknown = self._encode(listed, side)
+        warn_of_texts(
+            len(vectors),
+            without_words,
+            unknown,
+            "their vectors are zero",
+            "their vectors say nothing about them",
+        )
         if normalize_embeddings:
             vectors = unit_rows(vectors)
         return vectors[0] if single else vectors
 
-    def _encode(self, texts: list[str], side: str) -> tuple[np.ndarray, int]:
-        """The embeddings of a list of texts, and how many texts have no words."""
+    def _encode(self, texts: list[str], side: str) -> tuple[np.ndarray, int, int]:
+        """The embeddings of a list of texts, and how many have no words, and none that is known."""
         _check_side(side)
         weights = self.weights[side]
         vectors = np.empty((len(texts), self.dim), self.dtype)
-        end = empty = 0
+        end = without_words = unknown = 0
         with self._turn, signals_from_kernels():
             memory = self._memory(side, self.encoder, weights)
             for part in _parts(texts):
-                word_index, offsets, P, without_words = memory.look_up(part)
+                read = memory.look_up(part)
                 vectors[end : end + len(part)] = self.encoder.embed(
-                    weights, P, word_index, offsets, self._workers
+                    weights, read.P, read.word_index, read.offsets, self._workers
                 )
                 end += len(part)
-                empty += without_words
-        return vectors, empty
+                if read.n_known is not None:
+                    without_words += int(read.without_words().sum())
+                    unknown += int(read.unknown().sum())
+        return vectors, without_words, unknown
 
     def similarity(self, a: ArrayLike, b: ArrayLike) -> np.ndarray:
         """Cosine of every vector in ``a`` with every vector in ``b``.
@@ -333,32 +355,14 @@ class SentenceEncoder(Face):
 
     # -- scores -------------------------------------------------------------------------------
 
-    # A str is a Sequence[str] as well; the first signature that fits counts.
-    @overload
-    def score(self, query: str, title: str) -> float: ...  # type: ignore[overload-overlap]
-    @overload
-    def score(self, query: str, title: Sequence[str]) -> np.ndarray: ...
+    def _scores(self, queries: list[str], titles: list[str]) -> np.ndarray:
+        return self.similarity(self.encode_query(queries), self.encode_document(titles))
 
-    def score(self, query: str, title: str | Sequence[str]) -> float | np.ndarray:
-        """Cosine of a query and a title, or of a query and each of several titles.
-
-        Parameters
-        ----------
-        query : str
-            One query.
-        title : str or list of str
-            One title, or a list of them.
-
-        Returns
-        -------
-        float or (k,) float
-            From -1 to 1; 0 where a text has no words.
-        """
-        if isinstance(title, str):
-            return float(self.score(query, [title])[0])
-        vector = self.encode_query(as_text(query))
-        scores: np.ndarray = self.similarity(vector, self.encode_document(title))[0]
-        return scores
+    def _best(
+        self, queries: list[str], titles: list[str], k: int
+    ) -> tuple[NDArray[np.int64], np.ndarray]:
+        Yq, Yd = self.encode_query(queries), self.encode_document(titles)
+        return nearest(unit_rows(Yq), unit_rows(Yd), k)
 
     @former_names(docs="titles", doc_index="title_index")
     def score_pairs(
@@ -389,8 +393,8 @@ class SentenceEncoder(Face):
         """
         first, second = as_texts(queries), as_texts(titles)
         pairs = as_pairs(query_index, title_index, len(first), len(second))
-        Yq, _ = self._encode(first, "query")
-        Yd, _ = self._encode(second, "document")
+        Yq, *_ = self._encode(first, "query")
+        Yd, *_ = self._encode(second, "document")
         return indexed_cosines(Yq, Yd, *pairs)
 
     # -- what happens inside ------------------------------------------------------------------

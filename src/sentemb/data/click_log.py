@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sentemb.bounds import brief
 from sentemb.data.frames import checked_pairs, rows_of
 from sentemb.data.lines import write_lines
+from sentemb.data.spreadsheets import REMEDY, is_header, is_quoted
 from sentemb.errors import SentembError
 from sentemb.system.files import is_file, is_folder, path_of, place_name, raw_lines
 from sentemb.system.paths import AnyPath
@@ -295,8 +296,8 @@ def read_click_log(path: AnyPath, *, skip_bad_lines: bool = False) -> ClickLog:
     SentembError
         For a bad line, with its place and a remedy: not two or three columns, a text without words
         or with more than `MAX_TEXT_WORDS`, a NUL character, invalid UTF-8, a click count that is
-        not a positive integer of at most 63 bits, JSON that does not parse or has other types.
-        Also if no pair is left.
+        not a positive integer of at most 63 bits, JSON that does not parse or has other types; a
+        first line of column names, and lines with the quotes of CSV. Also if no pair is left.
     """
     builder = ClickLogBuilder()
     return builder.build(add_lines(builder, path, skip_bad_lines=skip_bad_lines))
@@ -331,6 +332,8 @@ def add_lines(collected: ClickCollector, path: AnyPath, *, skip_bad_lines: bool 
             is_json = line.lstrip().startswith("{") and "\t" not in line
             add_line = _add_json_line if is_json else _add_tsv_line
         try:
+            if number == 1 and add_line is _add_tsv_line:
+                _check_first_line(line)
             (add_line or _add_tsv_line)(collected, line)
         except SentembError as error:
             fault = SentembError(f"{name}:{number}{_column(line, error)}: {error}")
@@ -388,14 +391,35 @@ def _number(raw: str, text: str, index_of: dict[str, int], texts: list[str]) -> 
     return index
 
 
+def _check_first_line(line: str) -> None:
+    """Refuse the names of columns."""
+    fields = line.rstrip("\r\n").split("\t")
+    if is_header(fields):
+        raise SentembError(
+            f"looks like a header; drop the line or {REMEDY}; if it is a pair, give it a click "
+            "count: query<TAB>clicked title<TAB>1"
+        )
+    if len(fields) == 3 and fields[2].strip().isalpha():
+        raise SentembError(
+            f"the click count {brief(fields[2])} is not a number; if the line is a header, drop it "
+            f"or {REMEDY}"
+        )
+
+
 def _add_tsv_line(builder: ClickCollector, line: str) -> None:
     fields = line.rstrip("\r\n").split("\t")
+    if '"' in line and is_quoted(fields):
+        raise SentembError(
+            f"quoted as CSV, and the quotes would be part of the texts; {REMEDY}, or write JSON "
+            "lines if they are"
+        )
     if len(fields) == 2:
         builder.add(fields[0], fields[1])
     elif len(fields) == 3:
         builder.add(fields[0], fields[1], _count(fields[2]))
     elif len(fields) == 1:
-        raise SentembError("no tab; write query<TAB>clicked title")
+        csv = f"; for CSV {REMEDY}" if "," in line or ";" in line else ""
+        raise SentembError(f"no tab; write query<TAB>clicked title{csv}")
     else:
         raise SentembError(
             f"{len(fields)} columns; write query<TAB>clicked title[<TAB>clicks], no other tabs"
@@ -486,8 +510,15 @@ def _is_lone(letter: str) -> bool:
 
 
 def _tsv_lines(log: ClickLog) -> Iterator[str]:
-    for query, title, clicks in _pairs(log):
-        yield f"{query}\t{title}" if clicks == 1 else f"{query}\t{title}\t{clicks}"
+    for place, (query, title, clicks) in enumerate(_pairs(log)):
+        if '"' in title and is_quoted([query, title]):
+            raise SentembError(
+                f"the pair {brief(query)}, {brief(title)} would be read as quoted CSV; write JSON "
+                "lines: let the name end in .jsonl"
+            )
+        # A first pair such as query<TAB>title is not taken for a header if it has a count.
+        bare = clicks == 1 and not (place == 0 and is_header([query, title]))
+        yield f"{query}\t{title}" if bare else f"{query}\t{title}\t{clicks}"
 
 
 def _json_lines(log: ClickLog) -> Iterator[str]:

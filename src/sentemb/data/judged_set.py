@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sentemb.bounds import brief, plain
 from sentemb.data.lines import clean_lines, is_id, write_lines
+from sentemb.data.spreadsheets import is_header, is_quoted
 from sentemb.errors import SentembError
 from sentemb.system.files import is_file, path_of, place_name
 from sentemb.system.paths import AnyPath
@@ -114,6 +115,16 @@ def write_judged_set(judged: JudgedSet, folder: AnyPath) -> None:
                     f"the text {brief(text)} of {plain(id)} cannot be written; give it at least "
                     "one word and no line ends or NUL characters"
                 )
+            if is_quoted([id, text]):
+                raise SentembError(
+                    f"the text {brief(text)} of {plain(id)} cannot be written: it would be read as "
+                    "quoted CSV; drop the quotes"
+                )
+        if ids and is_header([ids[0], *texts[0].split("\t")]):
+            raise SentembError(
+                f"the text {brief(texts[0])} of {plain(ids[0])} cannot be written: as line 1 it "
+                "would be read as a header; give it another id"
+            )
     place = path_of(folder)
     write_lines(place / "queries.tsv", _text_lines(judged.query_ids, judged.queries))
     write_lines(place / "docs.tsv", _text_lines(judged.title_ids, judged.titles))
@@ -127,8 +138,9 @@ def _text_lines(ids: list[str], texts: list[str]) -> Iterator[str]:
 def read_texts(path: AnyPath) -> tuple[list[str], list[str]]:
     """Ids and texts of a file of ``id<TAB>text`` lines: two lists of str.
 
-    A line without tab, an id that is empty, repeated or has white space, an empty text or bytes
-    that are not UTF-8 raise a `SentembError` with the line number.
+    A line without tab, an id that is empty, repeated or has white space, an empty text, bytes that
+    are not UTF-8, a first line of column names or the quotes of CSV raise a `SentembError` with the
+    line number.
     """
     ids: list[str] = []
     texts: list[str] = []
@@ -138,6 +150,15 @@ def read_texts(path: AnyPath) -> tuple[list[str], list[str]]:
         id, tab, text = line.partition("\t")
         if not tab:
             raise SentembError(f"{name}:{number}: no tab; write id<TAB>text")
+        if number == 1 and is_header([id, *text.split("\t")]):
+            raise SentembError(
+                f"{name}:{number}: looks like a header; drop the line, or give the text another id"
+            )
+        if '"' in text and is_quoted([id, text]):
+            raise SentembError(
+                f"{name}:{number}: quoted as CSV, and the quotes would be part of the text; write "
+                "the text as it is"
+            )
         if not is_id(id):
             raise SentembError(
                 f"{name}:{number}: the id {brief(id)} is empty or has white space; "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,38 @@ _LIMIT = 128 << 20
 _ENTRY_BYTES = 100
 # Longer words rarely occur again.
 _LONGEST_REMEMBERED = 100
+
+
+class LookedUp(NamedTuple):
+    """Texts as places in the projections of their words.
+
+    Attributes
+    ----------
+    word_index : (n_tokens,) int32
+        Rows of ``P``.
+    offsets : (n_texts + 1,) int64
+        Text k has ``word_index[offsets[k]:offsets[k + 1]]``.
+    P : (n_words, width) float
+        Valid until the next call.
+    n_known : (n_texts,) int64 or None
+        How many words of each text the model knows a feature of; None if each text has words and
+        all of them are known.
+    """
+
+    word_index: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    P: np.ndarray
+    n_known: NDArray[np.int64] | None
+
+    def without_words(self) -> NDArray[np.bool_]:
+        """Whether each text has no words, (n_texts,) bool."""
+        return np.diff(self.offsets) == 0
+
+    def unknown(self) -> NDArray[np.bool_]:
+        """Whether each text has words, but none that the model knows, (n_texts,) bool."""
+        if self.n_known is None:
+            return np.zeros(len(self.offsets) - 1, np.bool_)
+        return (self.n_known == 0) & ~self.without_words()
 
 
 class WordMemory:
@@ -47,34 +80,24 @@ class WordMemory:
     def _forget(self) -> None:
         self._places = Places()  # word -> its row of P
         self._P = np.empty((0, self._width), self._table.dtype)
+        self._is_known = np.empty(0, np.bool_)  # whether the word of a row of P has a feature
+        self._all_known = True
         self._words_bytes = 0
         self._whole = True  # whether all words in `_places` are projected
 
-    def look_up(
-        self, texts: Sequence[str]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64], np.ndarray, int]:
-        """The words of ``texts`` as places in the returned projections.
-
-        Returns
-        -------
-        word_index : (n_tokens,) int32
-        offsets : (n_texts + 1,) int64
-        P : (n_words, width) float
-            Valid until the next call.
-        empty : int
-            The number of texts without words.
-        """
+    def look_up(self, texts: Sequence[str]) -> LookedUp:
+        """The words of ``texts`` as places in the returned projections."""
         if not self._whole or self._P.nbytes + self._words_bytes > _LIMIT:
             self._forget()
         self._whole = False
         places, split = self._places, self._vocabulary.split
         known = len(places)
         found: list[int] = []
-        offsets, empty = [0], 0
+        offsets, all_have_words = [0], True
         for text in texts:
             words = split(text)
             if not words:
-                empty += 1
+                all_have_words = False
             found += map(places.__getitem__, words)
             offsets.append(len(found))
         index = np.array(found, np.int32)
@@ -87,7 +110,13 @@ class WordMemory:
             kept = new[: len(new) - len(long)]
             self._words_bytes += sum(map(sys.getsizeof, kept)) + _ENTRY_BYTES * len(kept)
         self._whole = True
-        return index, np.array(offsets, np.int64), self._P, empty
+        ends = np.array(offsets, np.int64)
+        n_known = None
+        if not (all_have_words and self._all_known):
+            before = np.zeros(len(index) + 1, np.int64)
+            np.cumsum(self._is_known[index], out=before[1:])
+            n_known = np.diff(before[ends])
+        return LookedUp(index, ends, self._P, n_known)
 
     def _put_last(
         self, long: list[str], new: list[str], known: int, index: NDArray[np.int32]
@@ -119,6 +148,9 @@ class WordMemory:
             larger = np.empty((max(end, 2 * len(self._P), 256), self._P.shape[1]), self._P.dtype)
             larger[:known] = self._P[:known]
             self._P = larger
+            is_known = np.empty(len(larger), np.bool_)
+            is_known[:known] = self._is_known[:known]
+            self._is_known = is_known
         known_ids: list[int] = []
         counts: list[int] = []
         offsets = [0]
@@ -128,6 +160,8 @@ class WordMemory:
             counts += features.values()
             offsets.append(len(known_ids))
         ids = np.array(known_ids, np.int32)
+        self._is_known[known:end] = np.diff(offsets) > 0
+        self._all_known = self._all_known and bool(self._is_known[known:end].all())
         project_words(
             self._P[known:end],
             self._table,

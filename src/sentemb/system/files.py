@@ -27,6 +27,19 @@ MAX_LINE_BYTES = 16 << 20
 # Of Linux's renameat2: paths are relative to the current folder; two names are exchanged.
 _HERE, _EXCHANGE = -100, 2
 
+
+# What a file begins with that is not text in UTF-8, and what to do with it.
+_FORMATS = {
+    # "PAR16" is a lamp; the letters are followed by the header of a page.
+    b"PAR1\x15": ("a Parquet file", "convert it with `sentemb import`"),
+    b"\x1f\x8b": ("compressed with gzip", "let its name end in .gz"),
+    b"\x28\xb5\x2f\xfd": ("compressed with zstd", "unpack it or compress it with gzip"),
+    b"PK\x03\x04": ("a zip archive or an Excel file", "unpack it, or save it as text"),
+    b"\xff\xfe": ("UTF-16", "save it as UTF-8"),
+    b"\xfe\xff": ("UTF-16", "save it as UTF-8"),
+}
+_STARTS = tuple(_FORMATS)
+
 # -- looking ----------------------------------------------------------------------------------
 
 
@@ -121,16 +134,27 @@ def raw_lines(path: AnyPath) -> Iterator[tuple[int, bytes]]:
     """Yield ``(number, bytes)`` for each line, counted from 1, with its line end.
 
     Lines end at ``\\n`` only. A line of more than `MAX_LINE_BYTES` raises a `SentembError`, so that
-    an endless input does not fill the memory.
+    an endless input does not fill the memory, and so does the beginning of a Parquet file or of
+    another format that is often given by mistake.
     """
     with reading(path) as file:
         for number, raw in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), 1):
+            if number == 1 and raw.startswith(_STARTS):
+                raise _not_text(path, raw)
             if len(raw) > MAX_LINE_BYTES:
                 raise SentembError(
                     f"{place_name(path)}:{number}: longer than {MAX_LINE_BYTES:,} bytes; "
                     "give a text file with shorter lines"
                 )
             yield number, raw
+
+
+def _not_text(path: AnyPath, start: bytes) -> SentembError:
+    """The `SentembError` for a file that begins with a key of `_FORMATS`."""
+    what, remedy = next(known for begin, known in _FORMATS.items() if start.startswith(begin))
+    if str(path) == "-" and remedy.startswith("let its name"):
+        remedy = "unpack it first, as with gunzip"
+    return SentembError(f"{place_name(path)}: is {what}, not text; {remedy}")
 
 
 def numbered_lines(path: AnyPath) -> Iterator[tuple[int, str]]:

@@ -1,6 +1,6 @@
 """Texts as users give them, and pairs of them, checked."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,15 +9,18 @@ from sentemb.errors import SentembError
 
 
 def as_texts(texts: Iterable[str]) -> list[str]:
-    """``texts`` as a list of str; one str, bytes or a table is an error."""
+    """``texts`` as a list of str; one str, bytes, a set or a table is an error."""
+    remedy = _remedy(texts)
     try:
-        if isinstance(texts, str | bytes | dict) or getattr(texts, "ndim", 1) != 1:
+        if remedy or getattr(texts, "ndim", 1) != 1:
             raise TypeError
         checked = list(texts)
     except TypeError:
-        raise SentembError(f"give a list of texts, not {type(texts).__name__}") from None
+        raise SentembError(f"give a list of texts, not {type(texts).__name__}{remedy}") from None
     if not set(map(type, checked)) <= {str}:
-        checked = [as_text(text) for text in checked]
+        for place, text in enumerate(checked):
+            if not isinstance(text, str):
+                raise _not_a_text(place, text)
     return checked
 
 
@@ -26,6 +29,29 @@ def as_text(text: str) -> str:
     if not isinstance(text, str):
         raise SentembError(f"a text must be str, not {type(text).__name__}")
     return text
+
+
+def _remedy(texts: object) -> str:
+    """What to give instead of something that can be read one by one and is not a list of texts."""
+    if isinstance(texts, str | bytes):
+        return "; put it in a list: [text]"
+    if isinstance(texts, Mapping):
+        return "; give its values: list(texts.values())"
+    if isinstance(texts, set | frozenset):
+        return ", which has no order; give sorted(texts)"
+    # Tables of pandas, polars and pyarrow would be read as the names or the arrays of the columns.
+    return "; give one column of it, such as table['title']" if hasattr(texts, "columns") else ""
+
+
+def _not_a_text(place: int, text: object) -> SentembError:
+    """The error for ``texts[place]``, which is not a str."""
+    is_nan = isinstance(text, float | np.floating) and np.isnan(text)
+    if text is None or is_nan or type(text).__name__ in ("NAType", "NaTType"):
+        shown = "NaN" if is_nan else str(text)
+        remedy = "fill or drop it, as with series.fillna('')"
+    else:
+        shown, remedy = type(text).__name__, "convert it with str()"
+    return SentembError(f"text {place}, counted from 0, is {shown}, not str; {remedy}")
 
 
 def as_pairs(
