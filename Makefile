@@ -90,11 +90,12 @@ table4: venv ## Compare all models and baselines and write docs/results/table4.m
 	$(BIN)/python benchmarks/order.py
 
 .PHONY: bench
-bench: ## Measure speed and write docs/results/speed.md, sif-speed.md and pair-speed.md (25 minutes)
+bench: ## Measure speed and write the speed pages of docs/results (30 minutes)
 	$(MAKE) venv EXTRAS=dev,bench
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/sif_speed.py
 	$(BIN)/python benchmarks/pair_speed.py
+	$(BIN)/python benchmarks/import_speed.py
 
 .PHONY: analysis
 analysis: venv ## Measure keywords, attenuation and topics and write docs/analysis.md

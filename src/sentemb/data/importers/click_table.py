@@ -77,8 +77,7 @@ class Imported:
     Attributes
     ----------
     rows : int
-        Rows that were read, without headers and without those that are not rows at all, such as
-        broken JSON.
+        Rows that were read, bad ones included, headers not.
     lines : int
         Lines written to the log.
     left_out : dict of str to int
@@ -225,6 +224,7 @@ class _Import:
         self._distinct: dict[str, None] = {}
         self._unknown_id = ""
         self._clicks_column = ""
+        self._bad_before = 0
 
     def read_catalogue(self, path: AnyPath) -> None:
         """Read the titles of the ids."""
@@ -233,7 +233,9 @@ class _Import:
         found = Catalogue.read(Rows(path, columns, how, self._bad))
         self._titles, self._joins = found.titles, True
         self.done.catalogue = len(found.titles)
+        self._bad_before = self._bad.count
         for count, what in (
+            (self._bad_before, "that are bad"),
             (found.without_title, "without a title"),
             (found.without_id, "without an id"),
             (found.repeated, "with an id that already has another title"),
@@ -257,7 +259,7 @@ class _Import:
         columns, encoding = self._columns, self._how.encoding
         has_counts, in_searches = columns.clicks is not None, columns.search is not None
         joins, titles, lower, collects = self._joins, self._titles, self._lower, self.collects
-        done, left_out, bad_before = self.done, self.done.left_out, self._bad.count
+        has_positions, done, left_out = columns.position is not None, self.done, self.done.left_out
         for number, (raw_query, raw_title, *more) in rows:
             done.rows += 1
             try:
@@ -267,9 +269,12 @@ class _Import:
                 else:
                     title = imported_text(raw_title, "title", encoding)
                 clicks = _count(more[0]) if has_counts else 1
+                if has_positions:
+                    _position(more)
                 if collects and title:
                     self._collect(title, more)
             except SentembError as error:
+                done.rows -= 1  # all bad rows are added in the end
                 self._bad(rows.place(number), error)
                 continue
             if not query:
@@ -280,10 +285,6 @@ class _Import:
                 left_out[NO_CLICKS] += 1
             else:
                 yield query.lower() if lower else query, title, clicks, number, more
-        # Rows that the reader found bad have not come here.
-        n_bad = self._bad.count - bad_before
-        if n_bad:
-            left_out[BAD] += n_bad
 
     def _collect(self, title: str, more: Sequence[str]) -> None:
         """Remember a title of the log for the catalogue."""
@@ -345,23 +346,13 @@ class _Import:
             if not clicked:
                 self.done.left_out[ONLY_SHOWN] += 1
                 continue
-            try:
-                skipped = self._skipped(shown, clicked)
-            except SentembError as error:
-                self._bad(place, error)
-                self.done.left_out[BAD] += 1
-                continue
-            yield _json_line(
-                search[1],
-                [click[1] for click in clicked],
-                [click[2] for click in clicked],
-                skipped,
-            )
+            titles, counts = [click[1] for click in clicked], [click[2] for click in clicked]
+            yield _json_line(search[1], titles, counts, self._skipped(shown, clicked))
 
     def _skipped(self, shown: list[_Click], clicked: list[_Click]) -> list[str]:
         if self._columns.position is not None:
-            lowest = max(map(_position, clicked))
-            shown = [click for click in shown if _position(click) < lowest]
+            lowest = max(_position(click[4]) for click in clicked)
+            shown = [click for click in shown if _position(click[4]) < lowest]
         titles = {click[1] for click in clicked}
         return list(dict.fromkeys(click[1] for click in shown if click[1] not in titles))
 
@@ -370,6 +361,10 @@ class _Import:
         for line in lines:
             self.done.lines += 1
             yield line
+        n_bad = self._bad.count - self._bad_before
+        if n_bad:
+            self.done.rows += n_bad
+            self.done.left_out[BAD] += n_bad
         if not self.done.lines:
             reasons = self.done.left_out.most_common()
             why = ", ".join(f"{count:,} {reason}" for reason, count in reasons) or "no rows"
@@ -403,13 +398,13 @@ def _search(click: _Click) -> tuple[str, str]:
     return click[4][1], click[0]
 
 
-def _position(click: _Click) -> float:
+def _position(more: Sequence[str]) -> float:
     try:
-        position = float(click[4][2])
+        position = float(more[2])
     except ValueError:
         position = math.nan
     if math.isnan(position):
-        raise SentembError(f"the position {brief(click[4][2])} is not a number; correct it")
+        raise SentembError(f"the position {brief(more[2])} is not a number; correct it")
     return position
 
 

@@ -36,6 +36,9 @@ class Reading:
         for by name, or if all of its values are usual names such as query, title or clicks.
     quotes : bool
         Whether a text between double quotes may hold delimiters, line ends and doubled quotes.
+    strict : bool
+        Whether quotes that do not match are a bad row. Otherwise they are read as most programs
+        read them: letters after a closing quote belong to the text.
     """
 
     format: str = "auto"
@@ -43,6 +46,7 @@ class Reading:
     encoding: str = "utf-8"
     header: bool | None = None
     quotes: bool = True
+    strict: bool = True
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
@@ -95,6 +99,8 @@ class TableFile:
         Told about rows that cannot be read.
     on_names : function of a list of str
         Called once with the names of all columns, where the file has them.
+    optional : sequence of str
+        Columns that all objects of JSON lines may lack.
     """
 
     path: AnyPath
@@ -102,6 +108,7 @@ class TableFile:
     how: Reading
     bad: BadRows
     on_names: Callable[[list[str]], None] = lambda names: None
+    optional: Sequence[str] = ()
 
     @property
     def name(self) -> str:

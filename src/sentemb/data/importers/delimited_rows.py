@@ -27,9 +27,13 @@ _DELIMITERS = (",", ";", "\t", "|")
 
 # If columns are given by number, a first row of only such names is a header. They are compared in
 # lower case, without blanks, hyphens and underscores.
-_HEADER_WORDS = set(
-    ["query", "q", "search", "searchterm", "searchquery", "keyword", "keywords", "term", "title", "name", "producttitle", "productname", "product", "item", "text", "clickedtitle", "clicked", "click", "clicks", "count", "clickcount", "nclicks", "id", "productid", "itemid", "sku", "asin", "docid", "position", "rank", "searchid", "sessionid", "url"]
-)
+_HEADER_WORDS = {
+    "query", "q", "search", "searchterm", "searchquery", "keyword", "keywords", "term",
+    "title", "name", "producttitle", "productname", "product", "item", "text",
+    "clickedtitle", "clicked", "click", "clicks", "count", "clickcount", "nclicks", "id",
+    "productid", "itemid", "sku", "asin", "docid", "position", "rank", "searchid",
+    "sessionid", "url"
+}  # fmt: skip
 
 _WIDTH = (
     "{} columns, not {} as in the first row; put a text with delimiters between double quotes, or "
@@ -75,7 +79,7 @@ def _rows(table: TableFile, lines: Iterator[str], delimiter: str) -> Iterator[Ro
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
     quotes, name = table.how.quotes, table.name
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
-    reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting)
+    reader = csv.reader(lines, delimiter=delimiter, strict=table.how.strict, quoting=quoting)
     try:
         head = next(reader, [])
     except csv.Error as error:
@@ -85,7 +89,7 @@ def _rows(table: TableFile, lines: Iterator[str], delimiter: str) -> Iterator[Ro
     pick, has_header = _chosen(table, head)
     rows = reader if has_header else chain([head], reader)
     width, last = len(head), reader.line_num if has_header else 0
-    can_join = delimiter == "\t" and quotes
+    can_join = delimiter == "\t" and quotes and table.how.strict
     while True:
         try:
             for row in rows:

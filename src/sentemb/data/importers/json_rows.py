@@ -12,7 +12,7 @@ from sentemb.errors import SentembError
 def json_rows(table: TableFile, lines: Iterable[tuple[int, str]]) -> Iterator[Row]:
     """The rows in ``lines``; a `SentembError` if none of them has one of the columns."""
     steps = [(column, column.split(".")) for column in table.columns]
-    missing, names = set(table.columns), None
+    missing, names = set(table.columns) - set(table.optional), None
     for number, line in lines:
         if not line or line.isspace():
             continue

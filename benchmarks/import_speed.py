@@ -1,0 +1,216 @@
+"""How fast tables of clicks become a click log, and in how much memory.
+
+Every run is a process of its own; contenders take turns. The figures are processor time, start-up
+included, and the most memory that the process had. Writes docs/results/import-speed.md.
+
+    python benchmarks/import_speed.py [--quick]
+"""
+
+import argparse
+import csv
+import gzip
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from pages import machine, write_results
+from rounds import Spread, note
+from synthetic import lexicon
+
+from sentemb.tables import markdown_table
+
+TARGET = 150_000
+SIZES = (1_000_000, 4_000_000)
+PRODUCTS = 100_000
+
+# Ends by printing the processor time of the process and the most memory that it had, in kB.
+# (ru_maxrss would be at least that of the process that started it.)
+PROGRAM = """
+import sys
+{body}
+import resource
+used = resource.getrusage(resource.RUSAGE_SELF)
+with open("/proc/self/status") as file:
+    peak = next(line for line in file if line.startswith("VmHWM")).split()[1]
+print(used.ru_utime + used.ru_stime, peak)
+"""
+COMMAND = """
+from sentemb.cli import main
+main(sys.argv[1:], standalone_mode=False)
+"""
+CSV_MODULE = """
+import csv
+with open(sys.argv[1], newline="", encoding="utf-8") as file:
+    for row in csv.reader(file):
+        pass
+"""
+CSV_COPY = """
+import csv
+with open(sys.argv[1], newline="", encoding="utf-8") as file, open(sys.argv[2], "w") as out:
+    for _, query, _, title, clicks in csv.reader(file):
+        out.write(f"{query}\\t{title}\\t{clicks}\\n")
+"""
+PANDAS = """
+import pandas
+table = pandas.read_csv(sys.argv[1], usecols=["query", "title", "clicks"])
+table.to_csv(sys.argv[2], sep="\\t", header=False, index=False)
+"""
+
+
+def write_tables(folder, n_rows):
+    """A log of clicks in CSV, packed CSV and JSON lines, and the catalogue of its products.
+
+    Queries of 1 + Poisson(2) words and titles of 3 + Poisson(6); one title in ten has a quote and a
+    comma. Products are clicked by Zipf's law; one row in five has a query of its own.
+    """
+    rng = np.random.default_rng(0)
+    words = lexicon(50_000, rng)
+    cumulative = np.cumsum(1 / np.arange(3, len(words) + 3))
+
+    def texts(count, least, more):
+        lengths = least + rng.poisson(more, count)
+        places = np.searchsorted(cumulative, rng.random(lengths.sum()) * cumulative[-1])
+        tokens = iter([words[place] for place in np.minimum(places, len(words) - 1)])
+        return [" ".join(next(tokens) for _ in range(length)) for length in lengths]
+
+    titles = texts(PRODUCTS, 3, 6)
+    titles[::10] = [f'{title}, 15.6" black' for title in titles[::10]]
+    with open(folder / "products.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["sku", "name"])
+        writer.writerows((f"p{place}", title) for place, title in enumerate(titles))
+    some = texts(n_rows // 10, 1, 2)
+    with (
+        open(folder / "clicks.csv", "w", newline="", encoding="utf-8") as file,
+        gzip.open(folder / "clicks.csv.gz", "wt", 1, newline="", encoding="utf-8") as packed,
+        open(folder / "clicks.jsonl", "w", encoding="utf-8") as lines,
+    ):
+        names = ("time", "query", "sku", "title", "clicks")
+        writers = [csv.writer(file), csv.writer(packed)]
+        for writer in writers:
+            writer.writerow(names)
+        for begin in range(0, n_rows, 100_000):
+            count = min(100_000, n_rows - begin)
+            places = (PRODUCTS ** rng.random(count)).astype(int) % PRODUCTS
+            queries = [some[place] for place in rng.integers(0, len(some), count)]
+            queries[::5] = texts(len(queries[::5]), 1, 2)
+            clicks = rng.geometric(0.5, count).tolist()
+            for k, place in enumerate(places.tolist()):
+                time = f"2026-05-01T12:{k // 60 % 60:02}:{k % 60:02}"
+                row = (time, queries[k], f"p{place}", titles[place], clicks[k])
+                for writer in writers:
+                    writer.writerow(row)
+                lines.write(json.dumps(dict(zip(names, row, strict=True))) + "\n")
+
+
+def write_parquet(folder):
+    """The same log as Parquet; False without pyarrow."""
+    if importlib.util.find_spec("pyarrow") is None:
+        return False
+    from pyarrow.csv import read_csv
+    from pyarrow.parquet import write_table
+
+    write_table(read_csv(folder / "clicks.csv"), folder / "clicks.parquet", row_group_size=100_000)
+    return True
+
+
+def run(body, *arguments):
+    """Seconds of processor time and peak memory in MB of a program of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(body=body), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    seconds, peak = done.stdout.split()[-2:]
+    return float(seconds), int(peak) / 1024
+
+
+def jobs(folder, has_parquet):
+    """Name -> program and arguments. The first is compared with the target."""
+    clicks, out = folder / "clicks.csv", folder / "pairs.tsv"
+
+    def ours(name, *options):
+        given = ("--clicks", "clicks", "--force", "-o", out)
+        return (COMMAND, "import", folder / name, *given, *options)
+
+    join = ("--id", "sku", "--catalogue", folder / "products.csv", "--title", "name")
+    found = {
+        "`sentemb import`, CSV": ours("clicks.csv"),
+        "… packed (`.csv.gz`)": ours("clicks.csv.gz"),
+        "… JSON lines": ours("clicks.jsonl"),
+        "… Parquet": ours("clicks.parquet"),
+        f"… CSV joined with {PRODUCTS:,} titles": ours("clicks.csv", *join),
+        "… CSV, `--min-clicks 2`": ours("clicks.csv", "--min-clicks", "2"),
+        "csv module, reading alone": (CSV_MODULE, clicks),
+        "csv module, reading and writing, no checks": (CSV_COPY, clicks, out),
+        "pandas, `read_csv` and `to_csv`, no checks": (PANDAS, clicks, out),
+    }
+    if not has_parquet:
+        del found["… Parquet"]
+    if importlib.util.find_spec("pandas") is None:
+        del found["pandas, `read_csv` and `to_csv`, no checks"]
+    return found
+
+
+def measure(n_rows, rounds):
+    """Name -> `Spread` of seconds, and peak memory in MB."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        note(f"writing {n_rows:,} rows")
+        write_tables(folder, n_rows)
+        chosen = jobs(folder, write_parquet(folder))
+        seconds = {what: [] for what in chosen}
+        peaks = dict.fromkeys(chosen, 0.0)
+        for _ in range(rounds):
+            for what, (body, *arguments) in chosen.items():
+                note(f"{n_rows:,} rows: {what}")
+                took, peak = run(body, *arguments)
+                seconds[what].append(took)
+                peaks[what] = max(peaks[what], peak)
+    return {what: Spread.of(values) for what, values in seconds.items()}, peaks
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes, results not written")
+    quick = parser.parse_args().quick
+    sizes, rounds = ((20_000, 80_000), 1) if quick else (SIZES, 3)
+    few, many = measure(sizes[0], rounds), measure(sizes[1], 1)
+    rows = [["", "rows/s", "seconds", *(f"MB, {size:,} rows" for size in sizes)]]
+    for what, spread in few[0].items():
+        rows.append(
+            [
+                what,
+                f"{sizes[0] / spread.median:,.0f}",
+                f"{spread.median:.1f}",
+                f"{few[1][what]:,.0f}",
+                f"{many[1][what]:,.0f}",
+            ]
+        )
+    rate = sizes[0] / next(iter(few[0].values())).median
+    lines = [
+        f"Machine: {machine()}. Processor time of the whole process, median of {rounds} rounds, "
+        f"{sizes[0]:,} rows of five columns, made up. One thread.",
+        "",
+        "## Import",
+        "",
+        *markdown_table(rows),
+        "",
+        f"The target is {TARGET:,} rows per second: {'met' if rate >= TARGET else 'missed'}. "
+        "Memory is constant in the size of the file, but for the titles of a catalogue and, with "
+        "`--min-clicks`, the cache of the temporary data base (64 MB) and 100,000 pairs.",
+    ]
+    if quick:
+        print("\n".join(lines))
+    else:
+        write_results("import-speed", "Speed of import", "benchmarks/import_speed.py", lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,454 @@
+"""`sentemb import`: tables of any format become a click log."""
+
+import csv
+import gzip
+import io
+import json
+import sys
+
+import pytest
+from click.testing import CliRunner
+from helpers import run_python
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from sentemb import SentembError
+from sentemb.cli import main
+from sentemb.data.click_log import read_click_log
+from sentemb.data.importers.click_table import Columns, import_clicks
+from sentemb.data.importers.columns import Reading
+from sentemb.data.judged_set import read_texts
+
+PLAIN = Columns()
+INCHES = 'Acme 15.6" Laptop'
+
+
+def write_csv(path, rows, encoding="utf-8", **dialect):
+    with open(path, "w", encoding=encoding, newline="") as file:
+        csv.writer(file, **dialect).writerows(rows)
+    return path
+
+
+def run(tmp_path, *arguments, stdin=None):
+    """Run ``sentemb import`` and return its exit code, stdout and stderr."""
+    done = CliRunner().invoke(main, ["import", *map(str, arguments)], input=stdin)
+    return done.exit_code, done.stdout, done.stderr
+
+
+def imported(tmp_path, *files, columns=PLAIN, **given):
+    out = tmp_path / given.pop("name", "log.tsv")
+    done = import_clicks(files, out, columns, force=True, **given)
+    return out.read_text(encoding="utf-8"), done
+
+
+# -- what is written comes back ---------------------------------------------------------------
+
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0\ufeff"), max_size=12)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    rows=st.lists(st.tuples(TEXT, TEXT, st.integers(0, 3)), min_size=1, max_size=6),
+    delimiter=st.sampled_from(",;\t|"),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]),
+    end=st.sampled_from(["\n", "\r\n"]),
+)
+def test_what_the_csv_module_writes_comes_back(tmp_path_factory, rows, delimiter, quoting, end):
+    # In TSV a text with a tab and a line end is taken for one whose quotes do not match.
+    assume(delimiter != "\t" or not any("\t" in t and "\n" in t for row in rows for t in row[:2]))
+    # The csv module itself writes a carriage return without quotes, and cannot read that.
+    assume(quoting != csv.QUOTE_MINIMAL or not any("\r" in t for row in rows for t in row[:2]))
+    folder = tmp_path_factory.mktemp("csv")
+    head = ("query", "title", "n")
+    dialect = {"delimiter": delimiter, "quoting": quoting, "lineterminator": end}
+    path = write_csv(folder / "c.csv", [head, *rows], **dialect)
+    clean = [(" ".join(q.split()), " ".join(t.split()), n) for q, t, n in rows]
+    kept = [row for row in clean if all(row)]
+    columns = Columns(clicks="n")
+    if not kept:
+        with pytest.raises(SentembError, match="nothing to write"):
+            import_clicks([path], folder / "log.tsv", columns)
+        assert not (folder / "log.tsv").exists()
+        return
+    done = import_clicks([path], folder / "log.tsv", columns)
+    written = (folder / "log.tsv").read_bytes().decode().split("\n")[:-1]
+    assert written == [f"{q}\t{t}" if n == 1 else f"{q}\t{t}\t{n}" for q, t, n in kept]
+    assert (done.rows, done.lines) == (len(rows), len(kept))
+    assert sum(done.left_out.values()) == len(rows) - len(kept)
+    log = read_click_log(folder / "log.tsv")
+    assert int(log.clicks.sum()) == sum(n for *_, n in kept)
+
+
+@pytest.mark.parametrize("name", ["c.csv", "c.tsv", "c.jsonl", "c.csv.gz", "c.parquet", "c"])
+def test_every_format_gives_the_same_log(tmp_path, name):
+    rows = [("tv", INCHES, 2), ("tv", "Acme TV, black", 1), ("sofa", 'The "Bed"', 4)]
+    path = tmp_path / name
+    if name == "c.parquet":
+        pyarrow = pytest.importorskip("pyarrow")
+        from pyarrow.parquet import write_table
+
+        columns = [pyarrow.array(column) for column in zip(*rows, strict=True)]
+        write_table(pyarrow.table(columns, ["query", "title", "n"]), path, row_group_size=2)
+    elif name == "c.jsonl":
+        lines = [json.dumps({"query": q, "title": t, "n": n}) for q, t, n in rows]
+        path.write_text("\n".join(lines))
+    else:
+        text = io.StringIO(newline="")
+        delimiter = "\t" if name == "c.tsv" else ","
+        csv.writer(text, delimiter=delimiter).writerows([("query", "title", "n"), *rows])
+        data = text.getvalue().encode("utf-8-sig")
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    text, done = imported(tmp_path, path, columns=Columns(clicks="n"))
+    assert text == f'tv\t{INCHES}\t2\ntv\tAcme TV, black\nsofa\tThe "Bed"\t4\n'
+    assert done.rows == 3
+
+
+def test_standard_input_and_output(tmp_path):
+    code, out, err = run(tmp_path, "-", "-o", "-", stdin="query,title\ntv,TV\n,x\n")
+    assert (code, out) == (0, "tv\tTV\n")
+    assert err == "standard input: 2 rows, 1 lines written; left out: 1 empty query\n"
+    lines = '{"q": {"text": "tv"}, "title": "TV"}\n\n{"q": {}, "title": "TV"}\n'
+    code, out, err = run(tmp_path, "-", "-o", "-", "--query", "q.text", stdin=lines)
+    assert (code, out) == (0, "tv\tTV\n") and "1 empty query" in err
+
+
+def test_an_excerpt_of_several_files_in_other_encodings(tmp_path):
+    head = [("Suche", "Artikel")]
+    one = write_csv(tmp_path / "a.csv", [*head, ("Käse", 'Käsebrett 12"')], "cp1252", delimiter=";")
+    two = write_csv(tmp_path / "b.csv", [*head[0:1], ("süß", "Honig")], "cp1252", delimiter=",")
+    arguments = [one, two, "-o", "-", "--query", "Suche", "--title", "Artikel"]
+    code, out, _ = run(tmp_path, *arguments, "--encoding", "cp1252", "--lower")
+    assert (code, out) == (0, 'käse\tKäsebrett 12"\nsüß\tHonig\n')
+    code, _, err = run(tmp_path, *arguments)
+    assert code == 1
+    assert "a.csv:2: the query is not valid utf-8; name the encoding, such as --encoding" in err
+    code, out, err = run(tmp_path, *arguments, "--encoding", "nonsense")
+    assert code == 1 and "there is no encoding 'nonsense'" in err
+    wide = tmp_path / "w.csv"
+    wide.write_text("query,title\ntv,TV\n", encoding="utf-16")
+    assert "give --encoding utf-16" in run(tmp_path, wide, "-o", "-")[2]
+    assert run(tmp_path, wide, "-o", "-", "--encoding", "utf-16")[1] == "tv\tTV\n"
+
+
+# -- columns and headers ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "header", "expected"),
+    [
+        ("tv,TV\n", ("1", "2"), None, "tv\tTV\n"),
+        ("Search Term,Product_Title\ntv,TV\n", ("1", "2"), None, "tv\tTV\n"),
+        ("x,y\ntv,TV\n", ("1", "2"), None, "x\ty\ntv\tTV\n"),
+        ("x,y\ntv,TV\n", ("1", "2"), True, "tv\tTV\n"),
+        ("x,y\ntv,TV\n", ("x", "2"), None, "tv\tTV\n"),
+        ("query,title\ntv,TV\n", ("1", "2"), False, "query\ttitle\ntv\tTV\n"),
+        ('"a;b";c;d\n1;TV;tv\n', ("d", "c"), None, "tv\tTV\n"),
+        ("2,1\nTV,tv\n", ("1", "2"), None, "tv\tTV\n"),  # a name comes before a number
+        (" query , title \ntv,TV\n", ("query", "title"), None, "tv\tTV\n"),
+    ],
+)
+def test_columns_by_name_or_number(tmp_path, text, columns, header, expected):
+    path = tmp_path / "c.csv"
+    path.write_text(text)
+    assert imported(tmp_path, path, columns=Columns(*columns), how=Reading(header=header))[0] == (
+        expected
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        ("a,b\ntv,TV\n", [], "c.csv:1: no column 'query'; the columns are a, b"),
+        ("query,title\n", ["--title", "3"], "c.csv:1: no column 3; there are 2"),
+        ("query,title,title\n", [], "c.csv:1: 2 columns are named 'title'; give a number"),
+        ("query,title\n", ["--no-header"], "'query' is a name, and there is no header"),
+        ("", [], "c.csv: the input is empty"),
+        ("query,title\n", [], "c.csv: nothing to write: no rows"),
+        ("query,title\ntv,TV,x\n", [], "c.csv:2: 3 columns, not 2 as in the first row"),
+        ('query,title\n"a\nb",c\ntv,"x"y\n', [], "c.csv:4: the quotes do not match"),
+        ('query,title\ntv,"TV\ntv,TV\n', [], "c.csv:2: a double quote opens a text that does"),
+        ("query,title,n\ntv,TV,many\n", ["--clicks", "n"], "c.csv:2: the clicks 'many' are not"),
+        ("query,title,n\ntv,TV,-1\n", ["--clicks", "n"], "c.csv:2: the clicks '-1' are not"),
+        ("query,title\ntv,T\0V\n", [], "c.csv:2: the title has a NUL character"),
+        ("query,title\ntv," + "a " * 10_001 + "\n", [], "c.csv:2: the title has 10001 words"),
+        ("query,title\n,TV\n", [], "nothing to write: 1 empty query; check the columns"),
+        ("query,title\ntv,TV\n", ["--delimiter", ";;"], "the delimiter is ';;'; give one"),
+        ("PAR1\n", [], "is Parquet; give --format parquet"),
+        ("query,title\ntv,TV\n", ["--id", "title"], "--id needs --catalogue"),
+        ("query,title\ntv,TV\n", ["--catalogue", "x"], "a catalogue needs the column of the ids"),
+        ("query,title\ntv,TV\n", ["--search", "query"], "--search needs --clicks"),
+        ("query,title\ntv,TV\n", ["--position", "query"], "--position needs --search"),
+        ("query,title\ntv,TV\n", ["--min-clicks", "0"], "min_clicks is 0; give an integer"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path, text, arguments, message):
+    path = tmp_path / "c.csv"
+    path.write_text(text)
+    code, out, err = run(tmp_path, path, "-o", tmp_path / "log.tsv", *arguments)
+    assert code == 1 and out == "" and message in err
+    assert err.count("\n") == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"c.csv"}
+
+
+def test_bad_rows_can_be_counted(tmp_path):
+    path = tmp_path / "c.csv"
+    path.write_text(
+        'query,title\ntv,TV\na,b,c\ntv,"x"y\nok,fine\nbad,\udcff\n', "utf-8", "surrogateescape"
+    )
+    code, out, err = run(tmp_path, path, "-o", tmp_path / "log.tsv", "--skip-bad-lines")
+    assert code == 0
+    assert out.endswith("c.csv: 5 rows, 2 lines written; left out: 3 bad rows\n")
+    assert "the first bad row: " in err and "c.csv:3: 3 columns" in err
+    lines = tmp_path / "c.jsonl"
+    lines.write_text(
+        '{"query": "a", "title": "b"}\n[1]\n{"query": ["x"], "title": "b"}\nnonsense\n'
+    )
+    text, done = imported(tmp_path, lines, skip_bad_lines=True)
+    assert text == "a\tb\n" and done.left_out == {"bad rows": 3}
+    with pytest.raises(SentembError, match=r"c.jsonl:2: not JSON \(not an object\)"):
+        imported(tmp_path, lines)
+    lines.write_text('{"query": "a", "name": "b"}\n')
+    with pytest.raises(SentembError, match="no line has 'title'; the first line has query, name"):
+        imported(tmp_path, lines)
+
+
+def test_quotes_that_are_letters(tmp_path):
+    """A log without quoting: a title that begins with a quote must not swallow other rows."""
+    path = tmp_path / "c.tsv"
+    path.write_text('query\ttitle\n"tv\tTV\n15"\tTV 15"\nsofa"\tSofa\n')
+    with pytest.raises(SentembError, match=r"c.tsv:2: a quoted text with tabs ends in line \d"):
+        imported(tmp_path, path)
+    text, _ = imported(tmp_path, path, how=Reading(quotes=False))
+    assert text == '"tv\tTV\n15"\tTV 15"\nsofa"\tSofa\n'
+
+
+def test_a_column_of_clicks_is_not_overlooked(tmp_path):
+    path = write_csv(tmp_path / "c.csv", [("query", "title", "Clicks"), ("tv", "TV", 7)])
+    assert (
+        "each row was counted as one click; for the column Clicks give --clicks Clicks"
+        in (run(tmp_path, path, "-o", "-")[2])
+    )
+    assert "note" not in run(tmp_path, path, "-o", "-", "--clicks", "Clicks")[2]
+
+
+def test_counts_and_flags(tmp_path):
+    cells = ["1", "3.0", " 2 ", "true", "NO", "false", "0", "0.0"]
+    path = write_csv(tmp_path / "c.csv", [("query", "title", "n"), *(("q", c, c) for c in cells)])
+    text, done = imported(tmp_path, path, columns=Columns(clicks="n"))
+    assert text == "q\t1\nq\t3.0\t3\nq\t2\t2\nq\ttrue\n"
+    assert done.left_out == {"no clicks": 4}
+
+
+def test_an_output_that_exists_needs_force(tmp_path):
+    path = write_csv(tmp_path / "c.csv", [("query", "title"), ("tv", "TV")])
+    (tmp_path / "log.tsv").write_text("mine\n")
+    code, _, err = run(tmp_path, path, "-o", tmp_path / "log.tsv")
+    assert code == 1 and "log.tsv: exists; name another file or use --force" in err
+    assert run(tmp_path, path, "-o", tmp_path / "log.tsv", "--force")[0] == 0
+    text, _ = imported(tmp_path, path, name="log.jsonl")
+    assert json.loads(text) == {"query": "tv", "clicked": ["TV"]}
+    assert read_click_log(tmp_path / "log.jsonl").titles == ["TV"]
+
+
+# -- minimum of clicks ------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    pairs=st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xy"), st.integers(1, 4))),
+    least=st.integers(2, 6),
+    held=st.integers(1, 5),
+)
+def test_pairs_are_summed_in_a_file(tmp_path_factory, pairs, least, held):
+    from unittest import mock
+
+    from sentemb.data.importers import pair_sums
+
+    sums = {}
+    for query, title, clicks in pairs:
+        sums[query, title] = sums.get((query, title), 0) + clicks
+    kept = [(*pair, clicks) for pair, clicks in sums.items() if clicks >= least]
+    with mock.patch.object(pair_sums, "_HELD", held), pair_sums.PairSums() as found:
+        for pair in pairs:
+            found.add(*pair)
+        assert list(found.pairs(least)) == kept
+        assert len(found) == len(sums)
+
+
+def test_rare_pairs_are_left_out(tmp_path):
+    rows = [("query", "title"), ("tv", "TV"), ("sofa", "Sofa"), ("tv", "TV")]
+    paths = [write_csv(tmp_path / name, rows) for name in ("a.csv", "b.csv")]
+    text, done = imported(tmp_path, *paths, min_clicks=3)
+    assert text == "tv\tTV\t4\n" and done.left_out == {"too few clicks": 1}
+    huge = write_csv(tmp_path / "h.csv", [("q", "t", "n"), *[("tv", "TV", 2**62)] * 2])
+    with pytest.raises(SentembError, match="add up to more than"):
+        imported(tmp_path, huge, columns=Columns("q", "t", clicks="n"), min_clicks=2)
+
+
+# -- joins ------------------------------------------------------------------------------------
+
+
+PRODUCTS = [("sku", "name"), ("1", 'TV, 15"'), ("2", "Sofa"), ("3", ""), ("2", "Couch"), ("", "x")]
+
+
+def test_titles_are_joined_by_id(tmp_path):
+    catalogue = write_csv(tmp_path / "p.csv", PRODUCTS)
+    clicks = [("query", "sku"), ("tv", "1"), ("sofa", " 2 "), ("bed", "3"), ("?", "77"), ("a", "")]
+    path = write_csv(tmp_path / "c.csv", clicks)
+    out, titles = tmp_path / "log.tsv", tmp_path / "titles.tsv"
+    code, said, notes = run(
+        tmp_path, path, "-o", out, "--id", "sku", "--catalogue", catalogue, "--title", "name",
+        "--write-catalogue", titles,
+    )  # fmt: skip
+    assert code == 0 and out.read_text() == 'tv\tTV, 15"\nsofa\tSofa\n'
+    assert said.endswith(
+        "c.csv: 5 rows, 2 lines written, 2 titles in the catalogue; "
+        "left out: 2 id without a title, 1 empty id\n"
+    )
+    for note in (
+        "rows without a title were left out: 1\n",
+        "rows without an id were left out: 1\n",
+        "rows with an id that already has another title were left out: 1\n",
+        "the first id without a title: '3'\n",
+    ):
+        assert note in notes
+    assert read_texts(titles) == (["1", "2"], ['TV, 15"', "Sofa"])
+    # The file that was written is itself a catalogue.
+    columns = Columns(id="sku", catalogue_id="1", title="2")
+    assert imported(tmp_path, path, columns=columns, catalogue=titles)[0] == out.read_text()
+
+
+def test_a_join_of_other_formats(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow.parquet import write_table
+
+    # pandas writes integers as floats where some are missing.
+    table = pyarrow.table({"q": ["tv", "sofa", None], "product": [{"id": 1.0}, {"id": 2.0}, None]})
+    write_table(table, tmp_path / "c.parquet")
+    (tmp_path / "p.jsonl").write_text('{"id": 1, "t": "TV"}\n{"id": 2, "t": "Sofa"}\n')
+    columns = Columns("q", "t", id="product.id", catalogue_id="id")
+    text, done = imported(
+        tmp_path, tmp_path / "c.parquet", columns=columns, catalogue=tmp_path / "p.jsonl"
+    )
+    assert text == "tv\tTV\nsofa\tSofa\n" and done.left_out == {"empty query": 1}
+    with pytest.raises(
+        SentembError, match=r"c.parquet:1: no column 'x'; the columns are q, product"
+    ):
+        imported(tmp_path, tmp_path / "c.parquet", columns=Columns("x", "q"))
+    (tmp_path / "d.parquet").write_bytes(b"PAR1 and then nothing")
+    with pytest.raises(SentembError, match=r"d.parquet: not a whole Parquet file"):
+        imported(tmp_path, tmp_path / "d.parquet")
+
+
+def test_white_space_in_ids(tmp_path):
+    rows = [("id", "title"), ("a  1", "One"), ("b", "Two")]
+    catalogue = write_csv(tmp_path / "p.csv", rows)
+    path = write_csv(tmp_path / "c.csv", [("query", "id"), ("one", "a  1"), ("two", "b")])
+    given = {"columns": Columns(id="id"), "catalogue": catalogue}
+    text, _ = imported(tmp_path, path, **given, write_catalogue=tmp_path / "t.tsv")
+    assert text == "one\tOne\ntwo\tTwo\n"
+    assert read_texts(tmp_path / "t.tsv")[0] == ["a_1", "b"]
+    write_csv(catalogue, [*rows, ("a_1", "Three")])
+    with pytest.raises(
+        SentembError, match=r"p.csv:4: the ids 'a_1' and 'a  1' would both be 'a_1'"
+    ):
+        imported(tmp_path, path, **given)
+
+
+def test_the_catalogue_of_a_log(tmp_path):
+    rows = [("query", "title", "id"), ("tv", "TV", "7"), ("telly", "TV new", "7"), ("x", "Y", "8")]
+    path = write_csv(tmp_path / "c.csv", rows)
+    titles = tmp_path / "t.tsv"
+    imported(tmp_path, path, columns=Columns(id="id"), write_catalogue=titles)
+    assert read_texts(titles) == (["7", "8"], ["TV new", "Y"])
+    imported(tmp_path, path, write_catalogue=titles)
+    assert read_texts(titles) == (["t1", "t2", "t3"], ["TV", "TV new", "Y"])
+    # Both files or none.
+    titles.unlink()
+    write_csv(path, [*rows, ("a", "b", "c", "d")])
+    with pytest.raises(SentembError, match="4 columns"):
+        imported(tmp_path, path, write_catalogue=titles)
+    assert not titles.exists()
+
+
+# -- shown results ----------------------------------------------------------------------------
+
+
+SHOWN = [
+    ("search", "query", "title", "position", "clicked"),
+    ("s1", "tv", "A", 1, "false"),
+    ("s1", "tv", "B", 3, "true"),
+    ("s1", "tv", "C", 2, "false"),
+    ("s1", "tv", "D", 4, "false"),
+    ("s1", "tv", "A", 5, "false"),
+    ("s2", "sofa", "E", 1, "false"),
+    ("s2", "bed", "F", 1, "2"),
+    ("s2", "bed", "G", 2, "true"),
+]
+
+
+def test_shown_results_give_skipped_titles(tmp_path):
+    path = write_csv(tmp_path / "c.csv", SHOWN)
+    columns = Columns(clicks="clicked", search="search")
+    text, done = imported(tmp_path, path, columns=columns, name="log.jsonl")
+    first = {"query": "tv", "clicked": ["B"]}
+    second = {"query": "bed", "clicked": ["F", "G"], "clicks": [2, 1]}
+    records = [json.loads(line) for line in text.splitlines()]
+    assert records == [first | {"skipped": ["A", "C", "D"]}, second]
+    assert done.left_out == {"searches without a click": 1} and done.lines == 2
+    columns = Columns(clicks="clicked", search="search", position="position")
+    text, _ = imported(tmp_path, path, columns=columns, name="log.jsonl")
+    assert json.loads(text.splitlines()[0]) == first | {"skipped": ["A", "C"]}
+    log = read_click_log(tmp_path / "log.jsonl")
+    assert [log.titles[place] for place in log.skipped_index] == ["A", "C"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([*SHOWN, SHOWN[1]], r"c.csv:10: the search 's1' appears again after others; sort"),
+        ([*SHOWN, ("s3", "a", "b", "top", "1")], "c.csv:10: the position 'top' is not a number"),
+    ],
+)
+def test_bad_searches_are_named(tmp_path, rows, message):
+    path = write_csv(tmp_path / "c.csv", rows)
+    columns = Columns(clicks="clicked", search="search", position="position")
+    with pytest.raises(SentembError, match=message):
+        imported(tmp_path, path, columns=columns)
+
+
+def test_a_search_of_endless_rows_is_refused(tmp_path):
+    rows = [("query", "title", "s", "n"), *[("tv", "TV", "1", "0")] * 10_001]
+    path = write_csv(tmp_path / "c.csv", rows)
+    with pytest.raises(SentembError, match=r"c.csv:2: the search '1' has more than 10,000 rows"):
+        imported(tmp_path, path, columns=Columns(clicks="n", search="s"))
+
+
+# -- memory -----------------------------------------------------------------------------------
+
+
+_PEAK = """
+import sys
+from sentemb.data.importers.click_table import Columns, import_clicks
+
+columns = Columns(clicks="clicks")
+import_clicks([sys.argv[1]], "/dev/null", columns, min_clicks=int(sys.argv[2]), force=True)
+with open("/proc/self/status") as file:
+    print(next(line for line in file if line.startswith("VmHWM")).split()[1])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
+@pytest.mark.parametrize(("least", "growth"), [(1, 2_000), (2, 60_000)])
+def test_memory_does_not_grow_with_the_file(tmp_path, least, growth):
+    """Distinct pairs, 300,000 and 1,200,000; for sums the bound is the cache of the data base."""
+    peaks = []
+    for n_rows in (300_000, 1_200_000):
+        path = tmp_path / f"{n_rows}.csv"
+        with open(path, "w") as file:
+            file.write("query,title,clicks\n")
+            file.writelines(f"query {row},The title of product {row},2\n" for row in range(n_rows))
+        peaks.append(int(run_python(_PEAK, path, least, check=True).stdout))
+    assert peaks[1] - peaks[0] < growth, peaks
