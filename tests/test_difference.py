@@ -74,7 +74,8 @@ def test_the_order_counts_only_for_agreements():
 
 
 @pytest.mark.parametrize(
-    ("first", "second"), [([[1]], [[1], [2]]), ([[1, 2]], [[1]]), ([1], [1]), ([], []), ([[]], [[]])]
+    ("first", "second"),
+    [([[1]], [[1], [2]]), ([[1, 2]], [[1]]), ([1], [1]), ([], []), ([[]], [[]])],
 )
 def test_rankings_that_cannot_be_compared(first, second):
     with pytest.raises(SentembError, match="cannot be compared"):
@@ -222,7 +223,7 @@ def test_wrong_arguments(clicks, changed, message):
 # -- the page --------------------------------------------------------------------------------------
 
 
-def test_the_page_shows_the_queries_and_escapes_every_text(clicks):
+def test_the_page_shows_the_queries_and_escapes_every_text():
     builder = ClickLogBuilder()
     builder.add(f"lost {NASTY}", f"title 3 {NASTY}")
     queries, titles = ([f"{text} {NASTY}" for text in texts] for texts in (QUERIES, TITLES))
@@ -281,7 +282,9 @@ def test_the_command_prints_figures_and_queries(folder):
     assert "clicked titles are not in" in result.stderr
     asked = run(*models, *titles, "--queries", folder / "queries.tsv", "--limit", 0).stdout
     assert asked.count("\n") == 1 and "top-10 overlap" in asked
-    printed = json.loads(run(*models, *titles, "--queries", folder / "queries.tsv", "--json").stdout)
+    printed = json.loads(
+        run(*models, *titles, "--queries", folder / "queries.tsv", "--json").stdout
+    )
     lines = (folder / "titles.tsv").read_text().splitlines()
     assert printed["titles"] == len({line.partition("\t")[2] for line in lines}) < len(lines)
     same = run(folder / "old", folder / "old", *titles, "--queries", folder / "queries.tsv")

@@ -203,8 +203,10 @@ def test_the_command(folder, trained, log):
     alone = json.loads(run(model, "head cook", "kitchen", "--json").stdout)
     assert set(alone) == {"score", "query", "title"}
     assert set(alone["query"]) == {"text", "words", "unknown"}
-    assert run(model, "nurse", "--titles", folder / "titles.tsv").stdout.splitlines()[0].endswith(
-        "  hospital staff"
+    assert (
+        run(model, "nurse", "--titles", folder / "titles.tsv")
+        .stdout.splitlines()[0]
+        .endswith("  hospital staff")
     )
 
 
