@@ -1,4 +1,4 @@
-"""Neighbours and synonyms: against loops over all words, and the file against a parser of Solr's."""
+"""Neighbours and synonyms: against loops over all words, and a parser of Solr's format."""
 
 import json
 

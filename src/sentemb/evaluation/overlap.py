@@ -36,7 +36,9 @@ def overlap(first: ArrayLike, second: ArrayLike) -> Overlap:
 
     Returns
     -------
-    Overlap
+    (same_first, shared) : named tuple of float
+        The share of the queries with the same first title, and the mean of the share of titles in
+        both rankings, of the longer one.
 
     Raises
     ------
