@@ -12,6 +12,9 @@ from helpers import made_up_pair_model
 from matplotlib.image import imread
 
 from sentemb.analysis.report.page import Pair, collect, page
+from sentemb.comparison.difference import difference
+from sentemb.comparison.difference_page import difference_page
+from sentemb.data.click_log import ClickLogBuilder
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(
@@ -271,3 +274,33 @@ def test_a_phone_shows_one_column(browser, report):
     picture = browser.screenshot(report(), "phone", 390, 4000)
     assert picture.shape == (4000, 390, 3)
     assert (np.abs(picture - picture[5, 5]).max(axis=2) > 0.1).any(axis=1).mean() > 0.3
+
+
+class Fixed:
+    """A retriever that finds the titles in an order of its own."""
+
+    def __init__(self, order):
+        self.order = np.array(order)
+
+    def find(self, queries, k):
+        places = np.tile(self.order[:k], (len(queries), 1))
+        return places, np.full(places.shape, 0.5)
+
+
+def test_the_page_of_diff(browser):
+    titles = [NASTY, "internationalisation" * 4, *QUERIES[:3]]
+    builder = ClickLogBuilder()
+    builder.add(QUERIES[2], NASTY)
+    found = difference(
+        Fixed([0, 1, 2]), Fixed([4, 3, 0]), QUERIES, titles, builder.build(), 3
+    )  # fmt: skip
+    path = browser.folder / "diff.html"
+    path.write_text(difference_page(found, ("old", NASTY), 5))
+    dom = browser.elements(path)
+    assert dom.count("<section") == 5
+    assert "onerror=alert(1)&gt;" in dom and "<img" not in dom
+    script = "answer([innerWidth, document.documentElement.scrollWidth])"
+    assert browser.answers(path, script, width=375) == [375, 375]
+    dark = browser.screenshot(path, "diff", 800, 1200, DARK)
+    assert dark[5, 5].max() < 0.2
+    assert (np.abs(dark - dark[5, 5]).max(axis=2) > 0.1).mean() > 0.02

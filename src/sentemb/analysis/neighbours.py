@@ -48,8 +48,8 @@ def neighbours(
 
     Returns
     -------
-    list of list of Neighbour
-        One list per word; empty for a word of which the model knows no feature, which it reads as
+    list of list of (word, score)
+        One list of named tuples per word; empty for a word of which the model knows no feature, which it reads as
         zero.
 
     Raises

@@ -29,8 +29,8 @@ class Synonyms:
     Attributes
     ----------
     word : str
-    near : list of Neighbour
-        Nearest first.
+    near : list of (word, score)
+        Named tuples, nearest first.
     """
 
     word: str

@@ -36,7 +36,9 @@ def overlap(first: ArrayLike, second: ArrayLike) -> Overlap:
 
     Returns
     -------
-    Overlap
+    (same_first, shared) : named tuple of float
+        The share of the queries with the same first title, and the mean of the share of titles in
+        both rankings, of the longer one.
 
     Raises
     ------
@@ -44,7 +46,8 @@ def overlap(first: ArrayLike, second: ArrayLike) -> Overlap:
         For rankings of different queries, or none.
     """
     one, other = _rankings(first, second)
-    return Overlap(float(np.mean(one[:, 0] == other[:, 0])), float(np.mean(_shared(one, other))))
+    shared = _shared(one, other)[:, -1].mean()
+    return Overlap(float(np.mean(one[:, 0] == other[:, 0])), float(shared))
 
 
 def agreements(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
@@ -60,9 +63,7 @@ def agreements(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
         As in `overlap`.
     """
     one, other = _rankings(first, second)
-    depths = range(1, one.shape[1] + 1)
-    shared = np.stack([_shared(one[:, :depth], other[:, :depth]) for depth in depths])
-    mean: NDArray[np.float64] = shared.mean(axis=0)
+    mean: NDArray[np.float64] = _shared(one, other).mean(axis=1)
     return mean
 
 
@@ -77,13 +78,21 @@ def _rankings(first: ArrayLike, second: ArrayLike) -> tuple[_Places, _Places]:
 
 
 def _shared(first: _Places, second: _Places) -> NDArray[np.float64]:
-    """Titles in both rows, divided by the length of the longer one: (n_queries,)."""
-    longer = np.maximum((first >= 0).sum(axis=1), (second >= 0).sum(axis=1))
+    """Titles in both rows down to each depth, divided by the length of the longer: (n_queries, k).
+
+    1 where neither row has a title.
+    """
+    n, k = first.shape
     # A title is in both rows if it is in their union twice; the empty places are made distinct.
-    empty = -1 - np.arange(2 * first.shape[1])
     joined = np.hstack([first, second])
-    joined = np.sort(np.where(joined < 0, empty, joined), axis=1)
-    both = (joined[:, 1:] == joined[:, :-1]).sum(axis=1)
-    shares = np.ones(len(both))
+    joined = np.where(joined < 0, -1 - np.arange(2 * k), joined)
+    order = np.argsort(joined, axis=1, kind="stable")
+    joined = np.take_along_axis(joined, order, axis=1)
+    row, place = np.nonzero(joined[:, 1:] == joined[:, :-1])
+    # The sort is stable: the first row's rank comes before that of the second, which is k higher.
+    lower = np.maximum(order[row, place], order[row, place + 1] - k)
+    both = np.bincount(row * k + lower, minlength=n * k).reshape(n, k).cumsum(axis=1)
+    longer = np.maximum((first >= 0).cumsum(axis=1), (second >= 0).cumsum(axis=1))
+    shares = np.ones((n, k))
     np.divide(both, longer, out=shares, where=longer > 0)
     return shares

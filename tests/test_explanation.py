@@ -1,0 +1,224 @@
+"""Explanations: effects of words against scoring again, evidence against a loop over the log."""
+
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from helpers import FEED_FORWARD, made_up_model, made_up_pair_model, made_up_texts, variant_name
+
+from sentemb import SIF, SentembError, SentenceEncoder, train
+from sentemb.analysis.explanation import explain
+from sentemb.cli import main
+from sentemb.data.click_log import ClickLogBuilder, write_click_log
+from sentemb.vectors.word_vectors import WordVectors
+
+JOBS = {"cook": "kitchen", "nurse": "hospital", "lawyer": "court", "driver": "lorry"}
+MARKUP = "<b>&"
+
+
+def job_log():
+    """For each job some queries, whose title has a word that no query has."""
+    builder = ClickLogBuilder()
+    for job, place in JOBS.items():
+        for filler in ("head", "senior", "night", "junior", "second", "chief"):
+            builder.add(f"{filler} {job}", f"{place} staff", 3)
+            builder.add(f"{job} {filler}", f"{place} staff")
+    builder.add("night nurse", "all staff", 7)
+    builder.add("night nurse", "other staff", 3)
+    return builder.build()
+
+
+@pytest.fixture(scope="module")
+def log():
+    return job_log()
+
+
+@pytest.fixture(scope="module")
+def trained(log):
+    settings = {"epochs": 8, "batch_size": 8, "hard_negatives": 0, "learning_rate": 0.02}
+    return train(log, model="bag", cells=16, threads=1, **settings)
+
+
+@pytest.fixture(scope="module")
+def folder(trained, log, tmp_path_factory):
+    path = tmp_path_factory.mktemp("explain")
+    trained.save_pretrained(path / "model")
+    write_click_log(log, path / "pairs.tsv")
+    lines = [f"t{k}\t{title}" for k, title in enumerate(["court staff", "hospital staff"])]
+    (path / "titles.tsv").write_text("\n".join(lines) + "\n")
+    return path
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(main, ["explain", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def refused(*arguments):
+    """The one line that stderr says, exit code 1."""
+    result = run(*arguments, code=1)
+    assert result.stdout == "" and result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def models(texts):
+    """A model of every kind that has vectors."""
+    kinds = [*FEED_FORWARD, ("lstm", {}), ("bilstm", {"forget_gate": True}), ("irnn", {})]
+    for variant in kinds:
+        yield variant_name(variant), made_up_model(variant, texts)
+    pair = [made_up_model(("bag", {}), texts, seed=seed) for seed in (1, 2)]
+    yield "average", SentenceEncoder.average(pair)
+    words = sorted({word for text in texts for word in text.split()})
+    rng = np.random.default_rng(0)
+    vectors = WordVectors(words, rng.standard_normal((len(words), 6)).astype(np.float32))
+    yield "sif", SIF(vectors, components=0).fit()
+
+
+def test_effects_are_differences_of_scores_for_every_kind_of_model():
+    query, title = made_up_texts(np.random.default_rng(0), [3, 4])
+    for name, model in models([query, title]):
+        found = explain(model, query, title)
+        assert found.similar is None and found.query.new is None
+        whole = model.score(query, title)
+        assert found.score == pytest.approx(whole, abs=1e-6), name
+        for side, text in (("query", found.query), ("title", found.title)):
+            words = text.text.split()
+            assert text.words == words
+            for place in range(len(words)):
+                rest = " ".join(words[:place] + words[place + 1 :])
+                pair = (rest, title) if side == "query" else (query, rest)
+                expected = whole - model.score(*pair)
+                assert text.effects[place] == pytest.approx(expected, abs=1e-6), name
+
+
+def test_the_only_word_of_a_query_has_the_whole_score_as_its_effect(trained):
+    found = explain(trained, "cook", "kitchen staff")
+    assert found.query.effects.tolist() == pytest.approx([found.score])
+
+
+def test_the_nearest_queries_and_what_was_clicked_for_them(trained, log):
+    found = explain(trained, "nurse at night", log=log, k=4)
+    cosines = [trained.similarity(*trained.encode_query(["nurse at night", q]))[0, 0]
+               for q in log.queries]  # fmt: skip
+    best = sorted(range(len(cosines)), key=lambda q: -cosines[q])[:4]
+    assert [one.query for one in found.similar] == [log.queries[q] for q in best]
+    for one, q in zip(found.similar, best, strict=True):
+        assert one.score == pytest.approx(cosines[q], abs=1e-6)
+        pairs = [p for p in range(len(log.clicks)) if log.query_index[p] == q]
+        pairs.sort(key=lambda p: -log.clicks[p])
+        assert one.clicked == [(log.titles[log.title_index[p]], log.clicks[p]) for p in pairs]
+    # The most clicked title comes first, equally clicked ones in the order of the log.
+    night = next(one for one in explain(trained, "night nurse", log=log).similar
+                 if one.query == "night nurse")  # fmt: skip
+    assert night.clicked == [("all staff", 7), ("hospital staff", 3), ("other staff", 3)]
+
+
+def test_without_a_title_the_best_one_is_explained(trained, log):
+    assert explain(trained, "senior lawyer", log=log).title.text == "court staff"
+    some = ["kitchen staff", "lorry staff"]
+    best = max(some, key=lambda title: trained.score("senior lawyer", title))
+    assert explain(trained, "senior lawyer", log=log, titles=some).title.text == best
+    assert explain(trained, "senior lawyer", titles=some).title.text == best
+
+
+def test_new_words_and_unknown_words(trained, log):
+    # "kitchen" is in titles of the log only, "cook" in queries only.
+    found = explain(trained, "cook kitchen 上海 cook 上海", "kitchen cook", log=log)
+    assert found.query.new == ["kitchen", "上海"]
+    assert found.query.unknown == ["上海"]
+    assert found.title.new == ["cook"] and found.title.unknown == []
+    text = str(found)
+    assert "        in no query of the log: kitchen, 上海\n" in text
+    assert "        the model knows nothing of: 上海\n" in text
+    assert "        in no title of the log: cook\n" in text
+
+
+def test_the_text_has_the_words_with_the_greatest_effect_first(trained, log):
+    found = explain(trained, "night nurse", "hospital staff", log, k=1)
+    lines = str(found).splitlines()
+    assert lines[0] == f"{found.score:.3f}  hospital staff"
+    shown = sorted(zip(found.query.effects, found.query.words, strict=True), reverse=True)
+    assert lines[2] == "query   " + "  ".join(f"{word} {effect:+.2f}" for effect, word in shown)
+    assert lines[-1].startswith("  1.000  night nurse  7 × all staff and 2 more")
+
+
+def test_markup_and_control_characters_are_harmless(trained):
+    builder = ClickLogBuilder()
+    builder.add(f"{MARKUP} query", f"{MARKUP} \x1b[2J title")
+    found = explain(trained, f"{MARKUP} night", f"{MARKUP} \x1b[2J staff", builder.build())
+    page = found._repr_html_()
+    # The title, both texts in their tables, both unknown words, a query of the log and its title.
+    assert "<b>&" not in page and page.count("&lt;b&gt;&amp;") == 7
+    ElementTree.fromstring(f"<div>{page}</div>".replace("\x1b", ""))
+    assert "\x1b" not in str(found)
+
+
+def test_a_notebook_shows_what_the_text_shows(trained, log):
+    found = explain(trained, "cook 上海", log=log)
+    tables = list(ElementTree.fromstring(f"<div>{found._repr_html_()}</div>").iter("table"))
+    assert len(tables) == 3
+    for table, text in zip(tables, (found.query, found.title), strict=False):
+        head, row = (["".join(cell.itertext()) for cell in line] for line in table)
+        assert head[1:] == text.words
+        assert row == ["effect", *(f"{effect:+.3f}" for effect in text.effects)]
+    assert [line[1].text for line in tables[2]][1:] == [one.query for one in found.similar]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"query": " ", "title": "court"}, "without words"),
+        ({"query": "cook", "title": ""}, "without words"),
+        ({"query": "cook"}, "give a title, some titles or a log"),
+        ({"query": "cook", "titles": []}, "give a title, some titles or a log"),
+        ({"query": "cook", "title": "court", "k": 0}, "k is 0"),
+        ({"query": 3, "title": "court"}, "must be str"),
+        ({"query": "cook", "titles": "court"}, "list of texts"),
+    ],
+)
+def test_wrong_arguments(trained, arguments, message):
+    with pytest.raises(SentembError, match=message):
+        explain(trained, **arguments)
+
+
+def test_a_pair_model_is_refused_with_a_remedy():
+    with pytest.raises(SentembError, match="wordembed has none; `sentemb plot-match`"):
+        explain(made_up_pair_model(["a b"]), "a", "b")
+
+
+def test_the_command(folder, trained, log):
+    model, pairs = folder / "model", folder / "pairs.tsv"
+    expected = explain(SentenceEncoder.from_pretrained(model), "head cook", log=log)
+    assert run(model, "head cook", "--log", pairs).stdout == f"{expected}\n"
+    printed = json.loads(run(model, "head cook", "--log", pairs, "-k", 2, "--json").stdout)
+    expected = explain(SentenceEncoder.from_pretrained(model), "head cook", log=log, k=2)
+    assert printed == json.loads(json.dumps(expected.as_dict()))
+    assert [one["query"] for one in printed["nearest_queries"]] == [
+        one.query for one in expected.similar
+    ]
+    assert printed["title"]["never_in_log"] == []
+    alone = json.loads(run(model, "head cook", "kitchen", "--json").stdout)
+    assert set(alone) == {"score", "query", "title"}
+    assert set(alone["query"]) == {"text", "words", "unknown"}
+    assert (
+        run(model, "nurse", "--titles", folder / "titles.tsv")
+        .stdout.splitlines()[0]
+        .endswith("  hospital staff")
+    )
+
+
+def test_wrong_usage_of_the_command(folder, tmp_path):
+    model = folder / "model"
+    assert "give TITLE, --log or --titles" in run(model, "cook", code=2).stderr
+    both = run(model, "cook", "kitchen", "--titles", folder / "titles.tsv", code=2)
+    assert "not both" in both.stderr
+    assert "without words" in refused(model, " ", "kitchen")
+    assert "no such file" in refused(model, "cook", "--log", tmp_path / "none.tsv").lower()
+    (tmp_path / "bad.tsv").write_text("no tab here\n")
+    assert "bad.tsv:1: no tab" in refused(model, "cook", "--log", tmp_path / "bad.tsv")
+    assert "bad.tsv:1: no tab" in refused(model, "cook", "--titles", tmp_path / "bad.tsv")
+    made_up_pair_model(["a b"]).save_pretrained(tmp_path / "pair")
+    assert "sentemb plot-match" in refused(tmp_path / "pair", "a", "b")
