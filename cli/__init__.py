@@ -29,7 +29,7 @@ COMMANDS = {
     "encode": "Turn texts into embeddings.",
     "score": "Score one query against titles.",
     "rank": "Rank titles for queries.",
-    "evaluate": "Measure NDCG on a judged set, or accuracy on labelled pairs.",
+    "evaluate": "Measure a ranking on a judged set or on held-out clicks, or accuracy on labels.",
     "sts": "Correlate a model's cosines with similarity scores.",
     "compare": "Compare models and baselines on a click log.",
     "explain": "Explain why a title is found for a query.",

@@ -1,13 +1,14 @@
-"""``sentemb evaluate``: NDCG of a model or of a run, or accuracy on labelled pairs."""
+"""``sentemb evaluate``: a model or a run on a judged set, held-out clicks or labelled pairs."""
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
-from sentemb.cli.options import Integers, json_option, option, per_query_option
+from sentemb.cli import held_out as held_out_clicks
+from sentemb.cli.options import Integers, Names, json_option, option, per_query_option
 from sentemb.cli.options import command as new_command
 from sentemb.tables import visible
 
@@ -18,17 +19,44 @@ _TIES = "score descending, then title id descending, as trec_eval"
 
 @new_command("evaluate")
 @click.argument("model_or_run", type=click.Path())
-@click.argument("judged", metavar="JUDGED|LABELLED", type=click.Path())
+@click.argument("held_out", metavar="JUDGED|CLICKS|LABELLED", type=click.Path())
 @option(
     "--cutoffs",
     type=Integers(),
-    help="Ranks k of NDCG@k. [default: 1,3,10]",
+    help="Judged sets: ranks k of NDCG@k. [default: 1,3,10]",
 )
 @option(
     "--gain",
     type=click.Choice(list(_GAINS)),
-    help="Gain of a grade: 2^grade - 1 (exponential), or the grade itself as in trec_eval "
-    "(linear). [default: exponential]",
+    help="Judged sets: gain of a grade, 2^grade - 1 (exponential), or the grade itself as in "
+    "trec_eval (linear). [default: exponential]",
+)
+@option(
+    "--catalogue",
+    metavar="TITLES",
+    type=click.Path(),
+    help="Held-out clicks: file of lines id<TAB>title, all of which are ranked. [default: "
+    "titles.tsv next to CLICKS; without it the titles of CLICKS]",
+)
+@option(
+    "--metrics",
+    type=Names(),
+    help="Held-out clicks: hit@k, mrr@k, recall@k or ndcg@k, separated by commas. [default: "
+    f"{','.join(held_out_clicks.METRICS)}]",
+)
+@option(
+    "--compare-with",
+    multiple=True,
+    metavar=f"[{'|'.join(held_out_clicks.LEXICAL)}|MODEL_DIR]",
+    help="Held-out clicks: measure this too, and print the difference with its 95 % interval. "
+    "-stem reduces English words to their stems, -clicks adds to each title the queries clicked on "
+    "it in --log. Can be given several times.",
+)
+@option(
+    "--log",
+    metavar="PAIRS",
+    type=click.Path(),
+    help="Held-out clicks: click log for bm25-clicks, the one that the model was trained on.",
 )
 @per_query_option("Print one line per query as well.")
 @option(
@@ -46,42 +74,92 @@ _TIES = "score descending, then title id descending, as trec_eval"
 @json_option(instead_of="a table")
 def command(
     model_or_run: str,
-    judged: str,
+    held_out: str,
     cutoffs: tuple[int, ...] | None,
     gain: str | None,
+    catalogue: str | None,
+    metrics: list[str] | None,
+    compare_with: tuple[str, ...],
+    log: str | None,
     per_query: bool,
     labels: bool,
     threshold: str | None,
     as_json: bool,
 ) -> None:
-    """Measure NDCG on a judged set, or accuracy on labelled pairs.
+    """Measure a ranking on a judged set or on held-out clicks, or accuracy on labels.
 
-    MODEL_OR_RUN is the folder of a model, which ranks the judged titles of each query, or a TREC
-    run from this or any other program: a file, or - for standard input. JUDGED is a folder with
-    queries.tsv, docs.tsv and qrels.txt.
+    MODEL_OR_RUN is the folder of a model, or a TREC run from this or any other program: a file, or
+    - for standard input.
+
+    JUDGED is a folder with queries.tsv, docs.tsv and qrels.txt. The judged titles of each query are
+    ranked, or taken from the run, and NDCG is measured.
+
+    CLICKS is a file of held-out clicks, as sentemb split writes it. For each query the model ranks
+    the whole catalogue; the titles clicked for it are right, all others wrong.
 
     With --labels, LABELLED is a file of label<TAB>text<TAB>text lines with labels 1 and 0, and a
     model is needed.
 
     \b
     sentemb evaluate model/ test/
+    sentemb evaluate model/ log/test.tsv --compare-with bm25
     sentemb evaluate model/ test.tsv --labels --threshold dev.tsv
     """
+    from sentemb.data.held_out_clicks import read_held_out
+    from sentemb.data.judged_set import JudgedSet
     from sentemb.data.lines import write_lines
 
+    of_judged = {"--cutoffs": cutoffs, "--gain": gain}
+    of_clicks = {
+        "--catalogue": catalogue,
+        "--metrics": metrics,
+        "--compare-with": compare_with or None,
+        "--log": log,
+    }
     if labels:
-        given = {"--cutoffs": cutoffs, "--gain": gain, "--per-query": per_query or None}
-        unused = [name for name, value in given.items() if value is not None]
-        if unused:
-            raise click.UsageError(f"{unused[0]} does not go with --labels")
-        lines = _labelled(model_or_run, judged, threshold, as_json)
+        _refuse({**of_judged, **of_clicks, "--per-query": per_query or None}, "--labels")
+        lines: Iterable[str] = _labelled(model_or_run, held_out, threshold, as_json)
     elif threshold is not None:
         raise click.UsageError("--threshold needs --labels")
     else:
-        lines = _judged(
-            model_or_run, judged, cutoffs or _CUTOFFS, gain or "exponential", per_query, as_json
-        )
+        judgments = read_held_out(held_out)
+        if isinstance(judgments, JudgedSet):
+            _refuse(of_clicks, "a judged set; give a file of held-out clicks")
+            chosen = cutoffs or _CUTOFFS, gain or "exponential"
+            lines = _judged(model_or_run, judgments, *chosen, per_query, as_json)
+        else:
+            _refuse(of_judged, "held-out clicks; give --metrics, such as ndcg@10")
+            _check_model(model_or_run, held_out)
+            needs_log = [name for name in compare_with if name.endswith("-clicks")]
+            if bool(needs_log) != (log is not None):
+                raise click.UsageError(
+                    "--log needs --compare-with bm25-clicks"
+                    if log
+                    else f"--compare-with {needs_log[0]} needs --log, the log of the training"
+                )
+            asked = catalogue, metrics or held_out_clicks.METRICS, compare_with, log
+            lines = held_out_clicks.evaluated(
+                model_or_run, held_out, judgments, *asked, per_query, as_json
+            )
     write_lines("-", lines)
+
+
+def _refuse(given: Mapping[str, object], what: str) -> None:
+    """Raise a usage error for the first option that was given and does not go with ``what``."""
+    unused = next((name for name, value in given.items() if value is not None), None)
+    if unused is not None:
+        raise click.UsageError(f"{unused} does not go with {what}")
+
+
+def _check_model(model: str, clicks: str) -> None:
+    from sentemb.errors import SentembError
+    from sentemb.system.files import is_folder, place_name, status
+
+    if model == "-" or (status(model) is not None and not is_folder(model)):
+        raise SentembError(
+            f"{place_name(model)}: a run needs a judged set, and {clicks} is a file of held-out "
+            "clicks; give the folder of a model"
+        )
 
 
 # -- judged sets ------------------------------------------------------------------------------
@@ -89,13 +167,12 @@ def command(
 
 def _judged(
     model_or_run: Any,
-    judged: str,
+    judgments: Any,
     cutoffs: tuple[int, ...],
     gain: str,
     per_query: bool,
     as_json: bool,
 ) -> list[str]:
-    from sentemb.data.judged_set import read_judged_set
     from sentemb.errors import SentembError
     from sentemb.evaluation.evaluate import evaluate_model
     from sentemb.evaluation.metrics import ndcg
@@ -103,7 +180,6 @@ def _judged(
     from sentemb.loading import load
     from sentemb.system.files import is_folder, path_of, status
 
-    judgments = read_judged_set(judged)
     model_or_run = path_of(model_or_run)
     if str(model_or_run) != "-" and status(model_or_run) is None:
         raise SentembError(f"{model_or_run}: no such model or run; give a folder, a file or -")

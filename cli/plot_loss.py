@@ -12,8 +12,9 @@ from sentemb.cli.program import note
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path())
 @option(
     "--metric",
-    type=click.Choice(["ndcg@1", "ndcg@3", "ndcg@10", "accuracy"]),
-    help="Metric on the dev set to draw. [default: ndcg@1, or accuracy for runs with labels]",
+    type=click.Choice(["ndcg@1", "ndcg@3", "ndcg@10", "mrr@10", "hit@1", "recall@10", "accuracy"]),
+    help="Metric on the dev set to draw. [default: the one that decides which epoch is kept: "
+    "ndcg@1 on judged sets, mrr@10 on held-out clicks, accuracy on labels]",
 )
 @option(
     "--label",
@@ -29,10 +30,9 @@ def command(
 ) -> None:
     """Draw the training cost of runs, epoch by epoch.
 
-    Each RUN is a model folder or its history.jsonl. The cost has a logarithmic scale; NDCG on
-    the dev set, or the accuracy on one of labelled pairs, is drawn below it for runs that were
-    trained with one. The costs of two runs can be compared only if both have the same negatives and
-    the same loss.
+    Each RUN is a model folder or its history.jsonl. The cost has a logarithmic scale; a figure on
+    the dev set is drawn below it for runs that were trained with one. The costs of two runs can be
+    compared only if both have the same negatives and the same loss.
 
     \b
     sentemb plot-loss lstm rnn -o loss.png

@@ -114,8 +114,9 @@ def _settings(function: Any) -> Any:
 )
 @option(
     "--dev",
-    type=click.Path(),
-    help="Judged set on which NDCG is measured after every epoch; with --labels, labelled pairs.",
+    metavar="[SHARE|CLICKS|JUDGED]",
+    help="What is measured after every epoch: a share of the log's queries to hold out, such as "
+    "5%; a file of held-out clicks; the folder of a judged set; with --labels, labelled pairs.",
     group=RUN,
 )
 @option(
@@ -149,12 +150,15 @@ def command(pairs: str, output: str, checkpoint_seconds: float, **options: Any) 
     PAIRS is a click log with one line per pair: query, tab, clicked title and, optionally, another
     tab and the number of clicks. It may also be JSON lines with "query", "clicked" and "skipped".
     Files that end in .gz are unpacked; - is standard input. With --dev the model of the best epoch
-    is kept, otherwise that of the last epoch.
+    is kept, otherwise that of the last epoch. --dev 5% holds out 5% of the queries of the log,
+    ranks all its titles for them after every epoch, and measures MRR@10; on a judged set NDCG@1 is
+    measured.
 
     Most models have two towers, which embed queries and titles. A pair model (arc1, arc2 and those
     they are compared with) reads a query and a title together and gives a score, no embedding.
 
     \b
+    sentemb train pairs.tsv --dev 5% -o model/
     sentemb train pairs.tsv --dev dev/ -o model/
     sentemb train pairs.tsv --model arc2 --start-from bag/ --teacher model/ -o reranker/
     """

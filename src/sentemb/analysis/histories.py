@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sentemb.analysis.labels import short_names
 from sentemb.errors import SentembError
-from sentemb.storage.history import ACCURACY, DEV_FIGURE, HISTORY, history_line
+from sentemb.storage.history import HISTORY, deciding_figure, history_line
 from sentemb.system.files import is_file, is_folder, numbered_lines, place_name
 from sentemb.system.paths import AnyPath
 
@@ -23,8 +23,7 @@ class History:
     losses : list of float
         The mean training loss of each epoch.
     dev : list of dict
-        NDCG by name, such as ``{"ndcg@1": 0.8}``, or the accuracy on labelled pairs; empty where
-        the dev set was not measured.
+        Figures by name, such as ``{"ndcg@1": 0.8}``; empty where the dev set was not measured.
     """
 
     epochs: list[int]
@@ -75,9 +74,8 @@ def read_history(path: AnyPath) -> History:
 
 
 def figure_of(histories: Iterable[History]) -> str:
-    """The dev figure to show of some runs: NDCG@1, or the accuracy if no run has anything else."""
-    measured = {name for history in histories for dev in history.dev for name in dev}
-    return ACCURACY if measured == {ACCURACY} else DEV_FIGURE
+    """The dev figure to show of some runs: the first of those that decide that a run has."""
+    return deciding_figure(name for history in histories for dev in history.dev for name in dev)
 
 
 def _damaged(place: str, reason: str) -> SentembError:

@@ -303,14 +303,14 @@ def read_click_log(path: AnyPath, *, skip_bad_lines: bool = False) -> ClickLog:
     return builder.build(add_lines(builder, path, skip_bad_lines=skip_bad_lines))
 
 
-class ClickCollector(Protocol):
+class Collector(Protocol):
     """What the lines of a log are added to, as to a `ClickLogBuilder`."""
 
     def add(self, query: str, title: str, clicks: int = 1, skipped: Sequence[str] = ()) -> None:
         """Add one pair; a `SentembError` without a place, if a text or a count is unusable."""
 
 
-def add_lines(collected: ClickCollector, path: AnyPath, *, skip_bad_lines: bool = False) -> int:
+def add_lines(collected: Collector, path: AnyPath, *, skip_bad_lines: bool = False) -> int:
     """Add the pairs of a log in the order of its lines; return the number of bad lines.
 
     `read_click_log` describes parameters and errors. Only one line is in memory at a time.
@@ -318,7 +318,7 @@ def add_lines(collected: ClickCollector, path: AnyPath, *, skip_bad_lines: bool 
     name = place_name(path)
     if name == str(path) and is_folder(path):
         raise SentembError(f"{name}: is a folder{_meant(path)}")
-    add_line: Callable[[ClickCollector, str], None] | None
+    add_line: Callable[[Collector, str], None] | None
     add_line = _add_json_line if is_json_name(path) else None
     number = bad_lines = 0
     first_fault = None
@@ -406,7 +406,7 @@ def _check_first_line(line: str) -> None:
         )
 
 
-def _add_tsv_line(builder: ClickCollector, line: str) -> None:
+def _add_tsv_line(builder: Collector, line: str) -> None:
     fields = line.rstrip("\r\n").split("\t")
     if '"' in line and is_quoted(fields):
         raise SentembError(
@@ -444,7 +444,7 @@ def _is_count(value: int) -> bool:
     return 1 <= value <= MAX_CLICKS
 
 
-def _add_json_line(builder: ClickCollector, line: str) -> None:
+def _add_json_line(builder: Collector, line: str) -> None:
     query, clicked, clicks, skipped = _parse_json(line)
     # Checked here as well, so that a line is added as a whole or not at all.
     for title in clicked:

@@ -49,6 +49,11 @@ class Pair(NamedTuple):
     skipped: tuple[str, ...]
 
 
+def normal_text(text: str) -> str:
+    """What texts have in common that count as one query: lower case, single blanks."""
+    return " ".join(text.lower().split())
+
+
 def is_share(value: object) -> bool:
     """Whether ``value`` is a number, or a text such as ``5%`` or ``0.05``."""
     return is_number(value) or (isinstance(value, str) and bool(_SHARE.fullmatch(value.strip())))
@@ -118,8 +123,9 @@ class Split:
         salt = self.seed.to_bytes(_HASH_BYTES, "little")
 
         def side(text: str) -> int:
-            words = " ".join(text.lower().split())
-            number = blake2b(words.encode(), digest_size=_HASH_BYTES, salt=salt).digest()
+            number = blake2b(
+                normal_text(text).encode(), digest_size=_HASH_BYTES, salt=salt
+            ).digest()
             if number < below:
                 return _TEST
             return _DEV if number >= start else _TRAIN
@@ -220,7 +226,7 @@ def _pairs_of(log: ClickLog) -> Iterator[Pair]:
 
 
 class _Sorting:
-    """Sends every pair that is added to its side; see `sentemb.data.click_log.ClickCollector`."""
+    """Sends every pair that is added to its side; see `sentemb.data.click_log.Collector`."""
 
     def __init__(self, split: Split, send: Callable[[int, Pair], None]) -> None:
         self._split, self._send = split, send

@@ -1,6 +1,6 @@
 """The history of a training, one dict per epoch; see docs/formats.md."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,9 @@ from sentemb.storage.text_files import contents_of, lines_of
 from sentemb.system.files import status
 
 HISTORY = "history.jsonl"
-# The figures that decide which epoch is the best: on a judged set, and on labelled pairs.
-DEV_FIGURE, ACCURACY = "ndcg@1", "accuracy"
+# The figures that decide which epoch is the best: on a judged set, on held-out clicks, and on
+# labelled pairs.
+DEV_FIGURE, CLICKS_FIGURE, ACCURACY = FIGURES = ("ndcg@1", "mrr@10", "accuracy")
 # What differs from run to run, whatever the seed.
 _TIMES = ("pairs_per_second", "seconds")
 
@@ -77,14 +78,23 @@ def best_epoch(
 ) -> dict[str, Any] | None:
     """The line of the best epoch on the dev set: the first with the highest ``figure``.
 
-    By default the figure is NDCG@1, or the accuracy for a dev set of labelled pairs. None if the
-    dev set was never measured.
+    By default it is the first of `FIGURES` that was measured. None if no dev set was.
     """
-    figures = {name for line in history for name in line.get("dev") or {}}
     if figure is None:
-        figure = DEV_FIGURE if DEV_FIGURE in figures else ACCURACY
+        figure = deciding_figure(name for line in history for name in line.get("dev") or {})
     measured = [line for line in history if figure in (line.get("dev") or {})]
     return max(measured, key=lambda line: line["dev"][figure], default=None)
+
+
+def deciding_figure(measured: Iterable[str]) -> str:
+    """The figure that decides, among those that were ``measured``; NDCG@1 if none of them does."""
+    names = set(measured)
+    return next((figure for figure in FIGURES if figure in names), DEV_FIGURE)
+
+
+def shown_figure(name: str) -> str:
+    """The name of a dev figure as people write it."""
+    return name.replace("ndcg", "NDCG").replace("mrr", "MRR")
 
 
 def _quoted(value: object) -> str:

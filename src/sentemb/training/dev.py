@@ -1,17 +1,57 @@
-"""The dev set: a judged set that is measured after every epoch."""
+"""The dev set: what is measured after every epoch to find the best one.
 
-from collections.abc import Sequence
+It is a judged set, or held-out clicks: a file of them, or a share of the queries of the log that is
+trained on. For held-out clicks the whole catalogue is ranked, that is all titles of the log and of
+the held-out clicks.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.data.judged_set import JudgedSet, read_judged_set
+from sentemb.data.click_log import ClickLog
+from sentemb.data.held_out_clicks import read_held_out
+from sentemb.data.judged_set import JudgedSet
+from sentemb.data.splitting import is_share, normal_text, share_of, split_log
 from sentemb.errors import SentembError
 from sentemb.evaluation.evaluate import evaluate_model
-from sentemb.protocols import Ranker
+from sentemb.evaluation.held_out import HeldOutClicks
+from sentemb.models.nearest import TitleVectors
+from sentemb.protocols import Embedder, Ranker
+from sentemb.storage.history import CLICKS_FIGURE, DEV_FIGURE
 from sentemb.system.paths import AnyPath
 
 DEV_CUTOFFS = (1, 3, 10)
+# The first one decides which epoch is the best.
+CLICKS_METRICS = (CLICKS_FIGURE, "hit@1", "recall@10")
+# The seed of the split, whatever that of the training is: dev figures of trainings with different
+# seeds are of the same queries, those that `sentemb split` holds out by default.
+SPLIT_SEED = 0
+
+ModelT_contra = TypeVar("ModelT_contra", contravariant=True)
+DevSource: TypeAlias = AnyPath | float | JudgedSet | ClickLog
+
+
+class Dev(Protocol[ModelT_contra]):
+    """A dev set for models of some kind."""
+
+    @property
+    def figure(self) -> str:
+        """The figure that decides which epoch is the best."""
+        ...
+
+    def fingerprint(self) -> str:
+        """A hash of everything that decides the figures."""
+        ...
+
+    def measure(self, model: ModelT_contra) -> dict[str, float]:
+        """Figures by name, rounded as a training's history keeps them; `figure` is the first."""
+        ...
 
 
 class _Zeros:
@@ -27,24 +67,145 @@ class _Zeros:
         return np.zeros(len(query_index))
 
 
-def read_dev(dev: AnyPath | JudgedSet) -> JudgedSet:
-    """The dev set, read if it is a path.
+@dataclass(frozen=True, eq=False)
+class JudgedDev:
+    """A judged set, measured by NDCG."""
 
-    Raises
-    ------
-    SentembError
-        If it cannot be read, or NDCG cannot be computed on it.
+    judged: JudgedSet
+    figure: str = DEV_FIGURE
+
+    def fingerprint(self) -> str:
+        """See `Dev`."""
+        return self.judged.fingerprint()
+
+    def measure(self, model: Ranker) -> dict[str, float]:
+        """NDCG by name, such as ``{"ndcg@1": 0.8}``."""
+        mean = evaluate_model(model, self.judged, DEV_CUTOFFS).mean
+        return {
+            f"ndcg@{k}": round(float(value), 6) for k, value in zip(DEV_CUTOFFS, mean, strict=True)
+        }
+
+
+class ClicksDev:
+    """Held-out clicks, for which the titles of the log and of the clicks themselves are ranked.
+
+    Parameters
+    ----------
+    clicks : ClickLog
+        The held-out clicks.
+    titles : list of str
+        The titles of the log that is trained on.
     """
-    judged = dev if isinstance(dev, JudgedSet) else read_judged_set(dev)
+
+    figure = CLICKS_FIGURE
+
+    def __init__(self, clicks: ClickLog, titles: Sequence[str]) -> None:
+        self._titles = list(dict.fromkeys([*titles, *clicks.titles]))
+        self._held_out = HeldOutClicks(clicks, self._titles, CLICKS_METRICS)
+
+    def fingerprint(self) -> str:
+        """See `Dev`."""
+        clicks = self._held_out.clicks
+        digest = hashlib.sha256()
+        for texts in (clicks.queries, clicks.titles, self._titles):
+            digest.update("\n".join([*texts, ""]).encode())
+        for array in (clicks.query_index, clicks.title_index):
+            digest.update(array.tobytes())
+        return digest.hexdigest()
+
+    def measure(self, model: Embedder) -> dict[str, float]:
+        """MRR@10, hit@1 and recall@10 by name."""
+        found = self._held_out.evaluate(TitleVectors(model, self._titles))
+        return {
+            name: round(float(value), 6)
+            for name, value in zip(found.metrics, found.mean, strict=True)
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class DevPlan:
+    """The dev set of a training whose log is not read yet.
+
+    Attributes
+    ----------
+    read : JudgedSet, ClickLog or None
+        None for a share, and without a dev set.
+    share : float
+        The share of the log's queries that is held out; 0 unless the dev set is a share.
+    """
+
+    read: JudgedSet | ClickLog | None = None
+    share: float = 0
+
+    @classmethod
+    def of(cls, dev: DevSource | None) -> "DevPlan":
+        """The plan for ``dev``, which is read if it is a path.
+
+        Raises
+        ------
+        SentembError
+            If it is not a dev set, cannot be read, or nothing can be measured on it.
+        """
+        if dev is None:
+            return cls()
+        if is_share(dev):
+            share = share_of("dev", dev)
+            if not share:
+                raise SentembError("dev is a share of 0; give one such as 5%, or leave dev out")
+            return cls(share=share)
+        read = dev
+        if isinstance(dev, str | os.PathLike):
+            read = read_held_out(dev)
+        if isinstance(read, JudgedSet):
+            _check_judged(read, "the dev set" if dev is read else str(dev))
+        elif not isinstance(read, ClickLog):
+            raise SentembError(
+                "dev must be a path, a share such as 5%, a JudgedSet or a ClickLog, not "
+                f"{type(dev).__name__}"
+            )
+        return cls(read)
+
+    def apply(
+        self, log: ClickLog, note: Callable[[str], None]
+    ) -> tuple[ClickLog, Dev[Embedder] | None]:
+        """The log to train on and the dev set."""
+        if self.share:
+            train, clicks, _ = split_log(log, dev=self.share, test=0, seed=SPLIT_SEED)
+            assert train is not None and clicks is not None  # `split_log` refuses empty sides
+            n_queries, n_pairs = len(clicks.queries), clicks.query_index.size
+            note(
+                f"{n_queries:,} of {len(log.queries):,} queries are held out for dev, with "
+                f"{n_pairs:,} pairs; {train.query_index.size:,} pairs are left to train on"
+            )
+            return train, ClicksDev(clicks, train.titles)
+        if isinstance(self.read, ClickLog):
+            known = set(map(normal_text, log.queries))
+            n_known = sum(normal_text(query) in known for query in self.read.queries)
+            if n_known:
+                note(
+                    f"{n_known:,} of the {len(self.read.queries):,} dev queries are also in the "
+                    "log: for them the dev figures are too high"
+                )
+            return log, ClicksDev(self.read, log.titles)
+        return log, None if self.read is None else JudgedDev(self.read)
+
+    def record(self) -> dict[str, Any] | None:
+        """How the queries can be held out again, as the trained model records it."""
+        return {"share": self.share, "seed": SPLIT_SEED} if self.share else None
+
+
+def check_patience(patience: int | None, dev: object) -> None:
+    """Raise a `SentembError` for a training that is to stop by a dev set and has none."""
+    if patience is not None and dev is None:
+        raise SentembError(
+            "patience waits for a figure on dev, and there is no dev set; give dev, for example "
+            "5% to hold out that share of the log's queries"
+        )
+
+
+def _check_judged(judged: JudgedSet, name: str) -> None:
+    """Raise a `SentembError` if NDCG cannot be computed."""
     try:
         evaluate_model(_Zeros(), judged, DEV_CUTOFFS)
     except SentembError as error:
-        name = "the dev set" if dev is judged else dev
         raise SentembError(f"{name}: {error}") from error
-    return judged
-
-
-def measure(model: Ranker, dev: JudgedSet) -> dict[str, float]:
-    """NDCG by name, such as ``{"ndcg@1": 0.8}``, rounded as a training's history keeps it."""
-    mean = evaluate_model(model, dev, DEV_CUTOFFS).mean
-    return {f"ndcg@{k}": round(float(value), 6) for k, value in zip(DEV_CUTOFFS, mean, strict=True)}

@@ -7,7 +7,7 @@ from typing import Any
 from sentemb.errors import SentembError
 from sentemb.training.settings import recorded_settings
 
-START = "start_from"  # in the record of a model
+START, DEV_SPLIT = "start_from", "dev_split"  # in the record of a model
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,16 @@ class Identity:
         Fingerprint of the dev set.
     start : dict or None
         The model that the training started from, as `Start.record` gives it; its ``sha256`` counts.
+    dev_split : dict or None
+        How the dev set was split from the log, as `DevPlan.record` gives it. It is recorded only:
+        ``log`` and ``dev`` are those of the parts.
     """
 
     settings: dict[str, Any]
     log: str
     dev: str | None
     start: dict[str, str] | None = None
+    dev_split: dict[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """As a checkpoint keeps it."""
@@ -47,6 +51,7 @@ class Identity:
             "pairs": n_pairs,
             "log": self.log,
             "dev": self.dev,
+            **({} if self.dev_split is None else {DEV_SPLIT: self.dev_split}),
             **({} if self.start is None else {START: self.start}),
             "finished": finished,
         }

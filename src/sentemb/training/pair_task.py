@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sentemb.data.judged_set import JudgedSet
 from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.errors import SentembError
 from sentemb.evaluation.binary import count_predictions, labelled_scores
@@ -25,7 +24,7 @@ from sentemb.protocols import Arrays, Ranker, StoredState
 from sentemb.storage.history import ACCURACY, DEV_FIGURE
 from sentemb.storage.saved_model import SavedModel
 from sentemb.system.parallel import Workers
-from sentemb.training.dev import measure
+from sentemb.training.dev import Dev
 from sentemb.training.optimisers.pair_optimisers import PairAdam, PairSGD
 from sentemb.training.optimisers.renormalisation import SPARSE
 from sentemb.training.pair_lessons import Lessons, PairBatch
@@ -81,7 +80,7 @@ class PairTask:
     settings : PairSettings
     objective : PairObjective
     workers : Workers
-    dev : JudgedSet or LabelledPairs, optional
+    dev : Dev or LabelledPairs, optional
         What `measure` ranks or classifies.
     """
 
@@ -94,12 +93,14 @@ class PairTask:
         settings: PairSettings,
         objective: PairObjective,
         workers: Workers,
-        dev: JudgedSet | LabelledPairs | None = None,
+        dev: Dev[Ranker] | LabelledPairs | None = None,
     ) -> None:
         self.lessons, self.settings = lessons, settings
         self.pair_model, self.weights = pair_model, weights
         self.steps = lessons.steps
-        self.figure = ACCURACY if isinstance(dev, LabelledPairs) else DEV_FIGURE
+        self.figure = DEV_FIGURE
+        if dev is not None:
+            self.figure = ACCURACY if isinstance(dev, LabelledPairs) else dev.figure
         self._objective, self._workers, self._dev = objective, workers, dev
         self._tuned = tuned and pair_model.trains_words
         self._parts = [self._part(phase) for phase in pair_model.phases()]
@@ -203,7 +204,7 @@ class PairTask:
         self._now = self._part_of(max(0, update - 1) // self.steps)
 
     def measure(self) -> dict[str, float] | None:
-        """NDCG by name, or the accuracy on labelled pairs; None before the scores are trained."""
+        """Figures on the dev set by name; None before the scores are trained."""
         if self._dev is None or self._now.phase.reconstructs:
             return None
         face = face_of(self.model(), self._workers.threads)
@@ -214,9 +215,9 @@ class PairTask:
 
     def _measured(self, face: Ranker) -> dict[str, float]:
         """The figures of a model on the dev set."""
-        if isinstance(self._dev, JudgedSet):
-            return measure(face, self._dev)
         assert self._dev is not None
+        if not isinstance(self._dev, LabelledPairs):
+            return self._dev.measure(face)
         scores = labelled_scores(face, self._dev)
         accuracy = count_predictions(scores, self._dev.labels, 0.0).accuracy
         return {ACCURACY: round(accuracy, 6)}

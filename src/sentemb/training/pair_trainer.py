@@ -20,14 +20,14 @@ from sentemb.models.towers import SIDES
 from sentemb.objectives.options import HINGE, LOGISTIC, PAIR_MARGIN
 from sentemb.objectives.pair_losses import PairObjective
 from sentemb.pair_scorer import PairScorer
-from sentemb.protocols import Arrays
+from sentemb.protocols import Arrays, Ranker
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import split_words
 from sentemb.training.corpus import Corpus
-from sentemb.training.dev import read_dev
+from sentemb.training.dev import Dev, DevPlan, DevSource, JudgedDev, check_patience
 from sentemb.training.identity import Identity
 from sentemb.training.pair_lessons import ClickLessons, LabelledLessons, Lessons, distinct
 from sentemb.training.pair_settings import HARD_NEGATIVES, PairSettings
@@ -64,7 +64,7 @@ class PairInputs:
 def train_pair_model(
     pairs: Clicks | LabelledPairs,
     inputs: PairInputs,
-    dev: AnyPath | JudgedSet | LabelledPairs | None,
+    dev: DevSource | LabelledPairs | None,
     preset: str | None,
     skip_bad_lines: bool,
     settings: dict[str, Any],
@@ -84,7 +84,9 @@ def train_pair_model(
     if labelled and skip_bad_lines:
         raise SentembError("every line of labelled pairs is read; leave skip_bad_lines out")
     # Before the data are read, so that a wrong setting is refused at once.
-    _checked(PairSettings.of(preset, **settings), labelled, inputs)
+    given = PairSettings.of(preset, **settings)
+    _checked(given, labelled, inputs)
+    check_patience(given.patience, dev)
     teacher = None if inputs.teacher is None else Teacher.of(inputs.teacher, run.threads)
     log: ClickLog | LabelledPairs
     if labelled:
@@ -284,8 +286,8 @@ def _not_labelled(pairs: Clicks | LabelledPairs) -> Clicks:
 
 
 def _dev(
-    dev: AnyPath | JudgedSet | LabelledPairs | None, labelled: bool
-) -> JudgedSet | LabelledPairs | None:
+    dev: DevSource | LabelledPairs | None, labelled: bool
+) -> Dev[Ranker] | LabelledPairs | None:
     """The dev set of the kind that goes with the training."""
     if dev is None:
         return None
@@ -295,7 +297,13 @@ def _dev(
         return _labelled(dev)
     if isinstance(dev, LabelledPairs):
         raise SentembError("dev is a set of labelled pairs; give a judged set")
-    return read_dev(dev)
+    plan = DevPlan.of(dev)
+    if not isinstance(plan.read, JudgedSet):
+        raise SentembError(
+            "on held-out clicks a pair model would have to score every title for every query after "
+            "every epoch; give a judged set as dev"
+        )
+    return JudgedDev(plan.read)
 
 
 def _start(

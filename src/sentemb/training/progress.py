@@ -23,7 +23,7 @@ class Progress:
     epoch_ended : bool
         Whether this is the last report of the epoch.
     dev : dict or None
-        NDCG on the dev set: only in the last report of an epoch, and only if there is a dev set.
+        Figures on the dev set: only in the last report of an epoch, and only if there is a dev set.
     """
 
     epoch: int

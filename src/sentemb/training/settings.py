@@ -207,8 +207,8 @@ HYPERPARAMETERS = (
         kind=int,
         default=None,
         default_text="never",
-        help="Stop when NDCG@1 on the dev set (the accuracy, for labelled pairs) has not risen for "
-        "this many epochs.",
+        help="Needs dev. Stop when the figure on the dev set (NDCG@1, MRR@10 for held-out clicks, "
+        "the accuracy for labelled pairs) has not risen for this many epochs.",
         group=RUN,
         least=1,
         most=MOST,

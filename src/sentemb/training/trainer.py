@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, overload
 
 from sentemb.data.click_log import Clicks
-from sentemb.data.judged_set import JudgedSet
 from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.errors import SentembError
 from sentemb.former_names import former_names
@@ -16,6 +15,7 @@ from sentemb.pair_scorer import PairScorer
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import stored_pair_model
 from sentemb.system.paths import AnyPath
+from sentemb.training.dev import DevSource
 from sentemb.training.pair_trainer import PairInputs, train_pair_model
 from sentemb.training.progress import Progress
 from sentemb.training.run import Run
@@ -41,7 +41,7 @@ def train(
     pairs: Clicks | LabelledPairs,
     *,
     output: AnyPath | None = None,
-    dev: AnyPath | JudgedSet | LabelledPairs | None = None,
+    dev: DevSource | LabelledPairs | None = None,
     start_from: AnyPath | SentenceEncoder | PairScorer | None = None,
     word_vectors: AnyPath | WordVectors | None = None,
     teacher: AnyPath | SentenceEncoder | None = None,
@@ -66,10 +66,14 @@ def train(
         `ClickLog.from_frame`. A list has ``(query, title)`` or ``(query, title, clicks)``.
     output : path, optional
         The model folder to write. Without it nothing is written.
-    dev : path, JudgedSet or LabelledPairs, optional
-        A judged set on which the model is measured after every epoch. The result is the model of
-        the best epoch by NDCG@1; without ``dev`` it is the model of the last epoch. For labelled
-        pairs it is another set of them, measured by accuracy.
+    dev : path, share, JudgedSet, ClickLog or LabelledPairs, optional
+        What the model is measured on after every epoch; the result is the model of the best epoch.
+        Without ``dev`` it is the model of the last epoch. A folder is a judged set, measured by
+        NDCG@1. A file, or a `ClickLog`, holds held-out clicks, for which all titles of the log and
+        of the file are ranked, measured by MRR@10. A share such as 0.05 or "5%" holds out the
+        clicks of that share of the log's queries, those that ``split_log(pairs, dev, test=0)``
+        holds out. A pair model needs a judged set. For labelled pairs it is another set of them,
+        measured by accuracy.
     start_from : path, SentenceEncoder or PairScorer, optional
         A model whose weights and vocabulary the training starts from; it is not changed. Its
         settings are the defaults of ``model``, the model's shape and ``shared_towers``; separate

@@ -5,16 +5,15 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.data.judged_set import JudgedSet
-from sentemb.loading import face_of
 from sentemb.models.towers import Towers
-from sentemb.protocols import Arrays, StoredState
+from sentemb.protocols import Arrays, Embedder, StoredState
+from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.history import DEV_FIGURE
 from sentemb.storage.saved_model import SavedModel
 from sentemb.system.parallel import Workers
 from sentemb.training import hard_negatives
 from sentemb.training.corpus import Corpus
-from sentemb.training.dev import measure
+from sentemb.training.dev import Dev
 from sentemb.training.mini_batches import MiniBatch, mini_batch
 from sentemb.training.settings import HARD_AMONG, Settings
 from sentemb.training.start import Start
@@ -37,17 +36,17 @@ class TwoTowerTask:
         Called when hard negatives are looked up.
     start : Start, optional
         The model to start from; by default all weights start at random.
-    dev : JudgedSet, optional
-        What `measure` ranks.
+    dev : Dev, optional
+        What `measure` measures on.
 
     Attributes
     ----------
+    figure : str
+        That of the dev set which decides.
     towers : TwoTowers
     hard_titles : (n_queries, HARD_AMONG) int32 or None
         The hard negatives of every query; None before the first look-up.
     """
-
-    figure = DEV_FIGURE
 
     def __init__(
         self,
@@ -56,8 +55,9 @@ class TwoTowerTask:
         workers: Workers,
         note: Callable[[str], None],
         start: Start | None = None,
-        dev: JudgedSet | None = None,
+        dev: Dev[Embedder] | None = None,
     ) -> None:
+        self.figure = DEV_FIGURE if dev is None else dev.figure
         self.corpus = corpus
         self.settings = settings
         self.steps = corpus.n_batches(settings.batch_size)
@@ -96,10 +96,10 @@ class TwoTowerTask:
         self.towers.flush(update, self._workers)
 
     def measure(self) -> dict[str, float] | None:
-        """NDCG by name."""
+        """Figures on the dev set by name."""
         if self._dev is None:
             return None
-        return measure(face_of(self.model(), self._workers.threads), self._dev)
+        return self._dev.measure(SentenceEncoder.of(self.model(), self._workers.threads))
 
     def model(self) -> SavedModel:
         """The two towers, without a record of their training."""

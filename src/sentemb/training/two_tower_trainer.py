@@ -8,14 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from sentemb.data.click_log import Clicks
-from sentemb.data.judged_set import JudgedSet
 from sentemb.errors import SentembError
 from sentemb.objectives.options import HINGE
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
 from sentemb.training.corpus import Corpus
-from sentemb.training.dev import read_dev
+from sentemb.training.dev import DevPlan, DevSource, check_patience
 from sentemb.training.identity import Identity
 from sentemb.training.progress import Progress
 from sentemb.training.run import Run, read_log
@@ -29,7 +28,7 @@ _COLLAPSED = 0.01
 
 def train_two_towers(
     pairs: Clicks,
-    dev: AnyPath | JudgedSet | None,
+    dev: DevSource | None,
     start_from: AnyPath | SentenceEncoder | None,
     preset: str | None,
     skip_bad_lines: bool,
@@ -42,10 +41,12 @@ def train_two_towers(
         settings = start.settings(preset, settings)
     chosen = Settings.of(preset, **settings)
     run.check(start_from)
-    judged = None if dev is None else read_dev(dev)
+    check_patience(chosen.patience, dev)
+    plan = DevPlan.of(dev)
     with Workers(run.threads) as workers:
         # The log itself is not kept: it takes several times the memory of the corpus.
         log = read_log(pairs, skip_bad_lines, chosen.negatives, run.note)
+        log, held_out = plan.apply(log, run.note)
         corpus = Corpus(log, chosen, None if start is None else start.towers.vocabulary)
         del log
         if start is not None:
@@ -53,10 +54,11 @@ def train_two_towers(
         identity = Identity(
             chosen.as_dict(),
             corpus.fingerprint(),
-            None if judged is None else judged.fingerprint(),
+            None if held_out is None else held_out.fingerprint(),
             None if start is None else start.record(),
+            plan.record(),
         )
-        task = TwoTowerTask(corpus, chosen, workers, run.note, start, judged)
+        task = TwoTowerTask(corpus, chosen, workers, run.note, start, held_out)
         del start  # the towers have what they need of it
         watched = replace(run, on_progress=_noting_collapse(run.on_progress, chosen, run.note))
         return SentenceEncoder.of(watched.train(task, identity, workers), run.threads)

@@ -10,6 +10,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from sentemb.analysis.figures.drawing import LABEL_SIZE, letters
 from sentemb.analysis.histories import History
 from sentemb.analysis.labels import fitting
+from sentemb.storage.history import shown_figure
 
 # The palette of Okabe and Ito, which colour-blind readers can tell apart, without yellow, which is
 # invisible on white. The numbers of colours, dashes and marks are coprime, so no style repeats
@@ -37,7 +38,7 @@ def loss_figure(
     labels : list of str
         What the legend, on the right of the panels, calls them.
     metric : str
-        Such as "ndcg@10", or "accuracy".
+        Such as "ndcg@10", "mrr@10" or "accuracy".
 
     Returns
     -------
@@ -56,7 +57,7 @@ def loss_figure(
     axes[0].set_ylabel("training cost", fontsize=LABEL_SIZE)
     if panels == 2:
         _draw(axes[1], measured)
-        axes[1].set_ylabel(f"{metric.replace('ndcg', 'NDCG')} on dev", fontsize=LABEL_SIZE)
+        axes[1].set_ylabel(f"{shown_figure(metric)} on dev", fontsize=LABEL_SIZE)
     _scale_epochs(axes[-1], max(history.epochs[-1] for history in histories))
     for ax in axes:
         ax.tick_params(labelsize=LABEL_SIZE)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sentemb.bounds import is_finite
-from sentemb.storage.history import best_epoch
+from sentemb.storage.history import best_epoch, shown_figure
 
 
 def training_facts(training: Mapping[str, Any]) -> list[list[str]]:
@@ -22,7 +22,7 @@ def dev_facts(history: Sequence[dict[str, Any]]) -> list[list[str]]:
     best = best_epoch(history)
     if best is None:
         return []
-    dev = {name.replace("ndcg", "NDCG"): value for name, value in best["dev"].items()}
+    dev = {shown_figure(name): value for name, value in best["dev"].items()}
     figures = ", ".join(f"{name}\u00a0{value:.3f}" for name, value in dev.items())
     return [["Best on dev", f"{figures}, after epoch {best['epoch']}"]]
 

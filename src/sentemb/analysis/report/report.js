@@ -152,12 +152,13 @@ function showHistory() {
     return;
   }
   const measures = [...new Set(data.history.flatMap((line) => Object.keys(line.dev)))];
+  const kinds = [...new Set(measures.map((name) => figureName(name).split("@")[0]))];
   $("curves").append(
     curve("Loss per pair", [["loss", (line) => line.loss]], 0),
     ...(measures.length
       ? [
           curve(
-            `${measures.some((name) => name.startsWith("ndcg")) ? "NDCG" : "Accuracy"} on the dev set`,
+            `${capital(kinds.join(", "))} on the dev set`,
             measures.map((name) => [figureName(name), (line) => line.dev[name]]),
           ),
         ]
@@ -178,7 +179,7 @@ function showHistory() {
 }
 
 function figureName(name) {
-  return name.replace("ndcg", "NDCG");
+  return name.replace("ndcg", "NDCG").replace("mrr", "MRR");
 }
 
 /** A line chart over epochs; series are [name, value of a line of the history]. */

@@ -1,0 +1,165 @@
+"""Held-out clicks of real logs: the defaults and BM25 over the whole catalogue.
+
+Writes docs/results/held-out.md. Each log is split twice by `sentemb.data.splitting`: by query, and by
+title, where the held-out titles are new. A training that is in the folder ``build/held-out`` is not
+repeated.
+
+    python benchmarks/held_out.py [--data DIR] [--sets NAME ...]
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from pages import DATA, ROOT, SETS, write_results
+
+from sentemb import load, train
+from sentemb.baselines.clicked_queries import with_clicked_queries
+from sentemb.baselines.inverted_index import InvertedIndex
+from sentemb.baselines.words_and_stems import words_of
+from sentemb.data.click_log import ClickLog, read_click_log
+from sentemb.data.judged_set import read_texts
+from sentemb.data.splitting import split_file
+from sentemb.evaluation.held_out import HeldOutClicks
+from sentemb.evaluation.significance import compare_all
+from sentemb.models.nearest import TitleVectors
+from sentemb.tables import markdown_table
+
+BUILD = ROOT / "build" / "held-out"
+METRICS = ("hit@1", "mrr@10", "recall@10", "recall@100")
+SHARE = 0.05
+WAYS = {
+    "query": "queries held out",
+    "title": "titles held out: no test title is clicked in training",
+}
+
+
+class Parts(NamedTuple):
+    """A log that is split.
+
+    Attributes
+    ----------
+    folder : Path
+        pairs.tsv, dev.tsv, test.tsv, titles.tsv, and the trained models.
+    train, dev, test : ClickLog
+    titles : list of str
+        The catalogue.
+    """
+
+    folder: Path
+    train: ClickLog
+    dev: ClickLog
+    test: ClickLog
+    titles: list[str]
+
+
+def parts_of(data, name, by):
+    """The parts of the log ``name``; it is split if it is not yet."""
+    folder = BUILD / name / by
+    if not (folder / "titles.tsv").exists():
+        split_file(data / name / "pairs.tsv", folder, SHARE, SHARE, by)
+    logs = (read_click_log(folder / f"{part}.tsv") for part in ("pairs", "dev", "test"))
+    return Parts(folder, *logs, read_texts(folder / "titles.tsv")[1])
+
+
+def model(parts):
+    """The defaults; the training is kept."""
+    folder = parts.folder / "model"
+    if not (folder / "config.json").exists():
+        print(f"training {folder}", file=sys.stderr, flush=True)
+        train(
+            parts.folder / "pairs.tsv",
+            dev=parts.folder / "dev.tsv",
+            output=folder,
+            resume=True,
+            on_note=lambda text: print(text, file=sys.stderr, flush=True),
+        )
+    return TitleVectors(load(folder), parts.titles)
+
+
+def bm25(stem, with_clicks):
+    """A row of BM25: its words with or without stems, its titles with or without clicked queries."""
+
+    def row(parts):
+        titles = parts.titles
+        if with_clicks:
+            titles = with_clicked_queries(titles, parts.train)
+        return InvertedIndex(titles, words=words_of(stem))
+
+    return row
+
+
+# Name of a row -> a function of `Parts` that gives a Retriever. The first is compared with the others.
+ROWS = {
+    "defaults": model,
+    "bm25": bm25(None, with_clicks=False),
+    "bm25-stem": bm25("english", with_clicks=False),
+    "bm25-clicks": bm25(None, with_clicks=True),
+    "bm25-stem-clicks": bm25("english", with_clicks=True),
+}
+
+
+def section(data, name, by):
+    """The lines of the page for one log and one way to split it."""
+    parts = parts_of(data, name, by)
+    held_out = HeldOutClicks(parts.test, parts.titles, METRICS)
+    found = {row: held_out.evaluate(make(parts)) for row, make in ROWS.items()}
+    first, *others = found.values()
+    column = METRICS.index("mrr@10")
+    each = compare_all([-one.values[:, column] for one in others], -first.values[:, column])
+    head = [
+        "system",
+        *(metric.replace("mrr", "MRR") for metric in METRICS),
+        "MRR@10 of defaults minus",
+    ]
+    rows = [head]
+    for place, (row, one) in enumerate(found.items()):
+        minus = "-"
+        if place:
+            by_how_much = each[place - 1]
+            minus = f"{by_how_much.mean:+.3f} ({by_how_much.low:+.3f} to {by_how_much.high:+.3f})"
+        rows.append([row, *(f"{value:.3f}" for value in one.mean), minus])
+    learned = np.isin(parts.test.titles, parts.train.titles).mean()
+    return [
+        f"## {name}, {WAYS[by]}",
+        "",
+        f"{parts.train.query_index.size:,} pairs to train, {len(parts.test.queries):,} test queries, "
+        f"{first.n_titles:,} titles. {learned:.0%} of the titles clicked in test are clicked in "
+        "training.",
+        "",
+        *markdown_table(rows, left=1),
+        "",
+    ]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
+    options = parser.parse_args()
+    present = [name for name in options.sets if (options.data / name / "pairs.tsv").exists()]
+    if not present:
+        sys.exit(f"{options.data} has none of {', '.join(options.sets)}")
+    lines = [
+        f"Each log is split by `sentemb split` with the seed 0: {SHARE:.0%} dev, {SHARE:.0%} test. The "
+        "model is trained on the rest with the defaults and the seed 0; dev chooses the epoch. For "
+        "every test query all titles of the log are ranked; the clicked ones are right. Equal scores "
+        "are ordered by a hash of the title.",
+        "",
+        "`bm25` reads the titles, `bm25-clicks` also the queries that were clicked on them in "
+        "training, `-stem` reduces English words to their stems; k1 and b are the defaults. In "
+        "brackets are 95 % intervals of the paired bootstrap over the queries.",
+        "",
+    ]
+    for by in WAYS:
+        for name in present:
+            lines += section(options.data, name, by)
+    write_results(
+        "held-out", "Held-out clicks over whole catalogues", "benchmarks/held_out.py", lines
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+"""``sentemb evaluate`` on held-out clicks: a model and others, side by side over a catalogue."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sentemb.cli.common import read_texts, warnings_to_stderr
+from sentemb.cli.program import note
+from sentemb.tables import aligned, visible
+
+if TYPE_CHECKING:
+    from sentemb.data.click_log import ClickLog
+    from sentemb.evaluation.held_out import Evaluation
+    from sentemb.evaluation.significance import Difference
+    from sentemb.protocols import Retriever
+
+METRICS = ("hit@1", "mrr@10", "recall@10", "recall@100", "ndcg@10")
+# Name of a lexical ranker -> whether it has stems, and the queries clicked on a title.
+LEXICAL = {
+    "bm25": (False, False),
+    "bm25-stem": (True, False),
+    "bm25-clicks": (False, True),
+    "bm25-stem-clicks": (True, True),
+}
+_TITLES = "titles.tsv"  # as `sentemb split` names it
+# With fewer queries than this the intervals are wide.
+_FEW_QUERIES = 200
+# If a pair model has more pairs to score than this, a note says so.
+_MANY_PAIRS = 1_000_000
+
+
+def evaluated(
+    model: str,
+    path: str,
+    clicks: "ClickLog",
+    catalogue: str | None,
+    metrics: Sequence[str],
+    others: Sequence[str],
+    log: str | None,
+    per_query: bool,
+    as_json: bool,
+) -> Iterator[str]:
+    """The lines to print: a table, or one JSON object.
+
+    Parameters
+    ----------
+    model : str
+        A model folder.
+    path, clicks
+        The file of held-out clicks, and what it holds.
+    catalogue : str, optional
+        File of lines id<TAB>title.
+    metrics : sequence of str
+        See `sentemb.evaluation.held_out`.
+    others : sequence of str
+        Model folders, or names in `LEXICAL`.
+    log : str, optional
+        The click log that bm25-clicks learns from.
+    per_query : bool
+        Print the figures of every query too.
+    as_json : bool
+        Print JSON.
+    """
+    from sentemb.data.click_log import read_click_log
+    from sentemb.evaluation.held_out import HeldOutClicks
+
+    learned = None if log is None else read_click_log(log)
+    place, titles = _catalogue(path, catalogue, clicks)
+    held_out = HeldOutClicks(clicks, titles, metrics)
+    with warnings_to_stderr():
+        found = {
+            name: held_out.evaluate(_retriever(name, titles, learned, len(clicks.queries)))
+            for name in dict.fromkeys((model, *others))
+        }
+    first = found[model]
+    if first.n_outside:
+        note(
+            f"{first.n_outside:,} of {first.n_clicked:,} clicked titles are not in {place}: they "
+            "count as missed"
+        )
+    if len(first.queries) < _FEW_QUERIES:
+        note(f"only {len(first.queries):,} queries: figures and intervals are uncertain")
+    differences = _differences(found)
+    if as_json:
+        yield json.dumps(_as_dict(found, differences, place, per_query), indent=1)
+        return
+    yield f"{len(first.queries):,} queries against {first.n_titles:,} titles of {place}"
+    yield ""
+    yield from aligned(_rows(found))
+    if differences:
+        yield ""
+        yield from aligned(_difference_rows(first.metrics, differences))
+        yield "in brackets: 95 % intervals of the paired bootstrap over the queries"
+    if per_query:
+        yield ""
+        yield from _query_lines(found)
+
+
+def _catalogue(path: str, catalogue: str | None, clicks: "ClickLog") -> tuple[str, list[str]]:
+    """Where the titles to rank are from, and the titles."""
+    beside = Path(path).parent / _TITLES
+    if catalogue is None and path != "-" and beside.is_file():
+        catalogue = str(beside)
+        note(f"the catalogue is {catalogue}")
+    if catalogue is not None:
+        return catalogue, read_texts(catalogue)[1]
+    note(
+        f"without --catalogue only the {len(clicks.titles):,} titles of {path} are ranked: the "
+        "figures are higher than over a whole catalogue"
+    )
+    return path, clicks.titles
+
+
+def _retriever(name: str, titles: list[str], log: "ClickLog | None", n_queries: int) -> "Retriever":
+    """What finds titles under ``name``."""
+    from sentemb.baselines.clicked_queries import with_clicked_queries
+    from sentemb.baselines.inverted_index import InvertedIndex
+    from sentemb.baselines.words_and_stems import words_of
+    from sentemb.evaluation.held_out import AllPairs
+    from sentemb.loading import load
+    from sentemb.models.nearest import TitleVectors
+    from sentemb.sentence_encoder import SentenceEncoder
+
+    if name in LEXICAL:
+        stems, with_clicks = LEXICAL[name]
+        texts = titles if log is None or not with_clicks else with_clicked_queries(titles, log)
+        return InvertedIndex(texts, words=words_of("english" if stems else None))
+    model = load(name)
+    if isinstance(model, SentenceEncoder):
+        return TitleVectors(model, titles)
+    if n_queries * len(titles) > _MANY_PAIRS:
+        note(f"{name}: a pair model; {n_queries * len(titles):,} pairs to score")
+    return AllPairs(model, titles)
+
+
+def _differences(found: "dict[str, Evaluation]") -> "dict[str, list[Difference]]":
+    """The first system minus each of the others, by metric."""
+    import numpy as np
+
+    from sentemb.evaluation.significance import compare_all
+
+    (_, first), *others = found.items()
+    if not others:
+        return {}
+    n_metrics = len(first.metrics)
+    columns = np.concatenate([(first.values - other.values).T for _, other in others])
+    each = compare_all(columns, np.zeros(columns.shape[1]))
+    return {name: each[k * n_metrics : (k + 1) * n_metrics] for k, (name, _) in enumerate(others)}
+
+
+def _shown(metrics: Sequence[str]) -> list[str]:
+    return [name.replace("ndcg", "NDCG").replace("mrr", "MRR") for name in metrics]
+
+
+def _rows(found: "dict[str, Evaluation]") -> Iterator[list[str]]:
+    yield ["", *_shown(next(iter(found.values())).metrics)]
+    for name, one in found.items():
+        yield [name, *(f"{value:.3f}" for value in one.mean)]
+
+
+def _difference_rows(
+    metrics: Sequence[str], differences: "dict[str, list[Difference]]"
+) -> Iterator[list[str]]:
+    yield ["the model minus", *differences]
+    for metric, each in zip(_shown(metrics), zip(*differences.values(), strict=True), strict=True):
+        yield [metric, *(f"{one.mean:+.3f} ({one.low:+.3f} to {one.high:+.3f})" for one in each)]
+
+
+def _query_lines(found: "dict[str, Evaluation]") -> Iterator[str]:
+    first = next(iter(found.values()))
+    rows = [
+        [name, *(f"{value:.3f}" for value in one.values[q])]
+        for q in range(len(first.queries))
+        for name, one in found.items()
+    ]
+    head, *lines = aligned([["", *_shown(first.metrics)], *rows])
+    yield f"{head}  query"
+    for place, line in enumerate(lines):
+        yield f"{line}  {visible(first.queries[place // len(found)])}"
+
+
+def _as_dict(
+    found: "dict[str, Evaluation]",
+    differences: "dict[str, list[Difference]]",
+    place: str,
+    per_query: bool,
+) -> dict[str, Any]:
+    (name, first), *_ = found.items()
+
+    def by_metric(values: Any) -> dict[str, Any]:
+        return dict(zip(first.metrics, values, strict=True))
+
+    result: dict[str, Any] = {
+        "queries": len(first.queries),
+        "catalogue": place,
+        "titles": first.n_titles,
+        "clicked_titles": first.n_clicked,
+        "clicked_titles_outside": first.n_outside,
+        "model": name,
+        "systems": {name: by_metric(one.mean.tolist()) for name, one in found.items()},
+        "model_minus": {
+            name: by_metric([vars(one) for one in each]) for name, each in differences.items()
+        },
+    }
+    if per_query:
+        result["per_query"] = [
+            {
+                "query": query,
+                "systems": {name: by_metric(one.values[q].tolist()) for name, one in found.items()},
+            }
+            for q, query in enumerate(first.queries)
+        ]
+    return result
