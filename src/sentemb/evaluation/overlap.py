@@ -1,0 +1,89 @@
+"""How far two rankings of the same titles agree."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sentemb.errors import SentembError
+
+_Places = NDArray[np.int64]
+
+
+class Overlap(NamedTuple):
+    """How far two rankings agree, as means over the queries.
+
+    Attributes
+    ----------
+    same_first : float
+        Share of the queries with the same first title.
+    shared : float
+        Titles in both rankings, divided by the length of the longer one.
+    """
+
+    same_first: float
+    shared: float
+
+
+def overlap(first: ArrayLike, second: ArrayLike) -> Overlap:
+    """Compare two rankings of the same titles for the same queries.
+
+    Parameters
+    ----------
+    first, second : (n_queries, k) int
+        Places of titles, best first, each at most once per row; -1 where fewer titles were found.
+        Two empty rows agree.
+
+    Returns
+    -------
+    Overlap
+
+    Raises
+    ------
+    SentembError
+        For rankings of different queries, or none.
+    """
+    one, other = _rankings(first, second)
+    return Overlap(float(np.mean(one[:, 0] == other[:, 0])), float(np.mean(_shared(one, other))))
+
+
+def agreements(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
+    """How far two rankings agree, query by query: (n_queries,), from 0 to 1.
+
+    The average overlap of Webber, Moffat and Zobel, "A similarity measure for indefinite rankings",
+    ACM TOIS 28 (2010), section 3: the mean over the depths 1 to k of the share of common titles
+    down to that depth. The first titles count most.
+
+    Parameters
+    ----------
+    first, second : (n_queries, k) int
+        As in `overlap`.
+    """
+    one, other = _rankings(first, second)
+    depths = range(1, one.shape[1] + 1)
+    shared = np.stack([_shared(one[:, :depth], other[:, :depth]) for depth in depths])
+    mean: NDArray[np.float64] = shared.mean(axis=0)
+    return mean
+
+
+def _rankings(first: ArrayLike, second: ArrayLike) -> tuple[_Places, _Places]:
+    one, other = np.asarray(first, np.int64), np.asarray(second, np.int64)
+    if one.ndim != 2 or one.shape != other.shape or not one.size:
+        raise SentembError(
+            f"rankings of the shapes {one.shape} and {other.shape} cannot be compared; give one "
+            "row per query and the same number of places in both"
+        )
+    return one, other
+
+
+def _shared(first: _Places, second: _Places) -> NDArray[np.float64]:
+    """Titles in both rows, divided by the length of the longer one: (n_queries,)."""
+    longer = np.maximum((first >= 0).sum(axis=1), (second >= 0).sum(axis=1))
+    # A title is in both rows if it is in their union twice; the empty places are made distinct.
+    empty = -1 - np.arange(2 * first.shape[1])
+    joined = np.hstack([first, second])
+    joined = np.sort(np.where(joined < 0, empty, joined), axis=1)
+    both = (joined[:, 1:] == joined[:, :-1]).sum(axis=1)
+    shares = np.ones(len(both))
+    np.divide(both, longer, out=shares, where=longer > 0)
+    return shares
