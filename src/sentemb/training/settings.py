@@ -84,18 +84,6 @@ HYPERPARAMETERS = (
         most=MOST,
     ),
     Hyperparameter(
-        name="splitting",
-        kind=str,
-        default=None,
-        default_text=f"{WHITE_SPACE}, or that of the model in start_from",
-        help=f"How texts become words. {WHITE_SPACE}: lower-cased, nothing removed. {BARE}: also "
-        "without quotes, brackets, commas and the like around a word, and in Unicode form NFC.",
-        group=FEATURES,
-        choices=(WHITE_SPACE, BARE),
-        optional=True,
-        added=True,
-    ),
-    Hyperparameter(
         name="epochs",
         kind=int,
         default=None,
@@ -228,6 +216,18 @@ HYPERPARAMETERS = (
         least=1,
         most=MOST,
         optional=True,
+    ),
+    Hyperparameter(
+        name="splitting",
+        kind=str,
+        default=None,
+        default_text=f"{WHITE_SPACE}, or that of the model in start_from",
+        help=f"How texts become words. {WHITE_SPACE}: lower-cased, nothing removed. {BARE}: also "
+        "without quotes, brackets, commas and the like around a word, and in Unicode form NFC.",
+        group=FEATURES,
+        choices=(WHITE_SPACE, BARE),
+        optional=True,
+        added=True,
     ),
 )
 
