@@ -77,9 +77,27 @@ def _settings(function: Any) -> Any:
     type=click.Path(),
     metavar="MODEL_DIR",
     help="Start from the weights and the vocabulary of this model; --model and the shape default "
-    "to its own. A bag can start any other model, which takes its rows as word vectors. A pair "
-    "model takes the words of two towers as word vectors. --word-features does not apply.",
+    "to its own. A model that was trained on clicks continues with the clicks of PAIRS: new "
+    "trigrams and words are added to its vocabulary. A bag can start any other model, which takes "
+    "its rows as word vectors; a pair model takes the words of two towers as word vectors. For "
+    "these, --word-features does not apply.",
     group=MODEL,
+)
+@option(
+    "--replay",
+    type=click.Path(),
+    metavar="LOG[:SHARE]",
+    help="Also train on an older click log, or on this share of its pairs, such as old.tsv:0.5. "
+    "The clicks of a pair in both logs are summed.",
+    group=RUN,
+)
+@option(
+    "--catalogue",
+    type=click.Path(),
+    metavar="TITLES",
+    help="File of titles, id<TAB>title. Those without clicks may become hard negatives (or any "
+    "negatives with --negatives corpus), and their trigrams and words join the vocabulary.",
+    group=NEGATIVES,
 )
 @option(
     "--word-vectors",
@@ -167,6 +185,8 @@ def command(pairs: str, output: str, checkpoint_seconds: float, **options: Any) 
 
     began = time.monotonic()
     line = ProgressLine()
+    if options["replay"] is not None:
+        options["replay"] = _log_and_share(options["replay"])
     try:
         model = train(
             pairs,
@@ -182,6 +202,15 @@ def command(pairs: str, output: str, checkpoint_seconds: float, **options: Any) 
     finally:
         line.close()
     _summarise(model, output, time.monotonic() - began)
+
+
+def _log_and_share(value: str) -> tuple[str, float]:
+    """The log and the share in ``LOG[:SHARE]``; a file may have a colon in its name."""
+    log, colon, share = value.rpartition(":")
+    try:
+        return (log, float(share)) if colon else (value, 1.0)
+    except ValueError:
+        return value, 1.0
 
 
 def _summarise(model: Any, output: str, seconds: float) -> None:

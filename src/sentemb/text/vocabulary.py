@@ -53,7 +53,9 @@ class Vocabulary:
         return f"{len(self.trigrams):,} letter trigrams{words}"
 
     @classmethod
-    def collect(cls, *tokens: Tokens, word_features: int = 0) -> Vocabulary:
+    def collect(
+        cls, *tokens: Tokens, word_features: int = 0, splitting: str = WHITE_SPACE
+    ) -> Vocabulary:
         """Collect all trigrams, most frequent first, ties in alphabetical order.
 
         Rows of frequent trigrams then share memory pages, which makes training faster.
@@ -65,6 +67,8 @@ class Vocabulary:
         word_features : int
             Also collect the words that occur at least this often in all ``tokens`` together; 0
             collects none.
+        splitting : str
+            How ``tokens`` were split into words.
         """
         places: dict[str, int] = {}
         ids: list[int] = []
@@ -79,7 +83,24 @@ class Vocabulary:
         counts = np.bincount(ids, weights=np.concatenate(uses), minlength=len(places))
         of_trigram = dict(zip(places, counts.tolist(), strict=True))
         frequent = {word: count for word, count in words.items() if count >= word_features}
-        return cls(_most_frequent_first(of_trigram), _most_frequent_first(frequent))
+        return cls(_most_frequent_first(of_trigram), _most_frequent_first(frequent), splitting)
+
+    def grown(self, other: Vocabulary) -> Vocabulary:
+        """This vocabulary with the features of ``other`` that it lacks appended to both lists."""
+        return Vocabulary(
+            [*self.trigrams, *(t for t in other.trigrams if t not in self._trigram_ids)],
+            [*self.words, *(word for word in other.words if word not in self._word_ids)],
+            self.splitting,
+        )
+
+    def rows_in(self, grown: Vocabulary) -> NDArray[np.int64]:
+        """The row in a `grown` vocabulary of each feature of this one, (n_features,) int64.
+
+        New trigrams come before all words, so they move the rows of the words.
+        """
+        rows = np.arange(len(self))
+        rows[len(self.trigrams) :] += len(grown.trigrams) - len(self.trigrams)
+        return rows
 
     def rows_of(self, other: Vocabulary) -> NDArray[np.int64]:
         """The rows that the features of ``other`` have here, (len(other),) int64.

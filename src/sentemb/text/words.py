@@ -1,8 +1,11 @@
 """Words of a text and letter trigrams of a word."""
 
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 
+_BEFORE = "\"'`([{<\u00ab\u2039\u201c\u201e\u2018\u201a\u00bf\u00a1"
+_AFTER = "\"'`)]}>\u00bb\u203a\u201d\u201c\u2019\u2018.,;:!?\u2026"
 _RUN = re.compile(r"\w+")
 
 
@@ -33,12 +36,36 @@ def plain_words(text: str) -> list[str]:
     return _RUN.findall(text.lower())
 
 
+def bare_words(text: str) -> list[str]:
+    """The words of ``text`` in Unicode's form C, without the punctuation around them.
+
+    Lower-cased and split at white space like those of `split_words`. Brackets and quotes are
+    dropped from both ends of a word, and commas, full stops and the like from its end. Signs that
+    may belong to a word stay, as in "c++", ".net", "--all" and "50%", and so does a word that has
+    nothing else.
+
+    Examples
+    --------
+    >>> bare_words("'Cheap' flights: ROME (in 2026)?")
+    ['cheap', 'flights', 'rome', 'in', '2026']
+    """
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
+    return [_without_edges(word) for word in text.lower().split()]
+
+
+def _without_edges(word: str) -> str:
+    return word.lstrip(_BEFORE).rstrip(_AFTER) or word
+
+
 # How a model may split texts into words: the name in model files, and the function.
 WHITE_SPACE = "white-space"
 PLAIN = "words"
+BARE = "bare"
 SPLITTINGS: Mapping[str, Callable[[str], list[str]]] = {
     WHITE_SPACE: split_words,
     PLAIN: plain_words,
+    BARE: bare_words,
 }
 
 

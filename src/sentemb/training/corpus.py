@@ -10,6 +10,7 @@ from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
 from sentemb.kernels.negatives import titles_to_leave_out
 from sentemb.text.vocabulary import Vocabulary
+from sentemb.text.words import WHITE_SPACE
 from sentemb.training.text_pairs import TextPairs
 
 
@@ -23,7 +24,7 @@ class Corpus(TextPairs):
         Uses ``word_features``, and ``shared_towers`` where ``one_list`` is not given.
     vocabulary : Vocabulary, optional
         The features to read, and how texts are split; by default they are collected from the log.
-    one_list, most_words
+    one_list, most_words, whole_words, splitting, grow
         As for `TextPairs`, which describes more attributes; by default shared towers have one list.
 
     Attributes
@@ -50,6 +51,8 @@ class Corpus(TextPairs):
         one_list: bool | None = None,
         most_words: int | None = None,
         whole_words: bool = False,
+        splitting: str = WHITE_SPACE,
+        grow: bool = False,
     ) -> None:
         super().__init__(
             log.queries,
@@ -59,6 +62,8 @@ class Corpus(TextPairs):
             vocabulary=vocabulary,
             most_words=most_words,
             whole_words=whole_words,
+            splitting=splitting,
+            grow=grow,
         )
         self.query_index, self.title_index = log.query_index, log.title_index
         self.n_pairs = log.query_index.size

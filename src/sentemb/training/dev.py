@@ -45,6 +45,11 @@ class Dev(Protocol[ModelT_contra]):
         """The figure that decides which epoch is the best."""
         ...
 
+    @property
+    def queries(self) -> list[str]:
+        """The queries that titles are ranked for."""
+        ...
+
     def fingerprint(self) -> str:
         """A hash of everything that decides the figures."""
         ...
@@ -74,6 +79,11 @@ class JudgedDev:
     judged: JudgedSet
     figure: str = DEV_FIGURE
 
+    @property
+    def queries(self) -> list[str]:
+        """See `Dev`."""
+        return self.judged.queries
+
     def fingerprint(self) -> str:
         """See `Dev`."""
         return self.judged.fingerprint()
@@ -94,7 +104,7 @@ class ClicksDev:
     clicks : ClickLog
         The held-out clicks.
     titles : list of str
-        The titles of the log that is trained on.
+        The titles of the log that is trained on, and of a catalogue.
     """
 
     figure = CLICKS_FIGURE
@@ -102,6 +112,11 @@ class ClicksDev:
     def __init__(self, clicks: ClickLog, titles: Sequence[str]) -> None:
         self._titles = list(dict.fromkeys([*titles, *clicks.titles]))
         self._held_out = HeldOutClicks(clicks, self._titles, CLICKS_METRICS)
+
+    @property
+    def queries(self) -> list[str]:
+        """See `Dev`."""
+        return self._held_out.clicks.queries
 
     def fingerprint(self) -> str:
         """See `Dev`."""
@@ -166,9 +181,19 @@ class DevPlan:
         return cls(read)
 
     def apply(
-        self, log: ClickLog, note: Callable[[str], None]
+        self, log: ClickLog, note: Callable[[str], None], titles: Sequence[str] = ()
     ) -> tuple[ClickLog, Dev[Embedder] | None]:
-        """The log to train on and the dev set."""
+        """The log to train on and the dev set.
+
+        Parameters
+        ----------
+        log : ClickLog
+            The log of the training.
+        note : function of a str
+            Called with what is held out.
+        titles : sequence of str
+            More titles that are ranked for held-out clicks.
+        """
         if self.share:
             train, clicks, _ = split_log(log, dev=self.share, test=0, seed=SPLIT_SEED)
             assert train is not None and clicks is not None  # `split_log` refuses empty sides
@@ -177,7 +202,7 @@ class DevPlan:
                 f"{n_queries:,} of {len(log.queries):,} queries are held out for dev, with "
                 f"{n_pairs:,} pairs; {train.query_index.size:,} pairs are left to train on"
             )
-            return train, ClicksDev(clicks, train.titles)
+            return train, ClicksDev(clicks, [*train.titles, *titles])
         if isinstance(self.read, ClickLog):
             known = set(map(normal_text, log.queries))
             n_known = sum(normal_text(query) in known for query in self.read.queries)
@@ -186,7 +211,7 @@ class DevPlan:
                     f"{n_known:,} of the {len(self.read.queries):,} dev queries are also in the "
                     "log: for them the dev figures are too high"
                 )
-            return log, ClicksDev(self.read, log.titles)
+            return log, ClicksDev(self.read, [*log.titles, *titles])
         return log, None if self.read is None else JudgedDev(self.read)
 
     def record(self) -> dict[str, Any] | None:

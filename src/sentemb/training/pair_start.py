@@ -22,7 +22,7 @@ from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import load_model
 from sentemb.system.paths import AnyPath
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.text.words import SPLITTINGS
+from sentemb.text.words import PLAIN, SPLITTINGS, WHITE_SPACE
 from sentemb.vectors.reading import read_word_vectors
 from sentemb.vectors.word_vectors import WordVectors
 
@@ -166,8 +166,8 @@ def start_of_vectors(
     known = vectors.places
     missing: dict[str, tuple[float, int]] = {}
     texts = list(texts)
-    for splitting, split in SPLITTINGS.items():
-        words = [word for text in texts for word in split(text)]
+    for splitting in (WHITE_SPACE, PLAIN):
+        words = [word for text in texts for word in SPLITTINGS[splitting](text)]
         without = sum(word not in known for word in words)
         missing[splitting] = without / max(1, len(words)), len(words)
     splitting = min(missing, key=lambda name: missing[name][0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import split_words
+from sentemb.training.additions import Additions
 from sentemb.training.corpus import Corpus
 from sentemb.training.dev import Dev, DevPlan, DevSource, JudgedDev, check_patience
 from sentemb.training.identity import Identity
@@ -53,12 +54,14 @@ class PairInputs:
     word_vectors : path, WordVectors or None
     start_from : path, SentenceEncoder, PairScorer or None
     teacher : "bm25", path, SentenceEncoder or None
+    additions : Additions
     """
 
     labels: bool = False
     word_vectors: AnyPath | WordVectors | None = None
     start_from: AnyPath | SentenceEncoder | PairScorer | None = None
     teacher: AnyPath | SentenceEncoder | None = None
+    additions: Additions = field(default_factory=Additions)
 
 
 def train_pair_model(
@@ -94,8 +97,10 @@ def train_pair_model(
         (queries, _), (titles, _) = distinct(log.first), distinct(log.second)
     else:
         negatives = settings.get("negatives", "corpus")
-        log = read_log(_not_labelled(pairs), skip_bad_lines, negatives, run.note)
-        queries, titles = log.queries, log.titles
+        clicks = read_log(_not_labelled(pairs), skip_bad_lines, negatives, run.note)
+        clicks = inputs.additions.with_replay(clicks, settings.get("seed", 0), skip_bad_lines)
+        log = clicks = inputs.additions.with_catalogue(clicks)
+        queries, titles = clicks.queries, clicks.titles
     judged = _dev(dev, labelled)
     start = _start(inputs, settings, [*queries, *titles], run.note)
     if start is not None:
@@ -215,6 +220,10 @@ def _checked(settings: PairSettings, labelled: bool, inputs: PairInputs) -> None
         raise SentembError(f"the objective {objective} has no margin; leave margin out")
     if not labelled:
         return
+    if inputs.additions:
+        raise SentembError(
+            "replay and catalogue are for click logs, not for labelled pairs; leave them out"
+        )
     if inputs.teacher is not None:
         raise SentembError("labelled pairs have their own negatives; leave teacher out")
     if settings.objective == HINGE:

@@ -26,12 +26,15 @@ from sentemb.models.registry import (
     own_settings,
 )
 from sentemb.objectives import options as objectives
+from sentemb.text.words import BARE, WHITE_SPACE
 from sentemb.training.declared import DeclaredSettings, declared
 
 if TYPE_CHECKING:
     from sentemb.models.truncation import Truncation
     from sentemb.objectives.objective import Objective
 
+# The defaults of a training that continues from a model trained on other clicks.
+CONTINUED: dict[str, Any] = {"epochs": 3, "learning_rate": 0.002}
 # The defaults that depend on the optimiser.
 OPTIMISERS: dict[str, dict[str, Any]] = {
     "adam": {"learning_rate": 0.005, "decay": "linear", "epochs": 10},
@@ -213,6 +216,18 @@ HYPERPARAMETERS = (
         least=1,
         most=MOST,
         optional=True,
+    ),
+    Hyperparameter(
+        name="splitting",
+        kind=str,
+        default=None,
+        default_text=f"{WHITE_SPACE}, or that of the model in start_from",
+        help=f"How texts become words. {WHITE_SPACE}: lower-cased, nothing removed. {BARE}: also "
+        "without quotes, brackets, commas and the like around a word, and in Unicode form NFC.",
+        group=FEATURES,
+        choices=(WHITE_SPACE, BARE),
+        optional=True,
+        added=True,
     ),
 )
 

@@ -1,8 +1,10 @@
 """Starting a training from the vocabulary and the weights of another model.
 
-There are two cases. A model of the same shape gives all its weights. A linear bag can start any
-other encoder: its rows are word vectors, such as those of SIF, and the input weights start as a
-projection of them, ``rows Q``. From then on training sees only the product.
+There are two cases. A model of the same shape gives all its weights, and if it has letter trigrams,
+its vocabulary grows by the features of the log that it lacks: it was trained on clicks, and now
+there are others. A linear bag can start any other encoder: its rows are word vectors, such as those
+of SIF, and the input weights start as a projection of them, ``rows Q``. From then on training sees
+only the product.
 """
 
 import math
@@ -26,11 +28,13 @@ from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import load_model
 from sentemb.storage.saved_model import PAIR
 from sentemb.system.paths import AnyPath
-from sentemb.training.settings import PRESETS
+from sentemb.text.vocabulary import Vocabulary
+from sentemb.training.settings import CONTINUED, HYPERPARAMETERS, PRESETS
 
 # The encoder whose rows other encoders take as word vectors.
 _WORD_VECTORS = "bag"
-_WORD_FEATURES = "word_features"
+_WORD_FEATURES, _SPLITTING = "word_features", "splitting"
+_WORD_USES = next(one.default for one in HYPERPARAMETERS if one.name == _WORD_FEATURES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +91,14 @@ class Start:
         """`Towers.fingerprint`, kept: training changes the weights."""
         return self.towers.fingerprint()
 
+    def grows(self, model: str) -> bool:
+        """Whether the training of encoder ``model`` adds the features that this model lacks.
+
+        Word vectors do not grow: their vocabulary has whole words only, or they start another
+        encoder.
+        """
+        return model == self.towers.encoder.name and bool(self.towers.vocabulary.trigrams)
+
     # -- settings -----------------------------------------------------------------------------
 
     def settings(self, preset: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,18 +116,23 @@ class Start:
         SentembError
             For a setting that contradicts this model.
         """
-        if _WORD_FEATURES in given:
-            raise SentembError(
-                f"{_WORD_FEATURES} does not apply: the features are those of {self}; leave "
-                f"{_WORD_FEATURES} out"
-            )
         of_preset = PRESETS.get(preset, {}) if isinstance(preset, str) else {}
         wanted = {
             name: value for name, value in {**of_preset, **given}.items() if value is not None
         }
         encoder = self.towers.encoder
         model = wanted.get(MODEL_NAME.name, encoder.name)
-        shape = {MODEL_NAME.name: model, SHARED_TOWERS.name: self.towers.shared}
+        shape: dict[str, Any] = {MODEL_NAME.name: model, SHARED_TOWERS.name: self.towers.shared}
+        if self.grows(model):
+            uses = _WORD_USES if self.towers.vocabulary.words else 0
+            shape |= {**CONTINUED, _WORD_FEATURES: uses}
+        elif _WORD_FEATURES in given:
+            raise SentembError(
+                f"{_WORD_FEATURES} does not apply: the features are those of {self}; leave "
+                f"{_WORD_FEATURES} out"
+            )
+        else:
+            wanted[_WORD_FEATURES] = 0
         if model == encoder.name:
             self._check(encoder.settings(), wanted, given)
             shape |= encoder.settings()
@@ -130,12 +147,13 @@ class Start:
                 f"{self} is of model {encoder.name} and cannot start model {model}; choose model "
                 f"{encoder.name}, or start from a {_WORD_VECTORS} of word vectors"
             )
+        self._check({_SPLITTING: self.towers.vocabulary.splitting}, wanted, given)
         if wanted.get(SHARED_TOWERS.name) and not self.towers.shared:
             raise SentembError(
                 f"{self} has separate towers, which cannot become one; leave {SHARED_TOWERS.name} "
                 "out or start from a model with shared towers"
             )
-        return {**shape, **wanted, _WORD_FEATURES: 0}
+        return {**shape, **wanted}
 
     def _check(
         self, own: Mapping[str, Any], wanted: Mapping[str, Any], given: Mapping[str, Any]
@@ -157,6 +175,7 @@ class Start:
         encoder: Encoder,
         rng: np.random.Generator,
         dtype: DTypeLike = np.float32,
+        vocabulary: Vocabulary | None = None,
     ) -> Arrays:
         """The weights that the tower of ``side`` starts with, for the caller to change.
 
@@ -173,12 +192,21 @@ class Start:
             Source of the weights that this model does not have.
         dtype : float32 or float64
             Type of the weights.
+        vocabulary : Vocabulary, optional
+            One that has grown from this model's, for a tower of the same shape. The rows of new
+            features are zero, like those of features that a tower did not meet in training: no
+            embedding changes before the first update.
         """
         own = self.towers.weights[side]
         # The arrays of a shared tower can be handed over only once.
         may_give = self.is_ours and not (self.towers.shared and side != SIDES[0])
         if encoder.name == self.towers.encoder.name:
-            return {name: _in_memory(array, dtype, may_give) for name, array in own.items()}
+            weights = {name: _in_memory(array, dtype, may_give) for name, array in own.items()}
+            if vocabulary is not None and len(vocabulary) > len(self.towers.vocabulary):
+                table = np.zeros((len(vocabulary), weights["table"].shape[1]), dtype)
+                table[self.towers.vocabulary.rows_in(vocabulary)] = weights["table"]
+                weights["table"] = table
+            return weights
         rows = own["table"]
         dim, width = rows.shape[1], encoder.width
         Q = (rng.standard_normal((dim, width)) / math.sqrt(dim)).astype(dtype)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sentemb.text.batch import TextBatch, Tokens, batch_of, tokenize
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.text.words import split_words
+from sentemb.text.words import SPLITTINGS, WHITE_SPACE
 from sentemb.training.text_list import TextList
 
 # Texts per portion; the projected words of one portion are in memory at once.
@@ -28,6 +28,10 @@ class TextPairs:
         For the vocabulary that is collected: see `Vocabulary.collect`.
     vocabulary : Vocabulary, optional
         The features to read, and how texts are split; by default they are collected.
+    splitting : str
+        How texts are split where no vocabulary is given, see `sentemb.text.words.SPLITTINGS`.
+    grow : bool
+        Whether the features that the given vocabulary lacks are collected and added to it.
     most_words : int, optional
         How many words are kept of each text; by default all.
     whole_words : bool
@@ -36,7 +40,7 @@ class TextPairs:
     Attributes
     ----------
     vocabulary : Vocabulary
-        The one that was given, or all trigrams of the texts and their frequent words.
+        The one that was given, grown or not, or all trigrams of the texts and their frequent words.
     n_queries, n_titles : int
     n_cut : int
         Texts that had more words than are kept.
@@ -50,10 +54,12 @@ class TextPairs:
         one_list: bool,
         word_features: int,
         vocabulary: Vocabulary | None = None,
+        splitting: str = WHITE_SPACE,
+        grow: bool = False,
         most_words: int | None = None,
         whole_words: bool = False,
     ) -> None:
-        split = split_words if vocabulary is None else vocabulary.split
+        split = SPLITTINGS[splitting] if vocabulary is None else vocabulary.split
         if one_list:
             tokens = {"query": tokenize([*queries, *titles], split)}
         else:
@@ -65,10 +71,13 @@ class TextPairs:
                 for some in tokens.values()
             )
             tokens = {side: _cut(some, most_words) for side, some in tokens.items()}
-        if vocabulary is None:
-            vocabulary = Vocabulary.collect(*tokens.values(), word_features=word_features)
+        if vocabulary is None or grow:
+            found = Vocabulary.collect(
+                *tokens.values(), word_features=word_features, splitting=splitting
+            )
             if whole_words:
-                vocabulary = Vocabulary([], vocabulary.words)
+                found = Vocabulary([], found.words)
+            vocabulary = found if vocabulary is None else vocabulary.grown(found)
         self.vocabulary = vocabulary
         self.n_queries, self.n_titles = len(queries), len(titles)
         self._texts = {side: TextList(batch_of(some, vocabulary)) for side, some in tokens.items()}

@@ -1,7 +1,7 @@
 """The public function that trains: two towers, or a pair model."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, overload
 
 from sentemb.data.click_log import Clicks
@@ -15,6 +15,7 @@ from sentemb.pair_scorer import PairScorer
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import stored_pair_model
 from sentemb.system.paths import AnyPath
+from sentemb.training.additions import Additions, Replayed
 from sentemb.training.dev import DevSource
 from sentemb.training.pair_trainer import PairInputs, train_pair_model
 from sentemb.training.progress import Progress
@@ -45,6 +46,8 @@ def train(
     start_from: AnyPath | SentenceEncoder | PairScorer | None = None,
     word_vectors: AnyPath | WordVectors | None = None,
     teacher: AnyPath | SentenceEncoder | None = None,
+    replay: Replayed | None = None,
+    catalogue: AnyPath | Sequence[str] | None = None,
     labels: bool = False,
     preset: str | None = None,
     resume: bool = False,
@@ -82,14 +85,30 @@ def train(
         seed, with the variance 1 / dim, or the identity for numbers that are only added up or
         averaged, if there are as many: ``bag_dim``, ``hidden`` of a ``dan``, ``cells`` of an
         ``irnn`` without ``bag_dim``. The word vectors and Q are then trained as one matrix.
-        Features of the log that the model does not know are not read. A pair model starts from a
-        pair model, or takes the words of two towers as word vectors: those of both towers, one
-        after the other, fixed unless ``tune_vectors`` is set.
+        Features of the log that the word vectors lack are not read.
+
+        A model with letter trigrams that trains the same encoder *continues*: features of the log
+        that it lacks join its vocabulary, with rows that start at zero. A word needs
+        ``word_features`` uses in this log: by default 3, or 0 (none are added) if the model has no
+        words. The defaults are 3 epochs and a learning rate of 0.002. At the end ``on_note`` gets
+        the dev figures before and after, and how many queries kept their first title.
+
+        A pair model starts from a pair model and keeps its vocabulary, or takes the words of two
+        towers as word vectors: those of both towers, one after the other, fixed unless
+        ``tune_vectors`` is set.
     word_vectors : path or WordVectors, optional
         For a pair model: see `read_word_vectors`. They are fixed unless ``tune_vectors`` is set.
         Without them, and without ``start_from``, words are read as trained letter trigrams.
     teacher : "bm25", path or SentenceEncoder, optional
         For a pair model: what lists hard negatives before the first epoch.
+    replay : path, ClickLog or (path or ClickLog, float), optional
+        An older click log, and the share of its pairs to train on too, above 0 and at most 1, by
+        default 1. The seed draws them, once for all epochs. The clicks of a pair in both logs are
+        summed.
+    catalogue : path or sequence of str, optional
+        Titles, or a file of ``id<TAB>title`` lines. Those that the log lacks have no clicks: they
+        may become hard negatives, or negatives if ``negatives`` is ``"corpus"``, and their trigrams
+        and words are collected.
     labels : bool
         For a pair model: ``pairs`` is a file of labelled pairs.
     preset : {"paper", "large"}, optional
@@ -133,9 +152,10 @@ def train(
         on_progress or _ignore,
         on_note or _ignore,
     )
+    additions = Additions.of(replay, catalogue)
     model = settings.get(MODEL_NAME.name) or _pair_model_of(start_from)
     if isinstance(model, str) and model in PAIR_MODELS:
-        inputs = PairInputs(labels, word_vectors, start_from, teacher)
+        inputs = PairInputs(labels, word_vectors, start_from, teacher, additions)
         settings = {**settings, MODEL_NAME.name: model}
         return train_pair_model(pairs, inputs, dev, preset, skip_bad_lines, settings, run)
     if isinstance(pairs, LabelledPairs) or isinstance(dev, LabelledPairs):
@@ -148,7 +168,9 @@ def train(
             "out"
         )
     own: list[Any] = [pairs, dev, start_from]  # no labelled pairs and no pair models are left
-    return train_two_towers(own[0], own[1], own[2], preset, skip_bad_lines, settings, run)
+    return train_two_towers(
+        own[0], own[1], own[2], additions, preset, skip_bad_lines, settings, run
+    )
 
 
 def _pair_model_of(start_from: object) -> str | None:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from sentemb.data.click_log import Clicks
 from sentemb.errors import SentembError
+from sentemb.models.towers import SIDES
 from sentemb.objectives.options import HINGE
 from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.storage.history import best_epoch
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
+from sentemb.text.words import WHITE_SPACE
+from sentemb.training.additions import Additions
+from sentemb.training.before_and_after import FirstTitles
 from sentemb.training.corpus import Corpus
 from sentemb.training.dev import DevPlan, DevSource, check_patience
 from sentemb.training.identity import Identity
@@ -30,6 +37,7 @@ def train_two_towers(
     pairs: Clicks,
     dev: DevSource | None,
     start_from: AnyPath | SentenceEncoder | None,
+    additions: Additions,
     preset: str | None,
     skip_bad_lines: bool,
     settings: dict[str, Any],
@@ -46,10 +54,18 @@ def train_two_towers(
     with Workers(run.threads) as workers:
         # The log itself is not kept: it takes several times the memory of the corpus.
         log = read_log(pairs, skip_bad_lines, chosen.negatives, run.note)
-        log, held_out = plan.apply(log, run.note)
-        corpus = Corpus(log, chosen, None if start is None else start.towers.vocabulary)
+        # Queries are held out of the replayed pairs too, and the whole catalogue is ranked.
+        log = additions.with_replay(log, chosen.seed, skip_bad_lines)
+        log, held_out = plan.apply(log, run.note, additions.titles or ())
+        log = additions.with_catalogue(log)
+        known = None if start is None else start.towers.vocabulary
+        grow = start is not None and start.grows(chosen.model)
+        splitting = chosen.splitting or WHITE_SPACE
+        corpus = Corpus(log, chosen, known, splitting=splitting, grow=grow)
         del log
-        if start is not None:
+        if start is not None and grow:
+            _note_new_features(corpus, start, run.note)
+        elif start is not None:
             _note_unknown_words(corpus, start, run.note)
         identity = Identity(
             chosen.as_dict(),
@@ -61,7 +77,17 @@ def train_two_towers(
         task = TwoTowerTask(corpus, chosen, workers, run.note, start, held_out)
         del start  # the towers have what they need of it
         watched = replace(run, on_progress=_noting_collapse(run.on_progress, chosen, run.note))
-        return SentenceEncoder.of(watched.train(task, identity, workers), run.threads)
+        if not grow:
+            return SentenceEncoder.of(watched.train(task, identity, workers), run.threads)
+        dev_queries = None if held_out is None else held_out.queries
+        firsts = FirstTitles(corpus, dev_queries, chosen.seed, workers)
+        dev_before, before = task.measure(), firsts.of(task.model().towers())
+        trained = SentenceEncoder.of(watched.train(task, identity, workers), run.threads)
+        best = best_epoch(trained.history, task.figure)
+        if best is not None and dev_before is not None:
+            run.note(f"dev before: {_in_words(dev_before)}; after: {_in_words(best['dev'])}")
+        run.note(firsts.change(before, firsts.of(trained.towers)))
+        return trained
 
 
 def _noting_collapse(
@@ -86,6 +112,26 @@ def _noting_collapse(
             )
 
     return report
+
+
+def _in_words(figures: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:.3f}" for name, value in figures.items())
+
+
+def _note_new_features(corpus: Corpus, start: Start, note: Callable[[str], None]) -> None:
+    """Note how the vocabulary has grown; a `SentembError` if the log has only new features."""
+    known, grown = start.towers.vocabulary, corpus.vocabulary
+    seen = np.concatenate([corpus.seen(side) for side in SIDES])
+    if not np.isin(seen, known.rows_in(grown)).any():
+        raise SentembError(
+            f"no letter trigram of the log is in the vocabulary of {start}; start from a model of "
+            "the same language"
+        )
+    note(
+        f"{len(grown.trigrams) - len(known.trigrams):,} letter trigrams and "
+        f"{len(grown.words) - len(known.words):,} words of the log are new and are added to the "
+        f"vocabulary of {start}"
+    )
 
 
 def _note_unknown_words(corpus: Corpus, start: Start, note: Callable[[str], None]) -> None:

@@ -66,7 +66,7 @@ class TwoTowers:
                 # The same numbers for both towers: equal word vectors make equal towers, in
                 # which a query is near to a title of the same words before the first update.
                 rng = np.random.default_rng([settings.seed, 0])
-                weights = start.weights(side, self.encoder, rng)
+                weights = start.weights(side, self.encoder, rng, vocabulary=corpus.vocabulary)
             self._towers[side] = self._optimiser(weights)
         self._workspaces = {side: Workspace() for side in (*self.sides, "loss")}
 

@@ -1,0 +1,121 @@
+"""What a training reads in addition to its click log: an older log to replay, and a catalogue."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.bounds import is_number
+from sentemb.data.click_log import ClickLog, ClickLogBuilder, clean_text, read_click_log
+from sentemb.data.judged_set import read_texts
+from sentemb.errors import SentembError
+from sentemb.system.paths import AnyPath
+from sentemb.text.checks import as_texts
+
+Replayed: TypeAlias = AnyPath | ClickLog | tuple[AnyPath | ClickLog, float]
+
+# A part of the key of the random numbers, so that no other draw shares them.
+_KEY = 0x7265
+
+
+@dataclass(frozen=True, eq=False)
+class Additions:
+    """What is added to a click log before a training reads it.
+
+    Attributes
+    ----------
+    old : path, ClickLog or None
+        An older log; some of its pairs are mixed in.
+    share : float
+        Which part of its pairs, above 0 and at most 1.
+    titles : list of str or None
+        A catalogue. The titles that the log lacks become titles without clicks.
+    """
+
+    old: AnyPath | ClickLog | None = None
+    share: float = 1.0
+    titles: list[str] | None = None
+
+    @classmethod
+    def of(cls, replayed: Replayed | None, catalogue: AnyPath | Sequence[str] | None) -> Self:
+        """The additions that `sentemb.train` is given as ``replay`` and ``catalogue``.
+
+        Raises
+        ------
+        SentembError
+            For a wrong share, or a catalogue that cannot be read.
+        """
+        pair = replayed if isinstance(replayed, tuple) else (replayed, 1.0)
+        old, share = pair if len(pair) == 2 else (pair, 1.0)
+        if not isinstance(old, str | os.PathLike | ClickLog | None):
+            raise SentembError(
+                "replay must be a path or a ClickLog, or one of these and a share, not "
+                f"{type(old).__name__}"
+            )
+        if not (is_number(share) and 0 < share <= 1):
+            raise SentembError(
+                f"the share of the log to replay is {share}; give a number above 0 and at most 1"
+            )
+        titles = None
+        if isinstance(catalogue, str | os.PathLike):
+            titles = read_texts(catalogue)[1]
+        elif catalogue is not None:
+            titles = as_texts(catalogue)
+        if titles is not None:
+            titles = [
+                clean_text(title, f"title {number} of the catalogue")
+                for number, title in enumerate(titles, 1)
+            ]
+        return cls(old, share, titles)
+
+    def __bool__(self) -> bool:
+        return self.old is not None or self.titles is not None
+
+    def with_replay(self, log: ClickLog, seed: int, skip_bad_lines: bool) -> ClickLog:
+        """``log`` with the pairs of the older log.
+
+        Parameters
+        ----------
+        log : ClickLog
+            The log of the training; it is not changed.
+        seed : int
+            Decides which pairs of the older log are drawn, once for the whole training.
+        skip_bad_lines : bool
+            For the older log, as for `read_click_log`.
+        """
+        if self.old is None:
+            return log
+        old = self.old
+        if not isinstance(old, ClickLog):
+            old = read_click_log(old, skip_bad_lines=skip_bad_lines)
+        count = max(1, round(self.share * old.clicks.size))
+        drawn = np.random.default_rng([seed, _KEY]).permutation(old.clicks.size)[:count]
+        return _joined(log, old, np.sort(drawn))
+
+    def with_catalogue(self, log: ClickLog) -> ClickLog:
+        """``log`` with the titles of the catalogue that it lacks, without clicks."""
+        if self.titles is None:
+            return log
+        known = set(log.titles)
+        added = [title for title in dict.fromkeys(self.titles) if title not in known]
+        return replace(log, titles=[*log.titles, *added])
+
+
+def _joined(log: ClickLog, old: ClickLog, drawn: NDArray[np.int64]) -> ClickLog:
+    """``log``, then the pairs ``drawn`` of ``old``; the clicks of a pair in both are summed."""
+    builder = ClickLogBuilder()
+    for one, pairs in ((log, np.arange(log.clicks.size)), (old, drawn)):
+        for pair in pairs.tolist():
+            first, end = one.skipped_offsets[pair], one.skipped_offsets[pair + 1]
+            builder.add(
+                one.queries[one.query_index[pair]],
+                one.titles[one.title_index[pair]],
+                int(one.clicks[pair]),
+                [one.titles[title] for title in one.skipped_index[first:end]],
+            )
+    return builder.build(log.bad_lines + old.bad_lines)
