@@ -9,7 +9,7 @@ log, most clearly with few held-out queries.
 """
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -116,7 +116,7 @@ def _fit(s: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
     prior = np.diag([0.0, _PRIOR])
     w = np.array([constant, 0.0])
     for _ in range(_STEPS):
-        p = _logistic(*w, x[:, 1])
+        p = _logistic(w[0], w[1], x[:, 1])
         gradient = x.T @ (p - y) + prior @ w
         curvature = (x.T * (p * (1 - p))) @ x + prior
         step = np.linalg.lstsq(curvature, gradient)[0]

@@ -150,7 +150,11 @@ def _cosines(
     vector: np.ndarray, titles: np.ndarray | Int8Rows, places: NDArray[np.integer]
 ) -> NDArray[np.float64]:
     """The dot products of ``vector`` with some titles; a title has the same one in every call."""
-    rows = titles.rows(places).vectors() if isinstance(titles, Int8Rows) else titles[places]
+    rows = (
+        titles.rows(places.astype(np.int64)).vectors()
+        if isinstance(titles, Int8Rows)
+        else titles[places]
+    )
     dots: NDArray[np.float64] = np.einsum(
         "kd,d->k", rows.astype(np.float64), vector.astype(np.float64)
     )

@@ -98,14 +98,12 @@ def tune(
     SentembError
         If the index has no BM25, or the metric does not exist.
     """
-    half = index.bm25
-    if half is None:
-        raise SentembError("the index has no BM25; make it again with --bm25")
+    lists = index.half().lists
     (metric,) = checked_metrics([metric])
     metrics = tuple(dict.fromkeys([*METRICS, metric]))
     column = metrics.index(metric)
     held_out = HeldOutClicks(clicks, index.titles, metrics)
-    points = tuple(dict.fromkeys([(half.lists.k1, half.lists.b), *PARAMETERS]))
+    points = tuple(dict.fromkeys([(lists.k1, lists.b), *PARAMETERS]))
     total, done = len(points) + len(WEIGHTS), 0
 
     def progress() -> None:
@@ -116,16 +114,17 @@ def tune(
 
     alone = []
     for k1, b in points:
-        alone.append(held_out.evaluate(half.lists.with_parameters(k1, b)).mean)
+        alone.append(held_out.evaluate(lists.with_parameters(k1, b)).mean)
         progress()
     best = max(range(len(points)), key=lambda point: alone[point][column])
-    index.set_bm25(*points[best])
+    k1, b = points[best]
+    index.set_bm25(k1, b, index.half().weight)
     found = []
     for weight in WEIGHTS:
         found.append(held_out.evaluate(_Weighted(index, weight)))
         progress()
     chosen = max(range(len(WEIGHTS)), key=lambda place: found[place].mean[column])
-    index.set_bm25(*points[best], weight=WEIGHTS[chosen])
+    index.set_bm25(k1, b, WEIGHTS[chosen])
     (gain,) = compare_all([found[chosen].values[:, column]], found[0].values[:, column])
     return Tuning(
         metrics,
@@ -134,7 +133,8 @@ def tune(
         np.array([one.mean for one in found]),
         alone[best],
         WEIGHTS[chosen],
-        *points[best],
+        k1,
+        b,
         gain,
         len(clicks.queries),
         held_out.n_outside,
@@ -165,9 +165,7 @@ def calibrate(index: Index, clicks: ClickLog) -> Confidence:
     return index.confidence
 
 
-def first_titles(
-    index: Index, clicks: ClickLog
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def first_titles(index: Index, clicks: ClickLog) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """The score of each query's first title, and whether it was clicked.
 
     Returns
@@ -175,6 +173,8 @@ def first_titles(
     scores, is_right : (n,) float64, (n,) bool
         Without the queries for which nothing is found.
     """
+    if not len(index):
+        raise SentembError("the index has no titles; add some")
     found = index.find_sums(clicks.queries, 1)
     offsets, clicked = clicks.titles_of_queries()
     is_right = [
