@@ -3,8 +3,10 @@
 import numpy as np
 
 from sentemb.data.click_log import ClickLog, ClickLogBuilder
+from sentemb.data.held_out_clicks import read_held_out
 from sentemb.data.judged_set import JudgedSet
 from sentemb.errors import SentembError
+from sentemb.system.paths import AnyPath
 
 
 def best_graded(judged: JudgedSet) -> ClickLog:
@@ -33,3 +35,9 @@ def best_graded(judged: JudgedSet) -> ClickLog:
     if not clicks.queries:
         raise SentembError("the judged set has no grade above 0; give another")
     return clicks
+
+
+def read_clicks(path: AnyPath) -> ClickLog:
+    """Held-out clicks: those in a file, or the best titles of the judged set in a folder."""
+    found = read_held_out(path)
+    return best_graded(found) if isinstance(found, JudgedSet) else found

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,25 @@ WEIGHTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5, 2.0)
 # k1 and b of BM25.
 PARAMETERS = tuple((k1, b) for k1 in (0.5, 0.9, 1.5) for b in (0.0, 0.4, 0.75, 0.9))
 METRICS = ("hit@1", "mrr@10", "recall@10")
+
+
+class Band(NamedTuple):
+    """Queries whose first titles have similar scores.
+
+    Attributes
+    ----------
+    low, high : float
+        The lowest and the highest score.
+    n_queries : int
+    confidence, hit : float
+        Mean confidence, and the share of first titles that were clicked.
+    """
+
+    low: float
+    high: float
+    n_queries: int
+    confidence: float
+    hit: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +183,35 @@ def calibrate(index: Index, clicks: ClickLog) -> Confidence:
     scores, is_right = first_titles(index, clicks)
     index.confidence = Confidence.fit(scores, is_right)
     return index.confidence
+
+
+def score_bands(index: Index, clicks: ClickLog, count: int = 6) -> list[Band]:
+    """Confidence against outcome, for groups of queries of equal size by score.
+
+    Parameters
+    ----------
+    index : Index
+        Calibrated.
+    clicks : ClickLog
+        Held-out clicks.
+    count : int
+        Groups; those without queries are left out.
+    """
+    if index.confidence is None:
+        raise SentembError("the index is not calibrated; run `sentemb calibrate INDEX DEV`")
+    scores, is_right = first_titles(index, clicks)
+    sure = index.confidence(scores)
+    return [
+        Band(
+            float(scores[some].min()),
+            float(scores[some].max()),
+            len(some),
+            float(sure[some].mean()),
+            float(is_right[some].mean()),
+        )
+        for some in np.array_split(np.argsort(scores, kind="stable"), count)
+        if len(some)
+    ]
 
 
 def first_titles(index: Index, clicks: ClickLog) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
