@@ -27,6 +27,8 @@ COMMANDS = {
     "average": "Make one model of several.",
     "gradcheck": "Check every gradient against finite differences.",
     "encode": "Turn texts into embeddings.",
+    "tune": "Choose the weight of BM25 in an index.",
+    "calibrate": "Learn how often the first title is a clicked one, given its score.",
     "score": "Score one query against titles.",
     "rank": "Rank titles for queries.",
     "evaluate": "Measure a ranking on a judged set or on held-out clicks, or accuracy on labels.",

@@ -490,6 +490,18 @@ def bm25_scores(query, titles, k1, b):
 # -- ranking -------------------------------------------------------------------------------------
 
 
+def hybrid(vector, titles, bm25, weight, k, mask):
+    """(title, score) of the k best sums of cosine and share of the highest BM25, title by title."""
+    highest = max(bm25, default=0) or 1
+    found = []
+    for t, (title, lexical) in enumerate(zip(titles, bm25, strict=True)):
+        # Without a vector on one side only words can find a title.
+        if mask[t] and (lexical > 0 or (any(vector) and any(title))):
+            score = sum(float(a) * float(b) for a, b in zip(vector, title, strict=True))
+            found.append((t, score + weight * lexical / highest))
+    return sorted(found, key=lambda one: (-one[1], one[0]))[:k]
+
+
 def highest(scores, k):
     """The places of the k highest scores: ties in the order of places, NaN behind all numbers."""
     key = [(math.isnan(x), 0.0 if math.isnan(x) else -x, place) for place, x in enumerate(scores)]

@@ -10,14 +10,20 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.bounds import brief, number, plain, whole
+from sentemb.baselines.inverted_index import InvertedIndex
+from sentemb.bounds import brief, number, plain, share, whole
+from sentemb.data.click_log import ClickLog
 from sentemb.data.lines import is_id
 from sentemb.errors import SentembError
 from sentemb.loading import face_of, load
 from sentemb.models.int8_rows import Int8Rows
 from sentemb.models.nearest import nearest
 from sentemb.models.similarity import unit_rows
+from sentemb.search.confidence import Confidence
+from sentemb.search.hybrid import Found, best_sums
 from sentemb.search.index_files import (
+    BM25,
+    CALIBRATION,
     DTYPES,
     MODEL,
     Contents,
@@ -25,10 +31,13 @@ from sentemb.search.index_files import (
     damaged,
     is_index,
     open_contents,
+    read_calibration,
     read_description,
     verify_contents,
+    write_calibration,
     write_contents,
 )
+from sentemb.search.lexical import Lexical, checked_weight
 from sentemb.search.texts import Texts
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import fingerprint, save_model
@@ -51,12 +60,22 @@ class Hit(NamedTuple):
     ----------
     id, title : str
     score : float
-        The cosine of the query and the title.
+        The cosine of the query and the title, plus the share of BM25 if the index has it.
+    cosine : float
+        0 if the model knows nothing of the query or of the title.
+    bm25 : float or None
+        The score of BM25 as it is; None if it is not part of the score.
+    confidence : float or None
+        How often such a score belongs to a clicked title; see `sentemb.search.confidence`. Only the
+        first title of a query has one, and only if the index is calibrated.
     """
 
     id: str
     title: str
     score: float
+    cosine: float
+    bm25: float | None
+    confidence: float | None
 
 
 class Index:
@@ -74,11 +93,17 @@ class Index:
         The fingerprint of the model.
     threads : int, optional
         By default all processors.
+    bm25 : Lexical, optional
+        BM25 over the same titles.
 
     Attributes
     ----------
     model : SentenceEncoder
         What embeds queries and new titles.
+    bm25 : Lexical or None
+        BM25 over the titles, and its weight in the score.
+    confidence : Confidence or None
+        What `calibrate` has fitted to the scores; None again after a change of them.
     """
 
     def __init__(
@@ -87,8 +112,11 @@ class Index:
         contents: Contents,
         model_sha256: str,
         threads: int | None = None,
+        bm25: Lexical | None = None,
     ) -> None:
         self.model = model
+        self.bm25 = bm25
+        self._confidence: Confidence | None = None
         self.model_sha256 = model_sha256
         self._threads = threads
         self._workers = Workers(threads)
@@ -113,12 +141,16 @@ class Index:
             "contents": self._contents,
             "model_sha256": self.model_sha256,
             "threads": self._threads,
+            "bm25": self.bm25,
+            "confidence": self._confidence,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         source = state.pop("source", None)
         if source is None:
+            confidence = state.pop("confidence")
             self.__init__(**state)  # type: ignore[misc]
+            self._confidence = confidence
             return
         opened = type(self).open(source[0], state["threads"])
         if opened._source != source:
@@ -137,6 +169,9 @@ class Index:
         ids: Sequence[str] | None = None,
         *,
         dtype: str = "float32",
+        bm25: bool = False,
+        clicks: ClickLog | None = None,
+        stem: str | None = None,
         threads: int | None = None,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Index:
@@ -153,6 +188,15 @@ class Index:
         dtype : {"float32", "float16", "int8"}
             How the vectors are stored. float16 takes half the memory, int8 a quarter and less time
             per query; its scores are rounded.
+        bm25 : bool
+            Whether the words of the titles are indexed too. BM25 is then part of the score, with a
+            small weight; `sentemb.search.tuning.tune` chooses a better one.
+        clicks : ClickLog, optional
+            BM25 indexes each title together with the queries that it was clicked for. Leave out the
+            clicks that `tune` measures on.
+        stem : str, optional
+            BM25 compares stems of this language instead of words, such as "english"; needs the
+            package PyStemmer.
         threads : int, optional
             For searching; by default all processors.
         on_progress : function, optional
@@ -162,8 +206,10 @@ class Index:
         ------
         SentembError
             If the model has no vectors of texts, an id is repeated or has white space, or a title
-            has a line end.
+            has a line end; for ``clicks`` or ``stem`` without ``bm25``, or an unknown language.
         """
+        if not bm25 and (clicks is not None or stem is not None):
+            raise SentembError("clicks and stems are for BM25; add bm25=True")
         if not hasattr(model, "saved"):
             raise SentembError(f"a model is needed, not {type(model).__name__}")
         saved = model.saved()
@@ -174,7 +220,8 @@ class Index:
             raise SentembError(f"dtype is {brief(dtype)}; give {', '.join(DTYPES)}")
         named = [str(place) for place in range(len(titles))] if ids is None else ids
         contents = _encoded(encoder, titles, named, dtype, on_progress)
-        return cls(encoder, contents, fingerprint(saved), threads)
+        half = Lexical.build(titles, clicks, stem) if bm25 else None
+        return cls(encoder, contents, fingerprint(saved), threads, half)
 
     @classmethod
     def open(cls, path: AnyPath, threads: int | None = None) -> Index:
@@ -204,7 +251,24 @@ class Index:
             or fingerprint(model.saved()) != description.model_sha256
         ):
             raise damaged(path_of(path) / MODEL, "it is another model than that of the vectors")
-        index = cls(model, contents, description.model_sha256, threads)
+        half = None
+        if description.bm25 is not None:
+            lists = InvertedIndex.open(path_of(path) / BM25)
+            if lists.n_titles != description.titles:
+                raise damaged(path_of(path) / BM25, "it is not of the titles of the index")
+            half = Lexical(lists, description.bm25["weight"], description.bm25["clicks"])
+        index = cls(model, contents, description.model_sha256, threads, half)
+        told = read_calibration(path)
+        if told is not None and told["belongs_to"] == index._scoring():
+            index._confidence = Confidence.of_json(told["confidence"])
+            if index._confidence is None:
+                raise damaged(path_of(path) / CALIBRATION, "it is not a calibration")
+        elif told is not None:
+            warnings.warn(
+                f"{path_of(path) / CALIBRATION} belongs to another model or another weight of BM25 "
+                "and is ignored; run `sentemb calibrate` again",
+                stacklevel=2,
+            )
         index._source = path_of(path).resolve(), description.identity
         return index
 
@@ -238,8 +302,10 @@ class Index:
         """
         check_output(path, force)
         with replacing_folder(path) as new:
-            write_contents(self._contents, self.model_sha256, new)
+            write_contents(self._contents, self.model_sha256, self.bm25, new)
             save_model(self.model.saved(), new / MODEL)
+            if self._confidence is not None:
+                write_calibration(new, vars(self._confidence), self._scoring())
 
     # -- contents -----------------------------------------------------------------------------
 
@@ -274,6 +340,44 @@ class Index:
         """The number of titles without words, which are never found."""
         return len(self._contents.empty)
 
+    @property
+    def confidence(self) -> Confidence | None:
+        """The fitted confidence; None if the index is not calibrated."""
+        return self._confidence
+
+    @confidence.setter
+    def confidence(self, confidence: Confidence | None) -> None:
+        self._confidence = confidence
+        self._source = None
+
+    def set_bm25(self, k1: float, b: float, weight: float) -> None:
+        """Change the parameters and the weight of BM25; a calibration for others is dropped.
+
+        Raises
+        ------
+        SentembError
+            If the index has no BM25, or a number is out of range.
+        """
+        half = self.half()
+        before = half.settings()
+        lists = half.lists
+        if (k1, b) != (lists.k1, lists.b):
+            lists = lists.with_parameters(k1, b)
+        self.bm25 = Lexical(lists, checked_weight(weight), half.has_clicks)
+        if self.bm25.settings() != before:
+            self.confidence = None
+
+    def half(self) -> Lexical:
+        """BM25 over the titles; a `SentembError` if the index has none."""
+        if self.bm25 is None:
+            raise SentembError("the index has no BM25; make it again with --bm25 (bm25=True)")
+        return self.bm25
+
+    def _scoring(self) -> dict[str, Any]:
+        """What decides the scores."""
+        settings = None if self.bm25 is None else self.bm25.settings()
+        return {"model": self.model_sha256, "bm25": settings}
+
     def place_of(self) -> dict[str, int]:
         """The place of every id. It is made on first use: one pass over the ids."""
         if self._place_of is None:
@@ -282,6 +386,8 @@ class Index:
 
     def add(self, titles: Sequence[str], ids: Sequence[str]) -> None:
         """Add titles at the end, with the model of the index; `save` writes them.
+
+        BM25 knows them by their own words only: their clicks come in when the index is made again.
 
         Parameters
         ----------
@@ -311,6 +417,8 @@ class Index:
                 np.concatenate([old.empty, more.empty + len(old.ids)]),
             )
         )
+        if self.bm25 is not None:
+            self.bm25.lists.add(as_texts(titles))
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove titles; `save` writes the rest.
@@ -335,6 +443,8 @@ class Index:
         rows = vectors.rows(places) if isinstance(vectors, Int8Rows) else vectors[places]
         empty = np.searchsorted(places, old.empty[kept[old.empty]])
         self._set(Contents(old.ids.take(places), old.titles.take(places), rows, empty))
+        if self.bm25 is not None:
+            self.bm25.lists.remove(np.flatnonzero(~kept))
 
     # -- search -------------------------------------------------------------------------------
 
@@ -347,6 +457,8 @@ class Index:
         *,
         only: Iterable[str] | None = None,
         min_score: float | None = None,
+        min_confidence: float | None = None,
+        bm25_weight: float | None = None,
     ) -> list[Hit]: ...
     @overload
     def search(
@@ -356,6 +468,8 @@ class Index:
         *,
         only: Iterable[str] | None = None,
         min_score: float | None = None,
+        min_confidence: float | None = None,
+        bm25_weight: float | None = None,
     ) -> list[list[Hit]]: ...
     def search(
         self,
@@ -364,8 +478,10 @@ class Index:
         *,
         only: Iterable[str] | None = None,
         min_score: float | None = None,
+        min_confidence: float | None = None,
+        bm25_weight: float | None = None,
     ) -> list[Hit] | list[list[Hit]]:
-        """The titles with the highest cosines.
+        """The titles with the highest scores.
 
         Parameters
         ----------
@@ -377,38 +493,72 @@ class Index:
             The ids that may be found. Ids that are not in the index are ignored.
         min_score : float, optional
             Leave out titles with a lower score.
+        min_confidence : float, optional
+            Find nothing for a query whose first title has a lower confidence, 0 to 1.
+        bm25_weight : float, optional
+            Weight of BM25 instead of that of the index; 0 leaves the cosine alone.
 
         Returns
         -------
         list of Hit, or a list of them for each query
-            Best first, equal scores in the order of the titles. Empty for a query without words.
+            Best first, equal scores in the order of the titles. Empty for a query without words,
+            and for one of which neither the model nor BM25 knows a word.
 
         Raises
         ------
         SentembError
-            If ``queries`` is not a text or a list of texts, or k is not an integer of at least 0.
+            If ``queries`` is not a text or a list of texts, or k is not an integer of at least 0;
+            for ``min_confidence`` without a calibration for this weight of BM25, or ``bm25_weight``
+            without BM25.
         """
         if min_score is not None:
             number("min_score", min_score, -np.inf)
         texts = [as_text(queries)] if isinstance(queries, str) else as_texts(queries)
         mask = None if only is None else self.mask_of(only)
-        places, scores = self.find(texts, k, mask)
-        if min_score is not None:
-            places = np.where(scores >= min_score, places, -1)
-        found = [
-            [
-                Hit(self.ids[place], self.titles[place], score)
-                for place, score in zip(some, each, strict=True)
-                if place >= 0
-            ]
-            for some, each in zip(places.tolist(), scores.tolist(), strict=True)
-        ]
-        return found[0] if isinstance(queries, str) else found
+        weight = self._weight(bm25_weight)
+        confidence = self._confidence if weight == self._weight(None) else None
+        if min_confidence is not None:
+            share("min_confidence", min_confidence)
+            if confidence is None:
+                raise SentembError(
+                    "the index is not calibrated for this weight of BM25; run `sentemb calibrate "
+                    "INDEX DEV`"
+                )
+        found = self.find_sums(texts, k, mask, weight)
+        confidences = None if confidence is None or k == 0 else confidence(found.scores[:, 0])
+        hits: list[list[Hit]] = []
+        for q in range(len(texts)):
+            sure = None if confidences is None else float(confidences[q])
+            is_sure = min_confidence is None or (sure is not None and sure >= min_confidence)
+            hits.append(self._hits(found, q, sure, min_score, weight > 0) if is_sure else [])
+        return hits[0] if isinstance(queries, str) else hits
+
+    def _hits(
+        self, found: Found, q: int, confidence: float | None, min_score: float | None, bm25: bool
+    ) -> list[Hit]:
+        """What was found for one query."""
+        hits: list[Hit] = []
+        of_query = (one[q].tolist() for one in found)
+        for place, score, cosine, lexical in zip(*of_query, strict=True):
+            if place >= 0 and (min_score is None or score >= min_score):
+                sure = None if hits else confidence
+                own = lexical if bm25 else None
+                hits.append(Hit(self.ids[place], self.titles[place], score, cosine, own, sure))
+        return hits
+
+    def _weight(self, given: float | None) -> float:
+        """The weight of BM25 in a search."""
+        if given is None:
+            return 0.0 if self.bm25 is None else self.bm25.weight
+        weight = checked_weight(given)
+        if weight:
+            self.half()
+        return weight
 
     def find(
         self, queries: Sequence[str], k: int, mask: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The places and cosines of the best titles; see `sentemb.protocols.Retriever`.
+        """The places and scores of the best titles; see `sentemb.protocols.Retriever`.
 
         Parameters
         ----------
@@ -419,17 +569,34 @@ class Index:
         mask : (n,) bool, optional
             The titles that may be found.
         """
+        found = self.find_sums(queries, k, mask)
+        return found.places, found.scores
+
+    def find_sums(
+        self,
+        queries: Sequence[str],
+        k: int,
+        mask: NDArray[np.bool_] | None = None,
+        bm25_weight: float | None = None,
+    ) -> Found:
+        """As `find`, with what the scores consist of, and `search`'s ``bm25_weight``."""
         whole("k", k, 0, 2**31 - 1)
+        weight = self._weight(bm25_weight)
+        texts = as_texts(queries)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a query without words finds nothing
-            vectors = unit_rows(self.model.encode_query(as_texts(queries)))
+            vectors = unit_rows(self.model.encode_query(texts))
+        titles, workers = self._contents.vectors, self._workers
+        if weight and self.bm25 is not None:
+            lists, findable = self.bm25.lists, self._findable
+            return best_sums(texts, vectors, titles, lists, weight, k, mask, findable, workers)
         allowed = self._findable
         if mask is not None:
             allowed = mask if allowed is None else mask & allowed
-        places, scores = nearest(vectors, self._contents.vectors, k, allowed, self._workers)
+        places, scores = nearest(vectors, titles, k, allowed, workers)
         without_words = ~vectors.any(axis=1)
         places[without_words], scores[without_words] = -1, -np.inf
-        return places, scores
+        return Found(places, scores, np.where(places >= 0, scores, 0), np.zeros(places.shape))
 
     def mask_of(self, ids: Iterable[str]) -> NDArray[np.bool_]:
         """Which titles have one of ``ids``: (n,) bool. Unknown ids are ignored."""

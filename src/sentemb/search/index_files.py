@@ -14,12 +14,22 @@ import numpy as np
 from sentemb.bounds import is_integer
 from sentemb.errors import SentembError
 from sentemb.models.int8_rows import Int8Rows
+from sentemb.search.lexical import Lexical, checked_weight
 from sentemb.search.texts import Texts
 from sentemb.storage.tensor_files import parse_json
-from sentemb.system.files import is_file, is_folder, path_of, reading, status, unreadable, writing
+from sentemb.system.files import (
+    is_file,
+    is_folder,
+    path_of,
+    reading,
+    status,
+    unreadable,
+    write_text,
+    writing,
+)
 from sentemb.system.paths import AnyPath
 
-DESCRIPTION, MODEL = "index.json", "model"
+DESCRIPTION, MODEL, BM25, CALIBRATION = "index.json", "model", "bm25", "calibration.json"
 IDS, TITLES, VECTORS, SCALES, EMPTY = (
     "ids.txt",
     "titles.txt",
@@ -53,8 +63,11 @@ class Description:
         Titles without a vector, which are never found.
     model_sha256 : str
         See `sentemb.storage.model_files.fingerprint`.
+    bm25 : mapping or None
+        ``weight`` of BM25, and whether its titles have their ``clicks``; None without BM25.
     files : mapping
-        Size in bytes and SHA-256 of each file of the folder but this one and those of the model.
+        Size in bytes and SHA-256 of each file of the folder but this one, the calibration and those
+        of the model.
     """
 
     titles: int
@@ -62,6 +75,7 @@ class Description:
     dtype: str
     empty: int
     model_sha256: str
+    bm25: Mapping[str, Any] | None
     files: Mapping[str, Mapping[str, Any]]
 
     @property
@@ -118,15 +132,25 @@ class Contents:
 # -- writing ----------------------------------------------------------------------------------
 
 
-def write_contents(contents: Contents, model_sha256: str, folder: Path) -> None:
+def write_contents(
+    contents: Contents, model_sha256: str, bm25: Lexical | None, folder: Path
+) -> None:
     """Write all files but those of the model into an empty folder."""
     files = {name: _write(folder / name, array) for name, array in contents.arrays().items()}
+    told_of_bm25 = None
+    if bm25 is not None:
+        bm25.lists.save(folder / BM25)
+        told_of_bm25 = {"weight": bm25.weight, "clicks": bm25.has_clicks}
+        for path in sorted((folder / BM25).iterdir()):
+            sha256 = _sha256(path)
+            files[f"{BM25}/{path.name}"] = {"bytes": path.stat().st_size, "sha256": sha256}
     description = Description(
         titles=len(contents.ids),
         dim=contents.dim,
         dtype=contents.dtype,
         empty=len(contents.empty),
         model_sha256=model_sha256,
+        bm25=told_of_bm25,
         files=files,
     )
     told = json.dumps({"format": FORMAT, **vars(description)}, indent=1)
@@ -207,6 +231,16 @@ def _is_between(least: int) -> Callable[[Any], bool]:
     return lambda value: is_integer(value) and least <= value <= _MOST
 
 
+def _is_of_bm25(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return value is None
+    try:
+        checked_weight(value.get("weight"))
+    except SentembError:
+        return False
+    return value.keys() == {"weight", "clicks"} and isinstance(value["clicks"], bool)
+
+
 def _are_files(value: Any) -> bool:
     return isinstance(value, dict) and all(
         isinstance(file, dict)
@@ -223,6 +257,7 @@ _IS_RIGHT: dict[str, Callable[[Any], bool]] = {
     "dtype": lambda value: isinstance(value, str) and value in DTYPES,
     "empty": _is_between(0),
     "model_sha256": lambda value: isinstance(value, str) and bool(_SHA256.fullmatch(value)),
+    "bm25": _is_of_bm25,
     "files": _are_files,
 }
 
@@ -250,24 +285,53 @@ def open_contents(folder: AnyPath, description: Description) -> Contents:
     return Contents(texts[0], texts[1], vectors, empty)
 
 
+def write_calibration(folder: Path, confidence: Mapping[str, Any], belongs_to: object) -> None:
+    """Write ``calibration.json``: numbers of a `Confidence`, and what its scores depend on."""
+    told = {"format": FORMAT, "confidence": dict(confidence), "belongs_to": belongs_to}
+    write_text(folder / CALIBRATION, json.dumps(told, indent=1) + "\n")
+
+
+def read_calibration(folder: AnyPath) -> dict[str, Any] | None:
+    """What `write_calibration` wrote; None without the file."""
+    path = path_of(folder) / CALIBRATION
+    if status(path) is None:
+        return None
+    try:
+        with reading(path) as file:
+            told = parse_json(file.read(_MAX_DESCRIPTION_BYTES))
+    except ValueError as error:
+        if isinstance(error, SentembError):
+            raise
+        told = None
+    if not isinstance(told, dict) or told.keys() != {"format", "confidence", "belongs_to"}:
+        raise damaged(path, "it is not a calibration")
+    if told["format"] != FORMAT:
+        raise damaged(path, "it has no known format number")
+    return told
+
+
 def verify_contents(folder: AnyPath, description: Description) -> None:
     """Read every file of an index; a `SentembError` unless each has its checksum."""
     for name, file in description.files.items():
         path = path_of(folder) / name
-        _check_size(path, description)
-        digest = hashlib.sha256()
-        with reading(path) as opened:
-            for piece in iter(lambda opened=opened: opened.read(_PIECE), b""):  # type: ignore[misc]
-                digest.update(piece)
-        if digest.hexdigest() != file["sha256"]:
+        _check_size(path, description, name)
+        if _sha256(path) != file["sha256"]:
             raise damaged(path, "its contents do not match their checksum")
 
 
-def _check_size(path: Path, description: Description) -> None:
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with reading(path) as opened:
+        for piece in iter(lambda: opened.read(_PIECE), b""):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _check_size(path: Path, description: Description, name: str | None = None) -> None:
     found = status(path)
     if found is None or not is_file(path):
         raise damaged(path, "it is missing" if found is None else "it is not a regular file")
-    expected = description.files.get(path.name, {}).get("bytes")
+    expected = description.files.get(name or path.name, {}).get("bytes")
     if found.st_size != expected:
         raise damaged(path, f"it has {found.st_size:,} bytes and not those of {DESCRIPTION}")
 

@@ -1,0 +1,67 @@
+"""``sentemb calibrate``: how sure an index is of its first title."""
+
+import json
+
+import click
+
+from sentemb.cli.options import command as new_command
+from sentemb.cli.options import json_option, option, threads_option
+from sentemb.cli.program import note
+
+
+@new_command("calibrate")
+@click.argument("index", metavar="INDEX", type=click.Path())
+@click.argument("dev", metavar="DEV", type=click.Path())
+@option("--dry-run", is_flag=True, help="Change nothing in the index.")
+@json_option(instead_of="a table")
+@threads_option()
+def command(index: str, dev: str, dry_run: bool, as_json: bool, threads: int | None) -> None:
+    """Learn how often the first title is a clicked one, given its score.
+
+    DEV is a file of held-out clicks or a judged set, whose best titles then count as clicked. The
+    index keeps the result in calibration.json. Then `sentemb search --json` prints a confidence for
+    each query, and --min-confidence leaves queries unanswered that have less.
+
+    The confidence is a logistic function of the score. It holds for one model and one weight of
+    BM25: run `sentemb tune` first. The table shows the queries in six groups of equal size, by
+    score. The Brier score is the mean squared error of the confidence, for queries that the fit had
+    not seen.
+
+    \b
+    sentemb calibrate index/ log/dev.tsv
+    sentemb search index/ "cheap hotel in paris" --min-confidence 0.3
+    """
+    from sentemb.data.best_graded import read_clicks
+    from sentemb.data.lines import write_lines
+    from sentemb.search.index import Index
+    from sentemb.search.tuning import calibrate, score_bands
+    from sentemb.tables import aligned
+
+    clicks = read_clicks(dev)
+    opened = Index.open(index, threads)
+    found = calibrate(opened, clicks)
+    bands = score_bands(opened, clicks)
+    if as_json:
+        told = {**vars(found), "bands": [band._asdict() for band in bands]}
+        write_lines("-", [json.dumps(told, indent=1)])
+    else:
+        rows = [
+            [
+                f"{band.low:.3f} to {band.high:.3f}",
+                f"{band.n_queries:,}",
+                f"{band.confidence:.3f}",
+                f"{band.hit:.3f}",
+            ]
+            for band in bands
+        ]
+        head = ["score", "queries", "confidence", "hit@1"]
+        write_lines("-", aligned([head, *rows]))
+        write_lines(
+            "-",
+            [f"Brier score {found.brier:.3f}; {found.base_brier:.3f} with one confidence for all"],
+        )
+    if found.slope == 0:
+        note("higher scores are not right more often: every query gets the same confidence")
+    if not dry_run:
+        opened.save(index, force=True)
+        note(f"{index}: calibrated with {found.n_queries:,} held-out queries")

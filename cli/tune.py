@@ -1,0 +1,108 @@
+"""``sentemb tune``: the weight of BM25 in an index."""
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sentemb.cli.common import ProgressLine
+from sentemb.cli.options import command as new_command
+from sentemb.cli.options import json_option, option, threads_option
+from sentemb.cli.program import note
+
+if TYPE_CHECKING:
+    from sentemb.search.tuning import Tuning
+
+
+@new_command("tune")
+@click.argument("index", metavar="INDEX", type=click.Path())
+@click.argument("dev", metavar="DEV", type=click.Path())
+@option(
+    "--metric",
+    default="mrr@10",
+    show_default=True,
+    help="What decides: hit@K, mrr@K, recall@K or ndcg@K.",
+)
+@option("--dry-run", is_flag=True, help="Change nothing in the index.")
+@json_option(instead_of="a table")
+@threads_option()
+def command(
+    index: str, dev: str, metric: str, dry_run: bool, as_json: bool, threads: int | None
+) -> None:
+    """Choose the weight of BM25 in an index.
+
+    DEV is a file of held-out clicks or a judged set, whose best titles then count as clicked. First
+    k1 and b are chosen with which BM25 alone is best, then the weight with which the sum of cosine
+    and weight × BM25 is best. All titles of the index are ranked. The index keeps the result, for
+    every later search.
+
+    The index must have been made with --bm25. Give --log only clicks that are not in DEV.
+
+    \b
+    sentemb index model/ titles.tsv -o index/ --bm25 --log log/pairs.tsv
+    sentemb tune index/ log/dev.tsv
+    """
+    from sentemb.data.best_graded import read_clicks
+    from sentemb.data.lines import write_lines
+    from sentemb.search.index import Index
+    from sentemb.search.tuning import tune
+
+    clicks = read_clicks(dev)
+    opened = Index.open(index, threads)
+    was_calibrated = opened.confidence is not None
+    line = ProgressLine()
+
+    def progress(done: int, total: int) -> None:
+        if line.is_due:
+            line.draw(f"{done} of {total} rankings")
+
+    found = tune(opened, clicks, metric, progress)
+    line.close()
+    if found.n_outside:
+        note(f"{found.n_outside:,} clicked titles are not in the index; they count as missed")
+    write_lines("-", [json.dumps(_as_dict(found), indent=1)] if as_json else _table(found))
+    if found.weight == 0:
+        note("weight 0 is best: BM25 does not help here")
+    elif found.gain.low <= 0:
+        note("the gain may be chance: its 95 % interval contains 0")
+    if dry_run:
+        return
+    opened.save(index, force=True)
+    note(f"{index}: searches with weight {found.weight:g}, k1 {found.k1:g}, b {found.b:g}")
+    if was_calibrated and opened.confidence is None:
+        note("the calibration was for other scores and is gone; run `sentemb calibrate` again")
+
+
+def _table(found: "Tuning") -> Iterator[str]:
+    from sentemb.tables import aligned
+
+    rows = [["weight", *found.metrics]]
+    for weight, means in zip(found.weights, found.means.tolist(), strict=True):
+        chosen = " *" if weight == found.weight else ""
+        rows.append([f"{weight:g}{chosen}", *(f"{mean:.3f}" for mean in means)])
+    rows.append(["BM25 alone", *(f"{mean:.3f}" for mean in found.lexical.tolist())])
+    yield f"{found.n_queries:,} held-out queries; k1 {found.k1:g}, b {found.b:g}"
+    yield from aligned(rows)
+    gain = found.gain
+    yield (
+        f"{found.metric} {gain.mean:+.3f} ({gain.low:+.3f} to {gain.high:+.3f}) with weight "
+        f"{found.weight:g} instead of 0"
+    )
+
+
+def _as_dict(found: "Tuning") -> dict[str, Any]:
+    return {
+        "weight": found.weight,
+        "k1": found.k1,
+        "b": found.b,
+        "metric": found.metric,
+        "gain": vars(found.gain),
+        "queries": found.n_queries,
+        "titles_outside": found.n_outside,
+        "weights": [
+            {"weight": weight, **dict(zip(found.metrics, means, strict=True))}
+            for weight, means in zip(found.weights, found.means.tolist(), strict=True)
+        ],
+        "bm25": dict(zip(found.metrics, found.lexical.tolist(), strict=True)),
+    }

@@ -1,0 +1,136 @@
+"""Confidence: how often the first title of a query is a clicked one, given its score.
+
+A logistic function of the score, fitted to held-out clicks by maximum likelihood:
+
+    p(s) = 1 / (1 + exp(-(a + b s)))
+
+benchmarks/hybrid.py compares it with isotonic regression: its Brier score on test is lower on every
+log, most clearly with few held-out queries.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sentemb.bounds import is_finite, is_integer
+from sentemb.errors import SentembError
+
+# Weight of a normal prior on the slope of standardised scores: it keeps the slope finite where a
+# threshold separates right from wrong.
+_PRIOR = 0.01
+_STEPS = 200
+_LEAST_QUERIES = 20
+# Parts that are left out in turn to measure a fit.
+_PARTS = 10
+# exp of more than this has no meaning for a share.
+_FAR = 700.0
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """A fitted function from the score of a first title to its confidence.
+
+    Attributes
+    ----------
+    intercept, slope : float
+        a and b; the slope is not negative.
+    n_queries : int
+        Held-out queries that it was fitted to.
+    brier, base_brier : float
+        Mean squared difference between confidence and outcome (1 for a clicked title, else 0), for
+        queries that the fit had not seen; and that of a confidence which is the same for every
+        query.
+    """
+
+    intercept: float
+    slope: float
+    n_queries: int
+    brier: float
+    base_brier: float
+
+    @classmethod
+    def fit(cls, scores: ArrayLike, is_right: ArrayLike) -> Self:
+        """Fit the function.
+
+        Parameters
+        ----------
+        scores : (n_queries,) float
+            The score of each query's first title.
+        is_right : (n_queries,) bool
+            Whether that title was clicked.
+
+        Raises
+        ------
+        SentembError
+            For fewer than 20 queries, or if all titles or none are right.
+        """
+        s, y = np.asarray(scores, np.float64), np.asarray(is_right, np.float64)
+        if s.size < _LEAST_QUERIES:
+            raise SentembError(
+                f"a title was found for {s.size} held-out queries; give at least {_LEAST_QUERIES}"
+            )
+        if y.min() == y.max():
+            which = "every" if y[0] else "no"
+            raise SentembError(
+                f"the first title is a clicked one for {which} held-out query; give more queries"
+            )
+        left_out = np.empty(s.size)
+        for part in range(_PARTS):
+            own = np.arange(s.size) % _PARTS == part
+            left_out[own] = _logistic(*_fit(s[~own], y[~own]), s[own])
+        intercept, slope = _fit(s, y)
+        return cls(
+            intercept,
+            slope,
+            s.size,
+            float(np.mean((left_out - y) ** 2)),
+            float(np.mean((y.mean() - y) ** 2)),
+        )
+
+    def __call__(self, scores: ArrayLike) -> NDArray[np.float64]:
+        """The confidence of scores, from 0 to 1."""
+        return _logistic(self.intercept, self.slope, np.asarray(scores, np.float64))
+
+    @classmethod
+    def of_json(cls, told: object) -> Self | None:
+        """What ``vars`` of an object holds; None for anything else."""
+        if not isinstance(told, dict) or told.keys() != cls.__dataclass_fields__.keys():
+            return None
+        numbers = (told[name] for name in ("intercept", "slope", "brier", "base_brier"))
+        if not all(map(is_finite, numbers)) or not is_integer(told["n_queries"]):
+            return None
+        return cls(**told) if told["slope"] >= 0 else None
+
+
+def _fit(s: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
+    """Intercept and slope by Newton's method."""
+    # As if there were one more query of which one half is right: the mean is never 0 or 1.
+    share = (y.sum() + 0.5) / (y.size + 1)
+    constant = float(np.log(share / (1 - share)))
+    mean, deviation = float(s.mean()), float(s.std())
+    if deviation == 0:
+        return constant, 0.0
+    x = np.stack([np.ones_like(s), (s - mean) / deviation], axis=1)
+    prior = np.diag([0.0, _PRIOR])
+    w = np.array([constant, 0.0])
+    for _ in range(_STEPS):
+        p = _logistic(w[0], w[1], x[:, 1])
+        gradient = x.T @ (p - y) + prior @ w
+        curvature = (x.T * (p * (1 - p))) @ x + prior
+        step = np.linalg.lstsq(curvature, gradient)[0]
+        # Where the likelihood is nearly flat a whole step overshoots.
+        w -= step / max(1.0, float(np.abs(step).max()))
+        if np.abs(step).max() < 1e-10:
+            break
+    if w[1] <= 0:
+        # Higher scores are not right more often: only the share of right ones is known.
+        return constant, 0.0
+    slope = float(w[1]) / deviation
+    return float(w[0]) - slope * mean, slope
+
+
+def _logistic(a: float, b: float, s: NDArray[np.float64]) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = 1 / (1 + np.exp(-np.clip(a + b * s, -_FAR, _FAR)))
+    return found

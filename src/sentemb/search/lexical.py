@@ -1,0 +1,57 @@
+"""The half of an index that compares words: BM25 and its weight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sentemb.baselines.clicked_queries import with_clicked_queries
+from sentemb.baselines.inverted_index import InvertedIndex
+from sentemb.baselines.words_and_stems import stem_of, words_of
+from sentemb.bounds import number
+from sentemb.data.click_log import ClickLog
+
+# A weight that helps, or does little harm, before `tune` has chosen one.
+WEIGHT = 0.1
+MAX_WEIGHT = 1e3
+
+
+@dataclass(frozen=True, eq=False)
+class Lexical:
+    """BM25 over the titles of an index.
+
+    Attributes
+    ----------
+    lists : InvertedIndex
+        The same titles in the same order.
+    weight : float
+        Of BM25 in the sum; see `sentemb.search.hybrid`.
+    has_clicks : bool
+        Whether the titles were indexed together with the queries that they were clicked for.
+    """
+
+    lists: InvertedIndex
+    weight: float
+    has_clicks: bool
+
+    @classmethod
+    def build(cls, titles: Sequence[str], clicks: ClickLog | None, stem: str | None) -> Lexical:
+        """Index titles, together with the queries that they were clicked for in ``clicks``."""
+        texts = titles if clicks is None else with_clicked_queries(titles, clicks)
+        return cls(InvertedIndex(texts, words=words_of(stem)), WEIGHT, clicks is not None)
+
+    def settings(self) -> dict[str, Any]:
+        """All that decides the scores of given titles."""
+        return {
+            "weight": self.weight,
+            "k1": self.lists.k1,
+            "b": self.lists.b,
+            "stem": stem_of(self.lists.words),
+            "clicks": self.has_clicks,
+        }
+
+
+def checked_weight(value: object) -> float:
+    """A weight of BM25; a `SentembError` for anything else."""
+    return float(number("the weight of BM25", value, 0, MAX_WEIGHT))

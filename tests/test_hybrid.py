@@ -1,0 +1,126 @@
+"""Sums of cosine and BM25: exactly the best of all titles."""
+
+import naive
+import numpy as np
+import pytest
+
+from sentemb.baselines.inverted_index import InvertedIndex
+from sentemb.search.hybrid import best_sums
+from sentemb.system.parallel import Workers
+
+QUERIES = ["w1 w3", "w2", "w2 w2", "w0 w1 w2 w3 w4 w5 w6 w7", "nowhere", "", "w4 nowhere"]
+K = 7
+
+
+def made_up(n_titles=150, seed=0):
+    """Titles with few words, unit vectors with equal rows, vectors of the queries, their index."""
+    rng = np.random.default_rng(seed)
+    words = np.array([f"w{k}" for k in range(9)])
+    titles = [" ".join(rng.choice(words, rng.integers(0, 4))) for _ in range(n_titles)]
+    rows = rng.normal(size=(12, 5))
+    rows[3] = 0
+    vectors = rows[rng.integers(0, 12, n_titles)]
+    asked = rng.normal(size=(len(QUERIES), 5))
+    asked[6] = 0
+    for some in (vectors, asked):
+        norms = np.linalg.norm(some, axis=1, keepdims=True)
+        np.divide(some, norms, out=some, where=norms > 0)
+    return titles, vectors, asked, InvertedIndex(titles)
+
+
+def expected(titles, vectors, asked, weight, mask, k=K):
+    return [
+        naive.hybrid(vector, vectors, naive.bm25_scores(query, titles, 0.9, 0.4), weight, k, mask)
+        for query, vector in zip(QUERIES, asked, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.05, 0.4, 30.0])
+@pytest.mark.parametrize("masked", [False, True])
+def test_the_best_sums_are_those_of_all_titles(weight, masked):
+    titles, vectors, asked, index = made_up()
+    mask = np.random.default_rng(4).random(len(titles)) < (0.3 if masked else 1)
+    found = best_sums(
+        QUERIES, asked, vectors, index, weight, K, mask if masked else None, vectors.any(axis=1)
+    )
+    for q, best in enumerate(expected(titles, vectors, asked, weight, mask)):
+        n = np.count_nonzero(found.places[q] >= 0)
+        assert n == len(best), QUERIES[q]
+        # The naive sums differ in rounding, which may exchange equal scores: compare scores, and
+        # the order by what was found.
+        np.testing.assert_allclose(found.scores[q, :n], [score for _, score in best], atol=1e-6)
+        keys = list(zip(-found.scores[q, :n], found.places[q, :n], strict=True))
+        assert keys == sorted(keys) and mask[found.places[q, :n]].all()
+        assert (found.scores[q, n:] == -np.inf).all() and (found.places[q, n:] == -1).all()
+        # What a score consists of.
+        places = found.places[q, :n]
+        np.testing.assert_allclose(found.cosines[q, :n], vectors[places] @ asked[q], atol=1e-12)
+        own = np.array(naive.bm25_scores(QUERIES[q], titles, 0.9, 0.4))
+        np.testing.assert_allclose(found.bm25[q, :n], own[places], rtol=1e-5)
+        total = found.cosines[q, :n] + weight * found.bm25[q, :n] / (own.max() or 1)
+        np.testing.assert_allclose(found.scores[q, :n], total, atol=1e-6)
+
+
+def test_a_filter_does_not_change_scores():
+    titles, vectors, asked, index = made_up()
+    everything = best_sums(QUERIES, asked, vectors, index, 0.4, len(titles))
+    mask = np.arange(len(titles)) % 3 == 0
+    some = best_sums(QUERIES, asked, vectors, index, 0.4, len(titles), mask)
+    for q in range(len(QUERIES)):
+        allowed = [
+            (place, score)
+            for place, score in zip(everything.places[q], everything.scores[q], strict=True)
+            if place >= 0 and mask[place]
+        ]
+        n = len(allowed)
+        assert list(zip(some.places[q, :n], some.scores[q, :n], strict=True)) == allowed
+
+
+def test_matches_that_cannot_be_among_the_best_are_left_out(monkeypatch):
+    """Of many matches few are looked at, and the result is that of looking at all."""
+    from sentemb.search import hybrid
+
+    rng = np.random.default_rng(2)
+    n = 4_000
+    titles = ["common rare" if k % 100 == 5 else "common " * (1 + k % 9) for k in range(n)]
+    vectors = rng.normal(size=(n, 24)) * np.array([1.0] + [0.05] * 23)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    asked = np.eye(1, 24)
+    index = InvertedIndex(titles)
+    looked_at = []
+    cosines = hybrid._cosines
+
+    def counted(vector, rows, places):
+        looked_at.append(len(places))
+        return cosines(vector, rows, places)
+
+    monkeypatch.setattr(hybrid, "_cosines", counted)
+    for query, weight in [("common rare", 4.0), ("common rare", 0.5), ("common", 0.5)]:
+        looked_at.clear()
+        found = best_sums([query], asked, vectors, index, weight, 10)
+        few = sum(looked_at)
+        _, sums = index.matches(query)
+        bonus = np.zeros(n)
+        bonus[index.matches(query)[0]] = sums / sums.max()
+        total = cosines(asked[0], vectors, np.arange(n)) + weight * bonus.astype(np.float64)
+        best = np.lexsort((np.arange(n), -total))[:10]
+        np.testing.assert_allclose(found.scores[0], total[best], rtol=1e-6)
+        assert set(found.places[0]) == set(best)
+        assert few < (n / 4 if weight == 4 else 2 * n), (query, weight, few)
+
+
+def test_threads_do_not_change_the_result():
+    _, vectors, asked, index = made_up(400, seed=5)
+    alone = best_sums(QUERIES, asked, vectors, index, 0.3, K)
+    with Workers(3) as workers:
+        shared = best_sums(QUERIES, asked, vectors, index, 0.3, K, workers=workers)
+    for one, other in zip(alone, shared, strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_nothing_to_find():
+    titles, vectors, asked, index = made_up()
+    assert best_sums(QUERIES, asked, vectors, index, 0.3, 0).places.shape == (len(QUERIES), 0)
+    nothing = best_sums(QUERIES, asked, vectors, index, 0.3, K, np.zeros(len(titles), bool))
+    assert (nothing.places == -1).all() and (nothing.scores == -np.inf).all()
+    assert best_sums([], asked[:0], vectors, index, 0.3, K).places.shape == (0, K)
