@@ -96,11 +96,8 @@ def train_pair_model(
         log = _labelled(pairs)
         (queries, _), (titles, _) = distinct(log.first), distinct(log.second)
     else:
-        negatives = settings.get("negatives", "corpus")
-        clicks = read_log(_not_labelled(pairs), skip_bad_lines, negatives, run.note)
-        clicks = inputs.additions.with_replay(clicks, settings.get("seed", 0), skip_bad_lines)
-        log = clicks = inputs.additions.with_catalogue(clicks)
-        queries, titles = clicks.queries, clicks.titles
+        log = _clicks(_not_labelled(pairs), inputs.additions, skip_bad_lines, settings, run)
+        queries, titles = log.queries, log.titles
     judged = _dev(dev, labelled)
     start = _start(inputs, settings, [*queries, *titles], run.note)
     if start is not None:
@@ -286,6 +283,19 @@ def _labelled(pairs: object) -> LabelledPairs:
         raise SentembError(f"pairs must be a path or LabelledPairs, not {type(pairs).__name__}")
     pairs.check_both_labels()
     return pairs
+
+
+def _clicks(
+    pairs: Clicks,
+    additions: Additions,
+    skip_bad_lines: bool,
+    settings: dict[str, Any],
+    run: Run,
+) -> ClickLog:
+    """The log of the training with everything that is added to it."""
+    log = read_log(pairs, skip_bad_lines, settings.get("negatives", "corpus"), run.note)
+    log = additions.with_replay(log, settings.get("seed", 0), skip_bad_lines)
+    return additions.with_catalogue(log)
 
 
 def _not_labelled(pairs: Clicks | LabelledPairs) -> Clicks:
