@@ -1,0 +1,105 @@
+"""docs/howto: what the pages print runs, in this order, from a shop's two tables to ranked titles."""
+
+import csv
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from sentemb.cli import main
+from sentemb.data.click_log import read_click_log
+from sentemb.data.simulation.simulator import simulate
+
+HOWTO = Path(__file__).parents[1] / "docs/howto"
+# Pages in the order in which a reader would follow them: each uses files of those before.
+PAGES = ["shop", "fresh", "elasticsearch"]
+BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.M | re.S)
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """A folder with the two tables of a shop, as docs/howto/shop.md describes them."""
+    folder = tmp_path_factory.mktemp("shop")
+    simulate(folder / "simulated", pairs=900, dev_queries=2, test_queries=2)
+    log = read_click_log(folder / "simulated/pairs.tsv")
+    skus = [f"P{number:05}" for number in range(len(log.titles))]
+    with open(folder / "products.csv", "w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(["sku", "name"])
+        table.writerows(zip(skus, log.titles, strict=True))
+        table.writerow(["P99999", 'Never clicked: 15.6" Laptop'])
+    with open(folder / "clicks.csv", "w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(["search_term", "sku", "clicks"])
+        for query, title, clicks in zip(log.query_index, log.title_index, log.clicks, strict=True):
+            table.writerow([log.queries[query], skus[title], clicks])
+        table.writerow(['hotel "le petit" paris', "P00001", 1])
+    return folder
+
+
+def run(command, folder):
+    """Run one line of a page; return what it printed."""
+    left, _, right = command.rpartition("| ")
+    piped = right.startswith("sentemb ")
+    if not (piped or command.startswith("sentemb ")):
+        return subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command], cwd=folder, check=True, capture_output=True
+        ).stdout
+    given = None
+    if piped and left:
+        # `head` ends before `cut` has written everything.
+        given = subprocess.run(["bash", "-c", left], cwd=folder, check=True, capture_output=True)
+    words = shlex.split(right if piped else command, comments=True)[1:]
+    done = CliRunner().invoke(
+        main, words, input=given and given.stdout, standalone_mode=False, catch_exceptions=False
+    )
+    return done.stdout
+
+
+def test_the_pages_run(shop, monkeypatch):
+    monkeypatch.chdir(shop)
+    printed = {}
+    for page in PAGES:
+        prepare(page, shop)
+        names = {}
+        for language, code in BLOCK.findall((HOWTO / f"{page}.md").read_text(encoding="utf-8")):
+            if language == "python":
+                exec(compile(code, f"{page}.md", "exec"), names)
+                continue
+            for command in code.splitlines():
+                printed[page, command] = run(command, shop)
+    check(shop, printed)
+
+
+def prepare(page, folder):
+    """Write what a page expects to be there and does not make."""
+    if page == "fresh":
+        log = (folder / "pairs.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
+        new = "".join(log[-200:]) + "zeppelin ride\tZeppelin Rides over Town\t3\n"
+        (folder / "new.tsv").write_text(new, encoding="utf-8")
+    if page == "elasticsearch":
+        queries = (folder / "log/test.tsv").read_text(encoding="utf-8").splitlines()[:5]
+        ids = [line.split("\t")[0] for line in open(folder / "titles.tsv", encoding="utf-8")][:20]
+        with open(folder / "queries.tsv", "w", encoding="utf-8") as file:
+            file.writelines(f"q{n}\t{line.split(chr(9))[0]}\n" for n, line in enumerate(queries))
+        with open(folder / "engine.run", "w", encoding="utf-8") as file:
+            file.writelines(
+                f"q{n} Q0 {id} {rank} {21 - rank} engine\n"
+                for n in range(len(queries))
+                for rank, id in enumerate(ids, 1)
+            )
+
+
+def check(folder, printed):
+    """What the pages say of their results."""
+    titles = (folder / "titles.tsv").read_text(encoding="utf-8").splitlines()
+    assert 'P99999\tNever clicked: 15.6" Laptop' in titles
+    assert 'hotel "le petit" paris\t' in (folder / "pairs.tsv").read_text(encoding="utf-8")
+    of = {command: text for (_, command), text in printed.items()}
+    measured = next(
+        text for command, text in of.items() if command.startswith("sentemb evaluate model ")
+    )
+    assert all(name in measured for name in ("hit@1", "mrr@10", "model", "bm25", "bm25-clicks"))
