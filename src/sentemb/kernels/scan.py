@@ -1,233 +1,91 @@
-"""The highest dot products of queries with all rows of a table, selected during one pass.
+"""The parts of a pass over all rows of a table for the highest dot products with some queries.
 
-A pass computes the products in float32, fast and with rounding errors. A row whose product, plus a
-bound on its error, exceeds the lowest score kept so far is scored again by `_exact`: one chain of
-float64 additions in a fixed order. Only these scores are compared and returned. So the result is
-that of scoring every row by `_exact`, whatever the fast products are computed with.
-
-The bound: a float32 sum of d products, in any order, fused or not, differs from the exact sum by
-at most (d + 2) u |q| |t| / (1 - (d + 2) u) with u = 2^-24, where two of the roundings are those of
-the entries themselves (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., (3.5)).
+`sentemb.models.nearest` computes products in float32, which is fast but has rounding errors.
+`merge_rows` scores a row again if its product plus a bound on the error exceeds the lowest score
+kept so far. This second score is a float64 sum in a fixed order. Only such scores are compared and
+returned, so the result is that of scoring every row this way, whatever the fast products are
+computed with.
 """
-
-import math
 
 import numpy as np
 
+from sentemb.kernels.integer_dot import LANES, ROWS, four_dots
 from sentemb.kernels.jit import kernel, strict_kernel, summing_kernel
-from sentemb.kernels.matmul import add_matmul
 
-# Rows and queries of one product: with 96 numbers in a row it stays in the second cache.
-ROWS, QUERIES = 128, 128
-# With fewer queries than this, one product per row and query is faster than tiles.
-_FEW = 4
 _LARGEST = np.float32(3.4028234e38)
-_UNIT = 2.0**-24
-# A float32 product below the normal numbers may become 0.
-_TINY = 2.0**-125
 _QUARTER = 2.0**-22
+# Products of a single query that are compared at a time.
+_TOGETHER = 64
 
 
 @kernel
-def scan_singles(places, scores, exact, single, across, norms, titles, mask, first, end):
-    """Merge the rows from ``first`` to ``end`` into the heaps of all queries.
+def merge_rows(places, scores, exact, errors, rows, scales, mask, low, products):
+    """Merge rows into the heaps of all queries.
 
     Parameters
     ----------
     places, scores : (m, k) int64, (m, k) float64, updated
         For each query a heap of the best rows so far, the worst of them first; -1 and -inf where a
-        heap is not full. Rows are merged in rising order; a row with the score of a kept one ranks
-        after it.
+        heap is not full. Rows must be merged in rising order: of equal scores the later row ranks
+        after.
     exact : (m, dim) float64
         The queries.
-    single, across : (m, dim) float32, (dim, m) float32
-        The same, rounded, and transposed.
-    norms : (m,) float64
-        At least the lengths of the queries.
-    titles : (n, dim) float32
+    errors : (m,) float64
+        At least the errors of the products of each query.
+    rows, scales : (n, dim) any numbers, (n,) float32 or (0,)
+        The rows, and the factor of each if there are factors.
     mask : (n,) bool, or (0,)
         The rows that may be found; empty for all.
-    first, end : int
-
-    Returns
-    -------
-    int
-        A row with a value that is not finite; -1 if there is none.
+    low : int
+        The number of the first row.
+    products : (n, m) float32, contiguous
+        Approximate products. NaN, where float32 overflowed, counts as high.
     """
-    S, T = np.empty((ROWS, QUERIES), np.float32), np.empty(QUERIES, np.float32)
-    plain = np.empty(0, np.float32)
-    for low in range(first, end, ROWS):
-        tile = titles[low : min(low + ROWS, end)]
-        wrong = _merge_tile(
-            places, scores, exact, single, across, norms, tile, tile, plain, mask, low, S, T
-        )
-        if wrong >= 0:
-            return wrong
-    return -1
-
-
-@kernel
-def scan_doubles(places, scores, exact, single, across, norms, titles, mask, first, end):
-    """As `scan_singles`, for ``titles`` (n, dim) float64."""
-    dim = single.shape[1]
-    S, T = np.empty((ROWS, QUERIES), np.float32), np.empty(QUERIES, np.float32)
-    plain, rounded = np.empty(0, np.float32), np.empty((ROWS, dim), np.float32)
-    for low in range(first, end, ROWS):
-        tile = titles[low : min(low + ROWS, end)]
-        some = rounded[: len(tile)]
-        some[:] = tile
-        wrong = _merge_tile(
-            places, scores, exact, single, across, norms, some, tile, plain, mask, low, S, T
-        )
-        if wrong >= 0:
-            return wrong
-    return -1
-
-
-@kernel
-def scan_halves(places, scores, exact, single, across, norms, titles, mask, first, end):
-    """As `scan_singles`, for ``titles`` (n, dim) uint16, the bits of float16."""
-    dim = single.shape[1]
-    S, T = np.empty((ROWS, QUERIES), np.float32), np.empty(QUERIES, np.float32)
-    plain, bits = np.empty(0, np.float32), np.empty((ROWS, dim), np.uint32)
-    singles = bits.view(np.float32)
-    for low in range(first, end, ROWS):
-        high = min(low + ROWS, end)
-        for r in range(high - low):
-            _widen(bits[r], singles[r], titles[low + r])
-        some = singles[: high - low]
-        wrong = _merge_tile(
-            places, scores, exact, single, across, norms, some, some, plain, mask, low, S, T
-        )
-        if wrong >= 0:
-            return wrong
-    return -1
-
-
-@kernel
-def scan_codes(
-    places, scores, exact, single, across, norms, short, steps, lost, titles, scales, mask,
-    first, end,
-):  # fmt: skip
-    """As `scan_singles`, for rows of integers with a factor for each row.
-
-    Few queries are multiplied as integers of 16 bits, which a processor adds up in pairs.
-
-    Parameters
-    ----------
-    short, steps : (m, dim) int16, (m,) float64
-        The queries as integers, and the factor of each. Sums of ``dim`` products with codes fit
-        into 32 bits.
-    lost : (m,) float64
-        The lengths of the differences between the queries and these integers.
-    titles : (n, dim) int8
-        From -127 to 127.
-    scales : (n,) float32
-        The factor of each row, not negative.
-    """
-    m, dim = single.shape
-    S, T = np.empty((ROWS, QUERIES), np.float32), np.empty(QUERIES, np.float32)
-    widened = np.empty((ROWS if m >= _FEW else 0, dim), np.float32)
-    longest = 127 * math.sqrt(dim)
-    for low in range(first, end, ROWS):
-        tile, scale = titles[low : min(low + ROWS, end)], scales[low : min(low + ROWS, end)]
-        largest = np.float32(0)
-        for r in range(len(tile)):
-            if not np.float32(0) <= scale[r] <= _LARGEST:
-                return low + r
-            largest = max(largest, scale[r])
-        if m >= _FEW:
-            some = widened[: len(tile)]
-            for r in range(len(tile)):
-                for j in range(dim):
-                    some[r, j] = np.float32(tile[r, j]) * scale[r]
-            wrong = _merge_tile(
-                places, scores, exact, single, across, norms, some, tile, scale, mask, low, S, T
-            )
-            if wrong >= 0:
-                return wrong
+    m = len(exact)
+    limits = np.empty(m, np.float32)
+    for q in range(m):
+        limits[q] = _limit(scores[q, 0], errors[q])
+    n, flat = len(products), products.reshape(products.size)
+    for start in range(0, n, _TOGETHER):
+        end = min(start + _TOGETHER, n)
+        if m == 1 and not _any_above_one(flat[start:end], limits[0]):
             continue
-        radius = longest * largest
-        for q in range(m):
-            for r in range(len(tile)):
-                total = _integer_dot(tile[r], short[q])
-                S[r, q] = total * scale[r] * steps[q]
-            T[q] = _limit(scores[q, 0], lost[q] * radius + _error(norms[q], radius, dim))
-        _merge(places, scores, exact, tile, scale, mask, low, S[: len(tile), :m], T[:m], 0)
-    return -1
-
-
-@kernel
-def _merge_tile(
-    places, scores, exact, single, across, norms, tile, rows, scales, mask, low, S, T
-):  # fmt: skip
-    """Merge the rows of one tile: ``tile`` in float32, ``rows`` and ``scales`` as they are stored.
-
-    Returns a row with a value that is not finite, or -1.
-    """
-    m, dim = single.shape
-    n = len(tile)
-    if m == 1:
-        largest = _dots_and_squares(S[:n, 0], tile, single[0])
-    else:
-        largest = _largest_square(tile)
-    if not largest <= _LARGEST:
-        # Squares of finite numbers may leave float32; then every row is scored in float64.
-        wrong = _first_not_finite(rows)
-        if wrong >= 0:
-            return low + wrong
-    radius = 1.001 * math.sqrt(largest) + math.sqrt(dim) * 2.0**-62
-    for left in range(0, m, QUERIES):
-        right = min(left + QUERIES, m)
-        products, limits = S[:n, : right - left], T[: right - left]
-        if 1 < m < _FEW:
-            for r in range(n):
-                for q in range(m):
-                    products[r, q] = _dot(tile[r], single[q])
-        elif m > 1:
-            products[:] = 0
-            add_matmul(products, tile, across[:, left:right])
-        for q in range(left, right):
-            limits[q - left] = _limit(scores[q, 0], _error(norms[q], radius, dim))
-        _merge(places, scores, exact, rows, scales, mask, low, products, limits, left)
-    return -1
-
-
-@kernel
-def _merge(places, scores, exact, rows, scales, mask, low, products, limits, left):
-    """Score again what exceeds its limit and put it into the heap if it belongs there."""
-    for r in range(len(products)):
-        if not _any_above(products[r], limits) or (mask.size and not mask[low + r]):
-            continue
-        for q in range(limits.size):
-            # A product that is NaN because float32 overflowed is scored again.
-            if not products[r, q] <= limits[q]:
-                score = _exact(exact[left + q], rows[r])
-                if scales.size:
-                    score *= scales[r]
-                if score > scores[left + q, 0]:
-                    places[left + q, 0], scores[left + q, 0] = low + r, score
-                    _sift(places[left + q], scores[left + q])
+        for r in range(start, end):
+            if not _any_above(products[r], limits) or (mask.size and not mask[r]):
+                continue
+            for q in range(m):
+                if not products[r, q] <= limits[q]:
+                    score = _exact(exact[q], rows[r])
+                    if scales.size:
+                        score *= scales[r]
+                    if score > scores[q, 0]:
+                        places[q, 0], scores[q, 0] = low + r, score
+                        _sift(places[q], scores[q])
+                        limits[q] = _limit(scores[q, 0], errors[q])
 
 
 @kernel
 def _any_above(products, limits):
     """Whether a product is not at most its limit."""
     count = np.int32(0)
-    for q in range(limits.size):
+    for q in range(products.size):
         count += np.int32(not products[q] <= limits[q])
     return count > 0
 
 
 @kernel
-def _error(norm, radius, dim):
-    """At least the error of a float32 product of a query with a row of length ``radius``."""
-    return 2 * (dim + 8) * _UNIT * norm * radius + dim * _TINY
+def _any_above_one(products, limit):
+    """Whether a product is not at most ``limit``."""
+    count = np.int32(0)
+    for q in range(products.size):
+        count += np.int32(not products[q] <= limit)
+    return count > 0
 
 
 @kernel
 def _limit(score, error):
     """The largest float32 product that cannot be of a row with more than ``score``."""
+    # The last term is for the rounding of the limit itself.
     limit = score - error - abs(score) * _QUARTER
     # Infinity minus infinity: nothing is known, so everything is scored.
     return np.float32(min(limit, _LARGEST)) if limit == limit else np.float32(-np.inf)
@@ -274,16 +132,15 @@ def _is_after(places, scores, a, b):
 
 
 @summing_kernel
-def _dot(row, query):
-    total = np.float32(0)
-    for j in range(query.size):
-        total += row[j] * query[j]
-    return total
+def dots(products, tile, query):
+    """products[r] = tile[r] · query, and the largest square of a row, NaN if one is NaN.
 
-
-@summing_kernel
-def _dots_and_squares(products, tile, query):
-    """products[r] = tile[r] · query; returns the largest square of a row, NaN if one is NaN."""
+    Parameters
+    ----------
+    products : (n,) float32, written
+    tile : (n, dim) float32
+    query : (dim,) float32
+    """
     largest, unknown = np.float32(0), np.float32(0)
     for r in range(len(tile)):
         row = tile[r]
@@ -299,9 +156,42 @@ def _dots_and_squares(products, tile, query):
     return largest + unknown
 
 
+@kernel
+def integer_dots(products, codes, scales, query, step):
+    """products[r] = step · scales[r] · (codes[r] · query); the sums are exact, in int32.
+
+    Parameters
+    ----------
+    products : (n,) float32, written
+    codes, scales : (n, dim) int8, contiguous, and (n,) float32
+    query, step : (dim,) int16, float32
+        Small enough for the sums to fit.
+    """
+    n, dim = codes.shape
+    steps = dim // LANES
+    together = n - n % ROWS
+    for r in range(0, together, ROWS):
+        a, b, c, d = four_dots(codes, r, query, steps)
+        for j in range(steps * LANES, dim):
+            number = np.int32(query[j])
+            a += np.int32(codes[r, j]) * number
+            b += np.int32(codes[r + 1, j]) * number
+            c += np.int32(codes[r + 2, j]) * number
+            d += np.int32(codes[r + 3, j]) * number
+        products[r] = np.float32(a) * scales[r] * step
+        products[r + 1] = np.float32(b) * scales[r + 1] * step
+        products[r + 2] = np.float32(c) * scales[r + 2] * step
+        products[r + 3] = np.float32(d) * scales[r + 3] * step
+    for r in range(together, n):
+        total = np.int32(0)
+        for j in range(dim):
+            total += np.int32(codes[r, j]) * np.int32(query[j])
+        products[r] = np.float32(total) * scales[r] * step
+
+
 @summing_kernel
-def _largest_square(tile):
-    """The largest square of a row, NaN if one is NaN."""
+def largest_square(tile):
+    """The largest square of a row of ``tile`` (n, dim) float32; NaN if one is NaN."""
     largest, unknown = np.float32(0), np.float32(0)
     for r in range(len(tile)):
         row = tile[r]
@@ -315,39 +205,24 @@ def _largest_square(tile):
     return largest + unknown
 
 
-@summing_kernel
-def _integer_dot(codes, query):
-    """The sum of products of int8 and int16 numbers, in int32."""
-    total = np.int32(0)
-    for j in range(query.size):
-        total += np.int32(np.int16(codes[j])) * np.int32(query[j])
-    return total
-
-
 @kernel
-def _first_not_finite(rows):
-    """The first row whose square in float64 is not finite; -1 if there is none."""
-    for r in range(len(rows)):
-        square = 0.0
-        for j in range(rows.shape[1]):
-            square += np.float64(rows[r, j]) * np.float64(rows[r, j])
-        if not square < np.inf:
-            return r
-    return -1
+def widen(bits, halves):
+    """The numbers of ``halves`` as float32, but short by a factor of 2^112.
 
+    A half has 5 bits of exponent in the place of 8. Infinity and NaN become infinity and NaN: they
+    alone have the highest exponent.
 
-@kernel
-def _widen(bits, singles, halves):
-    """Numbers of 16 bits as float32: ``singles`` is a view of ``bits``.
-
-    The exponent of a half is short by 112. Infinity and NaN become infinity: nothing else has their
-    exponent.
+    Parameters
+    ----------
+    bits : (n, dim) uint32, written
+        The bits of float32 numbers.
+    halves : (n, dim) uint16
+        The bits of float16 numbers.
     """
-    factor = np.float32(2.0**112)
-    for j in range(halves.size):
-        half = np.uint32(halves[j])
-        sign = (half & np.uint32(0x8000)) << np.uint32(16)
-        bits[j] = sign | ((half & np.uint32(0x7FFF)) << np.uint32(13))
-    for j in range(halves.size):
-        special = (halves[j] & np.uint16(0x7C00)) == np.uint16(0x7C00)
-        singles[j] = np.float32(np.inf) if special else singles[j] * factor
+    for r in range(len(halves)):
+        for j in range(halves.shape[1]):
+            half = np.uint32(halves[r, j])
+            low = half & np.uint32(0x7FFF)
+            sign = (half ^ low) << np.uint32(16)
+            special = np.uint32(0x7F800000) * np.uint32(low >= np.uint32(0x7C00))
+            bits[r, j] = sign | (low << np.uint32(13)) | special

@@ -2,25 +2,33 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.bounds import brief, is_integer
 from sentemb.errors import SentembError
-from sentemb.kernels.scan import scan_codes, scan_doubles, scan_halves, scan_singles
+from sentemb.kernels.matmul import add_matmul
+from sentemb.kernels.scan import dots, integer_dots, largest_square, merge_rows, widen
 from sentemb.models.int8_rows import LARGEST, Int8Rows
 from sentemb.models.similarity import unit_rows
 from sentemb.protocols import Embedder
 from sentemb.system.parallel import Workers
 
 # A thread gets at least this many queries, or else this many titles.
-_QUERIES_PER_THREAD = 32
-_TITLES_PER_THREAD = 4096
+_QUERIES_PER_THREAD, _TITLES_PER_THREAD = 32, 4096
 # A mask that leaves fewer than one title in this many is turned into a copy of those titles.
 _FEW_LEFT = 8
-_INT32 = 2**31 - 1
+# With fewer queries than this, one product per row and query is faster than a matrix product.
+_FEW = 4
+# Titles and queries of one product. With 96 numbers in a row it stays in the processor's caches.
+_TITLES_OF_FEW, _TITLES, _QUERIES = 8192, 1024, 128
+# Rounding to float32, and the largest product that may become 0 there.
+_UNIT, _TINY = 2.0**-24, 2.0**-125
+# What `widen` leaves to do.
+_WIDEN = np.float32(2.0**112)
+_TYPES = (np.float16, np.float32, np.float64)
+_NO_MASK, _NO_SCALES = np.empty(0, np.bool_), np.empty(0, np.float32)
 
 
 def nearest(
@@ -34,7 +42,15 @@ def nearest(
 
     A score is the sum of the products in float64, added in a fixed order. So it has the same bits
     whatever the other queries, the number of threads and the place of the title are, and titles
-    with equal vectors have equal scores. `sentemb.kernels.scan` has the method and its error bound.
+    with equal vectors have equal scores.
+
+    Products in float32 decide which titles get such a score. A float32 sum of d products of
+    rounded numbers, in any order, differs from the exact sum by at most
+    (d + 2) u |q| |t| / (1 - (d + 2) u), with u = 2^-24 (Higham, *Accuracy and Stability of
+    Numerical Algorithms*, 2nd ed., (3.5)). Twice (d + 8) u |q| |t| is used, with the length of the
+    longest title of the block: a title is left out only if its product plus this bound is not above
+    the k-th best score so far. For int8 the few queries that are multiplied as integers add the
+    length of what rounding to 16 bits takes from the query, times the length of the title.
 
     Parameters
     ----------
@@ -58,146 +74,217 @@ def nearest(
     Raises
     ------
     SentembError
-        If a value is not a finite number (of the titles that the mask leaves at least), or shapes
-        do not fit.
+        If a value is not a finite number (of titles too far from the mask's, perhaps not noticed),
+        or shapes do not fit.
     """
-    rows = _checked(queries, titles, k, mask)
-    n, found = len(titles), min(k, len(titles))
+    exact = _checked(queries, titles, k, mask)
+    m, n = len(exact), len(titles)
+    k = min(k, n)
     if mask is not None:
         left = np.flatnonzero(mask)
         if left.size < n // _FEW_LEFT:
             some = titles.rows(left) if isinstance(titles, Int8Rows) else titles[left]
-            places, scores = nearest(rows, some, found, None, workers)
-            places = left[places]
-            short = ((0, 0), (0, found - places.shape[1]))
-            return (
-                np.pad(places, short, constant_values=-1),
-                np.pad(scores, short, constant_values=-np.inf),
-            )
-    m, threads = len(rows), workers.threads if workers else 1
-    by_queries = m >= threads * _QUERIES_PER_THREAD
-    parts = threads if by_queries else min(threads, max(1, n // _TITLES_PER_THREAD))
-    allowed = np.empty(0, np.bool_) if mask is None else np.ascontiguousarray(mask)
-    places = np.full((m, found if by_queries else parts * found), -1)
-    scores = np.full(places.shape, -np.inf)
-    scan = _Scan(rows, titles, allowed, places, scores)
-    tasks = []
-    for part in range(parts):
-        of_queries, of_titles = slice(0, m), (0, n)
-        columns = slice(part * found, (part + 1) * found)
-        if by_queries:
-            of_queries = slice(m * part // parts, m * (part + 1) // parts)
-            columns = slice(0, found)
-        else:
-            of_titles = (n * part // parts, n * (part + 1) // parts)
-        tasks.append((scan.run, of_queries, columns, *of_titles))
-    if found and m:
-        if workers is None:
-            for run, of_queries, columns, first, end in tasks:
-                run(of_queries, columns, first, end)
-        else:
-            workers.run(tasks)
-    if scan.wrong:
-        raise SentembError(
-            f"row {min(scan.wrong):,} of the titles has a value that is not a finite number, or "
-            "one that is huge; correct it"
-        )
-    order = np.lexsort((places, -scores), axis=1)[:, :found]
+            found, found_scores = nearest(exact, some, k, None, workers)
+            places, scores = _empty_heaps(m, k)
+            places[:, : found.shape[1]], scores[:, : found.shape[1]] = left[found], found_scores
+            return places, scores
+    places, scores = _empty_heaps(m, k)
+    if not m or not k:
+        return places, scores
+    threads = workers.threads if workers else 1
+    heaps = []
+    if m >= threads * _QUERIES_PER_THREAD:
+        for part in range(threads):
+            own = slice(m * part // threads, m * (part + 1) // threads)
+            heaps.append((places[own], scores[own], exact[own], 0, n))
+    else:
+        parts = min(threads, max(1, n // _TITLES_PER_THREAD))
+        for part in range(parts):
+            heap = _empty_heaps(m, k)
+            heaps.append((*heap, exact, n * part // parts, n * (part + 1) // parts))
+    tasks = [(_scan, titles, mask, *heap) for heap in heaps]
+    if workers is None:
+        _scan(titles, mask, *heaps[0])
+    else:
+        workers.run(tasks)
+    if m < threads * _QUERIES_PER_THREAD:
+        places, scores = (np.concatenate([heap[of] for heap in heaps], axis=1) for of in (0, 1))
+    order = np.lexsort((places, -scores), axis=1)[:, :k]
     return np.take_along_axis(places, order, axis=1), np.take_along_axis(scores, order, axis=1)
 
 
-class _Scan:
-    """The queries and titles in the forms that the kernels take, and the heaps they fill."""
+def _empty_heaps(m: int, k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    return np.full((m, k), -1), np.full((m, k), -np.inf)
 
-    def __init__(
-        self,
-        queries: np.ndarray,
-        titles: np.ndarray | Int8Rows,
-        allowed: NDArray[np.bool_],
-        places: NDArray[np.int64],
-        scores: NDArray[np.float64],
-    ) -> None:
-        self._exact = np.ascontiguousarray(queries, np.float64)
-        with np.errstate(over="ignore"):
-            self._single = np.ascontiguousarray(queries, np.float32)
-        # A square may leave the range of float64, a length does not.
-        self._norms = np.array([math.hypot(*row) for row in self._exact.tolist()], np.float64)
-        self._allowed, self._places, self._scores = allowed, places, scores
-        self.wrong: list[int] = []
-        self._extra: tuple[Any, ...] = ()
-        self._titles: tuple[np.ndarray, ...]
+
+def _scan(
+    titles: np.ndarray | Int8Rows,
+    mask: NDArray[np.bool_] | None,
+    places: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    exact: NDArray[np.float64],
+    first: int,
+    end: int,
+) -> None:
+    """Merge the titles from ``first`` to ``end`` into the heaps of some queries."""
+    queries = _Queries(exact)
+    m, dim = exact.shape
+    size = _TITLES_OF_FEW if m < _FEW else _TITLES
+    buffer = np.empty(size * min(m, _QUERIES), np.float32)
+    is_half = not isinstance(titles, Int8Rows) and titles.dtype == np.float16
+    bits = np.empty((size if is_half else 0, dim), np.uint32)
+    for low in range(first, end, size):
+        some = slice(low, min(low + size, end))
+        rows: np.ndarray
+        scales, tile = _NO_SCALES, None
         if isinstance(titles, Int8Rows):
-            self._kernel = scan_codes
-            self._titles = (titles.codes, titles.scales)
-            self._extra = _as_integers(self._exact)
+            codes, scales = titles.codes[some], titles.scales[some]
+            rows = codes
+            radius = LARGEST * math.sqrt(dim) * float(scales.max())
+            if not radius < np.inf:
+                raise _not_finite(low, scales[:, None])
+            if m >= _FEW:
+                tile = rows * scales[:, None]
         else:
-            self._kernel = _KERNELS[titles.dtype.newbyteorder("=").name]
-            titles = titles.view(np.uint16) if titles.dtype == np.float16 else titles
-            self._titles = (np.ascontiguousarray(titles),)
+            rows = np.ascontiguousarray(titles[some])
+            if is_half:
+                widen(bits, rows.view(np.uint16))
+                tile = rows = bits[: len(rows)].view(np.float32)
+                tile *= _WIDEN
+            else:
+                with np.errstate(over="ignore"):
+                    tile = rows.astype(np.float32, copy=False)
+        allowed = _NO_MASK if mask is None else mask[some]
+        for left in range(0, m, _QUERIES):
+            right = min(left + _QUERIES, m)
+            products = buffer[: len(rows) * (right - left)].reshape(len(rows), right - left)
+            if tile is None:
+                errors = queries.integer_products(products, codes, scales, radius)
+            else:
+                square = queries.products(products, tile, left, right)
+                if not square < np.inf:
+                    # Squares of finite numbers may leave float32: then all are scored in float64.
+                    _check_finite(low, rows)
+                    square = np.inf
+                radius = 1.001 * math.sqrt(square) + math.sqrt(dim) * 2.0**-62
+                errors = queries.errors(radius)[left:right]
+            merge_rows(
+                places[left:right],
+                scores[left:right],
+                exact[left:right],
+                errors,
+                rows,
+                scales,
+                allowed,
+                low,
+                products,
+            )
 
-    def run(self, of_queries: slice, columns: slice, first: int, end: int) -> None:
-        """Put the best of the titles from ``first`` to ``end`` into a part of the heaps."""
-        single = self._single[of_queries]
-        places = np.ascontiguousarray(self._places[of_queries, columns])
-        scores = np.ascontiguousarray(self._scores[of_queries, columns])
-        wrong = self._kernel(
-            places,
-            scores,
-            self._exact[of_queries],
-            single,
-            np.ascontiguousarray(single.T),
-            self._norms[of_queries],
-            *(each[of_queries] for each in self._extra),
-            *self._titles,
-            self._allowed,
-            first,
-            end,
-        )
-        if wrong >= 0:
-            self.wrong.append(wrong)
-        self._places[of_queries, columns], self._scores[of_queries, columns] = places, scores
 
+class _Queries:
+    """Queries in float32, and as integers, with bounds on the errors of products."""
 
-_KERNELS = {"float16": scan_halves, "float32": scan_singles, "float64": scan_doubles}
+    def __init__(self, exact: NDArray[np.float64]) -> None:
+        m, self._dim = exact.shape
+        self._exact = exact
+        with np.errstate(over="ignore"):
+            self._single = exact.astype(np.float32)
+        self._across = [
+            np.ascontiguousarray(self._single[left : left + _QUERIES].T)
+            for left in range(0, m, _QUERIES)
+        ]
+        # A square may be too small for float64, a length is not.
+        self._lengths = np.array([math.hypot(*row) for row in exact.tolist()])
+        self._integers: tuple[NDArray[np.int16], NDArray[np.float64], NDArray[np.float64]] | None
+        self._integers = None
+
+    def errors(self, radius: float) -> NDArray[np.float64]:
+        """At least the errors of float32 products with rows of at most this length."""
+        # Nothing times infinity is not a number; `merge_rows` then scores every row.
+        with np.errstate(invalid="ignore"):
+            relative = 2 * (self._dim + 8) * _UNIT * self._lengths * radius
+        return relative + self._dim * _TINY
+
+    def products(
+        self, products: NDArray[np.float32], tile: NDArray[np.float32], left: int, right: int
+    ) -> float:
+        """Write ``tile`` times some of the queries; returns the largest square of a row."""
+        if len(self._exact) < _FEW:
+            return max(dots(products[:, q], tile, self._single[q]) for q in range(len(self._exact)))
+        products[:] = 0
+        add_matmul(products, tile, self._across[left // _QUERIES])
+        return float(largest_square(tile))
+
+    def integer_products(
+        self,
+        products: NDArray[np.float32],
+        codes: NDArray[np.int8],
+        scales: NDArray[np.float32],
+        radius: float,
+    ) -> NDArray[np.float64]:
+        """Write the products of rows of at most a length; returns what bounds their errors."""
+        if self._integers is None:
+            self._integers = _as_integers(self._exact)
+        short, steps, lost = self._integers
+        line = np.empty(len(codes), np.float32)
+        for q, query in enumerate(short):
+            integer_dots(line, codes, scales, query, np.float32(steps[q]))
+            products[:, q] = line
+        return self.errors(radius) + lost * radius
 
 
 def _as_integers(
     queries: NDArray[np.float64],
 ) -> tuple[NDArray[np.int16], NDArray[np.float64], NDArray[np.float64]]:
     """Queries as integers of 16 bits, the factor of each, and the length of what is lost."""
-    most = min(2**15 - 1, _INT32 // (LARGEST * max(1, queries.shape[1])))
+    # Sums of products with codes must fit into 32 bits.
+    most = min(2**15 - 1, (2**31 - 1) // (LARGEST * max(1, queries.shape[1])))
     steps = np.abs(queries).max(axis=1, initial=0) / most
-    factors = np.divide(1, steps, out=np.zeros_like(steps), where=steps > 0)
-    integers = np.rint(queries * factors[:, None])
+    integers = np.rint(queries / np.where(steps > 0, steps, 1)[:, None])
     lost = np.linalg.norm(queries - integers * steps[:, None], axis=1)
     return integers.astype(np.int16), steps, lost
 
 
+def _check_finite(low: int, rows: np.ndarray) -> None:
+    """Raise a `SentembError` if the square of a row is not a number that float64 can hold."""
+    with np.errstate(over="ignore"):
+        squares = np.square(rows, dtype=np.float64).sum(axis=1)
+    if not np.isfinite(squares).all():
+        raise _not_finite(low, squares[:, None])
+
+
+def _not_finite(low: int, rows: np.ndarray) -> SentembError:
+    row = low + int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
+    return SentembError(
+        f"row {row:,} of the titles has a value that is not a finite number, or is huge; correct it"
+    )
+
+
 def _checked(
     queries: np.ndarray, titles: np.ndarray | Int8Rows, k: int, mask: NDArray[np.bool_] | None
-) -> np.ndarray:
-    """The queries, checked together with all else that `nearest` was given."""
-    rows = np.asarray(queries)
+) -> NDArray[np.float64]:
+    """The queries in float64, checked together with all else that `nearest` was given."""
     shape = titles.codes.shape if isinstance(titles, Int8Rows) else titles.shape
-    if rows.ndim != 2 or len(shape) != 2 or rows.shape[1] != shape[1]:
+    if queries.ndim != 2 or len(shape) != 2 or queries.shape[1] != shape[1]:
         raise SentembError(
-            f"queries of shape {rows.shape} and titles of shape {shape} have no dot products; give "
-            "rows of equal length"
+            f"queries of shape {queries.shape} and titles of shape {shape} have no dot products; "
+            "give rows of equal length"
         )
     if not is_integer(k) or k < 0:
         raise SentembError(f"k is {brief(k)}; give the number of titles per query")
     if mask is not None and (mask.shape != (shape[0],) or mask.dtype != np.bool_):
         raise SentembError(f"the mask must be {shape[0]:,} times True or False, one per title")
-    if not isinstance(titles, Int8Rows) and titles.dtype.newbyteorder("=").name not in _KERNELS:
-        raise SentembError(f"titles are {titles.dtype}; give {', '.join(_KERNELS)} or Int8Rows")
+    if not isinstance(titles, Int8Rows) and titles.dtype not in _TYPES:
+        raise SentembError(f"titles are {titles.dtype}; give float16, float32, float64 or Int8Rows")
+    exact = np.ascontiguousarray(queries, np.float64)
     with np.errstate(over="ignore"):
-        squares = np.square(rows, dtype=np.float64).sum(axis=1)
+        squares = np.square(exact).sum(axis=1)
     if not np.isfinite(squares).all():
         row = np.flatnonzero(~np.isfinite(squares))[0]
         raise SentembError(
-            f"row {row} of the queries has a value that is not a finite number, or one that is huge"
+            f"row {row} of the queries has a value that is not a finite number, or is huge"
         )
-    return rows
+    return exact
 
 
 class TitleVectors:
