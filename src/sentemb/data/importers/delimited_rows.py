@@ -28,7 +28,41 @@ _DELIMITERS = (",", ";", "\t", "|")
 # If columns are given by number, a first row of only such names is a header. They are compared in
 # lower case, without blanks, hyphens and underscores.
 _HEADER_WORDS = set(
-    ["query", "q", "search", "searchterm", "searchquery", "keyword", "keywords", "term", "title", "name", "producttitle", "productname", "product", "item", "text", "clickedtitle", "clicked", "click", "clicks", "count", "clickcount", "nclicks", "id", "productid", "itemid", "sku", "asin", "docid", "position", "rank", "searchid", "sessionid", "url"]
+    [
+        "query",
+        "q",
+        "search",
+        "searchterm",
+        "searchquery",
+        "keyword",
+        "keywords",
+        "term",
+        "title",
+        "name",
+        "producttitle",
+        "productname",
+        "product",
+        "item",
+        "text",
+        "clickedtitle",
+        "clicked",
+        "click",
+        "clicks",
+        "count",
+        "clickcount",
+        "nclicks",
+        "id",
+        "productid",
+        "itemid",
+        "sku",
+        "asin",
+        "docid",
+        "position",
+        "rank",
+        "searchid",
+        "sessionid",
+        "url",
+    ]
 )
 
 _WIDTH = (
