@@ -84,7 +84,7 @@ def command(
     if [titles, queries, clicks].count("-") > 1:
         raise click.UsageError("standard input can be only one of the files")
     models = [SentenceEncoder.from_pretrained(folder) for folder in (first, second)]
-    catalogue = list(dict.fromkeys(read_texts(titles)[1]))
+    catalogue = list(dict.fromkeys(text.strip() for text in read_texts(titles)[1]))
     held_out = None if clicks is None else read_click_log(clicks)
     if queries is not None:
         texts = read_texts(queries)[1]

@@ -18,8 +18,8 @@ from sentemb.cli.options import command as new_command
 @option(
     "--titles",
     type=click.Path(),
-    help="Catalogue of lines id<TAB>title: explain the best title in it. [default: the titles of "
-    "--log]",
+    help="Catalogue of lines id<TAB>title: explain the best title in it. [default: the index, or "
+    "the titles of --log]",
 )
 @option(
     "-k",
@@ -43,7 +43,8 @@ def command(
 
     Prints the score, the effect of every word (the score minus the score without this word), and,
     with --log, the nearest queries of the log with the titles that were clicked for them, and words
-    that the log does not have. Without TITLE it explains the best title.
+    that the log does not have. Without TITLE it explains the best title. MODEL may be the folder of an
+    index: then the best title is that of the index.
 
     \b
     sentemb explain model/ "coder" --log pairs.tsv
@@ -53,12 +54,21 @@ def command(
     from sentemb.data.click_log import read_click_log
     from sentemb.data.lines import write_lines
     from sentemb.loading import load
+    from sentemb.search.index import Index
+    from sentemb.search.index_files import is_index
 
-    if title is None and log is None and titles is None:
-        raise click.UsageError("give TITLE, --log or --titles")
     if title is not None and titles is not None:
         raise click.UsageError("give TITLE or --titles, not both")
-    explained: Any = load(model)
+    explained: Any
+    if is_index(model):
+        index = Index.open(model)
+        explained = index.model
+        if title is None and titles is None:
+            title = next((hit.title for hit in index.search(query, 1)), None)
+    elif title is None and log is None and titles is None:
+        raise click.UsageError("give TITLE, --log or --titles, or an index instead of the model")
+    else:
+        explained = load(model)
     clicks = None if log is None else read_click_log(log)
     catalogue = None if titles is None else read_texts(titles)[1]
     with warnings_to_stderr():

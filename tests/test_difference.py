@@ -177,7 +177,7 @@ def test_against_loops_on_models():
     rng = np.random.default_rng(5)
     texts = made_up_texts(rng, rng.integers(1, 5, 50))
     titles = list(dict.fromkeys(texts[:30]))
-    models = [made_up_model(("bag", {}), texts, seed=seed) for seed in (0, 1)]
+    models = [made_up_model(("bag", {}), texts, seed=seed, dtype=np.float32) for seed in (0, 1)]
     builder = ClickLogBuilder()
     for k, query in enumerate(texts[30:45]):
         builder.add(query, titles[k % len(titles)])

@@ -6,12 +6,13 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import FEED_FORWARD, made_up_model, made_up_pair_model, made_up_texts, variant_name
+from helpers import made_up_model, made_up_pair_model, made_up_texts
 
 from sentemb import SIF, SentembError, SentenceEncoder, train
 from sentemb.analysis.explanation import explain
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
+from sentemb.search.index import Index
 from sentemb.vectors.word_vectors import WordVectors
 
 JOBS = {"cook": "kitchen", "nurse": "hospital", "lawyer": "court", "driver": "lorry"}
@@ -65,11 +66,10 @@ def refused(*arguments):
 
 
 def models(texts):
-    """A model of every kind that has vectors."""
-    kinds = [*FEED_FORWARD, ("lstm", {}), ("bilstm", {"forget_gate": True}), ("irnn", {})]
-    for variant in kinds:
-        yield variant_name(variant), made_up_model(variant, texts)
-    pair = [made_up_model(("bag", {}), texts, seed=seed) for seed in (1, 2)]
+    """Models of several kinds that have vectors."""
+    for variant in (("bag", {}), ("dssm", {"hidden": 7}), ("lstm", {})):
+        yield variant[0], made_up_model(variant, texts, dtype=np.float32)
+    pair = [made_up_model(("bag", {}), texts, seed=seed, dtype=np.float32) for seed in (1, 2)]
     yield "average", SentenceEncoder.average(pair)
     words = sorted({word for text in texts for word in text.split()})
     rng = np.random.default_rng(0)
@@ -77,7 +77,7 @@ def models(texts):
     yield "sif", SIF(vectors, components=0).fit()
 
 
-def test_effects_are_differences_of_scores_for_every_kind_of_model():
+def test_effects_are_differences_of_scores_for_several_kinds_of_models():
     query, title = made_up_texts(np.random.default_rng(0), [3, 4])
     for name, model in models([query, title]):
         found = explain(model, query, title)
@@ -210,9 +210,21 @@ def test_the_command(folder, trained, log):
     )
 
 
+def test_an_index_brings_its_model_and_its_titles(folder, trained, tmp_path):
+    place = tmp_path / "index"
+    Index.build(trained, ["lorry staff", "court staff"], ["a", "b"]).save(place)
+    shown = run(place, "night lawyer", "--log", folder / "pairs.tsv").stdout
+    assert shown.splitlines()[0].endswith("  court staff")
+    # The titles of the file come before those of the index.
+    shown = run(place, "nurse", "--titles", folder / "titles.tsv").stdout
+    assert shown.splitlines()[0].endswith("  hospital staff")
+    assert "without words" in refused(place, " ", "--log", folder / "pairs.tsv")
+
+
 def test_wrong_usage_of_the_command(folder, tmp_path):
     model = folder / "model"
-    assert "give TITLE, --log or --titles" in run(model, "cook", code=2).stderr
+    nothing = run(model, "cook", code=2).stderr
+    assert "give TITLE, --log or --titles, or an index" in nothing
     both = run(model, "cook", "kitchen", "--titles", folder / "titles.tsv", code=2)
     assert "not both" in both.stderr
     assert "without words" in refused(model, " ", "kitchen")

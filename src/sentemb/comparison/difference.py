@@ -40,7 +40,8 @@ class ClickedDifference:
     n_missing : int
         Clicked pairs whose title is not in the catalogue; they count as not found.
     mrr : (float, float)
-        The mean of 1 / rank, 0 where it is not found: MRR@k.
+        The mean of 1 / rank, 0 where it is not found: MRR@k. Equal scores are ranked as the rankers
+        return them.
     better : (float, float, float)
         Shares of the queries for which A is better, B is better, and both are equal.
     difference : Difference
@@ -201,7 +202,7 @@ def difference(
     queries : sequence of str
         The queries to look up; equal ones count once each.
     titles : sequence of str
-        The catalogue of both: distinct titles.
+        The catalogue of both: distinct titles. White space around texts does not count.
     clicks : ClickLog, optional
         What was clicked, for some of the queries at least.
     k : int
@@ -221,7 +222,7 @@ def difference(
     texts, catalogue = as_texts(queries), as_texts(titles)
     if not texts or not catalogue:
         raise SentembError("nothing to compare; give at least one query and one title")
-    place_of = {title: place for place, title in enumerate(catalogue)}
+    place_of = {title.strip(): place for place, title in enumerate(catalogue)}
     if len(place_of) < len(catalogue):
         raise SentembError("some titles are equal; give each once")
     found = [retriever.find(texts, k) for retriever in (first, second)]
@@ -250,7 +251,7 @@ def _by_clicks(
     has_clicks = np.zeros(len(queries), bool)
     n_missing = 0
     for q, query in enumerate(queries):
-        titles = clicked_titles[slice(*span_of.get(query, (0, 0)))].tolist()
+        titles = clicked_titles[slice(*span_of.get(query.strip(), (0, 0)))].tolist()
         own = [place_of[t] for t in (clicks.titles[t] for t in titles) if t in place_of]
         clicked.append(own)
         has_clicks[q] = bool(titles)
