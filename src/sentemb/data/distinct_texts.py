@@ -48,9 +48,9 @@ class DistinctTexts:
         self._spill()
         with contextlib.ExitStack() as stack:
             sorted_buckets = []
-            for bucket in range(_BUCKETS):
-                path = self._folder / f"{bucket}.distinct"
-                self._write_distinct(self._folder / str(bucket), path)
+            for bucket in self._folder.glob("*[0-9]"):
+                path = bucket.with_suffix(".distinct")
+                self._write_distinct(bucket, path)
                 file = stack.enter_context(open(path, encoding="utf-8", newline="\n"))
                 sorted_buckets.append(map(_numbered, file))
             for _, text in heapq.merge(*sorted_buckets):
@@ -63,10 +63,10 @@ class DistinctTexts:
     def _spill(self) -> None:
         """Move the texts in memory to the files."""
         self._folder.mkdir(exist_ok=True)
-        parts: list[list[str]] = [[] for _ in range(_BUCKETS)]
+        parts: dict[int, list[str]] = {}
         for text, number in self._recent.items():
-            parts[hash(text) % _BUCKETS].append(f"{number}\t{text}\n")
-        for bucket, lines in enumerate(parts):
+            parts.setdefault(hash(text) % _BUCKETS, []).append(f"{number}\t{text}\n")
+        for bucket, lines in parts.items():
             with open(self._folder / str(bucket), "a", encoding="utf-8", newline="\n") as file:
                 file.writelines(lines)
         self._recent.clear()

@@ -200,6 +200,11 @@ def split_log(
         bad_lines = 0
         for pair in _pairs_of(log):
             collected.add(*pair)
+    elif not isinstance(log, str | os.PathLike):
+        raise SentembError(
+            f"the log must be a path or a ClickLog, not {type(log).__name__}; ClickLog.from_frame "
+            "makes one of a table"
+        )
     else:
         bad_lines = add_lines(collected, log, skip_bad_lines=skip_bad_lines)
     collected.finish()
@@ -264,8 +269,8 @@ def _check_sides(split: Split, counts: Sequence[int], name: str) -> None:
     for side in split.wanted():
         if not counts[side]:
             raise SentembError(
-                f"{name}: no line is on the {_SIDES[side]} side; give other shares or another "
-                "seed. (Is this the training side of an earlier split with the same seed?)"
+                f"{name}: no line is on the {_SIDES[side]} side; give a larger share, or, if this "
+                f"is {PAIRS} of an earlier split, use the {DEV} of that split"
             )
 
 

@@ -1,0 +1,369 @@
+"""Splitting a click log: sides, files, bounded memory, all or nothing."""
+
+import contextlib
+import functools
+import hashlib
+import io
+import itertools
+import json
+import os
+import random
+import shutil
+import sys
+
+import pytest
+from click.testing import CliRunner
+from helpers import failing_calls, tree
+
+import sentemb
+from sentemb import SentembError, split_log
+from sentemb.cli import main
+from sentemb.data import splitting
+from sentemb.data.click_log import ClickLogBuilder, read_click_log, write_click_log
+from sentemb.data.distinct_texts import DistinctTexts
+from sentemb.data.judged_set import read_texts
+from sentemb.data.splitting import share_of, split_file
+
+WAYS = ("query", "title", "time")
+HALF = {"dev": 0.25, "test": "25%"}
+
+
+def lines_of(n_lines, seed=0):
+    """Lines of a log with repeated queries, in several spellings, and repeated titles."""
+    rng = random.Random(seed)
+    lines = []
+    for _ in range(n_lines):
+        number = rng.randrange(n_lines // 3)
+        query = rng.choice([f"Hotel {number}", f"hotel  {number}", f" HOTEL {number}"])
+        columns = [query, f"Title {rng.randrange(n_lines // 4)}"]
+        columns += [str(rng.randrange(1, 4))] if rng.random() < 0.5 else []
+        lines.append("\t".join(columns) + "\n")
+    return lines
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "log.tsv"
+    path.write_text("".join(lines_of(300)))
+    return path
+
+
+def pairs_of(log):
+    """Pairs with their clicks and skipped titles, in order."""
+    if log is None:
+        return []
+    found = []
+    for p, (q, t, clicks) in enumerate(
+        zip(log.query_index, log.title_index, log.clicks, strict=True)
+    ):
+        skipped = log.skipped_index[log.skipped_offsets[p] : log.skipped_offsets[p + 1]]
+        texts = [log.titles[s] for s in skipped]
+        found.append((log.queries[q], log.titles[t], int(clicks), texts))
+    return found
+
+
+def written(folder):
+    """What is in the files of a split, as `split_log` returns it."""
+    logs = []
+    for name in ("pairs", "dev", "test"):
+        files = [folder / f"{name}.{ending}" for ending in ("tsv", "jsonl")]
+        there = [file for file in files if file.exists()]
+        logs.append(read_click_log(there[0]) if there else None)
+    return logs
+
+
+def naive_side(text, dev, test, seed):
+    """The side of a text by exact fractions of the hash."""
+    words = " ".join(text.lower().split()).encode()
+    salt = seed.to_bytes(8, "little")
+    number = int.from_bytes(hashlib.blake2b(words, digest_size=8, salt=salt).digest(), "big")
+    if number < test * 2**64:
+        return 2
+    return 1 if number >= (1 - dev) * 2**64 else 0
+
+
+# -- sides -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", ["query", "title"])
+@pytest.mark.parametrize(("dev", "test", "seed"), [(0.25, 0.5, 0), (0.5, 0, 7), (0, 0.125, 2**62)])
+def test_sides_are_those_of_the_hash(log, by, dev, test, seed):
+    parts = split_log(log, dev, test, by, seed)
+    for side, part in enumerate(parts):
+        for query, title, _, _ in pairs_of(part):
+            assert naive_side(query if by == "query" else title, dev, test, seed) == side
+    found = [pair[:3] for part in parts for pair in pairs_of(part)]
+    assert sorted(found) == sorted(pair[:3] for pair in pairs_of(read_click_log(log)))
+    assert [part is None for part in parts] == [False, not dev, not test]
+
+
+@pytest.mark.parametrize("by", WAYS)
+def test_path_log_and_files_have_the_same_sides(log, tmp_path, by):
+    from_path = split_log(log, **HALF, by=by, seed=3)
+    split_file(log, tmp_path / "out", **HALF, by=by, seed=3)
+    assert [*map(pairs_of, from_path)] == [*map(pairs_of, written(tmp_path / "out"))]
+    if by != "time":  # a log in memory no longer knows the lines of a pair
+        in_memory = split_log(read_click_log(log), **HALF, by=by, seed=3)
+        assert [*map(pairs_of, in_memory)] == [*map(pairs_of, from_path)]
+
+
+def test_spellings_of_a_query_are_one_query():
+    builder = ClickLogBuilder()
+    for number in range(200):
+        for query in (f"Paris hotel {number}", f"paris  hotel {number}", f"PARIS HOTEL\t{number}"):
+            builder.add(query, f"title {number}")
+    parts = split_log(builder.build(), **HALF)
+    normal = [{" ".join(query.lower().split()) for query in part.queries} for part in parts]
+    assert sum(map(len, normal)) == 200
+    assert [len(part.queries) for part in parts] == [3 * len(one) for one in normal]
+    assert all(len(one) >= 30 for one in normal)
+
+
+def test_a_growing_log_and_other_shares_keep_the_sides(tmp_path):
+    lines = lines_of(600)
+    (tmp_path / "a").write_text("".join(lines[:300]))
+    (tmp_path / "b").write_text("".join(lines))
+    before, after = (split_log(tmp_path / name, dev=0.2, test=0.2) for name in "ab")
+    for one, other in zip(before, after, strict=True):
+        assert set(one.queries) <= set(other.queries)
+    more_dev = split_log(tmp_path / "b", dev=0.4, test=0.2)
+    assert pairs_of(more_dev[2]) == pairs_of(after[2])
+    assert set(after[1].queries) < set(more_dev[1].queries)
+    assert split_log(tmp_path / "b", seed=1)[2].queries != split_log(tmp_path / "b")[2].queries
+
+
+def test_by_title_no_held_out_title_is_met_in_training(tmp_path):
+    rng = random.Random(1)
+    records = [
+        {
+            "query": f"q{rng.randrange(80)}",
+            "clicked": [f"T{rng.randrange(40)}", f"T{40 + rng.randrange(9)}"],
+            "clicks": [rng.randrange(1, 3), 1],
+            "skipped": [f"T{rng.randrange(60)}", f"S{rng.randrange(9)}"],
+        }
+        for _ in range(200)
+    ]
+    (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records))
+    for parts in (
+        split_log(tmp_path / "log.jsonl", **HALF, by="title"),
+        split_log(read_click_log(tmp_path / "log.jsonl"), **HALF, by="title"),
+    ):
+        train, dev, test = parts
+        for held_out in (dev, test):
+            assert not {*train.titles} & {*held_out.titles}
+            assert held_out.skipped_index.size == 0
+        assert train.skipped_index.size > 100
+    split_file(tmp_path / "log.jsonl", tmp_path / "out", **HALF, by="title")
+    assert pairs_of(written(tmp_path / "out")[0]) == pairs_of(
+        split_log(tmp_path / "log.jsonl", **HALF, by="title")[0]
+    )
+
+
+def test_by_query_skipped_titles_are_kept(tmp_path):
+    builder = ClickLogBuilder()
+    for number in range(60):
+        builder.add(f"q{number}", f"T{number}", 1 + number % 2, [f"S{number}", f"T{number + 1}"])
+    write_click_log(builder.build(), tmp_path / "log.jsonl")
+    whole = {pair[0]: pair for pair in pairs_of(builder.build())}
+    split_file(tmp_path / "log.jsonl", tmp_path / "out", **HALF)
+    assert sorted(os.listdir(tmp_path / "out")) == [
+        "dev.tsv", "pairs.jsonl", "test.tsv", "titles.tsv",
+    ]  # fmt: skip
+    train, dev, test = written(tmp_path / "out")
+    assert all(pair == whole[pair[0]] for pair in pairs_of(train))
+    assert all(pair == (*whole[pair[0]][:3], []) for part in (dev, test) for pair in pairs_of(part))
+    assert len(pairs_of(train)) + len(pairs_of(dev)) + len(pairs_of(test)) == 60
+    _, titles = read_texts(tmp_path / "out" / "titles.tsv")
+    assert titles == builder.build().titles
+
+
+def test_by_time_the_last_lines_are_test(log, tmp_path):
+    counts = split_file(log, tmp_path / "out", dev="10%", test=0.2, by="time")
+    assert counts.lines == (210, 30, 60)
+    files = [(tmp_path / "out" / f"{name}.tsv").read_text() for name in ("pairs", "dev", "test")]
+    assert [text.count("\n") for text in files] == [210, 30, 60]
+    clean = ["\t".join(part.strip() for part in line.split("\t")) for line in lines_of(300)]
+    assert "".join(files).splitlines() == [line.removesuffix("\t1") for line in clean]
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def test_the_catalogue_has_every_title_once_in_order(log, tmp_path):
+    split_file(log, tmp_path / "out")
+    ids, titles = read_texts(tmp_path / "out" / "titles.tsv")
+    assert titles == read_click_log(log).titles
+    assert ids == [f"t{number}" for number in range(1, len(titles) + 1)]
+
+    given = ["log-7\tTitle 3", "b\tNew", "c\tTitle 3 "]
+    (tmp_path / "catalogue.tsv").write_text("\n".join(given))
+    counts = split_file(log, tmp_path / "out", catalogue=tmp_path / "catalogue.tsv", force=True)
+    ids, texts = read_texts(tmp_path / "out" / "titles.tsv")
+    assert list(zip(ids, texts, strict=True))[:3] == [
+        ("log-7", "Title 3"), ("b", "New"), ("c", "Title 3 "),
+    ]  # fmt: skip
+    assert texts[3:] == [title for title in titles if title != "Title 3"]
+    assert ids[3:] == [f"log--{number}" for number in range(1, len(titles))]
+    assert counts.titles == len(ids) and counts.added == len(titles) - 1
+
+
+@pytest.mark.parametrize("by", WAYS)
+def test_texts_that_do_not_fit_in_memory_change_nothing(log, tmp_path, by, monkeypatch):
+    expected = split_file(log, tmp_path / "a", **HALF, by=by)
+    few = functools.partial(DistinctTexts, limit=40)
+    monkeypatch.setattr(splitting, "DistinctTexts", few)
+    assert split_file(log, tmp_path / "b", **HALF, by=by) == expected
+    assert tree(tmp_path / "a") == tree(tmp_path / "b")
+
+
+def test_distinct_texts_keep_the_order_of_first_appearance(tmp_path):
+    rng = random.Random(0)
+    texts = [f"text {rng.randrange(500)}\u2028\r{rng.randrange(2)}" for _ in range(3000)]
+    for limit in (100, 400, 10_000):
+        found = DistinctTexts(tmp_path / "some", limit)
+        for text in texts:
+            found.add(text)
+        assert (tmp_path / "some").exists() == (limit < 1000)
+        assert [*found.texts()] == [*found.texts()] == [*dict.fromkeys(texts)]
+        found.close()
+        assert not (tmp_path / "some").exists()
+
+
+def test_standard_input_and_a_share_of_nothing(log, tmp_path, monkeypatch):
+    whole = split_file(log, tmp_path / "a", by="time", dev=0, test=0.5)
+    assert sorted(os.listdir(tmp_path / "a")) == ["pairs.tsv", "test.tsv", "titles.tsv"]
+    stdin = io.TextIOWrapper(io.BytesIO(log.read_bytes()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert split_file("-", tmp_path / "b", by="time", dev=0, test=0.5) == whole
+    assert tree(tmp_path / "a") == tree(tmp_path / "b")
+
+
+def test_bad_lines_stop_or_are_counted(tmp_path):
+    lines = [*lines_of(300), "no tab\n", "q\tt\t0\n"]
+    (tmp_path / "log.tsv").write_text("".join(lines))
+    with pytest.raises(SentembError, match=r"log\.tsv:301: no tab"):
+        split_file(tmp_path / "log.tsv", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(SentembError, match=r"log\.tsv:301: no tab"):
+        split_log(tmp_path / "log.tsv")
+    counts = split_file(tmp_path / "log.tsv", tmp_path / "out", skip_bad_lines=True)
+    assert counts.bad_lines == 2 and sum(counts.lines) == 300
+    assert split_log(tmp_path / "log.tsv", skip_bad_lines=True)[0].bad_lines == 2
+
+
+@pytest.mark.parametrize("by", ["query", "time"])
+def test_whatever_call_fails_all_or_nothing_is_written(tmp_path, by, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+    monkeypatch.setattr(splitting, "DistinctTexts", functools.partial(DistinctTexts, limit=20))
+    log = tmp_path / "log.tsv"
+    log.write_text("".join(lines_of(60)))
+    split_file(log, tmp_path / "whole", **HALF, by=by)
+    whole, failed = tree(tmp_path / "whole"), 0
+    for count in itertools.count(1, 2):
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        with monkeypatch.context() as patch:
+            error = OSError(28, "No space left on device")
+            calls = failing_calls(patch, ("open", "replace", "rename", "mkdir"), count, error)
+            with contextlib.suppress(SentembError):
+                split_file(log, tmp_path / "out", **HALF, by=by)
+        if len(calls) < count:
+            break
+        if (tmp_path / "out").exists():  # some errors mean nothing: that a folder is there
+            assert tree(tmp_path / "out") == whole
+        else:
+            failed += 1
+    assert failed > 3
+    assert tree(tmp_path / "out") == whole
+
+
+def test_what_is_there_is_not_lost(log, tmp_path):
+    out = tmp_path / "out"
+    split_file(log, out)
+    before = tree(out)
+    with pytest.raises(SentembError, match="is not empty"):
+        split_file(log, out)
+    with pytest.raises(SentembError, match=r"dev\.tsv: would stay there from an earlier split"):
+        split_file(log, out, dev=0, force=True)
+    (tmp_path / "log.jsonl").write_text(
+        "".join(f'{{"query": "q{k}", "clicked": ["t"], "skipped": ["s"]}}\n' for k in range(99))
+    )
+    with pytest.raises(SentembError, match=r"pairs\.tsv: would stay"):
+        split_file(tmp_path / "log.jsonl", out, force=True)
+    with pytest.raises(SentembError, match=r"pairs\.tsv: would be replaced"):
+        split_file(out / "pairs.tsv", out, seed=1, force=True)
+    assert tree(out) == before
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"dev": 5}, "dev is 5; give a share such as 5% or 0.05"),
+        ({"test": "5"}, "test is '5'; give a share"),
+        ({"dev": "five"}, "dev is 'five'"),
+        ({"dev": -0.1}, "dev is -0.1"),
+        ({"dev": float("nan")}, "dev is nan"),
+        ({"dev": 0, "test": 0}, "together are 0 of the log"),
+        ({"dev": 0.5, "test": "50%"}, "together are 1 of the log"),
+        ({"by": "day"}, "by is 'day'; choose query, title, time"),
+        ({"seed": -1}, "seed is -1"),
+        ({"dev": 1e-9}, r"no line is on the dev side; give a larger share.*use the dev\.tsv"),
+    ],
+)
+def test_splits_that_cannot_be(log, tmp_path, settings, message):
+    with pytest.raises(SentembError, match=message):
+        split_log(log, **settings)
+    with pytest.raises(SentembError, match=message):
+        split_file(log, tmp_path / "out", **settings)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_table_is_not_a_log():
+    with pytest.raises(SentembError, match=r"not dict; ClickLog\.from_frame"):
+        split_log({"query": ["a"]})
+
+
+def test_a_folder_is_not_a_log(tmp_path):
+    with pytest.raises(SentembError, match="is a folder; name a file of query<TAB>title lines"):
+        read_click_log(tmp_path)
+    (tmp_path / "pairs.tsv").write_text("q\tt\n")
+    with pytest.raises(SentembError, match=r"is a folder; did you mean .*pairs\.tsv\?"):
+        read_click_log(tmp_path)
+
+
+def test_shares():
+    assert [share_of("dev", text) for text in ("5%", "0.05", ".05", "5.0 %", 0.05)] == [0.05] * 5
+    assert share_of("dev", 0) == 0
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def test_the_command_says_what_it_wrote(log, tmp_path):
+    out = tmp_path / "out"
+    arguments = ["split", str(log), str(out), "--dev", "25%", "--test", "0.25"]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0
+    train, dev, test = split_log(log, **HALF)
+    counts = [
+        len((out / f"{name}.tsv").read_text().splitlines()) for name in ("pairs", "dev", "test")
+    ]
+    n_titles = len(read_click_log(log).titles)
+    assert result.output == (
+        f"{out}: {counts[0]} lines to train, {counts[1]} dev ({len(dev.queries)} queries), "
+        f"{counts[2]} test ({len(test.queries)} queries); {n_titles} titles; no query is on two "
+        "sides\n"
+    )
+    assert len(train.queries) > 50
+
+    result = CliRunner().invoke(main, [*arguments, "--by", "title", "--dev", "0", "--force"])
+    assert result.exit_code == 1
+    (out / "dev.tsv").unlink()
+    result = CliRunner().invoke(main, [*arguments, "--by", "title", "--dev", "0", "--force"])
+    assert "titles); " in result.output and "no held-out title is clicked" in result.output
+
+
+def test_the_public_name():
+    assert sentemb.split_log is splitting.split_log
