@@ -107,10 +107,10 @@ def test_every_format_gives_the_same_log(tmp_path, name):
 def test_standard_input_and_output(tmp_path):
     code, out, err = run(tmp_path, "-", "-o", "-", stdin="query,title\ntv,TV\n,x\n")
     assert (code, out) == (0, "tv\tTV\n")
-    assert err == "standard input: 2 rows, 1 lines written; left out: 1 empty query\n"
+    assert err == "standard input: 2 rows, 1 lines written; left out: 1 without a query\n"
     lines = '{"q": {"text": "tv"}, "title": "TV"}\n\n{"q": {}, "title": "TV"}\n'
     code, out, err = run(tmp_path, "-", "-o", "-", "--query", "q.text", stdin=lines)
-    assert (code, out) == (0, "tv\tTV\n") and "1 empty query" in err
+    assert (code, out) == (0, "tv\tTV\n") and "1 without a query" in err
 
 
 def test_an_excerpt_of_several_files_in_other_encodings(tmp_path):
@@ -159,7 +159,11 @@ def test_columns_by_name_or_number(tmp_path, text, columns, header, expected):
 @pytest.mark.parametrize(
     ("text", "arguments", "message"),
     [
-        ("a,b\ntv,TV\n", [], "c.csv:1: no column 'query'; the columns are a, b"),
+        (
+            "a,b\ntv,TV\n",
+            [],
+            "c.csv:1: no column 'query' among a, b; name one of these, or give a number",
+        ),
         ("query,title\n", ["--title", "3"], "c.csv:1: no column 3; there are 2"),
         ("query,title,title\n", [], "c.csv:1: 2 columns are named 'title'; give a number"),
         ("query,title\n", ["--no-header"], "'query' is a name, and there is no header"),
@@ -172,8 +176,13 @@ def test_columns_by_name_or_number(tmp_path, text, columns, header, expected):
         ("query,title,n\ntv,TV,-1\n", ["--clicks", "n"], "c.csv:2: the clicks '-1' are not"),
         ("query,title\ntv,T\0V\n", [], "c.csv:2: the title has a NUL character"),
         ("query,title\ntv," + "a " * 10_001 + "\n", [], "c.csv:2: the title has 10001 words"),
-        ("query,title\n,TV\n", [], "nothing to write: 1 empty query; check the columns"),
+        ("query,title\n,TV\n", [], "nothing to write: 1 without a query; check the columns"),
         ("query,title\ntv,TV\n", ["--delimiter", ";;"], "the delimiter is ';;'; give one"),
+        (
+            '[{"query": "tv"}]',
+            ["--format", "jsonl"],
+            "c.csv:1: not JSON (not an object); write one",
+        ),
         ("PAR1\n", [], "is Parquet; give --format parquet"),
         ("query,title\ntv,TV\n", ["--id", "title"], "--id needs --catalogue"),
         ("query,title\ntv,TV\n", ["--catalogue", "x"], "a catalogue needs the column of the ids"),
@@ -198,14 +207,14 @@ def test_bad_rows_can_be_counted(tmp_path):
     )
     code, out, err = run(tmp_path, path, "-o", tmp_path / "log.tsv", "--skip-bad-lines")
     assert code == 0
-    assert out.endswith("c.csv: 5 rows, 2 lines written; left out: 3 bad rows\n")
+    assert out.endswith("c.csv: 5 rows, 2 lines written; left out: 3 bad\n")
     assert "the first bad row: " in err and "c.csv:3: 3 columns" in err
     lines = tmp_path / "c.jsonl"
     lines.write_text(
         '{"query": "a", "title": "b"}\n[1]\n{"query": ["x"], "title": "b"}\nnonsense\n'
     )
     text, done = imported(tmp_path, lines, skip_bad_lines=True)
-    assert text == "a\tb\n" and done.left_out == {"bad rows": 3}
+    assert text == "a\tb\n" and done.left_out == {"bad": 3}
     with pytest.raises(SentembError, match=r"c.jsonl:2: not JSON \(not an object\)"):
         imported(tmp_path, lines)
     lines.write_text('{"query": "a", "name": "b"}\n')
@@ -237,7 +246,7 @@ def test_counts_and_flags(tmp_path):
     path = write_csv(tmp_path / "c.csv", [("query", "title", "n"), *(("q", c, c) for c in cells)])
     text, done = imported(tmp_path, path, columns=Columns(clicks="n"))
     assert text == "q\t1\nq\t3.0\t3\nq\t2\t2\nq\ttrue\n"
-    assert done.left_out == {"no clicks": 4}
+    assert done.left_out == {"without clicks": 4}
 
 
 def test_an_output_that_exists_needs_force(tmp_path):
@@ -280,7 +289,7 @@ def test_rare_pairs_are_left_out(tmp_path):
     rows = [("query", "title"), ("tv", "TV"), ("sofa", "Sofa"), ("tv", "TV")]
     paths = [write_csv(tmp_path / name, rows) for name in ("a.csv", "b.csv")]
     text, done = imported(tmp_path, *paths, min_clicks=3)
-    assert text == "tv\tTV\t4\n" and done.left_out == {"too few clicks": 1}
+    assert text == "tv\tTV\t4\n" and done.left_out == {"pairs with too few clicks": 1}
     huge = write_csv(tmp_path / "h.csv", [("q", "t", "n"), *[("tv", "TV", 2**62)] * 2])
     with pytest.raises(SentembError, match="add up to more than"):
         imported(tmp_path, huge, columns=Columns("q", "t", clicks="n"), min_clicks=2)
@@ -304,7 +313,7 @@ def test_titles_are_joined_by_id(tmp_path):
     assert code == 0 and out.read_text() == 'tv\tTV, 15"\nsofa\tSofa\n'
     assert said.endswith(
         "c.csv: 5 rows, 2 lines written, 2 titles in the catalogue; "
-        "left out: 2 id without a title, 1 empty id\n"
+        "left out: 2 with an id that has no title, 1 without an id\n"
     )
     for note in (
         "rows without a title were left out: 1\n",
@@ -331,10 +340,8 @@ def test_a_join_of_other_formats(tmp_path):
     text, done = imported(
         tmp_path, tmp_path / "c.parquet", columns=columns, catalogue=tmp_path / "p.jsonl"
     )
-    assert text == "tv\tTV\nsofa\tSofa\n" and done.left_out == {"empty query": 1}
-    with pytest.raises(
-        SentembError, match=r"c.parquet:1: no column 'x'; the columns are q, product"
-    ):
+    assert text == "tv\tTV\nsofa\tSofa\n" and done.left_out == {"without a query": 1}
+    with pytest.raises(SentembError, match=r"c.parquet:1: no column 'x' among q, product; name"):
         imported(tmp_path, tmp_path / "c.parquet", columns=Columns("x", "q"))
     (tmp_path / "d.parquet").write_bytes(b"PAR1 and then nothing")
     with pytest.raises(SentembError, match=r"d.parquet: not a whole Parquet file"):

@@ -28,9 +28,9 @@ from sentemb.system.files import place_name, status, writing
 from sentemb.system.paths import AnyPath
 
 # Why a row is left out.
-NO_QUERY, NO_TITLE, NO_CLICKS = "empty query", "empty title", "no clicks"
-UNKNOWN_ID, NO_ID, BAD = "id without a title", "empty id", "bad rows"
-FEW_CLICKS, ONLY_SHOWN = "too few clicks", "searches without a click"
+NO_QUERY, NO_TITLE, NO_ID = "without a query", "without a title", "without an id"
+UNKNOWN_ID, NO_CLICKS, BAD = "with an id that has no title", "without clicks", "bad"
+FEW_CLICKS, ONLY_SHOWN = "pairs with too few clicks", "searches without a click"
 
 # Names of columns that hold a number of clicks.
 _COUNTS = ("clicks", "click_count", "clickcount", "n_clicks", "count")

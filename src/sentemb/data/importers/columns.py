@@ -140,7 +140,10 @@ def place_of(column: str, names: list[str], name: str) -> int:
         return int(column) - 1
     if is_number(column):
         raise SentembError(f"{name}:1: no column {column}; there are {len(names)}")
-    raise SentembError(f"{name}:1: no column {brief(column)}; the columns are {listed(names)}")
+    raise SentembError(
+        f"{name}:1: no column {brief(column)} among {listed(names)}; name one of these, or give a "
+        "number from 1 if there is no header"
+    )
 
 
 def listed(names: list[str]) -> str:

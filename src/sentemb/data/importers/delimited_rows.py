@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from io import BufferedIOBase
@@ -20,20 +19,11 @@ from typing import BinaryIO, Literal, TextIO, cast
 from sentemb.bounds import brief
 from sentemb.data.importers.columns import Row, TableFile, is_number, place_of
 from sentemb.data.importers.json_rows import json_rows
+from sentemb.data.spreadsheets import is_header
 from sentemb.errors import SentembError
 from sentemb.system.files import MAX_LINE_BYTES, reading
 
 _DELIMITERS = (",", ";", "\t", "|")
-
-# If columns are given by number, a first row of only such names is a header. They are compared in
-# lower case, without blanks, hyphens and underscores.
-_HEADER_WORDS = {
-    "query", "q", "search", "searchterm", "searchquery", "keyword", "keywords", "term",
-    "title", "name", "producttitle", "productname", "product", "item", "text",
-    "clickedtitle", "clicked", "click", "clicks", "count", "clickcount", "nclicks", "id",
-    "productid", "itemid", "sku", "asin", "docid", "position", "rank", "searchid",
-    "sessionid", "url"
-}  # fmt: skip
 
 _WIDTH = (
     "{} columns, not {} as in the first row; put a text with delimiters between double quotes, or "
@@ -125,9 +115,8 @@ def _chosen(
         names = [""] * len(head)
     places = [place_of(column, names, table.name) for column in columns]
     if header is None:
-        header = any(column in names for column in columns) or all(
-            _bare(names[place]) in _HEADER_WORDS for place in places
-        )
+        is_named = any(column in names for column in columns)
+        header = is_named or is_header([names[place] for place in places])
     if header:
         table.on_names(names)
     return itemgetter(*places), header
@@ -201,7 +190,3 @@ def _check_first(first: str, name: str, encoding: str, is_known: bool) -> None:
         raise SentembError(
             f"{name}:1: looks like a JSON array; write one object on each line (jq -c '.[]')"
         )
-
-
-def _bare(name: str) -> str:
-    return re.sub(r"[\s_-]", "", name).lower()
