@@ -85,6 +85,40 @@ class TestEncode:
         assert warning == "warning: 1 of 3 texts have no words; their vectors are zero"
         assert summary.startswith("3 texts, 8 dimensions, ")
 
+    def test_portions_are_one_array_with_one_warning(self, model, model_dir, files, monkeypatch):
+        from sentemb.cli import encode
+
+        monkeypatch.setattr(encode, "_PORTION", 2)
+        lines = ["", "bath", "12", "bath tub", " ", "13 14", "hotels"]
+        Path("texts").write_text("\n".join(lines))
+        result = run("encode", model_dir, "texts", "-o", "out.npy", "--normalise")
+        with pytest.warns(UserWarning, match="no word"):
+            expected = model.encode(lines, normalize_embeddings=True)
+        np.testing.assert_array_equal(np.load("out.npy"), expected)
+        assert result.stderr.splitlines()[:-1] == [
+            "warning: 2 of 7 texts have no words; their vectors are zero",
+            "warning: 2 of 7 texts have no word that the model knows; their vectors say nothing "
+            "about them",
+        ]
+
+    def test_ids_are_written_next_to_the_vectors(self, model, model_dir, files):
+        result = run("encode", model_dir, "docs.tsv", "--ids", "-o", "out.npy")
+        titles = dict(line.split("\t") for line in TITLES.splitlines())
+        assert Path("out.ids").read_text().splitlines() == list(titles)
+        np.testing.assert_array_equal(np.load("out.npy"), model.encode(list(titles.values())))
+        assert result.stderr.startswith("4 texts")
+        # Without the option the ids would be words: the command says so.
+        noted = run("encode", model_dir, "docs.tsv", "-o", "all.npy").stderr.splitlines()
+        assert noted[0] == "note: line 1 has a tab; if the lines are id<TAB>text, use --ids"
+        assert not Path("all.ids").exists()
+        assert "id<TAB>text" in refused("encode", model_dir, "-", "--ids", "-o", "o.npy", input="a")
+        assert "a second file" in run("encode", model_dir, "--ids", "-o", "-", code=2).stderr
+        Path("no.ids").mkdir()
+        assert "no.ids: cannot be written" in refused(
+            "encode", model_dir, "docs.tsv", "--ids", "-o", "no.npy"
+        )
+        assert not Path("no.npy").exists()
+
     def test_standard_input_to_standard_output(self, model, model_dir):
         result = run("encode", model_dir, "-o", "-", "--normalise", input="bath tub\n")
         vectors = np.load(io.BytesIO(result.stdout_bytes))
@@ -110,6 +144,10 @@ class TestEncode:
         assert "file/out.npy: cannot be written" in refused(
             "encode", model_dir, "file", "-o", "file/out.npy"
         )
+        for name in ("v.txt", "v", "judged"):
+            assert refused("encode", model_dir, "file", "-o", name) == (
+                f"{name}: the embeddings are an array in NumPy's format; let the name end in .npy\n"
+            )
         run("encode", model_dir, "file", code=2)
 
 

@@ -252,7 +252,7 @@ FAULTS = [
     ("v.txt", b"\n", ":1: not a row of a word and its numbers; give GloVe"),
     ("v.txt", b'{"a": 1}\n', ":1: not a row of a word"),
     ("v.txt", b"It was a dark night\n", ":1: not a row of a word"),
-    ("v.txt", "the 1 2\n".encode("utf-16"), ":1: not a row of a word"),
+    ("v.txt", "the 1 2\n".encode("utf-16"), ": is UTF-16, not text"),
     ("v.txt", b"the 50\nof 40\n", ":1: one number after the word, as in a file of counts"),
     ("v.txt", b"the 1 2\nof 1\n", ":2: 1 number in the row, but line 1 has 2; correct"),
     ("v.txt", b"the 1 2\nof 1 2 3\n", ":2: 3 numbers in the row, but line 1 has 2"),

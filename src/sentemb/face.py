@@ -243,6 +243,22 @@ class Face(ABC):
         """Places and scores of the ``k`` best titles of each query, both (n, k), best first."""
 
 
+class TextWarning(UserWarning):
+    """Some texts of a call are such that a model can say nothing about them.
+
+    Parameters
+    ----------
+    count, n_texts : int
+        How many, and out of how many.
+    what : str
+        What is wrong with them, and what follows.
+    """
+
+    def __init__(self, count: int, n_texts: int, what: str) -> None:
+        super().__init__(f"{count} of {n_texts} texts {what}")
+        self.count, self.n_texts, self.what = count, n_texts, what
+
+
 def warn_of_texts(
     n_texts: int, without_words: int, unknown: int, lost: str, vague: str, depth: int = 3
 ) -> None:
@@ -264,4 +280,4 @@ def warn_of_texts(
         (unknown, f"have no word that the model knows; {vague}"),
     ):
         if count:
-            warnings.warn(f"{count} of {n_texts} texts {what}", stacklevel=depth)
+            warnings.warn(TextWarning(count, n_texts, what), stacklevel=depth)
