@@ -55,9 +55,26 @@ def test_our_side_of_the_speed_benchmark_runs(tmp_path):
     assert "everything else" in done.stdout and "lstm_backward" in done.stdout
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
-def test_a_benchmark_imports(path):
-    if path.stem in ("torch_models", "pair_speed"):  # a contender is PyTorch
+NEED_TORCH = ("torch_models", "pair_speed")  # a contender is PyTorch
+
+
+@pytest.mark.parametrize("need_torch", [False, True])
+def test_all_benchmarks_import(need_torch):
+    if need_torch:
         pytest.importorskip("torch")
-    code = f"import sys; sys.path.insert(0, {str(FOLDER)!r}); import {path.stem}"
-    assert run_python(code).returncode == 0, f"{sys.executable} -c {code!r} fails"
+    names = [path.stem for path in sorted(FOLDER.glob("*.py"))]
+    some = [name for name in names if (name in NEED_TORCH) == need_torch]
+    # One process for all: most of the time goes into importing the same packages.
+    code = f"""
+import importlib, sys, traceback
+sys.path.insert(0, {str(FOLDER)!r})
+failed = []
+for name in {some}:
+    try:
+        importlib.import_module(name)
+    except Exception:
+        failed.append(name)
+        traceback.print_exc()
+sys.exit(f"these do not import: {{failed}}" if failed else 0)
+"""
+    assert run_python(code).returncode == 0

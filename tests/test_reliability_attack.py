@@ -12,11 +12,11 @@ def test_past_escapes():
 
 
 def test_some_mutations():
-    held(fuzz.fuzz(1500, seed=0, repaired=300))
+    held(fuzz.fuzz(800, seed=0, repaired=160))
 
 
 def test_a_sample_of_the_battery():
-    held(battery(every=32))
+    held(battery(every=80))
 
 
 @pytest.mark.slow
