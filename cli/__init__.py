@@ -31,6 +31,8 @@ COMMANDS = {
     "calibrate": "Learn how often the first title is a clicked one, given its score.",
     "score": "Score one query against titles.",
     "rank": "Rank titles for queries.",
+    "index": "Make an index of titles, or change one.",
+    "search": "Find the titles of an index that are nearest to a query.",
     "evaluate": "Measure a ranking on a judged set or on held-out clicks, or accuracy on labels.",
     "sts": "Correlate a model's cosines with similarity scores.",
     "compare": "Compare models and baselines on a click log.",

@@ -106,6 +106,23 @@ def check_ending(path: str, endings: tuple[str, ...], what: str) -> None:
         raise SentembError(f"{path}: {what}; let the name end in {endings[0]}")
 
 
+def read_ids(path: str) -> list[str]:
+    """The ids of a file with one per line, or with lines id<TAB>text; empty lines are skipped."""
+    from sentemb.data.lines import clean_lines, is_id
+    from sentemb.system.files import place_name
+
+    ids = []
+    for number, line in clean_lines(path):
+        id = line.partition("\t")[0].strip()
+        if id and not is_id(id):
+            raise SentembError(
+                f"{place_name(path)}:{number}: {id!r} has white space; write one id per line"
+            )
+        if id:
+            ids.append(id)
+    return ids
+
+
 def duration(seconds: float) -> str:
     """A number of seconds to read."""
     minutes, seconds = divmod(round(seconds), 60)

@@ -17,13 +17,13 @@ from sentemb.cli.options import Text, option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 from sentemb.cli.rankings import Ranking, form_of, form_options, write_rankings
+from sentemb.errors import SentembError
 
 if TYPE_CHECKING:
     from sentemb.evaluation.reranking import Candidates, ScoringProgress
     from sentemb.protocols import Ranker
+    from sentemb.search.index import Index
 
-# Scores that are in memory at a time: 64 MB of them, whatever the number of titles and queries.
-_BLOCK_SCORES = 16_000_000
 _DEPTH = 100
 # If there are more pairs than this, a note says how long they take, once the rate is known.
 _MANY_PAIRS = 5_000_000
@@ -78,7 +78,8 @@ def command(
 
     QUERIES and TITLES are files with lines id<TAB>text, unpacked if they end in .gz; one of them
     may be - for standard input. The result is a TREC run, sorted by descending score, ties by
-    descending title id. With --query the query has the id "query".
+    descending title id. With --query the query has the id "query". TITLES may also be an index
+    that was made with this model: its titles are not encoded again.
 
     With --candidates the model re-ranks: for each query it scores the best titles of the run that
     have a text in TITLES. Without it every title is scored for every query; a pair model then takes
@@ -90,6 +91,7 @@ def command(
     sentemb rank reranker/ queries.tsv titles.tsv --candidates model.run --depth 30 -k 0
     """
     from sentemb.loading import load
+    from sentemb.search.index_files import is_index
     from sentemb.sentence_encoder import SentenceEncoder
 
     form = form_of(as_table, as_tsv, as_json)
@@ -100,13 +102,23 @@ def command(
     if depth is not None and candidates is None:
         raise click.UsageError("--depth needs --candidates")
     ranker: Any = load(model)
-    title_ids, titles = read_texts(files[-1])
+    index = _opened(files[-1], ranker, model) if is_index(files[-1]) else None
+    title_ids, titles = read_texts(files[-1]) if index is None else (index.ids, index.titles)
     query_ids, queries = (["query"], [query]) if query is not None else read_texts(files[0])
     query_of = dict(zip(query_ids, queries, strict=True))
-    title_of = dict(zip(title_ids, titles, strict=True))
+    title_of: dict[str, str] = {}
+    if index is None or candidates is not None:
+        title_of = dict(zip(title_ids, titles, strict=True))
     if candidates is not None:
         chosen = _candidates(candidates, query_ids, title_ids, depth or _DEPTH)
         run = _by_pairs(ranker, query_of, title_of, chosen, top_k)
+    elif index is not None:
+        hits = index.search(queries, top_k or len(index), exact=True)
+        title_of = {hit.id: hit.title for own in hits for hit in own}
+        run = {
+            query_id: {hit.id: hit.score for hit in own}
+            for query_id, own in zip(query_ids, hits, strict=True)
+        }
     elif isinstance(ranker, SentenceEncoder):
         with warnings_to_stderr():
             query_vectors = ranker.encode_query(queries, normalize_embeddings=True)
@@ -187,26 +199,35 @@ def _best(
     top_k : int
         Titles per query; 0 for all.
     """
-    import numpy as np
+    from sentemb.models.nearest import nearest
+    from sentemb.system.parallel import Workers
 
-    from sentemb.kernels.top_k import highest
+    # `nearest` puts the lower place first, so titles by falling id break ties as trec_eval does.
+    falling = sorted(range(len(title_ids)), key=title_ids.__getitem__, reverse=True)
+    with Workers() as workers:
+        found = nearest(queries, titles[falling], top_k or len(falling), workers=workers)
+    return {
+        query_id: {
+            title_ids[falling[place]]: score for place, score in zip(places, scores, strict=True)
+        }
+        for query_id, places, scores in zip(
+            query_ids, *(array.tolist() for array in found), strict=True
+        )
+    }
 
-    # `highest` puts the lower place first, so titles by falling id break ties as trec_eval does.
-    falling = np.array(sorted(range(len(title_ids)), key=title_ids.__getitem__, reverse=True))
-    titles = titles[falling]
-    k = min(top_k or len(titles), len(titles))
-    block = max(1, _BLOCK_SCORES // len(titles))
-    run = {}
-    for start in range(0, len(queries), block):
-        for query_id, scores in zip(
-            query_ids[start : start + block], queries[start : start + block] @ titles.T, strict=True
-        ):
-            best = highest(scores, k)
-            run[query_id] = {
-                title_ids[title]: score
-                for title, score in zip(falling[best].tolist(), scores[best].tolist(), strict=True)
-            }
-    return run
+
+def _opened(path: str, ranker: Any, model: str) -> "Index":
+    """The index at ``path``, which must have been made with the model in folder ``model``."""
+    from sentemb.search.index import Index
+    from sentemb.storage.model_files import fingerprint
+
+    index = Index.open(path)
+    if fingerprint(ranker.saved()) != index.model_sha256:
+        raise SentembError(
+            f"{path}: was made with another model than {model}; use `sentemb search`, which needs "
+            "no model, or make the index again"
+        )
+    return index
 
 
 def _rankings(

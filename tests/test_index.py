@@ -8,7 +8,7 @@ import threading
 
 import numpy as np
 import pytest
-from helpers import VARIANTS, made_up_model, made_up_pair_model, tree
+from helpers import made_up_model, made_up_pair_model, tree
 from hypothesis import given
 from hypothesis import strategies as st
 from naive import highest_dots
@@ -17,7 +17,20 @@ from sentemb import Index, SentembError
 from sentemb.protocols import Retriever
 from sentemb.search.index import Hit
 
-WORDS = "red green blue small large cotton woollen hat bag coat shoe scarf".split()
+WORDS = [
+    "red",
+    "green",
+    "blue",
+    "small",
+    "large",
+    "cotton",
+    "woollen",
+    "hat",
+    "bag",
+    "coat",
+    "shoe",
+    "scarf",
+]
 BAG = ("bag", {})
 
 
@@ -54,7 +67,7 @@ def unit(vectors):
 # -- what is found ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype, error", [("float32", 1e-6), ("float16", 2e-3), ("int8", 2e-2)])
+@pytest.mark.parametrize(("dtype", "error"), [("float32", 1e-6), ("float16", 2e-3), ("int8", 2e-2)])
 def test_hits_are_the_titles_with_the_highest_cosines(bag, tmp_path, dtype, error):
     index = Index.build(bag, TITLES, IDS, dtype=dtype)
     index.save(tmp_path / "index")
@@ -71,7 +84,7 @@ def test_hits_are_the_titles_with_the_highest_cosines(bag, tmp_path, dtype, erro
 
 
 def test_float32_hits_are_those_of_the_naive_twin(index, bag):
-    places, scores = index.find(QUERIES, 20)
+    _, scores = index.find(QUERIES, 20)
     queries, titles = bag.encode_query(QUERIES), bag.encode_document(TITLES)
     expected = highest_dots(unit(queries), unit(titles), 20)
     assert np.abs(scores - expected[1]).max() < 1e-6
@@ -235,7 +248,7 @@ def test_another_model_in_the_folder_is_refused(folder):
 
 
 @pytest.mark.parametrize(
-    "titles, ids, dtype, message",
+    ("titles", "ids", "dtype", "message"),
     [
         (["a"], ["x", "y"], "float32", "1 titles and 2 ids"),
         (["a", "b"], ["x", "x"], "float32", "the same id, x"),
@@ -276,8 +289,7 @@ def test_eight_threads_find_the_same(folder):
     expected, found = index.search(QUERIES), []
 
     def search():
-        for _ in range(5):
-            found.append(index.search(QUERIES) == expected)
+        found.extend(index.search(QUERIES) == expected for _ in range(5))
 
     threads = [threading.Thread(target=search) for _ in range(8)]
     for thread in threads:

@@ -140,7 +140,8 @@ def _scan(
         if isinstance(titles, Int8Rows):
             codes, scales = titles.codes[some], titles.scales[some]
             rows = codes
-            radius = LARGEST * math.sqrt(dim) * float(scales.max())
+            # A damaged file may have -128, too.
+            radius = (LARGEST + 1) * math.sqrt(dim) * float(np.abs(scales).max())
             if not radius < np.inf:
                 raise _not_finite(low, scales[:, None])
             if m >= _FEW:

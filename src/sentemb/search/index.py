@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -20,11 +21,13 @@ from sentemb.models.int8_rows import Int8Rows
 from sentemb.models.nearest import nearest
 from sentemb.models.similarity import unit_rows
 from sentemb.search.confidence import Confidence
+from sentemb.search.graph import Graph
 from sentemb.search.hybrid import Found, best_sums
 from sentemb.search.index_files import (
     BM25,
     CALIBRATION,
     DTYPES,
+    GRAPH,
     MODEL,
     Contents,
     Vectors,
@@ -128,6 +131,9 @@ class Index:
         self._contents = contents
         self._place_of: dict[str, int] | None = None
         self._source = None
+        # What `index.json` says of the graph; the graph, or the file that has it until it is used.
+        self._graph_facts: dict[str, Any] | None = None
+        self._graph: Graph | Path | None = None
         self._findable: NDArray[np.bool_] | None = None
         if contents.empty.size:
             self._findable = np.ones(len(contents.ids), np.bool_)
@@ -136,6 +142,7 @@ class Index:
     def __getstate__(self) -> dict[str, Any]:
         if self._source is not None:  # the other process maps the same files
             return {"source": self._source, "threads": self._threads}
+        # A graph in memory is left out: it is of the extra package and can be built again.
         return {
             "model": self.model,
             "contents": self._contents,
@@ -269,6 +276,9 @@ class Index:
                 "and is ignored; run `sentemb calibrate` again",
                 stacklevel=2,
             )
+        if description.graph is not None:
+            index._graph_facts = dict(description.graph)
+            index._graph = path_of(path).resolve() / GRAPH
         index._source = path_of(path).resolve(), description.identity
         return index
 
@@ -302,7 +312,12 @@ class Index:
         """
         check_output(path, force)
         with replacing_folder(path) as new:
-            write_contents(self._contents, self.model_sha256, self.bm25, new)
+            if isinstance(self._graph, Graph):
+                self._graph.write(new / GRAPH)
+            elif self._graph is not None:
+                shutil.copyfile(self._graph, new / GRAPH)
+            facts = self._graph_facts
+            write_contents(self._contents, self.model_sha256, self.bm25, facts, new)
             save_model(self.model.saved(), new / MODEL)
             if self._confidence is not None:
                 write_calibration(new, vars(self._confidence), self._scoring())
@@ -434,7 +449,7 @@ class Index:
             Nothing is removed then: an id that is not in the index.
         """
         known, kept = self.place_of(), np.ones(len(self), np.bool_)
-        for id in as_texts(ids):
+        for id in _as_ids(ids):
             if id not in known:
                 raise SentembError(f"the id {plain(id)} is not in the index; leave it out")
             kept[known[id]] = False
@@ -445,6 +460,35 @@ class Index:
         self._set(Contents(old.ids.take(places), old.titles.take(places), rows, empty))
         if self.bm25 is not None:
             self.bm25.lists.remove(np.flatnonzero(~kept))
+
+    # -- approximate search -------------------------------------------------------------------
+
+    def build_graph(self) -> float:
+        """Make searches approximate: build a graph that they follow; `save` keeps it.
+
+        It needs the package usearch (the extra ``approximate``). `add` and `remove` drop the graph.
+
+        Returns
+        -------
+        float
+            How many of the 10 nearest titles of a sample of up to 1,000 titles are found: a share.
+        """
+        graph = Graph.build(self._contents.vectors)
+        recall, sample = graph.recall(self._contents.vectors, self._workers)
+        self._source, self._graph = None, graph
+        self._graph_facts = {"recall": recall, "sample": sample}
+        return recall
+
+    @property
+    def is_approximate(self) -> bool:
+        """Whether `search` follows a graph unless ``exact`` is set."""
+        return self._graph_facts is not None
+
+    def _opened_graph(self) -> Graph:
+        if isinstance(self._graph, Path):
+            self._graph = Graph.open(self._graph)
+        assert self._graph is not None
+        return self._graph
 
     # -- search -------------------------------------------------------------------------------
 
@@ -459,6 +503,7 @@ class Index:
         min_score: float | None = None,
         min_confidence: float | None = None,
         bm25_weight: float | None = None,
+        exact: bool = False,
     ) -> list[Hit]: ...
     @overload
     def search(
@@ -470,6 +515,7 @@ class Index:
         min_score: float | None = None,
         min_confidence: float | None = None,
         bm25_weight: float | None = None,
+        exact: bool = False,
     ) -> list[list[Hit]]: ...
     def search(
         self,
@@ -480,6 +526,7 @@ class Index:
         min_score: float | None = None,
         min_confidence: float | None = None,
         bm25_weight: float | None = None,
+        exact: bool = False,
     ) -> list[Hit] | list[list[Hit]]:
         """The titles with the highest scores.
 
@@ -497,6 +544,9 @@ class Index:
             Find nothing for a query whose first title has a lower confidence, 0 to 1.
         bm25_weight : float, optional
             Weight of BM25 instead of that of the index; 0 leaves the cosine alone.
+        exact : bool
+            Score every title even if the index is approximate. With ``only``, or with BM25 in the
+            score, it always does.
 
         Returns
         -------
@@ -524,7 +574,7 @@ class Index:
                     "the index is not calibrated for this weight of BM25; run `sentemb calibrate "
                     "INDEX DEV`"
                 )
-        found = self.find_sums(texts, k, mask, weight)
+        found = self.find_sums(texts, k, mask, weight, exact)
         confidences = None if confidence is None or k == 0 else confidence(found.scores[:, 0])
         hits: list[list[Hit]] = []
         for q in range(len(texts)):
@@ -556,7 +606,10 @@ class Index:
         return weight
 
     def find(
-        self, queries: Sequence[str], k: int, mask: NDArray[np.bool_] | None = None
+        self,
+        queries: Sequence[str],
+        k: int,
+        mask: NDArray[np.bool_] | None = None,
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The places and scores of the best titles; see `sentemb.protocols.Retriever`.
 
@@ -578,8 +631,9 @@ class Index:
         k: int,
         mask: NDArray[np.bool_] | None = None,
         bm25_weight: float | None = None,
+        exact: bool = False,
     ) -> Found:
-        """As `find`, with what the scores consist of, and `search`'s ``bm25_weight``."""
+        """As `find`, with what the scores consist of; see `search` for the last two arguments."""
         whole("k", k, 0, 2**31 - 1)
         weight = self._weight(bm25_weight)
         texts = as_texts(queries)
@@ -593,7 +647,13 @@ class Index:
         allowed = self._findable
         if mask is not None:
             allowed = mask if allowed is None else mask & allowed
-        places, scores = nearest(vectors, titles, k, allowed, workers)
+        if self.is_approximate and mask is None and not exact:
+            places, scores = self._opened_graph().find(vectors, titles, k)
+            if allowed is not None:
+                lost = (places >= 0) & ~allowed[places]
+                places[lost], scores[lost] = -1, -np.inf
+        else:
+            places, scores = nearest(vectors, titles, k, allowed, workers)
         without_words = ~vectors.any(axis=1)
         places[without_words], scores[without_words] = -1, -np.inf
         return Found(places, scores, np.where(places >= 0, scores, 0), np.zeros(places.shape))
@@ -601,8 +661,13 @@ class Index:
     def mask_of(self, ids: Iterable[str]) -> NDArray[np.bool_]:
         """Which titles have one of ``ids``: (n,) bool. Unknown ids are ignored."""
         known, mask = self.place_of(), np.zeros(len(self), np.bool_)
-        mask[[known[id] for id in as_texts(ids) if id in known]] = True
+        mask[[known[id] for id in _as_ids(ids) if id in known]] = True
         return mask
+
+
+def _as_ids(ids: Iterable[str]) -> list[str]:
+    """Ids whose order does not matter."""
+    return as_texts(sorted(ids) if isinstance(ids, set | frozenset) else ids)
 
 
 def check_output(path: AnyPath, force: bool) -> None:

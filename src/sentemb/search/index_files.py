@@ -37,6 +37,7 @@ IDS, TITLES, VECTORS, SCALES, EMPTY = (
     "scales.npy",
     "empty.npy",
 )
+GRAPH = "graph.usearch"  # only in an approximate index
 ID_OFFSETS, TITLE_OFFSETS = "id-offsets.npy", "title-offsets.npy"
 FORMAT = 1
 # How vectors are stored, and the dtype of vectors.npy.
@@ -68,6 +69,9 @@ class Description:
     files : mapping
         Size in bytes and SHA-256 of each file of the folder but this one, the calibration and those
         of the model.
+    graph : mapping or None
+        For an approximate index ``recall`` and ``sample``: how many of the 10 nearest titles of a
+        sample of titles the graph finds, and the size of the sample.
     """
 
     titles: int
@@ -77,6 +81,7 @@ class Description:
     model_sha256: str
     bm25: Mapping[str, Any] | None
     files: Mapping[str, Mapping[str, Any]]
+    graph: Mapping[str, Any] | None
 
     @property
     def identity(self) -> str:
@@ -133,17 +138,22 @@ class Contents:
 
 
 def write_contents(
-    contents: Contents, model_sha256: str, bm25: Lexical | None, folder: Path
+    contents: Contents,
+    model_sha256: str,
+    bm25: Lexical | None,
+    graph: Mapping[str, Any] | None,
+    folder: Path,
 ) -> None:
-    """Write all files but those of the model into an empty folder."""
+    """Write all files but those of the model into a folder, which has the graph if there is one."""
     files = {name: _write(folder / name, array) for name, array in contents.arrays().items()}
     told_of_bm25 = None
     if bm25 is not None:
         bm25.lists.save(folder / BM25)
         told_of_bm25 = {"weight": bm25.weight, "clicks": bm25.has_clicks}
         for path in sorted((folder / BM25).iterdir()):
-            sha256 = _sha256(path)
-            files[f"{BM25}/{path.name}"] = {"bytes": path.stat().st_size, "sha256": sha256}
+            files[f"{BM25}/{path.name}"] = _checksum(path)
+    if graph is not None:
+        files[GRAPH] = _checksum(folder / GRAPH)
     description = Description(
         titles=len(contents.ids),
         dim=contents.dim,
@@ -152,6 +162,7 @@ def write_contents(
         model_sha256=model_sha256,
         bm25=told_of_bm25,
         files=files,
+        graph=graph,
     )
     told = json.dumps({"format": FORMAT, **vars(description)}, indent=1)
     with writing(folder / DESCRIPTION) as file:
@@ -259,6 +270,7 @@ _IS_RIGHT: dict[str, Callable[[Any], bool]] = {
     "model_sha256": lambda value: isinstance(value, str) and bool(_SHA256.fullmatch(value)),
     "bm25": _is_of_bm25,
     "files": _are_files,
+    "graph": lambda value: value is None or (isinstance(value, dict) and "recall" in value),
 }
 
 
@@ -280,6 +292,8 @@ def open_contents(folder: AnyPath, description: Description) -> Contents:
         if some.offsets[0] or some.offsets[-1] != some.raw.size:
             raise damaged(place / name, "it does not fit its text file")
     empty = array(EMPTY, "<i8", description.empty)
+    if description.graph is not None:
+        _check_size(place / GRAPH, description)
     if empty.size and not 0 <= empty.min() <= empty.max() < n:
         raise damaged(place / EMPTY, "it names a title that does not exist")
     return Contents(texts[0], texts[1], vectors, empty)
@@ -315,16 +329,18 @@ def verify_contents(folder: AnyPath, description: Description) -> None:
     for name, file in description.files.items():
         path = path_of(folder) / name
         _check_size(path, description, name)
-        if _sha256(path) != file["sha256"]:
+        if _checksum(path)["sha256"] != file["sha256"]:
             raise damaged(path, "its contents do not match their checksum")
 
 
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with reading(path) as opened:
-        for piece in iter(lambda: opened.read(_PIECE), b""):
+def _checksum(path: Path) -> dict[str, Any]:
+    """Size and SHA-256 of a file."""
+    digest, size = hashlib.sha256(), 0
+    with reading(path) as file:
+        while piece := file.read(_PIECE):
             digest.update(piece)
-    return digest.hexdigest()
+            size += len(piece)
+    return {"bytes": size, "sha256": digest.hexdigest()}
 
 
 def _check_size(path: Path, description: Description, name: str | None = None) -> None:
@@ -352,6 +368,7 @@ def _mapped(
 ) -> np.ndarray:
     """The array in a ``.npy`` file, mapped."""
     _check_size(path, description)
+    found: np.ndarray
     try:
         if 0 in shape:
             found = np.load(path, allow_pickle=False)

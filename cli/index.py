@@ -1,0 +1,197 @@
+"""``sentemb index``: titles with their vectors, to be searched."""
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sentemb.cli.common import ProgressLine, duration, read_texts
+from sentemb.cli.options import command as new_command
+from sentemb.cli.options import option, threads_option
+from sentemb.cli.program import note
+from sentemb.errors import SentembError
+
+if TYPE_CHECKING:
+    from sentemb.search.index import Index
+
+_DTYPES = ["float32", "float16", "int8"]
+
+
+@new_command("index")
+@click.argument("source", type=click.Path(), metavar="MODEL|INDEX")
+@click.argument("titles", type=click.Path(), required=False)
+@option(
+    "-o",
+    "--output",
+    metavar="INDEX",
+    type=click.Path(),
+    help="Folder of the index. A changed index is written to its own folder by default.",
+)
+@option(
+    "--dtype",
+    type=click.Choice(_DTYPES),
+    help="Type of the vectors: float16 takes half the space of float32, int8 a quarter, and its "
+    f"queries half the time. [default: {_DTYPES[0]}]",
+)
+@option("--bm25", is_flag=True, help="Index the words too: BM25 becomes part of the score.")
+@option(
+    "--clicks",
+    metavar="LOG",
+    type=click.Path(),
+    help="Click log for --bm25: index each title together with the queries clicked on it.",
+)
+@option(
+    "--stem",
+    metavar="LANGUAGE",
+    help="For --bm25: compare stems of words, such as english; needs the package PyStemmer.",
+)
+@option("--add", metavar="TITLES", type=click.Path(), help="Add the titles of a file to an index.")
+@option(
+    "--remove",
+    metavar="IDS",
+    type=click.Path(),
+    help="Remove the titles with these ids from an index: a file with one id per line, or with "
+    "lines id<TAB>text.",
+)
+@option(
+    "--approximate",
+    is_flag=True,
+    help="Also keep a graph for approximate search, and measure what it misses. Needs the extra "
+    "sentemb[approximate].",
+)
+@option("--force", is_flag=True, help="Replace an index that is in the output folder.")
+@threads_option()
+def command(
+    source: str,
+    titles: str | None,
+    output: str | None,
+    dtype: str | None,
+    bm25: bool,
+    clicks: str | None,
+    stem: str | None,
+    add: str | None,
+    remove: str | None,
+    approximate: bool,
+    force: bool,
+    threads: int | None,
+) -> None:
+    """Make an index of titles, or change one.
+
+    TITLES is a file with lines id<TAB>text, unpacked if it ends in .gz; - is standard input. The
+    index is a folder with titles, vectors and a copy of the model, so `sentemb search` needs
+    nothing else. Given an index, --remove and --add change it, in this order: a title whose text
+    changed is removed and added again.
+
+    \b
+    sentemb index model/ titles.tsv -o index/
+    sentemb index index/ --add new.tsv --remove gone.txt
+    sentemb search index/ "hotels in shanghai"
+    """
+    from sentemb.search.index import check_output
+    from sentemb.search.index_files import is_index
+
+    began = time.perf_counter()
+    new = {"dtype": dtype, "bm25": bm25, "clicks": clicks, "stem": stem}
+    is_change = add is not None or remove is not None or (titles is None and is_index(source))
+    _check_usage(is_change, titles, output, add, remove, new)
+    if is_change:
+        if not (add or remove or approximate):
+            raise click.UsageError("say what to change: --add TITLES, --remove IDS, --approximate")
+        # An index may replace itself without --force: that is what was asked for.
+        force, output = force or output is None, output or source
+        if is_index(source):
+            check_output(output, force)
+        index = _changed(source, add, remove, threads)
+    else:
+        if is_index(source):
+            raise SentembError(f"{source}: is an index; give a model, or add titles with --add")
+        assert titles is not None and output is not None
+        check_output(output, force)
+        index = _built(source, titles, new, threads)
+    if approximate:
+        _build_graph(index)
+    index.save(output, force)
+    size = _megabytes(output)
+    empty = f"; {index.n_empty:,} without words, never found" if index.n_empty else ""
+    note(
+        f"{output}: {len(index):,} titles{empty}; {index.dtype}, {size:,.0f} MB, "
+        f"{duration(time.perf_counter() - began)}"
+    )
+
+
+def _check_usage(
+    is_change: bool,
+    titles: str | None,
+    output: str | None,
+    add: str | None,
+    remove: str | None,
+    new: dict[str, Any],
+) -> None:
+    """Refuse options that do not go together; ``new`` are those of a new index."""
+    if (titles, new["clicks"], add, remove).count("-") > 1:
+        raise click.UsageError("standard input can be only one of the files")
+    if is_change:
+        if titles is not None:
+            raise click.UsageError("to change an index, give INDEX --add TITLES --remove IDS")
+        given = next((name for name, value in new.items() if value), None)
+        if given:
+            raise click.UsageError(f"--{given} is for a new index; make the index again")
+    elif titles is None:
+        raise click.UsageError("give MODEL TITLES -o INDEX, or INDEX with --add or --remove")
+    elif output is None:
+        raise click.UsageError("name the folder of the index: -o INDEX")
+    elif not new["bm25"] and (new["clicks"] or new["stem"]):
+        raise click.UsageError(f"--{'clicks' if new['clicks'] else 'stem'} needs --bm25")
+
+
+def _built(model: str, titles: str, new: dict[str, Any], threads: int | None) -> "Index":
+    """A new index; ``new`` are the arguments of `Index.build` that were given."""
+    from sentemb.data.click_log import read_click_log
+    from sentemb.loading import load
+    from sentemb.search.index import Index
+
+    embedder: Any = load(model, threads)
+    embedder.saved().towers()  # refuses a pair model before the titles are read
+    ids, texts = read_texts(titles)
+    settings = new | {"dtype": new["dtype"] or _DTYPES[0]}
+    if new["clicks"] is not None:
+        settings["clicks"] = read_click_log(new["clicks"])
+    line, began = ProgressLine(), time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        if line.is_due:
+            left = duration((time.monotonic() - began) * (total - done) / done)
+            line.draw(f"{done:,} of {total:,} titles, {left} left")
+
+    try:
+        return Index.build(embedder, texts, ids, **settings, threads=threads, on_progress=show)
+    finally:
+        line.close()
+
+
+def _changed(path: str, add: str | None, remove: str | None, threads: int | None) -> "Index":
+    """The index in folder ``path`` with some titles more or fewer."""
+    from sentemb.cli.common import read_ids
+    from sentemb.search.index import Index
+
+    index = Index.open(path, threads)
+    if index.is_approximate and (add or remove):
+        note(f"{path}: the graph of approximate search is dropped; --approximate makes it again")
+    if remove is not None:
+        index.remove(read_ids(remove))
+    if add is not None:
+        ids, texts = read_texts(add)
+        index.add(texts, ids)
+    return index
+
+
+def _megabytes(folder: str) -> float:
+    from pathlib import Path
+
+    return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file()) / 1e6
+
+
+def _build_graph(index: "Index") -> None:
+    """Add the graph of approximate search, and say what it misses."""
+    recall = index.build_graph()
+    note(f"approximate search finds {recall:.1%} of the 10 best titles of a sample of titles")

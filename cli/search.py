@@ -1,0 +1,161 @@
+"""``sentemb search``: the best titles of an index for a query, or for many."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import click
+
+from sentemb.cli.common import note_unknown_words, read_ids, read_texts
+from sentemb.cli.options import Text, option, threads_option
+from sentemb.cli.options import command as new_command
+from sentemb.cli.program import note
+from sentemb.cli.rankings import Ranking, write_rankings
+
+_FORMS = {
+    "json": "Print one JSON object per query, each on its own line.",
+    "tsv": "Print lines of query id, rank, title id, title and score below a line of names.",
+    "trec": "Print a TREC run.",
+}
+# Queries that are searched at a time, so that the hits of many do not fill the memory.
+_PORTION = 1024
+
+
+def _form_options(function: Any) -> Any:
+    for name, text in reversed(_FORMS.items()):
+        function = option(f"--{name}", f"as_{name}", is_flag=True, help=text)(function)
+    return function
+
+
+@new_command("search")
+@click.argument("index", type=click.Path())
+@click.argument("query", type=Text(), required=False)
+@option(
+    "--queries",
+    metavar="FILE",
+    type=click.Path(),
+    help="Search for each query of a file with lines id<TAB>text; - is standard input.",
+)
+@option(
+    "-k",
+    "--top-k",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Titles per query.",
+)
+@option(
+    "--only",
+    metavar="IDS",
+    type=click.Path(),
+    help="Find only titles with these ids: a file with one id per line.",
+)
+@option("--min-score", type=float, help="Leave out titles with a lower score.")
+@option(
+    "--min-confidence",
+    type=float,
+    help="Find nothing for a query whose first title has a lower confidence; see `sentemb "
+    "calibrate`.",
+)
+@option(
+    "--bm25",
+    "bm25_weight",
+    metavar="WEIGHT",
+    type=float,
+    help="Weight of BM25 instead of that of the index; 0 leaves the cosine alone.",
+)
+@option("--exact", is_flag=True, help="Score every title, also if the index is approximate.")
+@_form_options
+@option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(),
+    default="-",
+    help="File of what is found; - is standard output. [default: -]",
+)
+@threads_option()
+def command(
+    index: str,
+    query: str | None,
+    queries: str | None,
+    top_k: int,
+    only: str | None,
+    min_score: float | None,
+    min_confidence: float | None,
+    bm25_weight: float | None,
+    exact: bool,
+    as_json: bool,
+    as_tsv: bool,
+    as_trec: bool,
+    output: str,
+    threads: int | None,
+) -> None:
+    """Find the titles of an index that are nearest to a query.
+
+    Each line shows rank, score, id and title. The score is the cosine of query and title, plus a
+    share of BM25 if the index has it; equal scores are in the order of the index. With --queries
+    the text of each query is above its titles.
+
+    \b
+    sentemb search index/ "hotels in shanghai"
+    sentemb search index/ --queries queries.tsv --trec -o model.run
+    sentemb search index/ "hotels in shanghai" --only open.txt --json
+    """
+    from sentemb.data.lines import write_lines
+    from sentemb.search.index import Index
+
+    given = {"json": as_json, "tsv": as_tsv, "trec": as_trec}
+    forms = [name for name, on in given.items() if on]
+    if len(forms) > 1:
+        raise click.UsageError(f"give --{forms[0]} or --{forms[1]}, not both")
+    if (query is None) == (queries is None):
+        raise click.UsageError("give INDEX QUERY, or INDEX --queries FILE")
+    if (queries, only).count("-") > 1:
+        raise click.UsageError("standard input can be only one of the files")
+    opened = Index.open(index, threads)
+    ids, texts = (["query"], [query]) if query is not None else read_texts(queries or "-")
+    wanted = None if only is None else read_ids(only)
+    if wanted is not None:
+        known = opened.place_of()
+        unknown = sum(id not in known for id in wanted)
+        if unknown:
+            note(f"{only} has {unknown:,} ids that are not in the index: they are ignored")
+    note_unknown_words(opened.model, texts)
+    limits: dict[str, Any] = {
+        "only": wanted,
+        "min_score": min_score,
+        "min_confidence": min_confidence,
+        "bm25_weight": bm25_weight,
+        "exact": exact,
+    }
+
+    def found() -> Iterator[Ranking]:
+        for first in range(0, len(texts), _PORTION):
+            some = slice(first, first + _PORTION)
+            hits = opened.search(texts[some], top_k, **limits)
+            for id, text, own in zip(ids[some], texts[some], hits, strict=True):
+                yield Ranking(id, text, [hit._asdict() for hit in own])
+
+    if forms:
+        write_rankings(output, forms[0], found())
+    else:
+        write_lines(output, _listed(found(), several=queries is not None))
+
+
+def _listed(rankings: Iterable[Ranking], several: bool) -> Iterator[str]:
+    """Lines to read: rank, score, id and title; the query above if there are several."""
+    from sentemb.tables import visible
+
+    for ranking in rankings:
+        if several:
+            yield visible(ranking.query)
+        width = max((len(hit["id"]) for hit in ranking.hits), default=0)
+        for rank, hit in enumerate(ranking.hits, 1):
+            yield (
+                f"{rank:5}  {hit['score']:6.3f}  {visible(hit['id']):{width}}  "
+                f"{visible(hit['title'])}"
+            )
+        if not ranking.hits:
+            yield "       nothing found"
+        if several:
+            yield ""
