@@ -52,8 +52,8 @@ def best_sums(
     """The titles with the highest sums, exactly: as if every title had been scored.
 
     A title without a word of the query has the cosine as its score. So the best titles are among
-    the k nearest and those that BM25 matches. Of the matches only those are looked at whose score
-    could be high enough with the highest cosine of any title.
+    the k nearest and those that BM25 matches. No other match has a higher cosine than the last of
+    the k nearest, so matches whose score would be too low even with that cosine are left out.
 
     Parameters
     ----------
@@ -125,15 +125,16 @@ def _rank(
         matches, sums = matches[allowed], sums[allowed]
     bonus = weight * (sums.astype(np.float64) / (highest or 1))
     if matches.size > 4 * k:
+        # No other title is nearer than the last of `near`. One without a vector has the cosine 0.
+        of_near = _cosines(vector, titles, near)
+        ceiling = max(0.0, float(of_near.min())) if near.size == k else 0.0
         # The k best of some titles are a floor for the k best of all.
-        some = np.argpartition(-bonus, k - 1)[:k]
-        some = np.union1d(some, np.flatnonzero(np.isin(matches, near)))
-        others = np.setdiff1d(near, matches[some])
+        is_near = np.isin(matches, near)
+        some = np.union1d(np.argpartition(-bonus, k - 1)[:k], np.flatnonzero(is_near))
         sums_of_some = bonus[some] + _cosines(vector, titles, matches[some])
-        floor = np.sort([*sums_of_some, *_cosines(vector, titles, others)])[-k]
-        # A title without a vector has the cosine 0.
-        ceiling = _cosines(vector, titles, near[:1]).max(initial=0)
-        kept = bonus + (ceiling + _ROUNDING) >= floor
+        others = of_near[~np.isin(near, matches)]
+        floor = np.sort(np.concatenate([sums_of_some, others]))[-k]
+        kept = is_near | (bonus + (ceiling + _ROUNDING) >= floor)
         matches, sums, bonus = matches[kept], sums[kept], bonus[kept]
     places = np.concatenate([matches, np.setdiff1d(near, matches)])
     of_match = np.zeros((2, places.size))
