@@ -17,6 +17,8 @@ from sentemb.models.int8_rows import Int8Rows
 from sentemb.models.nearest import nearest
 from sentemb.system.parallel import Workers
 
+# With fewer matches than this it takes less time to score all of them than to leave some out.
+_MANY = 2048
 # Two computations of a cosine differ by less than this.
 _ROUNDING = 1e-6
 
@@ -91,10 +93,13 @@ def best_sums(
         np.zeros((len(queries), k)),
     )
 
+    offsets, words = index.look_up(queries)
+
     def rank(first: int, end: int) -> None:
         for q in range(first, end):
             own = near[q][near[q] >= 0]
-            _rank(found, q, queries[q], vectors[q], own, titles, index, weight, mask)
+            matches = index.matches(words[offsets[q] : offsets[q + 1]])
+            _rank(found, q, *matches, vectors[q], own, titles, weight, mask)
 
     if k == 0:
         return found
@@ -108,23 +113,25 @@ def best_sums(
 def _rank(
     found: Found,
     q: int,
-    query: str,
+    matches: NDArray[np.int32],
+    sums: NDArray[np.float32],
     vector: np.ndarray,
     near: NDArray[np.int64],
     titles: np.ndarray | Int8Rows,
-    index: InvertedIndex,
     weight: float,
     mask: NDArray[np.bool_] | None,
 ) -> None:
-    """Write row ``q`` of ``found``; ``near`` are the nearest titles."""
+    """Write row ``q`` of ``found``.
+
+    ``matches`` and ``sums`` are from `InvertedIndex.matches`, ``near`` are the nearest titles.
+    """
     k = found.places.shape[1]
-    matches, sums = index.matches(query)
     highest = float(sums.max(initial=0))
     if mask is not None:
         allowed = mask[matches]
         matches, sums = matches[allowed], sums[allowed]
     bonus = weight * (sums.astype(np.float64) / (highest or 1))
-    if matches.size > 4 * k:
+    if matches.size > max(_MANY, 4 * k):
         # No other title is nearer than the last of `near`. One without a vector has the cosine 0.
         of_near = _cosines(vector, titles, near)
         ceiling = max(0.0, float(of_near.min())) if near.size == k else 0.0
