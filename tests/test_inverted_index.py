@@ -59,7 +59,7 @@ def test_matches_are_all_titles_with_a_word_of_the_query():
     titles = made_up_titles()
     index = InvertedIndex(titles)
     for query in QUERIES:
-        places, scores = index.matches(query)
+        places, scores = index.matches(index.look_up([query])[1])
         dense = np.zeros(len(titles))
         dense[places] = scores
         np.testing.assert_allclose(dense, bm25_scores(query, titles, 0.9, 0.4), rtol=1e-5)

@@ -172,15 +172,19 @@ class InvertedIndex:
         scores[highest < 0] = -np.inf
         return highest.astype(np.int64), scores
 
-    def matches(self, query: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """All titles that hold a word of ``query``, and their scores, all above 0.
+    def matches(self, words: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """All titles that hold a word of a query, and their scores, all above 0.
+
+        Parameters
+        ----------
+        words : (n_words,) int32
+            The words of one query, from `look_up`.
 
         Returns
         -------
         places, scores : (n,) int32, (n,) float32
             In an order that depends only on the index and the query.
         """
-        _, words = self.look_up([query])
         found: tuple[NDArray[np.int32], NDArray[np.float32]] = sums_of_words(words, *self._lists)
         return found
 

@@ -17,6 +17,8 @@ from sentemb.models.int8_rows import Int8Rows
 from sentemb.models.nearest import nearest
 from sentemb.system.parallel import Workers
 
+# With fewer matches than this it takes less time to score all of them than to leave some out.
+_MANY = 2048
 # Two computations of a cosine differ by less than this.
 _ROUNDING = 1e-6
 
@@ -52,8 +54,8 @@ def best_sums(
     """The titles with the highest sums, exactly: as if every title had been scored.
 
     A title without a word of the query has the cosine as its score. So the best titles are among
-    the k nearest and those that BM25 matches. Of the matches only those are looked at whose score
-    could be high enough with the highest cosine of any title.
+    the k nearest and those that BM25 matches. No other match has a higher cosine than the last of
+    the k nearest, so matches whose score would be too low even with that cosine are left out.
 
     Parameters
     ----------
@@ -91,10 +93,13 @@ def best_sums(
         np.zeros((len(queries), k)),
     )
 
+    offsets, words = index.look_up(queries)
+
     def rank(first: int, end: int) -> None:
         for q in range(first, end):
             own = near[q][near[q] >= 0]
-            _rank(found, q, queries[q], vectors[q], own, titles, index, weight, mask)
+            matches = index.matches(words[offsets[q] : offsets[q + 1]])
+            _rank(found, q, *matches, vectors[q], own, titles, weight, mask)
 
     if k == 0:
         return found
@@ -108,32 +113,35 @@ def best_sums(
 def _rank(
     found: Found,
     q: int,
-    query: str,
+    matches: NDArray[np.int32],
+    sums: NDArray[np.float32],
     vector: np.ndarray,
     near: NDArray[np.int64],
     titles: np.ndarray | Int8Rows,
-    index: InvertedIndex,
     weight: float,
     mask: NDArray[np.bool_] | None,
 ) -> None:
-    """Write row ``q`` of ``found``; ``near`` are the nearest titles."""
+    """Write row ``q`` of ``found``.
+
+    ``matches`` and ``sums`` are from `InvertedIndex.matches`, ``near`` are the nearest titles.
+    """
     k = found.places.shape[1]
-    matches, sums = index.matches(query)
     highest = float(sums.max(initial=0))
     if mask is not None:
         allowed = mask[matches]
         matches, sums = matches[allowed], sums[allowed]
     bonus = weight * (sums.astype(np.float64) / (highest or 1))
-    if matches.size > 4 * k:
+    if matches.size > max(_MANY, 4 * k):
+        # No other title is nearer than the last of `near`. One without a vector has the cosine 0.
+        of_near = _cosines(vector, titles, near)
+        ceiling = max(0.0, float(of_near.min())) if near.size == k else 0.0
         # The k best of some titles are a floor for the k best of all.
-        some = np.argpartition(-bonus, k - 1)[:k]
-        some = np.union1d(some, np.flatnonzero(np.isin(matches, near)))
-        others = np.setdiff1d(near, matches[some])
+        is_near = np.isin(matches, near)
+        some = np.union1d(np.argpartition(-bonus, k - 1)[:k], np.flatnonzero(is_near))
         sums_of_some = bonus[some] + _cosines(vector, titles, matches[some])
-        floor = np.sort([*sums_of_some, *_cosines(vector, titles, others)])[-k]
-        # A title without a vector has the cosine 0.
-        ceiling = _cosines(vector, titles, near[:1]).max(initial=0)
-        kept = bonus + (ceiling + _ROUNDING) >= floor
+        others = of_near[~np.isin(near, matches)]
+        floor = np.sort(np.concatenate([sums_of_some, others]))[-k]
+        kept = is_near | (bonus + (ceiling + _ROUNDING) >= floor)
         matches, sums, bonus = matches[kept], sums[kept], bonus[kept]
     places = np.concatenate([matches, np.setdiff1d(near, matches)])
     of_match = np.zeros((2, places.size))
