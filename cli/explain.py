@@ -43,8 +43,8 @@ def command(
 
     Prints the score, the effect of every word (the score minus the score without this word), and,
     with --log, the nearest queries of the log with the titles that were clicked for them, and words
-    that the log does not have. Without TITLE it explains the best title. MODEL may be the folder of an
-    index: then the best title is that of the index.
+    that the log does not have. Without TITLE it explains the best title. MODEL may be the folder of
+    an index: then the best title is that of the index.
 
     \b
     sentemb explain model/ "coder" --log pairs.tsv

@@ -49,8 +49,8 @@ def neighbours(
     Returns
     -------
     list of list of (word, score)
-        One list of named tuples per word; empty for a word of which the model knows no feature, which it reads as
-        zero.
+        One list of named tuples per word, empty for a word of which the model knows no feature: it
+        is read as zero.
 
     Raises
     ------
