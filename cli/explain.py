@@ -1,13 +1,18 @@
 """``sentemb explain``: why a title is found for a query."""
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sentemb.cli.common import read_texts, warnings_to_stderr
 from sentemb.cli.options import Text, json_option, option
 from sentemb.cli.options import command as new_command
+from sentemb.cli.program import note
+from sentemb.errors import SentembError
+
+if TYPE_CHECKING:
+    from sentemb.search.index import Index
 
 
 @new_command("explain")
@@ -43,8 +48,8 @@ def command(
 
     Prints the score, the effect of every word (the score minus the score without this word), and,
     with --log, the nearest queries of the log with the titles that were clicked for them, and words
-    that the log does not have. Without TITLE it explains the best title. MODEL may be the folder of an
-    index: then the best title is that of the index.
+    that the log does not have. Without TITLE it explains the best title. MODEL may be the folder of
+    an index: then the best title is that of the index.
 
     \b
     sentemb explain model/ "coder" --log pairs.tsv
@@ -64,7 +69,7 @@ def command(
         index = Index.open(model)
         explained = index.model
         if title is None and titles is None:
-            title = next((hit.title for hit in index.search(query, 1)), None)
+            title = _best_title(index, query)
     elif title is None and log is None and titles is None:
         raise click.UsageError("give TITLE, --log or --titles, or an index instead of the model")
     else:
@@ -74,3 +79,17 @@ def command(
     with warnings_to_stderr():
         found = explain(explained, query, title, clicks, catalogue, queries)
     write_lines("-", [json.dumps(found.as_dict(), indent=1) if as_json else str(found)])
+
+
+def _best_title(index: "Index", query: str) -> str:
+    """The title that the index ranks first."""
+    hits = index.search(query, 1)
+    if not hits:
+        raise SentembError("the index finds nothing for this query; give a TITLE")
+    (hit,) = hits
+    if hit.bm25 is not None:
+        note(
+            f"note: the index ranks by {hit.score:.3f}, of which the cosine is {hit.cosine:.3f} "
+            "and the rest BM25; this explains the cosine"
+        )
+    return hit.title

@@ -218,7 +218,18 @@ def test_an_index_brings_its_model_and_its_titles(folder, trained, tmp_path):
     # The titles of the file come before those of the index.
     shown = run(place, "nurse", "--titles", folder / "titles.tsv").stdout
     assert shown.splitlines()[0].endswith("  hospital staff")
-    assert "without words" in refused(place, " ", "--log", folder / "pairs.tsv")
+    assert "finds nothing for this query; give a TITLE" in refused(place, " ")
+
+
+def test_an_index_with_bm25_says_what_is_explained(trained, tmp_path):
+    titles = ["court staff", "night clerk"]
+    index = Index.build(trained, titles, ["a", "b"], bm25=True)
+    index.set_bm25(1.2, 0.75, 2.0)
+    index.save(tmp_path / "index")
+    result = run(tmp_path / "index", "night lawyer")
+    (hit,) = index.search("night lawyer", 1)
+    assert result.stdout.splitlines()[0] == f"{hit.cosine:.3f}  night clerk"
+    assert f"ranks by {hit.score:.3f}, of which the cosine is {hit.cosine:.3f}" in result.stderr
 
 
 def test_wrong_usage_of_the_command(folder, tmp_path):

@@ -49,8 +49,8 @@ def neighbours(
     Returns
     -------
     list of list of (word, score)
-        One list of named tuples per word; empty for a word of which the model knows no feature, which it reads as
-        zero.
+        One list of named tuples per word, empty for a word of which the model knows no feature: it
+        is read as zero.
 
     Raises
     ------
@@ -62,20 +62,15 @@ def neighbours(
     known = known_words(model, among)
     if not known:
         raise SentembError("none of the words that may be found has a known letter trigram or word")
+    looked_up = known_words(model, read)
     vectors = unit_rows(model.encode(known, side=side))
-    looked_up = unit_rows(model.encode(read, side=side))
     # One more, in case the word itself is found.
-    places, scores = nearest(looked_up, vectors, k + 1)
-    return [
-        [
-            Neighbour(known[place], score)
-            for place, score in zip(row.tolist(), of_row.tolist(), strict=True)
-            if known[place] != word
-        ][:k]
-        if model.vocabulary.features(word)
-        else []
-        for word, row, of_row in zip(read, places, scores, strict=True)
-    ]
+    places, scores = nearest(unit_rows(model.encode(looked_up, side=side)), vectors, k + 1)
+    found: dict[str, list[Neighbour]] = {}
+    for word, row, of_row in zip(looked_up, places.tolist(), scores.tolist(), strict=True):
+        near = (Neighbour(known[p], score) for p, score in zip(row, of_row, strict=True))
+        found[word] = [one for one in near if one.word != word][:k]
+    return [found.get(word, []) for word in read]
 
 
 def known_words(model: SentenceEncoder, words: Iterable[str]) -> list[str]:
