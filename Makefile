@@ -144,6 +144,10 @@ docs: venv ## Write docs/cli.md from --help and docs/python.md from the docstrin
 rivals: venv ## Rank by BM25 with clicks and a pre-trained transformer and write docs/results/rivals.md
 	$(BIN)/python benchmarks/rivals.py
 
+.PHONY: held-out
+held-out: venv ## Measure held-out clicks of the shared logs and write docs/results/held-out.md (10 minutes)
+	$(BIN)/python benchmarks/held_out.py
+
 .PHONY: rerank
 rerank: venv ## Re-rank the best titles of two towers by pair models and write docs/results/rerank.md (hours)
 	$(BIN)/python benchmarks/rerank.py

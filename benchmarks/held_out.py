@@ -1,8 +1,8 @@
 """Held-out clicks of real logs: the defaults and BM25 over the whole catalogue.
 
-Writes docs/results/held-out.md. Each log is split twice by `sentemb.data.splitting`: by query, and by
-title, where the held-out titles are new. A training that is in the folder ``build/held-out`` is not
-repeated.
+Writes docs/results/held-out.md, log by log. Each log is split twice by `sentemb.data.splitting`: by
+query, and by title, where the held-out titles are new. A training that is in ``build/held-out`` is
+not repeated.
 
     python benchmarks/held_out.py [--data DIR] [--sets NAME ...]
 """
@@ -28,6 +28,7 @@ from sentemb.models.nearest import TitleVectors
 from sentemb.tables import markdown_table
 
 BUILD = ROOT / "build" / "held-out"
+TITLE = "Held-out clicks over whole catalogues"
 METRICS = ("hit@1", "mrr@10", "recall@10", "recall@100")
 SHARE = 0.05
 WAYS = {
@@ -80,7 +81,7 @@ def model(parts):
 
 
 def bm25(stem, with_clicks):
-    """A row of BM25: its words with or without stems, its titles with or without clicked queries."""
+    """A row of BM25, with or without stems and the queries clicked on titles."""
 
     def row(parts):
         titles = parts.titles
@@ -91,7 +92,8 @@ def bm25(stem, with_clicks):
     return row
 
 
-# Name of a row -> a function of `Parts` that gives a Retriever. The first is compared with the others.
+# Name of a row -> a function of `Parts` that gives a Retriever. The others are compared with the
+# first.
 ROWS = {
     "defaults": model,
     "bm25": bm25(None, with_clicks=False),
@@ -125,9 +127,9 @@ def section(data, name, by):
     return [
         f"## {name}, {WAYS[by]}",
         "",
-        f"{parts.train.query_index.size:,} pairs to train, {len(parts.test.queries):,} test queries, "
-        f"{first.n_titles:,} titles. {learned:.0%} of the titles clicked in test are clicked in "
-        "training.",
+        f"{parts.train.query_index.size:,} pairs to train, {len(parts.test.queries):,} test "
+        f"queries, {first.n_titles:,} titles. {learned:.0%} of the titles clicked in test are "
+        "clicked in training.",
         "",
         *markdown_table(rows, left=1),
         "",
@@ -143,10 +145,10 @@ def main():
     if not present:
         sys.exit(f"{options.data} has none of {', '.join(options.sets)}")
     lines = [
-        f"Each log is split by `sentemb split` with the seed 0: {SHARE:.0%} dev, {SHARE:.0%} test. The "
-        "model is trained on the rest with the defaults and the seed 0; dev chooses the epoch. For "
-        "every test query all titles of the log are ranked; the clicked ones are right. Equal scores "
-        "are ordered by a hash of the title.",
+        f"Each log is split by `sentemb split` with the seed 0: {SHARE:.0%} dev, {SHARE:.0%} test. "
+        "The model is trained on the rest with the defaults and the seed 0; dev chooses the epoch. "
+        "For every test query all titles of the log are ranked; the clicked ones are right. Equal "
+        "scores are ordered by a hash of the title.",
         "",
         "`bm25` reads the titles, `bm25-clicks` also the queries that were clicked on them in "
         "training, `-stem` reduces English words to their stems; k1 and b are the defaults. In "
@@ -156,9 +158,7 @@ def main():
     for by in WAYS:
         for name in present:
             lines += section(options.data, name, by)
-    write_results(
-        "held-out", "Held-out clicks over whole catalogues", "benchmarks/held_out.py", lines
-    )
+            write_results("held-out", TITLE, "benchmarks/held_out.py", lines)
 
 
 if __name__ == "__main__":

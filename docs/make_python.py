@@ -61,6 +61,10 @@ PARTS = {
     "Evaluation": [
         "sentemb.evaluation.evaluate:evaluate_model",
         "sentemb.evaluation.evaluate:judged_run",
+        "sentemb.evaluation.held_out:evaluate_clicks",
+        "sentemb.evaluation.held_out:Evaluation",
+        "sentemb.evaluation.held_out:HeldOutClicks",
+        "sentemb.evaluation.held_out:AllPairs",
         "sentemb.evaluation.reranking:rank_pairs",
         "sentemb.evaluation.reranking:Candidates",
         "sentemb.evaluation.reranking:ScoringProgress",

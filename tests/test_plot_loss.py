@@ -187,7 +187,11 @@ def test_mistakes():
 def test_the_metrics_are_those_that_training_writes():
     from sentemb.cli.plot_loss import command
     from sentemb.storage.history import ACCURACY
-    from sentemb.training.dev import DEV_CUTOFFS
+    from sentemb.training.dev import CLICKS_METRICS, DEV_CUTOFFS
 
     (metric,) = (option for option in command.params if option.name == "metric")
-    assert list(metric.type.choices) == [*(f"ndcg@{k}" for k in DEV_CUTOFFS), ACCURACY]
+    assert list(metric.type.choices) == [
+        *(f"ndcg@{k}" for k in DEV_CUTOFFS),
+        *CLICKS_METRICS,
+        ACCURACY,
+    ]

@@ -21,7 +21,11 @@ from helpers import made_up_judged_set, made_up_log, run_python, write_any_tenso
 from sentemb import SentembError, SentenceEncoder, loss_and_gradient, train
 from sentemb.data.click_log import ClickLogBuilder, read_click_log, write_click_log
 from sentemb.data.judged_set import write_judged_set
+from sentemb.data.splitting import split_log
 from sentemb.evaluation.evaluate import evaluate_model
+from sentemb.evaluation.held_out import evaluate_clicks
+from sentemb.models.nearest import TitleVectors
+from sentemb.storage.history import best_epoch
 from sentemb.storage.model_files import load_model
 from sentemb.storage.tensor_files import open_tensors
 from sentemb.system.parallel import Workers
@@ -714,6 +718,85 @@ def test_logs_that_differ_have_different_fingerprints(place):
             builder.add(*pair)
         prints.add(Corpus(builder.build(), Settings()).fingerprint())
     assert len(prints) == 2
+
+
+def dev_log():
+    """A click log large enough to hold out a part of its queries."""
+    return made_up_log(n_pairs=120)
+
+
+SHARE = {**TINY, "epochs": 4, "dev": "20%"}
+
+
+def test_a_share_of_the_queries_is_held_out_and_recorded(tmp_path):
+    log, notes = dev_log(), []
+    model = train(log, output=tmp_path / "m", on_note=notes.append, **SHARE)
+    kept, held_out, _ = split_log(log, dev=0.2, test=0)
+    assert notes[0] == (
+        f"{len(held_out.queries)} of {len(log.queries)} queries are held out for dev, with "
+        f"{held_out.query_index.size} pairs; {kept.query_index.size} pairs are left to train on"
+    )
+    assert model.training["dev_split"] == {"share": 0.2, "seed": 0}
+    assert model.training["pairs"] == kept.query_index.size
+    assert load_model(tmp_path / "m").training == model.training
+    assert [*model.history[0]["dev"]] == ["mrr@10", "hit@1", "recall@10"]
+
+    # The same as training on one part with the other as a log, or as a file, of held-out clicks.
+    write_click_log(held_out, tmp_path / "dev.tsv")
+    for dev in (held_out, tmp_path / "dev.tsv"):
+        other = train(kept, **{**SHARE, "dev": dev})
+        assert_same_weights(other.weights, model.weights)
+        assert [line["dev"] for line in other.history] == [line["dev"] for line in model.history]
+        assert "dev_split" not in other.training
+
+    # All titles are ranked, and the epoch with the best MRR@10 is kept.
+    titles = [*dict.fromkeys([*kept.titles, *held_out.titles])]
+    found = evaluate_clicks(TitleVectors(model, titles), held_out, titles, ["mrr@10"])
+    assert found.mean[0] == pytest.approx(best_epoch(model.history)["dev"]["mrr@10"], abs=1e-6)
+    assert best_epoch(model.history)["dev"]["mrr@10"] == max(
+        line["dev"]["mrr@10"] for line in model.history
+    )
+
+
+def test_another_seed_holds_out_the_same_queries():
+    logs = [train(dev_log(), **SHARE, seed=seed).training["log"] for seed in (0, 1)]
+    assert logs[0] == logs[1]
+
+
+def test_a_share_with_threads_stops_and_patience(tmp_path):
+    log, settings = dev_log(), {**SHARE, "patience": 3}
+    expected = whole_run(tmp_path / "whole", log, **settings)
+    assert whole_run(tmp_path / "threads", log, **settings | {"threads": 3}) == expected
+    with pytest.raises(Interrupted):
+        train(log, output=tmp_path / "m", **settings, on_progress=stop_after(20))
+    with pytest.raises(SentembError, match="another click log"):
+        train(log, output=tmp_path / "m", **settings | {"dev": 0.4}, resume=True)
+    train(log, output=tmp_path / "m", **settings, resume=True)
+    assert weights_file(tmp_path / "m") == expected
+
+
+def test_dev_queries_that_are_in_the_log_are_noted():
+    log, notes = dev_log(), []
+    train(log, **{**SHARE, "dev": log, "epochs": 1}, on_note=notes.append)
+    assert any(f"{len(log.queries)} of the {len(log.queries)} dev queries" in one for one in notes)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"patience": 2}, "patience waits for a figure on dev, .* give dev, for example 5%"),
+        ({"patience": 2, "model": "arc1"}, "patience waits for a figure on dev"),
+        ({"dev": "5%", "model": "arc1"}, "a pair model would have to score every title"),
+        ({"dev": 0}, "dev is a share of 0"),
+        ({"dev": 2}, "dev is 2; give a share"),
+        ({"dev": 1e-9}, "no line is on the dev side"),
+        ({"dev": [3]}, "dev must be a path, a share such as 5%"),
+        ({"dev": "nowhere"}, "nowhere: no such file or folder"),
+    ],
+)
+def test_dev_sets_that_cannot_be(settings, message):
+    with pytest.raises(SentembError, match=message):
+        train(made_up_log(), **{"epochs": 3, "threads": 1, **settings})
 
 
 def test_another_dev_set_is_refused_on_resume(tmp_path):

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from sentemb.bounds import plain
 from sentemb.data.click_log import ClickLog, read_click_log
 from sentemb.data.judged_set import FILES, JudgedSet, read_judged_set
 from sentemb.errors import SentembError
@@ -35,7 +34,7 @@ def read_held_out(path: AnyPath) -> JudgedSet | ClickLog:
         inside = [place / name for name in ("dev", "test") if _is_judged_set(place / name)]
         inside += [place / name for name in ("dev.tsv", "test.tsv") if is_file(place / name)]
         if inside:
-            meant = " or ".join(plain(str(one)) for one in inside)
+            meant = " or ".join(map(str, inside))
             raise SentembError(f"{place}: is not a judged set; did you mean {meant}?")
     return read_judged_set(place)
 
