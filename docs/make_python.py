@@ -39,7 +39,6 @@ PARTS = {
     "Click logs, judged, similarity and labelled sets": [
         "sentemb.data.click_log:read_click_log",
         "sentemb.data.click_log:write_click_log",
-        "sentemb.data.click_log:ClickLog",
         "sentemb.data.click_log:ClickLogBuilder",
         "sentemb.data.judged_set:read_judged_set",
         "sentemb.data.judged_set:write_judged_set",
