@@ -39,8 +39,11 @@ PARTS = {
     "Click logs, judged, similarity and labelled sets": [
         "sentemb.data.click_log:read_click_log",
         "sentemb.data.click_log:write_click_log",
-        "sentemb.data.click_log:ClickLog",
         "sentemb.data.click_log:ClickLogBuilder",
+        "sentemb.data.importers.click_table:import_clicks",
+        "sentemb.data.importers.click_table:Columns",
+        "sentemb.data.importers.columns:Reading",
+        "sentemb.data.importers.click_table:Imported",
         "sentemb.data.judged_set:read_judged_set",
         "sentemb.data.judged_set:write_judged_set",
         "sentemb.data.judged_set:JudgedSet",

@@ -4,8 +4,11 @@ import csv
 import gzip
 import io
 import json
+import re
 import sys
+from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 from helpers import run_python
@@ -430,6 +433,25 @@ def test_a_search_of_endless_rows_is_refused(tmp_path):
     path = write_csv(tmp_path / "c.csv", rows)
     with pytest.raises(SentembError, match=r"c.csv:2: the search '1' has more than 10,000 rows"):
         imported(tmp_path, path, columns=Columns(clicks="n", search="s"))
+
+
+# -- the page ---------------------------------------------------------------------------------
+
+
+def test_the_page_names_options_that_exist():
+    page = (Path(__file__).parents[1] / "docs" / "importing.md").read_text(encoding="utf-8")
+    context = click.Context(main)
+    own = main.get_command(context, "import")
+    sets = main.get_command(context, "data").commands
+    options = {
+        name
+        for command in (own, *sets.values())
+        for parameter in command.params
+        for name in (*parameter.opts, *parameter.secondary_opts)
+    }
+    assert set(re.findall(r"--[a-z][a-z-]+", page)) <= options
+    named = re.findall(r"`sentemb data ([a-z]+)`", page)
+    assert {"orcas", "msmarco", "esci", "wands", "beir"} <= set(named) <= set(sets)
 
 
 # -- memory -----------------------------------------------------------------------------------
