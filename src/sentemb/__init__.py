@@ -10,6 +10,14 @@ from sentemb.errors import SentembError
 from sentemb.version import __version__
 
 if TYPE_CHECKING:
+    from sentemb.analysis.figures.plots import (
+        plot_cells,
+        plot_gates,
+        plot_gradient_flow,
+        plot_keywords,
+        plot_loss,
+        plot_match,
+    )
     from sentemb.data.click_log import ClickLog
     from sentemb.data.splitting import split_log
     from sentemb.gradients.gradcheck import gradcheck
@@ -33,6 +41,12 @@ __all__ = [
     "gradcheck",
     "load",
     "loss_and_gradient",
+    "plot_cells",
+    "plot_gates",
+    "plot_gradient_flow",
+    "plot_keywords",
+    "plot_loss",
+    "plot_match",
     "split_log",
     "sts",
     "train",
@@ -50,6 +64,17 @@ _HOME = {
     "sts": "sentemb.vectors.sts",
     "loss_and_gradient": "sentemb.gradients.pairs",
     "gradcheck": "sentemb.gradients.gradcheck",
+    **dict.fromkeys(
+        (
+            "plot_cells",
+            "plot_gates",
+            "plot_gradient_flow",
+            "plot_keywords",
+            "plot_loss",
+            "plot_match",
+        ),
+        "sentemb.analysis.figures.plots",
+    ),
 }
 
 
