@@ -516,7 +516,7 @@ def _tsv_lines(log: ClickLog) -> Iterator[str]:
                 f"the pair {brief(query)}, {brief(title)} would be read as quoted CSV; write JSON "
                 "lines: let the name end in .jsonl"
             )
-        # A first pair such as query<TAB>title is not taken for a header if it has a count.
+        # With a count, a first pair such as query<TAB>title cannot be a header.
         bare = clicks == 1 and not (place == 0 and is_header([query, title]))
         yield f"{query}\t{title}" if bare else f"{query}\t{title}\t{clicks}"
 

@@ -1,6 +1,6 @@
 """Traces of tables in files of tab-separated texts: a line of column names, quotes of CSV.
 
-A reader that did not look for them would take the header for a pair and the quotes for letters.
+Without this check the header would be read as a pair, and the quotes as letters of the texts.
 """
 
 from collections.abc import Sequence
