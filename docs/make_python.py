@@ -29,7 +29,6 @@ PARTS = {
     "What they return": [
         "sentemb.sentence_encoder:GateTrace",
         "sentemb.gradients.flow:ErrorFlow",
-        "sentemb.analysis.figures.plots:Drawing",
         "sentemb.training.progress:Progress",
         "sentemb.gradients.gradcheck:GradientReport",
         "sentemb.gradients.gradcheck:BlockCheck",

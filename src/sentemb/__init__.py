@@ -11,6 +11,7 @@ from sentemb.version import __version__
 
 if TYPE_CHECKING:
     from sentemb.analysis.figures.plots import (
+        Drawing,
         plot_cells,
         plot_gates,
         plot_gradient_flow,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SIF",
     "ClickLog",
+    "Drawing",
     "Index",
     "PairScorer",
     "SentembError",
@@ -66,6 +68,7 @@ _HOME = {
     "gradcheck": "sentemb.gradients.gradcheck",
     **dict.fromkeys(
         (
+            "Drawing",
             "plot_cells",
             "plot_gates",
             "plot_gradient_flow",
