@@ -121,7 +121,7 @@ BAD_TSV = {
     "no tab": (b"just words", ":3", "no tab"),
     "CSV": (b"hotels,Grand Hotel", ":3", "no tab; write query<TAB>clicked title; for CSV use `sen"),
     "an inch mark in CSV": (b'laptop\t"Acme 15.6"" Laptop"', ":3", "quoted as CSV, and the quotes"),
-    "all fields quoted": (b'"laptop"\t"Acme Laptop"\t"3"', ":3", "quoted as CSV"),
+    "a quoted count": (b'"laptop"\t"Acme Laptop"\t"3"', ":3", "click count"),
     "blank": (b"", ":3", "no tab"),
     "four columns": (b"q\tt\t1\t2", ":3", "4 columns"),
     "no query": (b"\tt", ":3", "query is empty"),
@@ -229,9 +229,15 @@ def test_a_header_in_other_words_is_guessed_from_its_count(tmp_path):
         log_of(tmp_path, "requête\ttitre\tclics\ngood\ttitle\t2\n")
 
 
+def test_quotes_around_all_fields_show_in_the_first_line(tmp_path):
+    for first in ('"laptop"\t"Acme Laptop"', '"laptop"\t"Acme Laptop"\t3'):
+        with pytest.raises(SentembError, match=r":1: quoted as CSV, and .* use `sentemb import`"):
+            log_of(tmp_path, f"{first}\nother\ttitle\n")
+
+
 def test_what_only_looks_like_a_table_is_read(tmp_path):
     for first in ("query\ttitle\t1", "query\tA title", "title\ttitle", "PAR16 lamp\tPAR16 LED"):
-        log = log_of(tmp_path, f'{first}\nquery\ttitle\n"a phrase"\tA title\nb\t"The ""end\n')
+        log = log_of(tmp_path, f'{first}\nquery\ttitle\n"a phrase"\t"A title"\nb\t"The ""end\n')
         assert [log.queries[0], log.titles[0]] == first.split("\t")[:2]
         assert '"a phrase"' in log.queries and '"The ""end' in log.titles
     # A first pair that looks like a header is written so that it is read as a pair.
@@ -240,10 +246,16 @@ def test_what_only_looks_like_a_table_is_read(tmp_path):
     write_click_log(builder.build(), tmp_path / "own.tsv")
     assert read_click_log(tmp_path / "own.tsv").queries == ["query"]
     builder.add('"a"', '"b"')
-    with pytest.raises(SentembError, match=r"would be read as quoted CSV; .* end in \.jsonl"):
-        write_click_log(builder.build(), tmp_path / "own.tsv")
-    write_click_log(builder.build(), tmp_path / "own.jsonl")
-    assert read_click_log(tmp_path / "own.jsonl").titles == ["title", '"b"']
+    write_click_log(builder.build(), tmp_path / "own.tsv")
+    assert read_click_log(tmp_path / "own.tsv").titles == ["title", '"b"']
+    builder.add("a", '"b"" c"')
+    first = ClickLogBuilder()
+    first.add('"a"', '"b"')
+    for unwritable in (builder, first):
+        with pytest.raises(SentembError, match=r"would be read as quoted CSV; .* end in \.jsonl"):
+            write_click_log(unwritable.build(), tmp_path / "own.tsv")
+        write_click_log(unwritable.build(), tmp_path / "own.jsonl")
+        assert_equal(read_click_log(tmp_path / "own.jsonl"), unwritable.build())
 
 
 OTHER_FORMATS = {

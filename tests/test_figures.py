@@ -1,5 +1,6 @@
 """Figures of gates and cells: what is drawn where, on which scale, and what is refused."""
 
+import io
 import xml.etree.ElementTree
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -8,8 +9,10 @@ import matplotlib
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from helpers import made_up_log, made_up_pair_model
 from matplotlib.text import Text
 
+import sentemb
 from sentemb import SentembError
 from sentemb.analysis.figures import fonts
 from sentemb.analysis.figures.cell_figure import cells_figure
@@ -18,6 +21,7 @@ from sentemb.analysis.figures.gate_figure import gates_figure
 from sentemb.analysis.figures.heat_map import POSITIVE, SIGNED
 from sentemb.analysis.figures.trace_figure import trace_figure, trace_png
 from sentemb.analysis.gates import read_texts
+from sentemb.analysis.keywords import KEYWORD_SHARE, extract_keywords
 from sentemb.analysis.labels import short_names
 from sentemb.cli import main
 
@@ -391,3 +395,66 @@ class TestCommand:
         assert "no forget gate f" in self.run("--gates", "f", code=1).stderr
         assert "for --view gates" in self.run("--gates", "i", "--view", "cells", code=2).stderr
         assert not Path("gates.csv").exists()
+
+
+# -- one call, for notebooks -----------------------------------------------------------------------
+
+
+def test_a_drawing_is_shown_at_120_dots_per_inch_and_saved(model, tmp_path):
+    drawing = sentemb.plot_gates(model, QUERY, TITLE, gates=["i"], scale="own")
+    assert drawing._repr_png_() == figure_png(
+        gates_figure([read_texts(model, QUERY, TITLE)], "own", ["i"])
+    )
+    width, _ = matplotlib.image.imread(io.BytesIO(drawing._repr_png_())).shape[1::-1]
+    assert width == int(drawing.figure.get_figwidth() * 120)
+    drawing.save(tmp_path / "gates.svg")
+    assert (tmp_path / "gates.svg").read_bytes().startswith(STARTS["svg"])
+    with pytest.raises(SentembError, match=r"use \.png, \.svg or \.pdf"):
+        drawing.save(tmp_path / "gates.jpg")
+
+
+def test_figures_of_two_models_name_both(make_model):
+    first, second = make_model("lstm"), make_model("rnn", cells=12)
+    figure = sentemb.plot_cells(first, QUERY, compare_with=second).figure
+    texts = " ".join(text.get_text() for text in figure.findobj(Text))
+    assert "lstm" in texts and "rnn" in texts
+    same = sentemb.plot_keywords(first, QUERY, compare_with=first).figure
+    assert [ax.get_title() for ax in same.axes] == ["lstm 1", "lstm 2"]
+    with pytest.raises(SentembError, match="scale must be shared or own, not 'each'"):
+        sentemb.plot_gates(first, QUERY, scale="each")
+
+
+@pytest.mark.parametrize("name", ["lstm", "bilstm"])
+def test_keywords_are_bars_above_40_percent_of_the_cells(make_model, name):
+    model = make_model(name)
+    found = extract_keywords(model, TITLE, "document")
+    (ax,) = sentemb.plot_keywords(model, TITLE, "document").figure.axes
+    heights = [[bar.get_height() for bar in bars] for bars in ax.containers]
+    assert heights == found.counts.clip(0).tolist()
+    assert ax.lines[0].get_ydata()[0] == KEYWORD_SHARE * found.cells
+    bold = [label.get_fontweight() == "bold" for label in ax.get_xticklabels()]
+    assert bold == [bool(verdict) for verdict in found.verdicts]
+    with pytest.raises(SentembError, match="a figure has room for 200"):
+        sentemb.plot_keywords(model, "a " * 201)
+
+
+def test_the_loss_of_a_model_is_that_of_its_folder(tmp_path, model):
+    trained = sentemb.train(made_up_log(), output=tmp_path / "m", cells=4, epochs=3)
+    figure = sentemb.plot_loss({"here": trained, "there": tmp_path / "m"}).figure
+    here, there = (line.get_xydata().tolist() for line in figure.axes[0].lines)
+    assert here == there == [[line["epoch"], line["loss"]] for line in trained.history]
+    assert "m" in [
+        text.get_text() for text in sentemb.plot_loss(tmp_path / "m").figure.findobj(Text)
+    ]
+    for wrong in (model, tmp_path, {}):
+        with pytest.raises(SentembError):
+            sentemb.plot_loss(wrong)
+
+
+def test_pair_models_and_gradients_have_figures(make_model):
+    scorer = made_up_pair_model([QUERY, TITLE])
+    assert sentemb.plot_match(scorer, QUERY, TITLE)._repr_png_().startswith(STARTS["png"])
+    flow = sentemb.plot_gradient_flow({"one": make_model("lstm")}, QUERY, TITLE)
+    assert len(flow.figure.axes) == 2 and "inches" in repr(flow)
+    alone = sentemb.plot_gradient_flow(make_model("rnn"), QUERY, TITLE)
+    assert "rnn" in [text.get_text() for text in alone.figure.findobj(Text)]

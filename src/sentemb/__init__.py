@@ -10,6 +10,15 @@ from sentemb.errors import SentembError
 from sentemb.version import __version__
 
 if TYPE_CHECKING:
+    from sentemb.analysis.figures.plots import (
+        Drawing,
+        plot_cells,
+        plot_gates,
+        plot_gradient_flow,
+        plot_keywords,
+        plot_loss,
+        plot_match,
+    )
     from sentemb.data.click_log import ClickLog
     from sentemb.data.splitting import split_log
     from sentemb.gradients.gradcheck import gradcheck
@@ -25,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SIF",
     "ClickLog",
+    "Drawing",
     "Index",
     "PairScorer",
     "SentembError",
@@ -33,6 +43,12 @@ __all__ = [
     "gradcheck",
     "load",
     "loss_and_gradient",
+    "plot_cells",
+    "plot_gates",
+    "plot_gradient_flow",
+    "plot_keywords",
+    "plot_loss",
+    "plot_match",
     "split_log",
     "sts",
     "train",
@@ -50,6 +66,18 @@ _HOME = {
     "sts": "sentemb.vectors.sts",
     "loss_and_gradient": "sentemb.gradients.pairs",
     "gradcheck": "sentemb.gradients.gradcheck",
+    **dict.fromkeys(
+        (
+            "Drawing",
+            "plot_cells",
+            "plot_gates",
+            "plot_gradient_flow",
+            "plot_keywords",
+            "plot_loss",
+            "plot_match",
+        ),
+        "sentemb.analysis.figures.plots",
+    ),
 }
 
 

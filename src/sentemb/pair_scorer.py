@@ -289,7 +289,7 @@ class _Poor:
             for sides in (self._without_words, self._unknown)
         )
         nothing = "scores with them mean nothing"
-        # In the name of whoever called `score` or `rank`.
+        # In the name of the caller of `score` or `rank`.
         warn_of_texts(self._n_texts, without_words, unknown, nothing, nothing, depth=5)
 
 

@@ -1,9 +1,10 @@
 """What happened in trainings, read from their history.jsonl; see docs/formats.md."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
 from sentemb.analysis.labels import short_names
 from sentemb.errors import SentembError
@@ -29,6 +30,16 @@ class History:
     epochs: list[int]
     losses: list[float]
     dev: list[dict[str, float]]
+
+    @classmethod
+    def of(cls, lines: Iterable[Mapping[str, Any]]) -> Self:
+        """The history of a model in memory: one dict per epoch, as its ``history`` has them."""
+        lines = list(lines)
+        return cls(
+            [line["epoch"] for line in lines],
+            [line["loss"] for line in lines],
+            [line.get("dev") or {} for line in lines],
+        )
 
     def measured(self, metric: str) -> tuple[list[int], list[float]]:
         """The epochs in which ``metric`` was measured, and its values."""

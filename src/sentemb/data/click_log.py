@@ -392,13 +392,14 @@ def _number(raw: str, text: str, index_of: dict[str, int], texts: list[str]) -> 
 
 
 def _check_first_line(line: str) -> None:
-    """Refuse the names of columns."""
+    """Refuse the names of columns, and fields in quotes."""
     fields = line.rstrip("\r\n").split("\t")
     if is_header(fields):
         raise SentembError(
             f"looks like a header; drop the line or {REMEDY}; if it is a pair, give it a click "
             "count: query<TAB>clicked title<TAB>1"
         )
+    _check_quotes(fields, first=True)
     if len(fields) == 3 and fields[2].strip().isalpha():
         raise SentembError(
             f"the click count {brief(fields[2])} is not a number; if the line is a header, drop it "
@@ -406,13 +407,18 @@ def _check_first_line(line: str) -> None:
         )
 
 
-def _add_tsv_line(builder: Collector, line: str) -> None:
-    fields = line.rstrip("\r\n").split("\t")
-    if '"' in line and is_quoted(fields):
+def _check_quotes(fields: list[str], first: bool = False) -> None:
+    if is_quoted(fields, first):
         raise SentembError(
             f"quoted as CSV, and the quotes would be part of the texts; {REMEDY}, or write JSON "
             "lines if they are"
         )
+
+
+def _add_tsv_line(builder: Collector, line: str) -> None:
+    fields = line.rstrip("\r\n").split("\t")
+    if '""' in line:
+        _check_quotes(fields)
     if len(fields) == 2:
         builder.add(fields[0], fields[1])
     elif len(fields) == 3:
@@ -511,12 +517,12 @@ def _is_lone(letter: str) -> bool:
 
 def _tsv_lines(log: ClickLog) -> Iterator[str]:
     for place, (query, title, clicks) in enumerate(_pairs(log)):
-        if '"' in title and is_quoted([query, title]):
+        if '"' in title and is_quoted([query, title], first=place == 0):
             raise SentembError(
                 f"the pair {brief(query)}, {brief(title)} would be read as quoted CSV; write JSON "
                 "lines: let the name end in .jsonl"
             )
-        # A first pair such as query<TAB>title is not taken for a header if it has a count.
+        # With a count, a first pair such as query<TAB>title cannot be a header.
         bare = clicks == 1 and not (place == 0 and is_header([query, title]))
         yield f"{query}\t{title}" if bare else f"{query}\t{title}\t{clicks}"
 

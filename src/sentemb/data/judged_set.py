@@ -105,7 +105,7 @@ def write_judged_set(judged: JudgedSet, folder: AnyPath) -> None:
     If a text or an id could not be read back, a `SentembError` is raised and nothing is written.
     """
     for ids, texts in ((judged.query_ids, judged.queries), (judged.title_ids, judged.titles)):
-        for id, text in zip(ids, texts, strict=True):
+        for number, (id, text) in enumerate(zip(ids, texts, strict=True), 1):
             if not is_id(id):
                 raise SentembError(
                     f"the id {brief(id)} cannot be written; use one without white space"
@@ -115,7 +115,7 @@ def write_judged_set(judged: JudgedSet, folder: AnyPath) -> None:
                     f"the text {brief(text)} of {plain(id)} cannot be written; give it at least "
                     "one word and no line ends or NUL characters"
                 )
-            if is_quoted([id, text]):
+            if is_quoted([id, text], first=number == 1):
                 raise SentembError(
                     f"the text {brief(text)} of {plain(id)} cannot be written: it would be read as "
                     "quoted CSV; drop the quotes"
@@ -154,7 +154,7 @@ def read_texts(path: AnyPath) -> tuple[list[str], list[str]]:
             raise SentembError(
                 f"{name}:{number}: looks like a header; drop the line, or give the text another id"
             )
-        if '"' in text and is_quoted([id, text]):
+        if '"' in text and is_quoted([id, text], first=number == 1):
             raise SentembError(
                 f"{name}:{number}: quoted as CSV, and the quotes would be part of the text; write "
                 "the text as it is"

@@ -1,6 +1,6 @@
 """Traces of tables in files of tab-separated texts: a line of column names, quotes of CSV.
 
-A reader that did not look for them would take the header for a pair and the quotes for letters.
+Without this check the header would be read as a pair, and the quotes as letters of the texts.
 """
 
 from collections.abc import Sequence
@@ -44,19 +44,19 @@ def is_header(fields: Sequence[str]) -> bool:
     return len(names) > 1 and len(set(names)) == len(names) and _NAMES.issuperset(names)
 
 
-def is_quoted(fields: Sequence[str]) -> bool:
+def is_quoted(fields: Sequence[str], first: bool = False) -> bool:
     """Whether a program that writes CSV put quotes around some of ``fields``.
 
-    One field is proof if it also has a doubled quote inside; without that it takes two fields, as
-    people put quotes around a phrase too.
+    One field is proof if it has a doubled quote inside. Two fields in quotes are proof only in the
+    ``first`` line: such a program quotes every line, and people put quotes around a phrase too.
 
     Examples
     --------
-    >>> is_quoted(["laptop", '"Acme 15.6"" Laptop"']), is_quoted(['"exact phrase"', "A title"])
+    >>> is_quoted(["laptop", '"Acme 15.6"" Laptop"']), is_quoted(['"heroes"', '"Heroes"'])
     (True, False)
     """
     quoted = [field for field in fields if _has_csv_quotes(field)]
-    return len(quoted) > 1 or any('""' in field[1:-1] for field in quoted)
+    return (first and len(quoted) > 1) or any('""' in field[1:-1] for field in quoted)
 
 
 def _has_csv_quotes(field: str) -> bool:
