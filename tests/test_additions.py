@@ -42,7 +42,7 @@ OLD = log_of(("a", "x", 5, "z"), ("c", "z", 1), ("b", "x", 3))
 
 def added(log=NEW, replay=None, catalogue=None, seed=0):
     additions = Additions.of(replay, catalogue)
-    return additions.with_catalogue(additions.with_replay(log, seed, False))
+    return additions.with_catalogue(additions.with_replay(log, seed, False, print))
 
 
 def test_all_pairs_of_the_older_log_join_and_clicks_of_the_same_pair_are_summed():
@@ -50,6 +50,7 @@ def test_all_pairs_of_the_older_log_join_and_clicks_of_the_same_pair_are_summed(
         ("a", "x"): (7, {"y", "z"}), ("b", "y"): (1, set()), ("c", "z"): (1, set()),
         ("b", "x"): (3, set()),
     }  # fmt: skip
+    assert clicks_of(added(replay=[("c", "z"), ("c", "z")]))["c", "z"] == (2, set())
     # The new log comes first.
     assert added(replay=OLD).queries == ["a", "b", "c"]
 
@@ -114,8 +115,8 @@ def test_a_wrong_share_is_refused(share):
     ({"catalogue": "a title"}, "a title: cannot be read: No such file"),
     ({"catalogue": 3}, "give a list of texts, not int"),
     ({"replay": "nowhere.tsv"}, "nowhere.tsv: cannot be read: No such file"),
-    ({"replay": 3}, "replay must be a path or a ClickLog, .* not int"),
-    ({"replay": (OLD, 0.5, 1)}, "replay must be a path or a ClickLog, .* not tuple"),
+    ({"replay": 3}, "replay must be a path, a ClickLog, .* not int"),
+    ({"replay": (OLD, 0.5, 1)}, "replay has 3 parts; give a log, or"),
 ])  # fmt: skip
 def test_additions_that_cannot_be_read_are_refused(given, message):
     with pytest.raises(SentembError, match=message):

@@ -79,7 +79,7 @@ def test_features_keep_their_rows_to_the_bit_and_new_ones_start_at_zero(model, s
             for name in names:
                 row = weights["table"][getattr(grown, own)[name]]
                 assert np.array_equal(row, before["table"][getattr(known, own)[name]])
-        new = np.setdiff1d(np.arange(len(grown)), known.rows_in(grown))
+        new = np.setdiff1d(np.arange(len(grown)), grown.rows_of(known))
         assert new.size == len(added) + 1 and not weights["table"][new].any()
     texts = [*OLD.queries, "zqx ab", "abc"]
     now = SentenceEncoder(
@@ -124,7 +124,7 @@ def test_trained_rows_of_new_features_move_and_those_of_absent_features_stay():
     old = small("rnn", shared=False)
     model = train(new_log(), **TINY, start_from=old)
     known, grown = old.vocabulary, model.vocabulary
-    rows, absent = known.rows_in(grown), np.ones(len(known), bool)
+    rows, absent = grown.rows_of(known), np.ones(len(known), bool)
     corpus, _ = before_the_first_update(old, new_log())
     absent[np.isin(rows, corpus.seen("query"))] = False
     trained, before = model.weights["query"]["table"], old.weights["query"]["table"]
