@@ -1,5 +1,7 @@
 """What joins the click log of a training: pairs of an older log, and titles without clicks."""
 
+import re
+
 import numpy as np
 import pytest
 from helpers import made_up_log
@@ -101,6 +103,20 @@ def test_hard_negatives_are_looked_up_among_titles_without_clicks():
         lists = look_up(corpus, towers, workers, lambda: False)
     assert (lists >= len(log.titles)).any(axis=1).all()
     assert lists.max() < corpus.n_titles
+
+
+def test_queries_are_held_out_of_replayed_pairs_and_the_catalogue_is_ranked():
+    log, old, notes = made_up_log(), made_up_log(seed=1), []
+    settings = {**TINY, "dev": "20%", "replay": old, "on_note": notes.append}
+    model = train(log, **settings)
+    queries = len({*log.queries, *old.queries})
+    held_out, pairs = re.match(
+        rf"(\d+) of {queries} queries are held out for dev, with (\d+) pairs", notes[0]
+    ).groups()
+    assert int(held_out) > len(log.queries) / 5
+    assert model.training["pairs"] == added(log, old).clicks.size - int(pairs)
+    other = train(log, **settings, catalogue=["zqx"])
+    assert other.training["dev"] != model.training["dev"]
 
 
 @pytest.mark.parametrize("share", [0, 1.1, -1, float("nan"), "half", True])

@@ -20,6 +20,7 @@ from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import letter_trigrams
 from sentemb.training.before_and_after import FirstTitles
 from sentemb.training.corpus import Corpus
+from sentemb.training.dev import JudgedDev
 from sentemb.training.settings import CONTINUED, Settings
 from sentemb.training.start import Start
 from sentemb.training.stopping import Interrupted
@@ -208,10 +209,9 @@ def test_dev_figures_and_first_titles_before_and_after_are_noted(tmp_path):
     before, after = re.fullmatch(
         r"dev before: ndcg@1 ([\d.]+), .*; after: ndcg@1 ([\d.]+), .*", notes[-2]
     ).groups()
-    from sentemb.training.dev import measure
-
-    assert float(before) == pytest.approx(measure(old, dev)["ndcg@1"], abs=6e-4)
-    assert float(after) == pytest.approx(measure(model, dev)["ndcg@1"], abs=6e-4)
+    of = JudgedDev(dev).measure
+    assert float(before) == pytest.approx(of(old)["ndcg@1"], abs=6e-4)
+    assert float(after) == pytest.approx(of(model)["ndcg@1"], abs=6e-4)
     same, count, shared = re.fullmatch(
         r"the first title stayed the same for ([\d.]+)% of ([\d,]+) dev queries; of the first 4, "
         r"([\d.]+)% stayed",
