@@ -84,6 +84,11 @@ gradcheck: venv ## Check the gradients of every model and variant
 quality: venv ## Train on the shared data sets and write docs/results/presets.md
 	$(BIN)/python benchmarks/quality.py
 
+.PHONY: fresh
+fresh: venv ## Continue models with new clicks, change queries; write docs/results/fresh.md, robustness.md
+	$(BIN)/python benchmarks/fresh.py
+	$(BIN)/python benchmarks/robustness.py
+
 .PHONY: table4
 table4: venv ## Compare all models and baselines and write docs/results/table4.md, order.md (hours)
 	$(BIN)/python benchmarks/table4.py

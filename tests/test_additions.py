@@ -1,5 +1,7 @@
 """What joins the click log of a training: pairs of an older log, and titles without clicks."""
 
+import re
+
 import numpy as np
 import pytest
 from helpers import made_up_log
@@ -42,7 +44,7 @@ OLD = log_of(("a", "x", 5, "z"), ("c", "z", 1), ("b", "x", 3))
 
 def added(log=NEW, replay=None, catalogue=None, seed=0):
     additions = Additions.of(replay, catalogue)
-    return additions.with_catalogue(additions.with_replay(log, seed, False))
+    return additions.with_catalogue(additions.with_replay(log, seed, False, print))
 
 
 def test_all_pairs_of_the_older_log_join_and_clicks_of_the_same_pair_are_summed():
@@ -50,6 +52,7 @@ def test_all_pairs_of_the_older_log_join_and_clicks_of_the_same_pair_are_summed(
         ("a", "x"): (7, {"y", "z"}), ("b", "y"): (1, set()), ("c", "z"): (1, set()),
         ("b", "x"): (3, set()),
     }  # fmt: skip
+    assert clicks_of(added(replay=[("c", "z"), ("c", "z")]))["c", "z"] == (2, set())
     # The new log comes first.
     assert added(replay=OLD).queries == ["a", "b", "c"]
 
@@ -102,6 +105,20 @@ def test_hard_negatives_are_looked_up_among_titles_without_clicks():
     assert lists.max() < corpus.n_titles
 
 
+def test_queries_are_held_out_of_replayed_pairs_and_the_catalogue_is_ranked():
+    log, old, notes = made_up_log(), made_up_log(seed=1), []
+    settings = {**TINY, "dev": "20%", "replay": old, "on_note": notes.append}
+    model = train(log, **settings)
+    queries = len({*log.queries, *old.queries})
+    held_out, pairs = re.match(
+        rf"(\d+) of {queries} queries are held out for dev, with (\d+) pairs", notes[0]
+    ).groups()
+    assert int(held_out) > len(log.queries) / 5
+    assert model.training["pairs"] == added(log, old).clicks.size - int(pairs)
+    other = train(log, **settings, catalogue=["zqx"])
+    assert other.training["dev"] != model.training["dev"]
+
+
 @pytest.mark.parametrize("share", [0, 1.1, -1, float("nan"), "half", True])
 def test_a_wrong_share_is_refused(share):
     with pytest.raises(SentembError, match="the share of the log to replay is"):
@@ -114,8 +131,8 @@ def test_a_wrong_share_is_refused(share):
     ({"catalogue": "a title"}, "a title: cannot be read: No such file"),
     ({"catalogue": 3}, "give a list of texts, not int"),
     ({"replay": "nowhere.tsv"}, "nowhere.tsv: cannot be read: No such file"),
-    ({"replay": 3}, "replay must be a path or a ClickLog, .* not int"),
-    ({"replay": (OLD, 0.5, 1)}, "replay must be a path or a ClickLog, .* not tuple"),
+    ({"replay": 3}, "replay must be a path, a ClickLog, .* not int"),
+    ({"replay": (OLD, 0.5, 1)}, "replay has 3 parts; give a log, or"),
 ])  # fmt: skip
 def test_additions_that_cannot_be_read_are_refused(given, message):
     with pytest.raises(SentembError, match=message):

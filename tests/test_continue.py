@@ -20,6 +20,7 @@ from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import letter_trigrams
 from sentemb.training.before_and_after import FirstTitles
 from sentemb.training.corpus import Corpus
+from sentemb.training.dev import JudgedDev
 from sentemb.training.settings import CONTINUED, Settings
 from sentemb.training.start import Start
 from sentemb.training.stopping import Interrupted
@@ -79,7 +80,7 @@ def test_features_keep_their_rows_to_the_bit_and_new_ones_start_at_zero(model, s
             for name in names:
                 row = weights["table"][getattr(grown, own)[name]]
                 assert np.array_equal(row, before["table"][getattr(known, own)[name]])
-        new = np.setdiff1d(np.arange(len(grown)), known.rows_in(grown))
+        new = np.setdiff1d(np.arange(len(grown)), grown.rows_of(known))
         assert new.size == len(added) + 1 and not weights["table"][new].any()
     texts = [*OLD.queries, "zqx ab", "abc"]
     now = SentenceEncoder(
@@ -124,7 +125,7 @@ def test_trained_rows_of_new_features_move_and_those_of_absent_features_stay():
     old = small("rnn", shared=False)
     model = train(new_log(), **TINY, start_from=old)
     known, grown = old.vocabulary, model.vocabulary
-    rows, absent = known.rows_in(grown), np.ones(len(known), bool)
+    rows, absent = grown.rows_of(known), np.ones(len(known), bool)
     corpus, _ = before_the_first_update(old, new_log())
     absent[np.isin(rows, corpus.seen("query"))] = False
     trained, before = model.weights["query"]["table"], old.weights["query"]["table"]
@@ -208,10 +209,9 @@ def test_dev_figures_and_first_titles_before_and_after_are_noted(tmp_path):
     before, after = re.fullmatch(
         r"dev before: ndcg@1 ([\d.]+), .*; after: ndcg@1 ([\d.]+), .*", notes[-2]
     ).groups()
-    from sentemb.training.dev import measure
-
-    assert float(before) == pytest.approx(measure(old, dev)["ndcg@1"], abs=6e-4)
-    assert float(after) == pytest.approx(measure(model, dev)["ndcg@1"], abs=6e-4)
+    of = JudgedDev(dev).measure
+    assert float(before) == pytest.approx(of(old)["ndcg@1"], abs=6e-4)
+    assert float(after) == pytest.approx(of(model)["ndcg@1"], abs=6e-4)
     same, count, shared = re.fullmatch(
         r"the first title stayed the same for ([\d.]+)% of ([\d,]+) dev queries; of the first 4, "
         r"([\d.]+)% stayed",

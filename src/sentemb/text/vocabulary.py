@@ -93,15 +93,6 @@ class Vocabulary:
             self.splitting,
         )
 
-    def rows_in(self, grown: Vocabulary) -> NDArray[np.int64]:
-        """The row in a `grown` vocabulary of each feature of this one, (n_features,) int64.
-
-        New trigrams come before all words, so they move the rows of the words.
-        """
-        rows = np.arange(len(self))
-        rows[len(self.trigrams) :] += len(grown.trigrams) - len(self.trigrams)
-        return rows
-
     def rows_of(self, other: Vocabulary) -> NDArray[np.int64]:
         """The rows that the features of ``other`` have here, (len(other),) int64.
 

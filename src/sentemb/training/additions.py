@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, TypeAlias
 
@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.bounds import is_number
-from sentemb.data.click_log import ClickLog, ClickLogBuilder, clean_text, read_click_log
+from sentemb.data.click_log import ClickLog, ClickLogBuilder, Clicks, clean_text
 from sentemb.data.judged_set import read_texts
 from sentemb.errors import SentembError
 from sentemb.system.paths import AnyPath
 from sentemb.text.checks import as_texts
+from sentemb.training.run import read_log
 
-Replayed: TypeAlias = AnyPath | ClickLog | tuple[AnyPath | ClickLog, float]
+Replayed: TypeAlias = Clicks | tuple[Clicks, float]
 
 # A part of the key of the random numbers, so that no other draw shares them.
 _KEY = 0x7265
@@ -29,7 +30,7 @@ class Additions:
 
     Attributes
     ----------
-    old : path, ClickLog or None
+    old : path, ClickLog, table, list of pairs or None
         An older log; some of its pairs are mixed in.
     share : float
         Which part of its pairs, above 0 and at most 1.
@@ -37,7 +38,7 @@ class Additions:
         A catalogue. The titles that the log lacks become titles without clicks.
     """
 
-    old: AnyPath | ClickLog | None = None
+    old: Clicks | None = None
     share: float = 1.0
     titles: list[str] | None = None
 
@@ -51,12 +52,9 @@ class Additions:
             For a wrong share, or a catalogue that cannot be read.
         """
         pair = replayed if isinstance(replayed, tuple) else (replayed, 1.0)
-        old, share = pair if len(pair) == 2 else (pair, 1.0)
-        if not isinstance(old, str | os.PathLike | ClickLog | None):
-            raise SentembError(
-                "replay must be a path or a ClickLog, or one of these and a share, not "
-                f"{type(old).__name__}"
-            )
+        if len(pair) != 2:
+            raise SentembError(f"replay has {len(pair)} parts; give a log, or (log, share)")
+        old, share = pair
         if not (is_number(share) and 0 < share <= 1):
             raise SentembError(
                 f"the share of the log to replay is {share}; give a number above 0 and at most 1"
@@ -76,7 +74,9 @@ class Additions:
     def __bool__(self) -> bool:
         return self.old is not None or self.titles is not None
 
-    def with_replay(self, log: ClickLog, seed: int, skip_bad_lines: bool) -> ClickLog:
+    def with_replay(
+        self, log: ClickLog, seed: int, skip_bad_lines: bool, note: Callable[[str], None]
+    ) -> ClickLog:
         """``log`` with the pairs of the older log.
 
         Parameters
@@ -87,12 +87,12 @@ class Additions:
             Decides which pairs of the older log are drawn, once for the whole training.
         skip_bad_lines : bool
             For the older log, as for `read_click_log`.
+        note : function of a str
+            Called with messages about the older log.
         """
         if self.old is None:
             return log
-        old = self.old
-        if not isinstance(old, ClickLog):
-            old = read_click_log(old, skip_bad_lines=skip_bad_lines)
+        old = read_log(self.old, skip_bad_lines, "batch", note, "replay")
         count = max(1, round(self.share * old.clicks.size))
         drawn = np.random.default_rng([seed, _KEY]).permutation(old.clicks.size)[:count]
         return _joined(log, old, np.sort(drawn))

@@ -294,7 +294,7 @@ def _clicks(
 ) -> ClickLog:
     """The log of the training with everything that is added to it."""
     log = read_log(pairs, skip_bad_lines, settings.get("negatives", "corpus"), run.note)
-    log = additions.with_replay(log, settings.get("seed", 0), skip_bad_lines)
+    log = additions.with_replay(log, settings.get("seed", 0), skip_bad_lines, run.note)
     return additions.with_catalogue(log)
 
 

@@ -88,6 +88,7 @@ def read_log(
     skip_bad_lines: bool,
     negatives: str,
     note: Callable[[str], None],
+    name: str = "pairs",
 ) -> ClickLog:
     """The log of a training, read if it is a path, built if it is a table or a list of pairs.
 
@@ -109,8 +110,8 @@ def read_log(
         log = ClickLog.from_pairs(pairs)
     else:
         raise SentembError(
-            "pairs must be a path, a ClickLog, a table with the columns query and title, or a list "
-            f"of (query, title), not {type(pairs).__name__}"
+            f"{name} must be a path, a ClickLog, a table with the columns query and title, or a "
+            f"list of (query, title), not {type(pairs).__name__}"
         )
     if log.bad_lines:
         note(f"{log.bad_lines} bad lines of the log were skipped")

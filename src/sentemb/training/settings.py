@@ -221,7 +221,7 @@ HYPERPARAMETERS = (
         name="splitting",
         kind=str,
         default=None,
-        default_text=f"{WHITE_SPACE}, or that of the model in start_from",
+        default_text=f"{WHITE_SPACE}, or that of the model that training starts from",
         help=f"How texts become words. {WHITE_SPACE}: lower-cased, nothing removed. {BARE}: also "
         "without quotes, brackets, commas and the like around a word, and in Unicode form NFC.",
         group=FEATURES,

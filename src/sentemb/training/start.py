@@ -204,7 +204,7 @@ class Start:
             weights = {name: _in_memory(array, dtype, may_give) for name, array in own.items()}
             if vocabulary is not None and len(vocabulary) > len(self.towers.vocabulary):
                 table = np.zeros((len(vocabulary), weights["table"].shape[1]), dtype)
-                table[self.towers.vocabulary.rows_in(vocabulary)] = weights["table"]
+                table[vocabulary.rows_of(self.towers.vocabulary)] = weights["table"]
                 weights["table"] = table
             return weights
         rows = own["table"]

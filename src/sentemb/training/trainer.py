@@ -101,7 +101,7 @@ def train(
         Without them, and without ``start_from``, words are read as trained letter trigrams.
     teacher : "bm25", path or SentenceEncoder, optional
         For a pair model: what lists hard negatives before the first epoch.
-    replay : path, ClickLog or (path or ClickLog, float), optional
+    replay : path, ClickLog, table or list of pairs, or (one of these, float), optional
         An older click log, and the share of its pairs to train on too, above 0 and at most 1, by
         default 1. The seed draws them, once for all epochs. The clicks of a pair in both logs are
         summed.

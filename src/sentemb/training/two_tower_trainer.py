@@ -55,7 +55,7 @@ def train_two_towers(
         # The log itself is not kept: it takes several times the memory of the corpus.
         log = read_log(pairs, skip_bad_lines, chosen.negatives, run.note)
         # Queries are held out of the replayed pairs too, and the whole catalogue is ranked.
-        log = additions.with_replay(log, chosen.seed, skip_bad_lines)
+        log = additions.with_replay(log, chosen.seed, skip_bad_lines, run.note)
         log, held_out = plan.apply(log, run.note, additions.titles or ())
         log = additions.with_catalogue(log)
         known = None if start is None else start.towers.vocabulary
@@ -122,7 +122,7 @@ def _note_new_features(corpus: Corpus, start: Start, note: Callable[[str], None]
     """Note how the vocabulary has grown; a `SentembError` if the log has only new features."""
     known, grown = start.towers.vocabulary, corpus.vocabulary
     seen = np.concatenate([corpus.seen(side) for side in SIDES])
-    if not np.isin(seen, known.rows_in(grown)).any():
+    if not np.isin(seen, grown.rows_of(known)).any():
         raise SentembError(
             f"no letter trigram of the log is in the vocabulary of {start}; start from a model of "
             "the same language"

@@ -1,0 +1,256 @@
+"""Next month's clicks: a model that continues against one that is trained again on everything.
+
+Splits the log of a shared data set into an old part and a new part, which also has all clicks of
+one title in ten, so that it brings titles, words and trigrams that the old part lacks. Trains a
+model on the old part, continues it with the new one, with more or less of the old clicks replayed,
+and compares it with a training on both. Also trains on the old part with the titles of both as
+``--catalogue``. Writes docs/results/fresh.md. Models and measurements are kept in build/fresh: a
+second run continues where the first stopped.
+
+    python benchmarks/fresh.py [--data ../shared/data] [--threads 1]
+"""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from pages import DATA, ROOT, machine, write_results
+
+import sentemb
+from sentemb.data.click_log import ClickLogBuilder, read_click_log
+from sentemb.data.judged_set import read_judged_set
+from sentemb.evaluation.evaluate import evaluate_model
+from sentemb.evaluation.overlap import overlap
+from sentemb.models.nearest import TitleVectors
+
+KEPT = ROOT / "build" / "fresh"
+# The set, and what is changed in the defaults of every training, for its time.
+SETS = {"tldr": {}, "occupations": {"hard_negatives": 0}}
+SCRATCH = {"tldr": {}, "occupations": {"epochs": 4}}
+LOOKED_UP = "tldr"  # the set with hard negatives
+NEW_TITLES, NEW_PAIRS = 0.1, 0.2
+QUERIES = 1_000
+OLD, ALL = "old clicks only", "all clicks, from scratch"
+CATALOGUE = "old clicks, all titles as `--catalogue`"
+CHOSEN = {"epochs": 3, "learning_rate": 0.002}
+CONTINUED = {
+    "new clicks only": {},
+    **{f"`--replay old.tsv:{share}`": {"share": share} for share in (0.25, 0.5)},
+    "`--replay old.tsv`": {"share": 1.0},
+}
+RATES = {
+    f"{epochs} epochs, {rate}": {"epochs": epochs, "learning_rate": rate}
+    for epochs, rate in ((3, 0.001), (3, 0.005), (6, 0.002))
+}
+
+
+class Halves:
+    """A log in two parts, and the dev set.
+
+    Attributes
+    ----------
+    old, new, all : ClickLog
+    is_new : (n_queries,) bool
+        Whether a best title of the dev query is in the new part only.
+    held_out : ClickLog
+        The new pairs of titles that the old part lacks.
+    """
+
+    def __init__(self, folder):
+        log = self.all = read_click_log(folder / "pairs.tsv")
+        dev = self.dev = read_judged_set(folder / "dev")
+        rng = np.random.default_rng(7)
+        titles = rng.random(len(log.titles)) < NEW_TITLES
+        is_new = titles[log.title_index]
+        others = np.flatnonzero(~is_new)
+        more = max(0, int(NEW_PAIRS * is_new.size) - int(is_new.sum()))
+        self.held_out = part(log, np.flatnonzero(is_new))
+        is_new[rng.choice(others, more, replace=False)] = True
+        self.old, self.new = part(log, np.flatnonzero(~is_new)), part(log, np.flatnonzero(is_new))
+        names = {log.titles[title] for title in np.flatnonzero(titles)}
+        self.is_new = np.array(
+            [self._best_is_among(names, query) for query in range(len(dev.queries))]
+        )
+
+    def _best_is_among(self, names, query):
+        span = slice(*self.dev.offsets[[query, query + 1]])
+        grades = self.dev.grade[span]
+        best = self.dev.title_index[span][grades == grades.max()]
+        return any(self.dev.titles[title] in names for title in best)
+
+
+def part(log, pairs):
+    """The click log of some of the pairs of ``log``."""
+    builder = ClickLogBuilder()
+    for pair in pairs.tolist():
+        builder.add(
+            log.queries[log.query_index[pair]],
+            log.titles[log.title_index[pair]],
+            int(log.clicks[pair]),
+        )
+    return builder.build()
+
+
+def measure(model, halves):
+    """NDCG@1 on dev, on its queries with old and with new titles; clicks on new titles."""
+    values = evaluate_model(model, halves.dev, (1,)).values[:, 0]
+    catalogue = TitleVectors(model, halves.all.titles)
+    firsts = catalogue.find(halves.dev.queries[:QUERIES], 10)[0]
+    held_out = halves.held_out
+    found = catalogue.find(held_out.queries[:QUERIES], 10)[0]
+    places = {title: place for place, title in enumerate(halves.all.titles)}
+    offsets, clicked = held_out.titles_of_queries()
+    ranks = []
+    for query, row in enumerate(found.tolist()):
+        right = {places[held_out.titles[t]] for t in clicked[offsets[query] : offsets[query + 1]]}
+        ranks.append(next((n for n, place in enumerate(row, 1) if place in right), np.inf))
+    return {
+        "all": float(values.mean()),
+        "old": float(values[~halves.is_new].mean()),
+        "new": float(values[halves.is_new].mean()),
+        "hit": float(np.mean(np.array(ranks) == 1)),
+        "mrr": float(np.mean(1 / np.array(ranks))),
+        "firsts": firsts.tolist(),
+    }
+
+
+def kept(folder, label, halves, pairs, **options):
+    """The measurements of one training, made now or by an earlier run of this script."""
+    folder = folder / "".join(c if c.isalnum() or c == "." else "-" for c in label)
+    path = folder / "measured.json"
+    if not path.exists():
+        began = time.process_time()
+        model = sentemb.train(pairs, output=folder / "model", resume=True, **options)
+        seconds = time.process_time() - began
+        found = measure(model, halves) | {"seconds": seconds}
+        path.write_text(json.dumps(found))
+        shown = {key: round(value, 4) for key, value in found.items() if key != "firsts"}
+        print(folder, shown, flush=True)
+    return json.loads(path.read_text())
+
+
+def measured(name, data, threads):
+    """All measurements of one set by label."""
+    folder = KEPT / name
+    folder.mkdir(parents=True, exist_ok=True)
+    halves = Halves(data / name)
+    common = {"threads": threads, **SETS[name]}
+    scratch = common | SCRATCH[name]
+    found = {
+        OLD: kept(folder, OLD, halves, halves.old, **scratch),
+        ALL: kept(folder, ALL, halves, halves.all, **scratch),
+    }
+    start = common | {"start_from": folder / "old-clicks-only" / "model"}
+    for label, options in CONTINUED.items():
+        given = CHOSEN | start
+        if options:
+            given["replay"] = halves.old, options["share"]
+        found[label] = kept(folder, label, halves, halves.new, **given)
+    if name == LOOKED_UP:
+        for label, options in RATES.items():
+            given = start | options | {"replay": (halves.old, 0.5)}
+            found[label] = kept(folder, label, halves, halves.new, **given)
+        catalogue = halves.all.titles
+        found[CATALOGUE] = kept(
+            folder, CATALOGUE, halves, halves.old, catalogue=catalogue, **scratch
+        )
+    return found, halves
+
+
+def row(label, one, before):
+    """The line of one training."""
+    firsts = (
+        "-"
+        if one is before
+        else f"{100 * overlap(before['firsts'], one['firsts']).same_first:.0f} %"
+    )
+    values = " | ".join(f"{one[key]:.3f}" for key in ("all", "old", "new"))
+    return f"| {label} | {values} | {firsts} | {one['seconds']:.0f} s |"
+
+
+HEAD = [
+    "| training | NDCG@1 on dev | queries with known titles | queries with new titles "
+    "| first titles kept | CPU time |",
+    "| --- | --- | --- | --- | --- | --- |",
+]
+
+
+def section(name, found, halves):
+    """The lines about one set."""
+    changed = ", ".join(f"{key} {value}" for key, value in (SETS[name] | SCRATCH[name]).items())
+    brought = set(halves.all.titles) - set(halves.old.titles)
+    lines = [
+        f"## {name}",
+        "",
+        f"{halves.old.clicks.size:,} old pairs and {halves.new.clicks.size:,} new ones;",
+        f"{len(brought):,} of {len(halves.all.titles):,} titles are in the new part only. Queries",
+        f"with new titles: {int(halves.is_new.sum()):,} of {halves.is_new.size:,} dev queries,",
+        "those of which a best title is one of the chosen tenth.",
+        f"Changed for its time: {changed}." if changed else "From scratch: all defaults.",
+        "",
+        *HEAD,
+        *(row(label, found[label], found[OLD]) for label in (OLD, *CONTINUED, ALL)),
+        "",
+    ]
+    if name != LOOKED_UP:
+        return lines
+    queries = min(QUERIES, len(halves.held_out.queries))
+    chosen = f"{CHOSEN['epochs']} epochs, {CHOSEN['learning_rate']} (default)"
+    rates = {chosen: found["`--replay old.tsv:0.5`"], **{label: found[label] for label in RATES}}
+    return [
+        *lines,
+        f"## {name}: epochs and learning rate",
+        "",
+        "With `--replay old.tsv:0.5`.",
+        "",
+        *HEAD,
+        *(row(label, one, found[OLD]) for label, one in rates.items()),
+        "",
+        f"## {name}: titles without clicks",
+        "",
+        "Both are trained on the old clicks. hit@1 and MRR@10 are of new clicks on titles that",
+        f"have none in the old part, {queries:,} queries; all titles are ranked.",
+        "",
+        "| training | NDCG@1 on dev | queries with known titles | queries with new titles "
+        "| hit@1 | MRR@10 | CPU time |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+        *(
+            f"| {label} | "
+            + " | ".join(f"{found[label][key]:.3f}" for key in ("all", "old", "new", "hit", "mrr"))
+            + f" | {found[label]['seconds']:.0f} s |"
+            for label in (OLD, CATALOGUE)
+        ),
+        "",
+    ]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    missing = [name for name in SETS if not (options.data / name / "pairs.tsv").exists()]
+    if missing:
+        sys.exit(f"{options.data / missing[0]} not found")
+    made = [
+        f"Machine: {machine()}. One thread, and other work at the same time: CPU times vary by",
+        "some per cent from run to run.",
+        "",
+        f"The new part is {NEW_PAIRS:.0%} of the pairs, among them all pairs of a tenth of the",
+        "titles. A model that continues starts from that of the old clicks and trains for",
+        f"{CHOSEN['epochs']} epochs with a learning rate of {CHOSEN['learning_rate']}, the",
+        f"defaults of `--start-from`. First titles kept: of {QUERIES:,} dev queries, those whose",
+        "first of all titles is still that of the model of the old clicks.",
+        "",
+    ]
+    for name in SETS:
+        made += section(name, *measured(name, options.data, options.threads))
+    print("\n".join(made))
+    write_results("fresh", "Next month's clicks", "benchmarks/fresh.py", made)
+
+
+if __name__ == "__main__":
+    main()

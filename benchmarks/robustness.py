@@ -1,0 +1,270 @@
+"""Queries with typos, quotes, a question mark or decomposed accents: what training gains on them.
+
+Trains on shared data sets with ``--splitting bare``, and with made-up typos in the queries, which
+``sentemb train`` does not offer because of what is measured here. Measures NDCG on the dev sets as
+they are and with each query changed, and writes docs/results/robustness.md. The measurements are
+kept in build/robustness: a second run continues where the first stopped.
+
+    python benchmarks/robustness.py [--data ../shared/data] [--threads 1]
+"""
+
+import argparse
+import json
+import random
+import sys
+import unicodedata
+from dataclasses import replace
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+from pages import DATA, ROOT, machine, write_results
+
+import sentemb
+from sentemb.data.judged_set import read_judged_set
+from sentemb.evaluation.evaluate import evaluate_model
+from sentemb.text.batch import TextBatch, Tokens, batch_of, tokenize
+from sentemb.training import two_tower_trainer
+from sentemb.training.corpus import Corpus
+from sentemb.training.text_list import TextList
+
+SETS = ("tldr", "occupations")
+CUTOFFS = (1, 3, 10)
+KEPT = ROOT / "build" / "robustness"
+TYPOS = "typos"
+QUICK = {"epochs": 6, "hard_negatives": 0}
+VARIANTS = {
+    "defaults": {},
+    "`--splitting bare`": {"splitting": "bare"},
+    "typos in 5 % of the words": {TYPOS: 0.05},
+    "typos in 10 % of the words": {TYPOS: 0.1},
+    "typos in 20 % of the words": {TYPOS: 0.2},
+}
+# Seeds of each variant; one for what is slow to train and settled by the other set.
+SEEDS = {
+    (name, label): 2 if name == "tldr" or label in ("defaults", "`--splitting bare`") else 1
+    for name in SETS
+    for label in VARIANTS
+}
+# What is measured with the default epochs and hard negatives too, with one seed.
+FULL = ("tldr",)
+CHOSEN = ("defaults", "`--splitting bare`")
+
+# -- typos ---------------------------------------------------------------------------------------
+
+# Shorter words, and words with digits or signs, are left as they are: a typo makes them others.
+LEAST_LETTERS = 4
+KINDS = ("insertion", "deletion", "substitution", "transposition")
+
+
+def may_be_mistyped(word):
+    """Whether ``word`` gets typos: it has at least `LEAST_LETTERS` letters and nothing else."""
+    return len(word) >= LEAST_LETTERS and word.isalpha()
+
+
+def mistyped(word, kind, place, letter):
+    """``word`` with one typo: numbers from 0 to 1 choose one of `KINDS` and the place in it."""
+    chosen = KINDS[int(kind * len(KINDS))]
+    if chosen == "insertion":
+        at = int(place * (len(word) + 1))
+        return word[:at] + letter + word[at:]
+    if chosen == "transposition":
+        at = int(place * (len(word) - 1))
+        return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+    at = int(place * len(word))
+    return word[:at] + (letter if chosen == "substitution" else "") + word[at + 1 :]
+
+
+class MistypedCorpus(Corpus):
+    """A corpus in which some words of the queries have a typo, other ones in every epoch.
+
+    Hard negatives are looked up without typos.
+    """
+
+    probability = 0.0
+
+    def __init__(self, log, settings, vocabulary=None, **options):
+        super().__init__(log, settings, vocabulary, **options)
+        self._queries = tokenize(log.queries, self.vocabulary.split)
+        self._letters = "".join(filter(str.isalpha, self._queries.words))
+        self._may_be = np.array(list(map(may_be_mistyped, self._queries.words)))
+        self._of_epoch = None
+
+    def order(self, seed, epoch):
+        """As for every corpus; the training asks for it once before it plans an epoch."""
+        rng = np.random.default_rng([seed, epoch, 0x7470])
+        words = self._queries.word_index
+        chosen = np.flatnonzero((rng.random(words.size) < self.probability) & self._may_be[words])
+        kinds, places, letters = rng.random((3, chosen.size))
+        typed = [
+            mistyped(self._queries.words[word], kind, place, self._letters[int(letter)])
+            for word, kind, place, letter in zip(
+                words[chosen], kinds, places, letters * len(self._letters), strict=True
+            )
+        ]
+        self._of_epoch = TextList(
+            with_words(self._texts["query"].batch, chosen, typed, self.vocabulary)
+        )
+        return super().order(seed, epoch)
+
+    def texts_of_both(self, queries, titles):
+        return self._of_epoch.take(queries), self.texts("document", titles)
+
+
+def with_words(whole, tokens, words, vocabulary):
+    """``whole``, where each of some ``tokens`` is another word, one of ``words``."""
+    word_index = whole.word_index.copy()
+    word_index[tokens] = np.arange(whole.n_words, whole.n_words + len(words))
+    each = np.arange(len(words) + 1)
+    added = batch_of(Tokens(each[:-1].astype(np.int32), each, words), vocabulary)
+    rows = np.union1d(whole.input_rows, added.input_rows)
+    ids = [np.searchsorted(rows, one.input_rows)[one.feature_ids] for one in (whole, added)]
+    return TextBatch(
+        word_index,
+        whole.offsets,
+        np.concatenate(
+            [whole.feature_offsets, whole.feature_offsets[-1] + added.feature_offsets[1:]]
+        ),
+        np.concatenate(ids).astype(np.int32),
+        np.concatenate([whole.feature_counts, added.feature_counts]),
+        rows.astype(np.int32),
+    )
+
+
+def trained(pairs, probability, **settings):
+    """A model, trained with typos or without."""
+    if not probability:
+        return sentemb.train(pairs, **settings)
+    with (
+        mock.patch.object(MistypedCorpus, "probability", probability),
+        mock.patch.object(two_tower_trainer, "Corpus", MistypedCorpus),
+    ):
+        return sentemb.train(pairs, **settings)
+
+
+# -- measuring -----------------------------------------------------------------------------------
+
+
+def with_one_typo(query, number):
+    """``query`` with a typo in one word that may have one; ``number`` decides which."""
+    rng = random.Random(number)
+    words = query.split()
+    places = [place for place, word in enumerate(words) if may_be_mistyped(word)]
+    if places:
+        place = rng.choice(places)
+        letter = rng.choice("abcdefghijklmnopqrstuvwxyz")
+        words[place] = mistyped(words[place], rng.random(), rng.random(), letter)
+    return " ".join(words)
+
+
+CHANGES = {
+    "clean": lambda query, number: query,
+    "one typo": with_one_typo,
+    "decomposed (NFD)": lambda query, number: unicodedata.normalize("NFD", query),
+    "in quotes": lambda query, number: f'"{query}"',
+    "with ?": lambda query, number: f"{query}?",
+}
+
+
+def measure(name, settings, seed, data, threads):
+    """NDCG of one training for each change of the dev queries, and which queries it changed."""
+    dev = read_judged_set(data / name / "dev")
+    found = {}
+    given = {} if "epochs" in settings else {"dev": dev}  # for the best epoch
+    given |= {key: value for key, value in settings.items() if key != TYPOS}
+    pairs = data / name / "pairs.tsv"
+    model = trained(pairs, settings.get(TYPOS, 0), seed=seed, threads=threads, **given)
+    for change, of in CHANGES.items():
+        queries = [of(query, number) for number, query in enumerate(dev.queries)]
+        found[change] = {
+            "ndcg": evaluate_model(model, replace(dev, queries=queries), CUTOFFS).mean.tolist(),
+            "changed": sum(map(str.__ne__, queries, dev.queries)),
+        }
+    return found
+
+
+def kept(name, settings, seed, data, threads):
+    """`measure`, or what an earlier run of this script measured."""
+    KEPT.mkdir(parents=True, exist_ok=True)
+    of = "-".join(f"{key}={value}" for key, value in settings.items())
+    path = KEPT / f"{name}-{of}-{seed}.json"
+    if not path.exists():
+        path.write_text(json.dumps(measure(name, settings, seed, data, threads)))
+        print(path.name, flush=True)
+    return json.loads(path.read_text())
+
+
+def table(rows):
+    """The lines of a table: set and settings -> the measurements of each seed."""
+    changes = list(CHANGES)
+    lines = [
+        f"| set | training | seeds | {' | '.join(changes)} |",
+        "| --- |" + " --- |" * (len(changes) + 2),
+    ]
+    for (name, label), runs in rows.items():
+        cells = []
+        for change in changes:
+            mean = np.mean([run[change]["ndcg"] for run in runs], axis=0)
+            cells.append(" / ".join(f"{value:.3f}" for value in mean))
+        lines.append(f"| {name} | {label} | {len(runs)} | {' | '.join(cells)} |")
+    return lines
+
+
+def page(quick, full):
+    """The lines of the page."""
+    first = {name: quick[name, "defaults"][0] for name in SETS}
+    accents = " and ".join(
+        f"{found['decomposed (NFD)']['changed']} of {name}" for name, found in first.items()
+    )
+    alike = {(name, label): runs[:1] for (name, label), runs in quick.items()}
+    return [
+        f"Machine: {machine()}.",
+        "NDCG@1 / @3 / @10 on dev: with each query as it is, with one typo in a word of four or",
+        "more letters, with letters and accents as separate characters (NFD), in quotation marks,",
+        f"and followed by a question mark. Decomposing changes few queries: {accents}.",
+        "",
+        "In the rows with typos, each word of four or more letters of a query is mistyped with",
+        "this probability, in every epoch in another way: a letter is inserted, left out or",
+        "replaced, or two are swapped.",
+        "",
+        "## Six epochs without hard negatives, seed 0",
+        "",
+        *table(alike),
+        "",
+        "## Mean over more seeds",
+        "",
+        *table({key: runs for key, runs in quick.items() if len(runs) > 1}),
+        "",
+        "## All defaults, seed 0",
+        "",
+        *table(full),
+    ]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    missing = [name for name in SETS if not (options.data / name / "pairs.tsv").exists()]
+    if missing:
+        sys.exit(f"{options.data / missing[0]} not found")
+    quick = {
+        (name, label): [
+            kept(name, VARIANTS[label] | QUICK, seed, options.data, options.threads)
+            for seed in range(seeds)
+        ]
+        for (name, label), seeds in SEEDS.items()
+    }
+    full = {
+        (name, label): [kept(name, VARIANTS[label], 0, options.data, options.threads)]
+        for name in FULL
+        for label in CHOSEN
+    }
+    made = page(quick, full)
+    print("\n".join(made))
+    write_results("robustness", "Typos, punctuation, accents", "benchmarks/robustness.py", made)
+
+
+if __name__ == "__main__":
+    main()
