@@ -1,6 +1,5 @@
 """The parts of the benchmarks that reach into the package still find what they measure."""
 
-import sys
 from pathlib import Path
 
 import pytest

@@ -13,8 +13,6 @@ from sentemb.former_names import former_names
 from sentemb.gradients.flow import ErrorFlow, gradient_flow
 from sentemb.models.encoder import Encoder
 from sentemb.models.ensemble import joined
-
-
 from sentemb.models.nearest import nearest
 from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.similarity import cosines, indexed_cosines, pairwise_cosines, unit_rows
