@@ -52,8 +52,8 @@ def command(
     an index: then the best title is that of the index.
 
     \b
-    sentemb explain model/ "coder" --log pairs.tsv
-    sentemb explain model/ "coder" "Medical Records Specialists"
+    sentemb explain model/ "cheap hotel in paris" --log pairs.tsv
+    sentemb explain model/ "cheap hotel in paris" "Affordable Lodging in Paris"
     """
     from sentemb.analysis.explanation import explain
     from sentemb.data.click_log import read_click_log

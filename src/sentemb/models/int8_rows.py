@@ -10,7 +10,7 @@ LARGEST = 127
 
 @dataclass(frozen=True, eq=False)
 class Int8Rows:
-    """Row r stands for the vector ``scales[r] * codes[r]``.
+    """Row r is the vector ``scales[r] * codes[r]``.
 
     Attributes
     ----------
@@ -39,5 +39,5 @@ class Int8Rows:
         return Int8Rows(self.codes[places], self.scales[places])
 
     def vectors(self) -> NDArray[np.float32]:
-        """What the rows stand for: (n, dim)."""
+        """The shape of the vectors: (n, dim)."""
         return self.codes * self.scales[:, None]

@@ -68,9 +68,9 @@ def replacing_folder(folder: AnyPath) -> Iterator[Path]:
     """Write a folder that replaces ``folder`` as a whole, with all that is in it.
 
     Yields an empty temporary folder to write to. When the block ends, it takes the place of
-    ``folder``. Where the system can exchange two names in one step (Linux), a reader, and whoever
-    looks after the writer was killed, sees the old folder or the new one, nothing else. After an
-    error or Ctrl-C, everything is as before.
+    ``folder``. Where the system can exchange two names in one step (Linux), a reader sees the old
+    folder or the new one and nothing else, also if the writer is killed. After an error or Ctrl-C,
+    everything is as before.
     """
     place = Path(os.path.realpath(folder))
     if status(place) is None:
