@@ -39,5 +39,5 @@ class Int8Rows:
         return Int8Rows(self.codes[places], self.scales[places])
 
     def vectors(self) -> NDArray[np.float32]:
-        """The shape of the vectors: (n, dim)."""
+        """The vectors, (n, dim)."""
         return self.codes * self.scales[:, None]
