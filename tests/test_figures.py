@@ -25,6 +25,9 @@ from sentemb.analysis.keywords import KEYWORD_SHARE, extract_keywords
 from sentemb.analysis.labels import short_names
 from sentemb.cli import main
 
+# Models of these tests know few words.
+pytestmark = pytest.mark.filterwarnings("ignore:1 of 1 texts have no word that the model knows")
+
 QUERY, TITLE = "hotels in shanghai", "Shanghai hotels and resorts near the river"
 VARIANTS = {
     "rnn": ("rnn", {}, ["y"]),
