@@ -165,6 +165,8 @@ def import_clicks(
     """
     whole("min_clicks", min_clicks, 1, MAX_CLICKS)
     _check(columns, catalogue, write_catalogue, min_clicks)
+    if write_catalogue is not None and str(write_catalogue) == str(out):
+        raise SentembError(f"{place_name(out, 'output')}: is the log; name another catalogue")
     for path in (out, write_catalogue):
         if path is not None and str(path) != "-" and not force and status(path) is not None:
             raise SentembError(f"{path}: exists; name another file or use --force")
