@@ -33,7 +33,7 @@ COMMANDS = {
     "rank": "Rank titles for queries.",
     "index": "Make an index of titles, or change one.",
     "search": "Find the titles of an index that are nearest to a query.",
-    "evaluate": "Measure a ranking on a judged set or on held-out clicks, or accuracy on labels.",
+    "evaluate": "Measure rankings on judged sets or held-out clicks, or accuracy on labels.",
     "sts": "Correlate a model's cosines with similarity scores.",
     "compare": "Compare models and baselines on a click log.",
     "explain": "Explain why a title is found for a query.",

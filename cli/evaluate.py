@@ -86,7 +86,7 @@ def command(
     threshold: str | None,
     as_json: bool,
 ) -> None:
-    """Measure a ranking on a judged set or on held-out clicks, or accuracy on labels.
+    """Measure rankings on judged sets or held-out clicks, or accuracy on labels.
 
     MODEL_OR_RUN is the folder of a model, or a TREC run from this or any other program: a file, or
     - for standard input.
