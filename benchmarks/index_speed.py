@@ -173,7 +173,7 @@ def quality(titles, types, queries):
         f"Of the {K} titles found for each of {len(some)} queries, those with at least the "
         "float32 score of the tenth title of exact search. int8 has 4 more bytes per title.", "",
     ]  # fmt: skip
-    n = min(len(titles), 100_000)
+    n = min(len(titles), 50_000)
     note(f"a graph over {n:,} titles")
     began = time.process_time()
     graph = Graph.build(titles[:n])
