@@ -100,6 +100,7 @@ bench: ## Measure speed and write the speed pages of docs/results (30 minutes)
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/sif_speed.py
 	$(BIN)/python benchmarks/pair_speed.py
+	$(BIN)/python benchmarks/index_speed.py
 	$(BIN)/python benchmarks/import_speed.py
 
 .PHONY: analysis

@@ -27,6 +27,7 @@ FIRST = [*(name for name in sentemb.__all__ if name not in ("__version__", LAST)
 PARTS = {
     "The package": [f"sentemb:{name}" for name in FIRST],
     "What they return": [
+        "sentemb.search.index:Hit",
         "sentemb.sentence_encoder:GateTrace",
         "sentemb.gradients.flow:ErrorFlow",
         "sentemb.training.progress:Progress",
@@ -166,7 +167,8 @@ def _entry(thing, known):
     yield ""
     if inspect.isclass(thing):
         yield from _import_line(thing)
-        if not dataclasses.is_dataclass(thing) and not issubclass(thing, Exception):
+        # What has named fields lists them as its attributes.
+        if not dataclasses.is_dataclass(thing) and not issubclass(thing, Exception | tuple):
             yield from _signature(thing.__name__, thing)
         own = {name: known[f"{thing.__name__}.{name}"] for name, _ in _members(thing)}
         known = {**known, **own}

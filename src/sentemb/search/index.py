@@ -693,6 +693,7 @@ def _encoded(
     if len(texts) != len(named):
         raise SentembError(f"{len(texts):,} titles and {len(named):,} ids; give one id per title")
     _check(texts, named)
+    kept = Texts.of(named), Texts.of(texts)
     n, dim = len(texts), encoder.dim
     vectors: Vectors
     if dtype == "int8":
@@ -713,22 +714,24 @@ def _encoded(
             vectors[some] = rows
         if on_progress is not None:
             on_progress(some.stop, n)
-    return Contents(Texts.of(named), Texts.of(texts), vectors, np.concatenate(empty))
+    return Contents(*kept, vectors, np.concatenate(empty))
 
 
 def _check(titles: list[str], ids: list[str]) -> None:
     """Raise a `SentembError` for an id or a title that could not be stored."""
-    place_of: dict[str, int] = {}
     for place, id in enumerate(ids):
         if not is_id(id):
             raise SentembError(
                 f"id {place} is {brief(id)}; give ids that are not empty and have no white space"
             )
-        if place_of.setdefault(id, place) != place:
-            raise SentembError(
-                f"titles {place_of[id]:,} and {place:,} have the same id, {plain(id)}; give each "
-                "its own"
-            )
+    if len(set(ids)) < len(ids):
+        place_of: dict[str, int] = {}
+        for place, id in enumerate(ids):
+            if place_of.setdefault(id, place) != place:
+                raise SentembError(
+                    f"titles {place_of[id]:,} and {place:,} have the same id, {plain(id)}; give "
+                    "each its own"
+                )
     for place, (id, title) in enumerate(zip(ids, titles, strict=True)):
         if "\n" in title or "\0" in title:
             raise SentembError(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import overload
 
 import numpy as np
@@ -33,10 +35,14 @@ class Texts(Sequence[str]):
     @classmethod
     def of(cls, texts: Iterable[str]) -> Texts:
         """``texts``, which must be valid Unicode without line ends."""
-        lines = [f"{text}\n".encode() for text in texts]
-        offsets = np.zeros(len(lines) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, lines), np.int64, len(lines)), out=offsets[1:])
-        return cls(np.frombuffer(b"".join(lines), np.uint8), offsets)
+        raw, lengths = bytearray(), array("q", [0])
+        # In portions: a bytes object per text would take more memory than the texts.
+        some = iter(texts)
+        while portion := list(islice(some, _PORTION)):
+            lines = [f"{text}\n".encode() for text in portion]
+            lengths.extend(map(len, lines))
+            raw += b"".join(lines)
+        return cls(np.frombuffer(raw, np.uint8), np.cumsum(lengths, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

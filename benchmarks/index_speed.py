@@ -1,0 +1,262 @@
+"""How fast an index is made and searched, against NumPy, faiss and usearch.
+
+Titles are mixed from those of a simulated log, and a model is trained on that log for two epochs.
+Contenders take turns in one process; ratios compare neighbouring turns. Writes
+docs/results/index-speed.md.
+
+    python benchmarks/index_speed.py [--quick] [--clock cpu]
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import faiss
+import numpy as np
+from pages import machine, write_results
+from rounds import Result, note
+from sif_speed import COMMAND, in_process
+from threadpoolctl import threadpool_limits
+from usearch.index import MetricKind
+from usearch.index import search as usearch_search
+
+from sentemb import Index, train
+from sentemb.data.click_log import read_click_log
+from sentemb.data.judged_set import read_judged_set
+from sentemb.data.lines import write_lines
+from sentemb.data.simulation.simulator import simulate
+from sentemb.models.int8_rows import Int8Rows
+from sentemb.models.nearest import nearest
+from sentemb.models.similarity import unit_rows
+from sentemb.search.graph import Graph
+from sentemb.system.parallel import Workers, available_threads
+from sentemb.tables import markdown_table
+
+K = 10
+# Rows of one product of the contender that is a bare matrix product, and of one look-up in it.
+BLOCK = 65_536
+CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
+
+
+def mixed_titles(titles, n):
+    """Titles of the first words of one title and the last words of another."""
+    rng = np.random.default_rng(0)
+    words = [title.split() for title in titles]
+    chosen = rng.integers(0, len(words), (n, 2))
+    return [
+        " ".join(words[a][: (len(words[a]) + 1) // 2] + words[b][len(words[b]) // 2 :])
+        for a, b in chosen.tolist()
+    ]
+
+
+def take_turns(contenders, rounds, clock):
+    """Seconds of every contender, round by round, after one turn each to warm up."""
+    seconds = {name: [] for name in contenders}
+    for count in range(rounds + 1):
+        for name, function in contenders.items():
+            began = clock()
+            function()
+            if count:
+                seconds[name].append(clock() - began)
+    return Result(seconds)
+
+
+def numpy_top(queries, titles):
+    """The usual short program: products in blocks, then the best of each block and of all."""
+    places, scores = [], []
+    for first in range(0, len(titles), BLOCK):
+        products = queries @ titles[first : first + BLOCK].T
+        best = np.argpartition(products, -K, axis=1)[:, -K:]
+        places.append(best + first)
+        scores.append(np.take_along_axis(products, best, axis=1))
+    places, scores = np.hstack(places), np.hstack(scores)
+    order = np.argsort(-scores, axis=1)[:, :K]
+    return np.take_along_axis(places, order, axis=1)
+
+
+def bare_product(queries, titles):
+    """Nothing but the products, block by block; the better of the two ways to write them."""
+    across = np.ascontiguousarray(queries.T)
+    for first in range(0, len(titles), BLOCK):
+        titles[first : first + BLOCK] @ across
+
+
+def section(title, n_queries, result, base, words=()):
+    """A table of contenders with the time per query and ratios."""
+    rows = [["", "seconds", "ms per query", f"ratio to {base}"]]
+    for name in result.seconds:
+        spread, ratio = result.time(name), result.ratio(name, base)
+        rows.append(
+            [
+                name,
+                f"{spread.median:.4f}",
+                f"{spread.median / n_queries * 1e3:.2f}",
+                f"{ratio.median:.2f} × ({ratio.least:.2f}–{ratio.most:.2f})",
+            ]
+        )
+    return [f"## {title}", "", *markdown_table(rows), "", *words, ""]
+
+
+def agree(found, scores, exact):
+    """The share of found titles that score at least as much as the k-th of exact search."""
+    return float((scores[np.arange(len(found))[:, None], found] >= exact[:, -1:] - 1e-6).mean())
+
+
+def searches(index, queries, rounds, clock):
+    """Sections that compare searches in one running process."""
+    titles = np.asarray(index.vectors)
+    types = {
+        "sentemb": titles,
+        "sentemb, float16": titles.astype(np.float16),
+        "sentemb, int8": Int8Rows.of(titles),
+    }
+    flat = faiss.IndexFlatIP(titles.shape[1])
+    flat.add(titles)
+    lines = []
+    faiss.omp_set_num_threads(1)
+    with threadpool_limits(1):
+        for m in (1, 64):
+            note(f"{m} queries on one thread")
+            some = queries[:m]
+            contenders = {
+                name: lambda own=own, some=some: nearest(some, own, K)
+                for name, own in types.items()
+            }
+            contenders["NumPy: product, argpartition"] = lambda some=some: numpy_top(some, titles)
+            contenders["faiss, IndexFlatIP"] = lambda some=some: flat.search(some, K)
+            if m == 1:
+                contenders["usearch, exact"] = lambda some=some: usearch_search(
+                    titles, some[0], K, MetricKind.IP, exact=True, threads=1
+                )
+            result = take_turns(contenders, rounds if m == 1 else 3, clock)
+            own = result.time("sentemb").median / m
+            if m == 1:
+                alone, words = own, []
+            else:
+                words = [
+                    f"At once, {m} queries have {alone / own:.1f} times the throughput of one by "
+                    f"one, and {0.060 / own:.0f} times that of a query in 60 ms."
+                ]
+            plural = "One query" if m == 1 else f"{m} queries at once"
+            lines += section(f"{plural}, one thread", m, result, "sentemb", words)
+    threads = available_threads()
+    note(f"{len(queries)} queries on {threads} threads")
+    faiss.omp_set_num_threads(threads)
+    with Workers(threads) as workers:
+        contenders = {
+            "product alone": lambda: bare_product(queries, titles),
+            "sentemb": lambda: nearest(queries, titles, K, workers=workers),
+            "sentemb, int8": lambda: nearest(queries, types["sentemb, int8"], K, workers=workers),
+            "NumPy: product, argpartition": lambda: numpy_top(queries, titles),
+            "faiss, IndexFlatIP": lambda: flat.search(queries, K),
+        }
+        result = take_turns(contenders, 1 if len(titles) > 500_000 else 2, clock)
+    title = f"{len(queries):,} queries at once, {threads} threads"
+    lines += section(title, len(queries), result, "product alone")
+    return lines + quality(titles, types, queries)
+
+
+def quality(titles, types, queries):
+    """What rounded vectors and a graph find of the 10 best titles."""
+    note("recall")
+    rows = [["", "recall@10", "MB"]]
+    some = queries[:200]
+    scores = some.astype(np.float64) @ titles.T.astype(np.float64)
+    _, exact = nearest(some, titles, K)
+    sizes = (4, 2, 1)
+    for (name, own), size in zip(types.items(), sizes, strict=True):
+        places, _ = nearest(some, own, K)
+        rows.append([name, f"{agree(places, scores, exact):.4f}", f"{titles.size * size / 1e6:.0f}"])
+    lines = [
+        "## Recall", "", *markdown_table(rows), "",
+        f"Of the {K} titles found for each of {len(some)} queries, those with at least the "
+        "float32 score of the tenth title of exact search. int8 has 4 more bytes per title.", "",
+    ]  # fmt: skip
+    n = min(len(titles), 50_000)
+    note(f"a graph over {n:,} titles")
+    began = time.process_time()
+    graph = Graph.build(titles[:n])
+    built = time.process_time() - began
+    with Workers() as workers:
+        recall, _ = graph.recall(titles[:n], workers)
+    began = time.process_time()
+    graph.find(some, titles[:n], K)
+    seconds = (time.process_time() - began) / len(some)
+    rows = [
+        ["titles", "built in", "per query", "recall@10 of a sample of titles"],
+        [f"{n:,}", f"{built:.0f} s", f"{seconds * 1e3:.2f} ms", f"{recall:.4f}"],
+    ]
+    return [*lines, "## Approximate search", "", *markdown_table(rows), "", "One thread.", ""]
+
+
+def commands(folder, model, n):
+    """The commands, each in a process of its own."""
+    rows = [["command", "seconds", "peak memory"]]
+    titles, index = folder / "titles.tsv", folder / "index"
+    query = "cheap hotel in paris"
+    jobs = {
+        f"`sentemb index`, {n:,} titles": ("index", model, titles, "-o", index),
+        "`sentemb index --dtype int8`": (
+            "index", model, titles, "-o", folder / "int8", "--dtype", "int8",
+        ),
+        "`sentemb search`, float32": ("search", index, query),
+        "`sentemb search`, int8": ("search", folder / "int8", query),
+        "`sentemb index --add`, 1,000 titles": (
+            "index", index, "--add", folder / "new.tsv", "-o", folder / "more",
+        ),
+    }  # fmt: skip
+    in_process(COMMAND, "search", "--help")  # compiled code and files are in the system's cache
+    for what, arguments in jobs.items():
+        note(what)
+        if "search" in what:
+            in_process(COMMAND, *arguments)
+        seconds, peak, _ = in_process(COMMAND, *arguments)
+        rows.append([what, f"{seconds:.1f} s", f"{peak:,.0f} MB"])
+    told = (
+        "One run each, all processors, from the start of the process to its end. The memory "
+        "includes the pages of mapped files that were read, which the system can take back."
+    )
+    return ["## Commands", "", *markdown_table(rows), "", told, ""]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes, results not written")
+    parser.add_argument("--clock", choices=CLOCKS, default="wall")
+    options = parser.parse_args()
+    quick, clock = options.quick, CLOCKS[options.clock]
+    n, m, rounds = (20_000, 100, 2) if quick else (1_000_000, 1000, 9)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        note("a simulated log and a model")
+        simulate(folder / "log", pairs=2000 if quick else 20_000)
+        log = read_click_log(folder / "log" / "pairs.tsv")
+        model = train(log, cells=96, epochs=2, hard_negatives=0)
+        model.save_pretrained(folder / "model")
+        titles = mixed_titles(log.titles, n + 1000)
+        lines = [f"t{place}\t{title}" for place, title in enumerate(titles)]
+        write_lines(folder / "titles.tsv", lines[:n])
+        write_lines(folder / "new.tsv", lines[n:])
+        of_commands = commands(folder, folder / "model", n)
+        index = Index.open(folder / "index")
+        asked = read_judged_set(folder / "log" / "test").queries
+        asked = (asked * (m // len(asked) + 1))[:m]
+        queries = unit_rows(model.encode_query(asked))
+        dim = model.dim
+        of_searches = searches(index, queries, rounds, clock)
+    lines = [
+        machine(), "",
+        f"{n:,} titles, mixed from those of a simulated log, and vectors of {dim} float32 numbers "
+        f"from an LSTM; the {K} best titles per query. Medians; "
+        f"{'processor' if options.clock == 'cpu' else 'wall-clock'} time.", "",
+        *of_commands, *of_searches,
+    ]  # fmt: skip
+    if quick:
+        print("\n".join(lines))
+    else:
+        write_results("index-speed", "Speed of an index", "benchmarks/index_speed.py", lines)
+
+
+if __name__ == "__main__":
+    main()
