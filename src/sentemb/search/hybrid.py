@@ -139,11 +139,12 @@ def _rank(
         is_near = np.isin(matches, near)
         some = np.union1d(np.argpartition(-bonus, k - 1)[:k], np.flatnonzero(is_near))
         sums_of_some = bonus[some] + _cosines(vector, titles, matches[some])
-        others = of_near[~np.isin(near, matches)]
+        others = of_near[~np.isin(near, matches[is_near])]
         floor = np.sort(np.concatenate([sums_of_some, others]))[-k]
         kept = is_near | (bonus + (ceiling + _ROUNDING) >= floor)
         matches, sums, bonus = matches[kept], sums[kept], bonus[kept]
-    places = np.concatenate([matches, np.setdiff1d(near, matches)])
+    unmatched = near[~np.isin(near, matches[np.isin(matches, near)])]
+    places = np.concatenate([matches, unmatched])
     of_match = np.zeros((2, places.size))
     of_match[:, : matches.size] = bonus, sums
     cosines = _cosines(vector, titles, places)
