@@ -52,6 +52,8 @@ VARIANTS = {
     "BM25, titles and clicks, no stems": (True, None),
 }
 MAIN = "BM25, titles and clicks"
+# Those that are also tried with the default weight and with fusion of ranks.
+FUSED = ("BM25, titles", MAIN)
 
 INTRODUCTION = [
     "All titles of a judged test set are ranked for each of its queries; the titles with the best "
@@ -60,13 +62,13 @@ INTRODUCTION = [
     "`sentemb tune` does; the last columns are differences to the model alone with 95 % intervals "
     "of the paired bootstrap over the queries.",
     "",
-    f"Reciprocal rank fusion adds 1 / ({CONSTANT} + rank) over the {WINDOW} best titles of the model "
-    "and of BM25 with clicks; at 3:1 the model counts three times.",
+    f"Reciprocal rank fusion adds 1 / ({CONSTANT} + rank) over the {WINDOW} best titles of the "
+    "model and of BM25; at 3:1 the model counts three times.",
     "",
     "The confidence of the first title is fitted on dev, to all queries or to "
     f"{FEW} of them (mean of {DRAWS} draws), and measured on test by the Brier score. Below: the "
-    "queries of test whose confidence is lower than a threshold, and hit@1 of the index and of BM25 "
-    "alone for them.",
+    "queries of test whose confidence is lower than a threshold, and hit@1 of the index and of "
+    "BM25 alone for them.",
     "",
 ]
 
@@ -131,7 +133,7 @@ class Measured:
             parameters = f"k1 {found.k1:g}, b {found.b:g}"
             yield label, parameters, self._test.evaluate(lists)
             yield f"model + {label}", f"weight {found.weight:g}", self._test.evaluate(index)
-            if label != MAIN:
+            if label not in FUSED:
                 continue
             index.set_bm25(found.k1, found.b, WEIGHT)
             yield (
@@ -142,7 +144,7 @@ class Measured:
             index.set_bm25(found.k1, found.b, 0)
             for share in SHARES:
                 ranked = self._test.evaluate(Fused(index, lists, share))
-                yield f"reciprocal rank fusion {share}:1", "-", ranked
+                yield f"rank fusion {share}:1, {label}", "-", ranked
 
     def use(self, weight):
         """Both indexes with BM25 with clicks, its chosen k1 and b, and a weight."""

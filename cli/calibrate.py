@@ -4,6 +4,7 @@ import json
 
 import click
 
+from sentemb.cli.common import warnings_to_stderr
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import json_option, option, threads_option
 from sentemb.cli.program import note
@@ -38,7 +39,8 @@ def command(index: str, dev: str, dry_run: bool, as_json: bool, threads: int | N
     from sentemb.tables import aligned
 
     clicks = read_clicks(dev)
-    opened = Index.open(index, threads)
+    with warnings_to_stderr():
+        opened = Index.open(index, threads)
     found = calibrate(opened, clicks)
     bands = score_bands(opened, clicks)
     if as_json:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from sentemb.cli.common import note_unknown_words, read_ids, read_texts
+from sentemb.cli.common import note_unknown_words, read_ids, read_texts, warnings_to_stderr
 from sentemb.cli.options import Text, option, threads_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
@@ -112,7 +112,8 @@ def command(
         raise click.UsageError("give INDEX QUERY, or INDEX --queries FILE")
     if (queries, only).count("-") > 1:
         raise click.UsageError("standard input can be only one of the files")
-    opened = Index.open(index, threads)
+    with warnings_to_stderr():
+        opened = Index.open(index, threads)
     ids, texts = (["query"], [query]) if query is not None else read_texts(queries or "-")
     wanted = None if only is None else read_ids(only)
     if wanted is not None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sentemb.cli.common import ProgressLine
+from sentemb.cli.common import ProgressLine, warnings_to_stderr
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import json_option, option, threads_option
 from sentemb.cli.program import note
@@ -37,10 +37,10 @@ def command(
     and weight × BM25 is best. All titles of the index are ranked. The index keeps the result, for
     every later search.
 
-    The index must have been made with --bm25. Give --log only clicks that are not in DEV.
+    The index must have been made with --bm25. Its --clicks must not contain those of DEV.
 
     \b
-    sentemb index model/ titles.tsv -o index/ --bm25 --log log/pairs.tsv
+    sentemb index model/ titles.tsv -o index/ --bm25 --clicks log/pairs.tsv
     sentemb tune index/ log/dev.tsv
     """
     from sentemb.data.best_graded import read_clicks
@@ -49,7 +49,8 @@ def command(
     from sentemb.search.tuning import tune
 
     clicks = read_clicks(dev)
-    opened = Index.open(index, threads)
+    with warnings_to_stderr():
+        opened = Index.open(index, threads)
     was_calibrated = opened.confidence is not None
     line = ProgressLine()
 

@@ -19,6 +19,8 @@ from sentemb.system.parallel import Workers
 
 # With fewer matches than this it takes less time to score all of them than to leave some out.
 _MANY = 2048
+# Rows that are gathered at a time: they stay in the cache.
+_ROWS = 1024
 # Two computations of a cosine differ by less than this.
 _ROUNDING = 1e-6
 
@@ -139,11 +141,12 @@ def _rank(
         is_near = np.isin(matches, near)
         some = np.union1d(np.argpartition(-bonus, k - 1)[:k], np.flatnonzero(is_near))
         sums_of_some = bonus[some] + _cosines(vector, titles, matches[some])
-        others = of_near[~np.isin(near, matches)]
+        others = of_near[~np.isin(near, matches[is_near])]
         floor = np.sort(np.concatenate([sums_of_some, others]))[-k]
         kept = is_near | (bonus + (ceiling + _ROUNDING) >= floor)
         matches, sums, bonus = matches[kept], sums[kept], bonus[kept]
-    places = np.concatenate([matches, np.setdiff1d(near, matches)])
+    unmatched = near[~np.isin(near, matches[np.isin(matches, near)])]
+    places = np.concatenate([matches, unmatched])
     of_match = np.zeros((2, places.size))
     of_match[:, : matches.size] = bonus, sums
     cosines = _cosines(vector, titles, places)
@@ -158,12 +161,10 @@ def _cosines(
     vector: np.ndarray, titles: np.ndarray | Int8Rows, places: NDArray[np.integer]
 ) -> NDArray[np.float64]:
     """The dot products of ``vector`` with some titles; a title has the same one in every call."""
-    rows = (
-        titles.rows(places.astype(np.int64)).vectors()
-        if isinstance(titles, Int8Rows)
-        else titles[places]
-    )
-    dots: NDArray[np.float64] = np.einsum(
-        "kd,d->k", rows.astype(np.float64), vector.astype(np.float64)
-    )
+    dots = np.empty(places.size)
+    query = vector.astype(np.float64)
+    for first in range(0, places.size, _ROWS):
+        some = places[first : first + _ROWS].astype(np.int64)
+        rows = titles.rows(some).vectors() if isinstance(titles, Int8Rows) else titles[some]
+        np.einsum("kd,d->k", rows.astype(np.float64), query, out=dots[first : first + _ROWS])
     return dots
