@@ -95,9 +95,9 @@ def _settings(function: Any) -> Any:
     "--catalogue",
     type=click.Path(),
     metavar="TITLES",
-    help="File of titles, id<TAB>title. Those without clicks may become hard negatives (or any "
-    "negatives with --negatives corpus), and their trigrams and words join the vocabulary.",
-    group=NEGATIVES,
+    help="File of titles, id<TAB>title, which --dev ranks for held-out clicks together with the "
+    "titles of the log. Titles without clicks are not trained on.",
+    group=RUN,
 )
 @option(
     "--word-vectors",

@@ -1,22 +1,16 @@
-"""What joins the click log of a training: pairs of an older log, and titles without clicks."""
+"""What a training reads in addition to its log: pairs of an older log, and a catalogue."""
 
 import re
 
 import numpy as np
 import pytest
-from helpers import made_up_log
+from helpers import made_up_judged_set, made_up_log
 
 from sentemb import SentembError, train
 from sentemb.cli.train import _log_and_share
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
 from sentemb.data.labelled_pairs import LabelledPairs
-from sentemb.system.parallel import Workers
 from sentemb.training.additions import Additions
-from sentemb.training.corpus import Corpus
-from sentemb.training.hard_negatives import look_up
-from sentemb.training.mini_batches import draw_candidates
-from sentemb.training.settings import Settings
-from sentemb.training.two_towers import TwoTowers
 
 TINY = {"epochs": 1, "batch_size": 16, "threads": 1, "hard_negatives": 0, "cells": 2}
 
@@ -42,9 +36,8 @@ NEW = log_of(("a", "x", 2, "y"), ("b", "y", 1))
 OLD = log_of(("a", "x", 5, "z"), ("c", "z", 1), ("b", "x", 3))
 
 
-def added(log=NEW, replay=None, catalogue=None, seed=0):
-    additions = Additions.of(replay, catalogue)
-    return additions.with_catalogue(additions.with_replay(log, seed, False, print))
+def added(log=NEW, replay=None, seed=0):
+    return Additions.of(replay, None).with_replay(log, seed, False, print)
 
 
 def test_all_pairs_of_the_older_log_join_and_clicks_of_the_same_pair_are_summed():
@@ -70,41 +63,6 @@ def test_a_share_is_drawn_by_the_seed(share):
     assert all(everything[pair] == one for pair, one in drawn[0].items() if pair != ("zz", "zy"))
 
 
-def test_titles_of_a_catalogue_become_titles_without_clicks(tmp_path):
-    (tmp_path / "titles.tsv").write_text("1\tw\n2\tx\n3\tv\n4\tw\n")
-    for catalogue in (tmp_path / "titles.tsv", ["w", "x", " v\n", "w"]):
-        log = added(catalogue=catalogue)
-        assert log.titles == ["x", "y", "w", "v"]
-        assert clicks_of(log) == clicks_of(NEW)
-    both = added(replay=OLD, catalogue=["w", "z"])
-    assert both.titles == ["x", "y", "z", "w"]
-
-
-def test_titles_without_clicks_are_negatives_and_give_features():
-    log = added(made_up_log(), catalogue=["zqx zqx", "zqx"])
-    settings = Settings(negatives="corpus", n_negatives=20, word_features=3)
-    corpus = Corpus(log, settings)
-    assert "zqx" in corpus.vocabulary.words and "#zq" in corpus.vocabulary.trigrams
-    pairs = np.arange(corpus.n_pairs)
-    _, drawn = draw_candidates(corpus, pairs, corpus.title_index, settings, 0, 0)
-    assert {corpus.n_titles - 1, corpus.n_titles - 2} <= set(drawn.tolist())
-    model = train(made_up_log(), **TINY, catalogue=["zqx zqx", "zqx"])
-    assert "zqx" in model.vocabulary.words
-
-
-def test_hard_negatives_are_looked_up_among_titles_without_clicks():
-    log = made_up_log()
-    settings = {"model": "bag", "cells": 4}
-    # To a bag, a text twice is the same as once.
-    near = [f"{title} {title}" for title in log.titles]
-    corpus = Corpus(added(log, catalogue=near), Settings(**settings))
-    towers = TwoTowers(corpus, Settings(**settings), updates=1)
-    with Workers(1) as workers:
-        lists = look_up(corpus, towers, workers, lambda: False)
-    assert (lists >= len(log.titles)).any(axis=1).all()
-    assert lists.max() < corpus.n_titles
-
-
 def test_queries_are_held_out_of_replayed_pairs_and_the_catalogue_is_ranked():
     log, old, notes = made_up_log(), made_up_log(seed=1), []
     settings = {**TINY, "dev": "20%", "replay": old, "on_note": notes.append}
@@ -115,8 +73,12 @@ def test_queries_are_held_out_of_replayed_pairs_and_the_catalogue_is_ranked():
     ).groups()
     assert int(held_out) > len(log.queries) / 5
     assert model.training["pairs"] == added(log, old).clicks.size - int(pairs)
-    other = train(log, **settings, catalogue=["zqx"])
-    assert other.training["dev"] != model.training["dev"]
+    # A title that every query finds first: a title of the log in other letters.
+    copies = [title.upper() for title in log.titles]
+    other = train(log, **settings, catalogue=copies)
+    assert other.training["log"] == model.training["log"]
+    mrr = [one.history[0]["dev"]["mrr@10"] for one in (model, other)]
+    assert mrr[1] < mrr[0]
 
 
 @pytest.mark.parametrize("share", [0, 1.1, -1, float("nan"), "half", True])
@@ -141,15 +103,21 @@ def test_additions_that_cannot_be_read_are_refused(given, message):
 
 def test_labelled_pairs_have_no_additions():
     pairs = LabelledPairs(np.array([1, 0]), ["a", "b"], ["c", "d"])
-    with pytest.raises(SentembError, match="replay and catalogue are for click logs"):
+    with pytest.raises(SentembError, match="replay is for click logs"):
         train(pairs, model="arc1", replay=OLD)
 
 
-def test_a_pair_model_takes_both():
-    model = train(
-        made_up_log(), model="wordembed", epochs=1, threads=1, replay=(OLD, 0.5), catalogue=["zqx"]
-    )
+def test_a_pair_model_replays_and_ranks_no_catalogue():
+    model = train(made_up_log(), model="wordembed", epochs=1, threads=1, replay=(OLD, 0.5))
     assert model.training["pairs"] == made_up_log().clicks.size + 2
+    with pytest.raises(SentembError, match="a pair model cannot rank a whole catalogue"):
+        train(made_up_log(), model="wordembed", catalogue=["a"])
+
+
+def test_a_catalogue_needs_held_out_clicks():
+    for dev in (None, made_up_judged_set(made_up_log())):
+        with pytest.raises(SentembError, match="the catalogue is ranked for held-out clicks; give"):
+            train(NEW, **TINY, catalogue=["a"], dev=dev)
 
 
 def test_an_older_log_is_part_of_what_is_resumed(tmp_path):

@@ -1,10 +1,14 @@
-"""What a training reads in addition to its click log: an older log to replay, and a catalogue."""
+"""What a training reads in addition to its click log: an older log to replay, and a catalogue.
+
+Titles without clicks are ranked for held-out clicks, and not trained on. As negatives they fall
+behind for the queries that they would answer (docs/results/fresh.md).
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self, TypeAlias
 
 import numpy as np
@@ -26,7 +30,7 @@ _KEY = 0x7265
 
 @dataclass(frozen=True, eq=False)
 class Additions:
-    """What is added to a click log before a training reads it.
+    """An older log and a catalogue.
 
     Attributes
     ----------
@@ -35,7 +39,7 @@ class Additions:
     share : float
         Which part of its pairs, above 0 and at most 1.
     titles : list of str or None
-        A catalogue. The titles that the log lacks become titles without clicks.
+        A catalogue, ranked for held-out clicks together with the titles of the log.
     """
 
     old: Clicks | None = None
@@ -71,9 +75,6 @@ class Additions:
             ]
         return cls(old, share, titles)
 
-    def __bool__(self) -> bool:
-        return self.old is not None or self.titles is not None
-
     def with_replay(
         self, log: ClickLog, seed: int, skip_bad_lines: bool, note: Callable[[str], None]
     ) -> ClickLog:
@@ -96,14 +97,6 @@ class Additions:
         count = max(1, round(self.share * old.clicks.size))
         drawn = np.random.default_rng([seed, _KEY]).permutation(old.clicks.size)[:count]
         return _joined(log, old, np.sort(drawn))
-
-    def with_catalogue(self, log: ClickLog) -> ClickLog:
-        """``log`` with the titles of the catalogue that it lacks, without clicks."""
-        if self.titles is None:
-            return log
-        known = set(log.titles)
-        added = [title for title in dict.fromkeys(self.titles) if title not in known]
-        return replace(log, titles=[*log.titles, *added])
 
 
 def _joined(log: ClickLog, old: ClickLog, drawn: NDArray[np.int64]) -> ClickLog:

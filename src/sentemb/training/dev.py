@@ -184,6 +184,11 @@ class DevPlan:
             )
         return cls(read)
 
+    @property
+    def is_of_clicks(self) -> bool:
+        """Whether the dev set is one of held-out clicks."""
+        return bool(self.share) or isinstance(self.read, ClickLog)
+
     def apply(
         self, log: ClickLog, note: Callable[[str], None], titles: Sequence[str] = ()
     ) -> tuple[ClickLog, Dev[Embedder] | None]:

@@ -217,10 +217,8 @@ def _checked(settings: PairSettings, labelled: bool, inputs: PairInputs) -> None
         raise SentembError(f"the objective {objective} has no margin; leave margin out")
     if not labelled:
         return
-    if inputs.additions:
-        raise SentembError(
-            "replay and catalogue are for click logs, not for labelled pairs; leave them out"
-        )
+    if inputs.additions.old is not None:
+        raise SentembError("replay is for click logs, not for labelled pairs; leave it out")
     if inputs.teacher is not None:
         raise SentembError("labelled pairs have their own negatives; leave teacher out")
     if settings.objective == HINGE:
@@ -292,10 +290,9 @@ def _clicks(
     settings: dict[str, Any],
     run: Run,
 ) -> ClickLog:
-    """The log of the training with everything that is added to it."""
+    """The log of the training with the pairs that are replayed."""
     log = read_log(pairs, skip_bad_lines, settings.get("negatives", "corpus"), run.note)
-    log = additions.with_replay(log, settings.get("seed", 0), skip_bad_lines, run.note)
-    return additions.with_catalogue(log)
+    return additions.with_replay(log, settings.get("seed", 0), skip_bad_lines, run.note)
 
 
 def _not_labelled(pairs: Clicks | LabelledPairs) -> Clicks:

@@ -106,9 +106,8 @@ def train(
         default 1. The seed draws them, once for all epochs. The clicks of a pair in both logs are
         summed.
     catalogue : path or sequence of str, optional
-        Titles, or a file of ``id<TAB>title`` lines. Those that the log lacks have no clicks: they
-        may become hard negatives, or negatives if ``negatives`` is ``"corpus"``, and their trigrams
-        and words are collected.
+        Titles, or a file of ``id<TAB>title`` lines: ranked for held-out clicks together with the
+        titles of the log. Titles without clicks are not trained on.
     labels : bool
         For a pair model: ``pairs`` is a file of labelled pairs.
     preset : {"paper", "large"}, optional
@@ -155,6 +154,11 @@ def train(
     additions = Additions.of(replay, catalogue)
     model = settings.get(MODEL_NAME.name) or _pair_model_of(start_from)
     if isinstance(model, str) and model in PAIR_MODELS:
+        if additions.titles is not None:
+            raise SentembError(
+                "a pair model cannot rank a whole catalogue for held-out clicks; leave catalogue "
+                "out"
+            )
         inputs = PairInputs(labels, word_vectors, start_from, teacher, additions)
         settings = {**settings, MODEL_NAME.name: model}
         return train_pair_model(pairs, inputs, dev, preset, skip_bad_lines, settings, run)

@@ -51,13 +51,17 @@ def train_two_towers(
     run.check(start_from)
     check_patience(chosen.patience, dev)
     plan = DevPlan.of(dev)
+    if additions.titles is not None and not plan.is_of_clicks:
+        raise SentembError(
+            "the catalogue is ranked for held-out clicks; give dev, for example 5%, or leave "
+            "catalogue out"
+        )
     with Workers(run.threads) as workers:
         # The log itself is not kept: it takes several times the memory of the corpus.
         log = read_log(pairs, skip_bad_lines, chosen.negatives, run.note)
         # Queries are held out of the replayed pairs too, and the whole catalogue is ranked.
         log = additions.with_replay(log, chosen.seed, skip_bad_lines, run.note)
         log, held_out = plan.apply(log, run.note, additions.titles or ())
-        log = additions.with_catalogue(log)
         known = None if start is None else start.towers.vocabulary
         grow = start is not None and start.grows(chosen.model)
         splitting = chosen.splitting or WHITE_SPACE
