@@ -1,6 +1,7 @@
-"""docs/howto: what the pages print runs, in this order, from a shop's two tables to ranked titles."""
+"""docs/howto: the commands of the pages run, from a shop's two tables to ranked titles."""
 
 import csv
+import json
 import re
 import shlex
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from sentemb import Index
 from sentemb.cli import main
 from sentemb.data.click_log import read_click_log
 from sentemb.data.simulation.simulator import simulate
@@ -16,6 +18,7 @@ from sentemb.data.simulation.simulator import simulate
 HOWTO = Path(__file__).parents[1] / "docs/howto"
 # Pages in the order in which a reader would follow them: each uses files of those before.
 PAGES = ["shop", "fresh", "elasticsearch"]
+TAB = "\t"
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.M | re.S)
 
 
@@ -82,9 +85,10 @@ def prepare(page, folder):
         (folder / "new.tsv").write_text(new, encoding="utf-8")
     if page == "elasticsearch":
         queries = (folder / "log/test.tsv").read_text(encoding="utf-8").splitlines()[:5]
-        ids = [line.split("\t")[0] for line in open(folder / "titles.tsv", encoding="utf-8")][:20]
+        titles = (folder / "titles.tsv").read_text(encoding="utf-8").splitlines()
+        ids = [line.split("\t")[0] for line in titles][:20]
         with open(folder / "queries.tsv", "w", encoding="utf-8") as file:
-            file.writelines(f"q{n}\t{line.split(chr(9))[0]}\n" for n, line in enumerate(queries))
+            file.writelines(f"q{n}\t{line.split(TAB)[0]}\n" for n, line in enumerate(queries))
         with open(folder / "engine.run", "w", encoding="utf-8") as file:
             file.writelines(
                 f"q{n} Q0 {id} {rank} {21 - rank} engine\n"
@@ -99,7 +103,19 @@ def check(folder, printed):
     assert 'P99999\tNever clicked: 15.6" Laptop' in titles
     assert 'hotel "le petit" paris\t' in (folder / "pairs.tsv").read_text(encoding="utf-8")
     of = {command: text for (_, command), text in printed.items()}
-    measured = next(
-        text for command, text in of.items() if command.startswith("sentemb evaluate model ")
-    )
-    assert all(name in measured for name in ("hit@1", "mrr@10", "model", "bm25", "bm25-clicks"))
+    measured = next(of[command] for command in of if command.startswith("sentemb evaluate model "))
+    assert all(name in measured for name in ("hit@1", "MRR@10", "model", "bm25", "bm25-clicks"))
+    found = of['sentemb search index "cheap hotel in paris"'].splitlines()
+    assert len(found) == 10 and found[0].split()[0] == "1"
+    in_stock = {line.split(TAB)[0] for line in titles[:100]}
+    limited = of['sentemb search index "cheap hotel in paris" --only in_stock.txt'].splitlines()
+    assert {line.split()[2] for line in limited} <= in_stock
+    as_json = json.loads(of['sentemb search index "cheap hotel in paris" -k 3 --json'])
+    assert len(as_json["titles"]) == 3 and 0 <= as_json["confidence"] <= 1
+    index = Index.open(folder / "index")
+    assert "P00000" not in index.ids and {"new-P00000", "new-P00001"} <= set(index.ids)
+    bulk = (folder / "bulk.ndjson").read_text(encoding="utf-8").splitlines()
+    assert len(bulk) == 2 * len(titles)
+    vector = json.loads(bulk[1])["vector"]
+    assert sum(value**2 for value in vector) == pytest.approx(1, abs=1e-4)
+    assert (folder / "both.run").stat().st_size and (folder / "diff.html").stat().st_size
