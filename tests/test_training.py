@@ -283,13 +283,6 @@ def test_of_equal_best_epochs_the_earlier_is_kept(monkeypatch):
     assert_same_weights(model.weights, measured[1])
 
 
-@pytest.mark.parametrize("model", ["lstm", "arc1"])
-def test_patience_needs_a_dev_set(tmp_path, model):
-    with pytest.raises(SentembError, match=r"^patience counts epochs .* no dev set; give one"):
-        train(made_up_log(), output=tmp_path / "m", model=model, patience=2, epochs=2)
-    assert not (tmp_path / "m").exists()
-
-
 @pytest.mark.parametrize("with_dev", [True, False])
 def test_resting_rows_are_brought_up_to_date_before_dev_and_at_the_end(with_dev, monkeypatch):
     """Against the same updates with a flush after each epoch."""

@@ -74,11 +74,6 @@ class TrainingLoop:
         self.identity = identity
         self.epochs: int = identity.settings["epochs"]
         self.patience: int | None = identity.settings["patience"]
-        if self.patience is not None and identity.dev is None:
-            raise SentembError(
-                "patience counts epochs without a better result on the dev set, and there is no "
-                "dev set; give one (dev, --dev), or leave patience out"
-            )
         self.output = output
         self.checkpoint_seconds = checkpoint_seconds
         self.workers = workers
