@@ -35,7 +35,7 @@ _DTYPES = ["float32", "float16", "int8"]
 )
 @option("--bm25", is_flag=True, help="Index the words too: BM25 becomes part of the score.")
 @option(
-    "--clicks",
+    "--log",
     metavar="LOG",
     type=click.Path(),
     help="Click log for --bm25: index each title together with the queries clicked on it.",
@@ -67,7 +67,7 @@ def command(
     output: str | None,
     dtype: str | None,
     bm25: bool,
-    clicks: str | None,
+    log: str | None,
     stem: str | None,
     add: str | None,
     remove: str | None,
@@ -91,7 +91,7 @@ def command(
     from sentemb.search.index_files import is_index
 
     began = time.perf_counter()
-    new = {"dtype": dtype, "bm25": bm25, "clicks": clicks, "stem": stem}
+    new = {"dtype": dtype, "bm25": bm25, "clicks": log, "stem": stem}
     is_change = add is not None or remove is not None or (titles is None and is_index(source))
     _check_usage(is_change, titles, output, add, remove, new)
     if is_change:
@@ -135,13 +135,14 @@ def _check_usage(
             raise click.UsageError("to change an index, give INDEX --add TITLES --remove IDS")
         given = next((name for name, value in new.items() if value), None)
         if given:
-            raise click.UsageError(f"--{given} is for a new index; make the index again")
+            named = "log" if given == "clicks" else given
+            raise click.UsageError(f"--{named} is for a new index; make the index again")
     elif titles is None:
         raise click.UsageError("give MODEL TITLES -o INDEX, or INDEX with --add or --remove")
     elif output is None:
         raise click.UsageError("name the folder of the index: -o INDEX")
     elif not new["bm25"] and (new["clicks"] or new["stem"]):
-        raise click.UsageError(f"--{'clicks' if new['clicks'] else 'stem'} needs --bm25")
+        raise click.UsageError(f"--{'log' if new['clicks'] else 'stem'} needs --bm25")
 
 
 def _built(model: str, titles: str, new: dict[str, Any], threads: int | None) -> "Index":

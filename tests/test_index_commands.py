@@ -108,7 +108,7 @@ def test_bm25_is_part_of_the_score(place, tmp_path):
     write_click_log(made_up_log(), tmp_path / "log.tsv")
     run(
         "index", place / "model", place / "titles.tsv", "-o", tmp_path / "both", "--bm25",
-        "--clicks", tmp_path / "log.tsv",
+        "--log", tmp_path / "log.tsv",
     )  # fmt: skip
     both = json.loads(run("search", tmp_path / "both", "red hat", "--json", "-k", 1)[0])
     alone = json.loads(run("search", tmp_path / "both", "red hat", "--json", "--bm25", 0)[0])
