@@ -111,7 +111,7 @@ def check(folder, printed):
     limited = of['sentemb search index "cheap hotel in paris" --only in_stock.txt'].splitlines()
     assert {line.split()[2] for line in limited} <= in_stock
     as_json = json.loads(of['sentemb search index "cheap hotel in paris" -k 3 --json'])
-    assert len(as_json["titles"]) == 3 and 0 <= as_json["confidence"] <= 1
+    assert len(as_json["titles"]) == 3 and 0 <= as_json["titles"][0]["confidence"] <= 1
     index = Index.open(folder / "index")
     assert "P00000" not in index.ids and {"new-P00000", "new-P00001"} <= set(index.ids)
     bulk = (folder / "bulk.ndjson").read_text(encoding="utf-8").splitlines()
