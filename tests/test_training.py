@@ -777,8 +777,7 @@ def test_dev_queries_that_are_in_the_log_are_noted():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"patience": 2}, "patience waits for a figure on dev, .* give dev, for example 5%"),
-        ({"patience": 2, "model": "arc1"}, "patience waits for a figure on dev"),
+        ({"patience": 2}, "there is no dev set; give one, for example 5%"),
         ({"dev": "5%", "model": "arc1"}, "a pair model would have to score every title"),
         ({"dev": 0}, "dev is a share of 0"),
         ({"dev": 2}, "dev is 2; give a share"),
