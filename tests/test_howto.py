@@ -2,9 +2,12 @@
 
 import csv
 import json
+import os
 import re
 import shlex
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,6 +78,34 @@ def test_the_pages_run(shop, monkeypatch):
             for command in code.splitlines():
                 printed[page, command] = run(command, shop)
     check(shop, printed)
+
+
+@pytest.mark.slow
+def test_a_new_user_gets_there(shop, tmp_path):
+    """The first page in a new environment, as a shell runs it. Needs a package index."""
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    installed = subprocess.run(
+        [tmp_path / "venv/bin/pip", "install", "--quiet", HOWTO.parents[1]], check=False
+    )
+    if installed.returncode:
+        pytest.skip("the package and what it needs cannot be installed here")
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    for name in ("clicks.csv", "products.csv"):
+        shutil.copy(shop / name, folder)
+    page = (HOWTO / "shop.md").read_text(encoding="utf-8")
+    commands = "".join(code for language, code in BLOCK.findall(page) if language == "sh")
+    done = subprocess.run(
+        ["bash", "-e", "-c", commands],
+        cwd=folder,
+        env=os.environ | {"PATH": f"{tmp_path}/venv/bin:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "MRR@10" in done.stdout and "cheap hotel" in done.stdout
+    assert "Traceback" not in done.stderr
 
 
 def prepare(page, folder):
