@@ -141,6 +141,8 @@ def test_continuing_has_defaults_of_its_own():
     given = {"epochs": 5, "learning_rate": 0.5}
     settings = Settings.of(**Start.of(old).settings(None, given))
     assert (settings.epochs, settings.learning_rate) == (5, 0.5)
+    settings = Settings.of(**Start.of(old).settings(None, {"optimiser": "nesterov"}))
+    assert (settings.epochs, settings.learning_rate) == (30, 0.1)
     other = Start.of(small("bag", shared=False))
     settings = Settings.of(**other.settings(None, {"model": "rnn"}))
     assert (settings.epochs, settings.word_features) == (10, 0)

@@ -33,11 +33,12 @@ if TYPE_CHECKING:
     from sentemb.models.truncation import Truncation
     from sentemb.objectives.objective import Objective
 
-# The defaults of a training that continues from a model trained on other clicks.
+ADAM = "adam"
+# The defaults of a training with Adam that continues from a model trained on other clicks.
 CONTINUED: dict[str, Any] = {"epochs": 3, "learning_rate": 0.002}
 # The defaults that depend on the optimiser.
 OPTIMISERS: dict[str, dict[str, Any]] = {
-    "adam": {"learning_rate": 0.005, "decay": "linear", "epochs": 10},
+    ADAM: {"learning_rate": 0.005, "decay": "linear", "epochs": 10},
     "nesterov": {"learning_rate": 0.1, "decay": "none", "epochs": 30},
 }
 # The nearest of many texts is often as right as the clicked one, so the hinge learns more from
@@ -147,7 +148,7 @@ HYPERPARAMETERS = (
     Hyperparameter(
         name="optimiser",
         kind=str,
-        default="adam",
+        default=ADAM,
         help="Adam, or the paper's Nesterov momentum.",
         group=OPTIMISER,
         choices=OPTIMISERS,

@@ -29,7 +29,7 @@ from sentemb.storage.model_files import load_model
 from sentemb.storage.saved_model import PAIR
 from sentemb.system.paths import AnyPath
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.training.settings import CONTINUED, HYPERPARAMETERS, PRESETS
+from sentemb.training.settings import ADAM, CONTINUED, HYPERPARAMETERS, PRESETS
 
 # The encoder whose rows other encoders take as word vectors.
 _WORD_VECTORS = "bag"
@@ -125,7 +125,9 @@ class Start:
         shape: dict[str, Any] = {MODEL_NAME.name: model, SHARED_TOWERS.name: self.towers.shared}
         if self.grows(model):
             uses = _WORD_USES if self.towers.vocabulary.words else 0
-            shape |= {**CONTINUED, _WORD_FEATURES: uses}
+            # Measured with Adam, the default; another optimiser has rates of another size.
+            continued = CONTINUED if wanted.get("optimiser", ADAM) == ADAM else {}
+            shape |= {**continued, _WORD_FEATURES: uses}
         elif _WORD_FEATURES in given:
             raise SentembError(
                 f"{_WORD_FEATURES} does not apply: the features are those of {self}; leave "

@@ -90,8 +90,9 @@ def train(
         A model with letter trigrams that trains the same encoder *continues*: features of the log
         that it lacks join its vocabulary, with rows that start at zero. A word needs
         ``word_features`` uses in this log: by default 3, or 0 (none are added) if the model has no
-        words. The defaults are 3 epochs and a learning rate of 0.002. At the end ``on_note`` gets
-        the dev figures before and after, and how many queries kept their first title.
+        words. With Adam the defaults are 3 epochs and a learning rate of 0.002. At the end
+        ``on_note`` gets the dev figures before and after, and how many queries kept their first
+        title.
 
         A pair model starts from a pair model and keeps its vocabulary, or takes the words of two
         towers as word vectors: those of both towers, one after the other, fixed unless
