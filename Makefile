@@ -158,6 +158,10 @@ held-out: venv ## Measure held-out clicks of the shared logs and write docs/resu
 rerank: venv ## Re-rank the best titles of two towers by pair models and write docs/results/rerank.md (hours)
 	$(BIN)/python benchmarks/rerank.py
 
+.PHONY: hybrid
+hybrid: venv ## Sum cosine and BM25, fuse ranks, fit confidence and write docs/results/hybrid.md (minutes)
+	$(BIN)/python benchmarks/hybrid.py
+
 .PHONY: charts
 charts: venv ## Draw the charts of docs/benchmarks.md from the CSV in docs/results
 	$(BIN)/python benchmarks/charts.py

@@ -227,7 +227,6 @@ def section(name, measured):
                 for column in (0, 1)
             ]
         rows.append([label, settings, *figures, *differences])
-    weight = measured.chosen[MAIN].weight
     lines = [
         f"## {name}",
         "",
@@ -249,25 +248,24 @@ def section(name, measured):
         ),
         "",
     ]  # fmt: skip
-    for what, value in (("weight 0", 0.0), (f"weight {weight:g}", weight)):
-        if what == "weight 0" or weight > 0:
-            measured.use(value)
-            lines += [
-                f"### {name}, confidence, {what}",
-                "",
-                *markdown_table(
-                    [["dev queries", "logistic", "isotonic", "constant"], *measured.briers()]
-                ),
-                "",
-                f"### {name}, low confidence, {what}",
-                "",
-                *markdown_table(
-                    [["confidence below", "dev queries", "dev hit@1, index", "dev hit@1, BM25",
-                      "test queries", "test hit@1, index", "test hit@1, BM25"],
-                     *measured.unsure()]
-                ),
-                "",
-            ]  # fmt: skip
+    for value in dict.fromkeys([0.0, dev.weight]):
+        measured.use(value)
+        lines += [
+            f"### {name}, confidence, weight {value:g}",
+            "",
+            *markdown_table(
+                [["dev queries", "logistic", "isotonic", "constant"], *measured.briers()]
+            ),
+            "",
+            f"### {name}, low confidence, weight {value:g}",
+            "",
+            *markdown_table(
+                [["confidence below", "dev queries", "dev hit@1, index", "dev hit@1, BM25",
+                  "test queries", "test hit@1, index", "test hit@1, BM25"],
+                 *measured.unsure()]
+            ),
+            "",
+        ]  # fmt: skip
     return lines
 
 
