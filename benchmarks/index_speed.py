@@ -167,10 +167,12 @@ def quality(titles, types, queries):
     sizes = (4, 2, 1)
     for (name, own), size in zip(types.items(), sizes, strict=True):
         places, _ = nearest(some, own, K)
-        rows.append([name, f"{agree(places, scores, exact):.4f}", f"{titles.size * size / 1e6:.0f}"])
+        rows.append(
+            [name, f"{agree(places, scores, exact):.4f}", f"{titles.size * size / 1e6:.0f}"]
+        )
     lines = [
         "## Recall", "", *markdown_table(rows), "",
-        f"Of the {K} titles found for each of {len(some)} queries, those with at least the "
+        f"The share of the {K} titles found for each of {len(some)} queries that have at least the "
         "float32 score of the tenth title of exact search. int8 has 4 more bytes per title.", "",
     ]  # fmt: skip
     n = min(len(titles), 50_000)

@@ -15,7 +15,7 @@ from sentemb import Index, SentembError
 from sentemb.cli import main
 from sentemb.data.click_log import write_click_log
 from sentemb.search import graph
-from sentemb.system import files
+from sentemb.system.exchange import exchange
 
 TITLES = [f"{colour} {thing}" for colour in ("red", "blue", "green") for thing in ("hat", "bag")]
 LINES = "".join(f"p{place}\t{title}\n" for place, title in enumerate(TITLES))
@@ -173,7 +173,7 @@ def test_wrong_input_is_one_clear_line(place, monkeypatch, arguments, message):
 SLOW_SAVE = """
 import sys, time
 from sentemb import Index
-from sentemb.system import files, whole_folder
+from sentemb.system import whole_folder
 index = Index.open(sys.argv[1])
 index.add(["new hat"], ["new"])
 when = sys.argv[2]
@@ -213,7 +213,7 @@ def test_without_an_exchange_the_index_is_replaced_too(index, monkeypatch):
     assert len(Index.open(index)) == 5
     (index.parent / "a").write_text("one")
     (index.parent / "b").write_text("two")
-    assert not files.exchange(index.parent / "a", index.parent / "missing")
+    assert not exchange(index.parent / "a", index.parent / "missing")
 
 
 # -- approximate search ----------------------------------------------------------------------------

@@ -4,7 +4,6 @@ An error of the operating system becomes a `SentembError` with the name of the f
 """
 
 import contextlib
-import ctypes
 import errno
 import gzip
 import os
@@ -23,22 +22,6 @@ from sentemb.system.paths import AnyPath
 
 # The longest line of a text file; a longer line suggests that it is not a text file.
 MAX_LINE_BYTES = 16 << 20
-
-# Of Linux's renameat2: paths are relative to the current folder; two names are exchanged.
-_HERE, _EXCHANGE = -100, 2
-
-
-# What a file begins with that is not text in UTF-8, and what to do with it.
-_FORMATS = {
-    # "PAR16" is a lamp; the letters are followed by the header of a page.
-    b"PAR1\x15": ("a Parquet file", "convert it with `sentemb import`"),
-    b"\x1f\x8b": ("compressed with gzip", "let its name end in .gz"),
-    b"\x28\xb5\x2f\xfd": ("compressed with zstd", "unpack it or compress it with gzip"),
-    b"PK\x03\x04": ("a zip archive or an Excel file", "unpack it, or save it as text"),
-    b"\xff\xfe": ("UTF-16", "save it as UTF-8"),
-    b"\xfe\xff": ("UTF-16", "save it as UTF-8"),
-}
-_STARTS = tuple(_FORMATS)
 
 # -- looking ----------------------------------------------------------------------------------
 
@@ -344,17 +327,6 @@ def flush_folder(path: AnyPath) -> None:
         _flush(handle)
     finally:
         os.close(handle)
-
-
-def exchange(first: AnyPath, second: AnyPath) -> bool:
-    """Exchange the names of two files or folders in one step; False where the system cannot."""
-    try:
-        rename = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError, TypeError):  # not Linux
-        return False
-    names = os.fsencode(first), os.fsencode(second)
-    done: int = rename(_HERE, names[0], _HERE, names[1], _EXCHANGE)
-    return done == 0
 
 
 def _flush(handle: int) -> None:

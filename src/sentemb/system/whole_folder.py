@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sentemb.errors import SentembError
-from sentemb.system.files import exchange, flush_folder, is_folder, status, unwritable
+from sentemb.system.exchange import exchange
+from sentemb.system.files import flush_folder, is_folder, status, unwritable
 from sentemb.system.locks import locked, temporary_folder
 from sentemb.system.paths import AnyPath
 
