@@ -176,8 +176,9 @@ def main():
         "",
         "`bm25` reads the titles, `bm25-clicks` also the queries that were clicked on them in "
         "training, `-stem` reduces English words to their stems; k1 and b are the defaults. The "
-        "index sums cosine and BM25; `sentemb tune` chooses weight, k1 and b on dev. The average is "
-        "of the seeds 0 and 1. In brackets are 95 % intervals of the paired bootstrap over the queries.",
+        "index adds BM25 to the cosine; `sentemb tune` chooses weight, k1 and b on dev. The "
+        "average is that of the seeds 0 and 1. In brackets are 95 % intervals of the paired "
+        "bootstrap over the queries.",
         "",
     ]
     for by in WAYS:
