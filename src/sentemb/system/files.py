@@ -23,6 +23,18 @@ from sentemb.system.paths import AnyPath
 # The longest line of a text file; a longer line suggests that it is not a text file.
 MAX_LINE_BYTES = 16 << 20
 
+# What a file begins with that is not text in UTF-8, and what to do with it.
+_FORMATS = {
+    # "PAR16" is a lamp; the letters are followed by the header of a page.
+    b"PAR1\x15": ("a Parquet file", "convert it with `sentemb import`"),
+    b"\x1f\x8b": ("compressed with gzip", "let its name end in .gz"),
+    b"\x28\xb5\x2f\xfd": ("compressed with zstd", "unpack it or compress it with gzip"),
+    b"PK\x03\x04": ("a zip archive or an Excel file", "unpack it, or save it as text"),
+    b"\xff\xfe": ("UTF-16", "save it as UTF-8"),
+    b"\xfe\xff": ("UTF-16", "save it as UTF-8"),
+}
+_STARTS = tuple(_FORMATS)
+
 # -- looking ----------------------------------------------------------------------------------
 
 
