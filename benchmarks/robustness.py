@@ -47,7 +47,6 @@ SEEDS = {
     for label in VARIANTS
 }
 # What is measured with the default epochs and hard negatives too, with one seed.
-FULL = ("tldr",)
 CHOSEN = ("defaults", "`--splitting bare`")
 
 # -- typos ---------------------------------------------------------------------------------------
@@ -258,7 +257,7 @@ def main():
     }
     full = {
         (name, label): [kept(name, VARIANTS[label], 0, options.data, options.threads)]
-        for name in FULL
+        for name in SETS
         for label in CHOSEN
     }
     made = page(quick, full)
