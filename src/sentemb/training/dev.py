@@ -132,7 +132,7 @@ class ClicksDev:
     def measure(self, model: Embedder) -> dict[str, float]:
         """MRR@10, hit@1 and recall@10 by name."""
         with warnings.catch_warnings():
-            # Of texts that the model cannot read: the same ones after every epoch.
+            # The warnings name texts that the model cannot read, the same after every epoch.
             warnings.simplefilter("ignore", UserWarning)
             found = self._held_out.evaluate(TitleVectors(model, self._titles))
         return {
