@@ -202,7 +202,7 @@ def trained(data, name, threads):
     """The default model of a log, from the build folder or trained."""
     folder = BUILD / name / "model"
     if not (folder / "config.json").exists():
-        train(data / name / "pairs.tsv", folder, threads=threads)
+        train(data / name / "pairs.tsv", output=folder, resume=True, threads=threads)
     return SentenceEncoder.from_pretrained(folder, threads)
 
 
