@@ -123,6 +123,33 @@ def test_numbers_beyond_float32_are_scored_in_float64():
         assert same(nearest(some, huge, 5)[:1], highest_dots(some, huge, 5)[:1])
 
 
+OVERFLOWING = {  # queries and titles whose float32 products are -inf
+    "titles": (np.ones((1, 2)), np.float32([[-3e38, -3e38], [1, 1], [-2e38, -2e38]])),
+    "queries": (np.full((1, 2), 1e60), np.array([[-3.0, -3], [1, 1], [-2, -2]])),
+    "int8": (
+        np.full((1, 2), 1e45),
+        Int8Rows(np.int8([[-9, -9], [3, 3], [-5, -5]]), np.float32([1e-30] * 3)),
+    ),
+}
+
+
+@pytest.mark.parametrize(("queries", "titles"), OVERFLOWING.values(), ids=OVERFLOWING)
+def test_products_of_minus_infinity_are_scored_in_float64(queries, titles):
+    for some in (queries, np.repeat(queries, 5, axis=0)):
+        places, scores = nearest(some, titles, 3)
+        assert (places == [1, 2, 0]).all() and np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8"])
+@pytest.mark.parametrize("small", [1e-45, 1e-42, 1e-38])
+def test_tiny_queries_of_large_titles_are_ranked_right(dtype, small):
+    """Such queries have few digits in float32."""
+    queries, titles = made_up(400, 6, 3)
+    titles = stored((titles * 1e15).astype(np.float32), dtype)
+    for some in (queries * np.float64(small), queries[:1] * np.float64(small)):
+        assert (nearest(some, titles, 3)[0] == highest_dots(some, as_doubles(titles), 3)[0]).all()
+
+
 @pytest.mark.parametrize("dtype", TYPES[:3])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_values_that_are_not_finite_are_refused(dtype, value):

@@ -84,11 +84,12 @@ def _any_above_one(products, limit):
 
 @kernel
 def _limit(score, error):
-    """The largest float32 product that cannot be of a row with more than ``score``."""
+    """The largest float32 product that cannot be of a row with more than ``score``, or NaN."""
     # The last term is for the rounding of the limit itself.
     limit = score - error - abs(score) * _QUARTER
-    # Infinity minus infinity: nothing is known, so everything is scored.
-    return np.float32(min(limit, _LARGEST)) if limit == limit else np.float32(-np.inf)
+    # Without a limit every row is scored: no product is at most NaN. (-inf would not do: a sum that
+    # overflows float32 can be -inf too.)
+    return np.float32(min(limit, _LARGEST)) if limit > -np.inf else np.float32(np.nan)
 
 
 @strict_kernel

@@ -25,6 +25,8 @@ _FEW = 4
 _TITLES_OF_FEW, _TITLES, _QUERIES = 8192, 1024, 128
 # Rounding to float32, and the largest product that may become 0 there.
 _UNIT, _TINY = 2.0**-24, 2.0**-125
+# Rows of this length may have products that leave float32.
+_HUGE = 1e18
 # What `widen` leaves to do.
 _WIDEN = np.float32(2.0**112)
 _TYPES = (np.float16, np.float32, np.float64)
@@ -194,17 +196,20 @@ class _Queries:
             np.ascontiguousarray(self._single[left : left + _QUERIES].T)
             for left in range(0, m, _QUERIES)
         ]
-        # A square may be too small for float64, a length is not.
-        self._lengths = np.array([math.hypot(*row) for row in exact.tolist()])
+        # A square may be too small for float64, a length is not. What is added makes up for numbers
+        # that lose digits in float32 because they are tiny.
+        lost = math.sqrt(self._dim) * 2.0**-100
+        self._lengths = np.array([math.hypot(*row) for row in exact.tolist()]) + lost
         self._integers: tuple[NDArray[np.int16], NDArray[np.float64], NDArray[np.float64]] | None
         self._integers = None
 
     def errors(self, radius: float) -> NDArray[np.float64]:
         """At least the errors of float32 products with rows of at most this length."""
-        # Nothing times infinity is not a number; `merge_rows` then scores every row.
-        with np.errstate(invalid="ignore"):
-            relative = 2 * (self._dim + 8) * _UNIT * self._lengths * radius
-        return relative + self._dim * _TINY
+        if not radius < _HUGE:
+            return np.full(len(self._lengths), np.inf)
+        errors = 2 * (self._dim + 8) * _UNIT * self._lengths * radius + self._dim * _TINY
+        errors[self._lengths > _HUGE] = np.inf
+        return errors
 
     def products(
         self, products: NDArray[np.float32], tile: NDArray[np.float32], left: int, right: int
@@ -229,7 +234,8 @@ class _Queries:
         short, steps, lost = self._integers
         line = np.empty(len(codes), np.float32)
         for q, query in enumerate(short):
-            integer_dots(line, codes, scales, query, np.float32(steps[q]))
+            with np.errstate(over="ignore"):
+                integer_dots(line, codes, scales, query, np.float32(steps[q]))
             products[:, q] = line
         return self.errors(radius) + lost * radius
 
@@ -239,7 +245,7 @@ def _as_integers(
 ) -> tuple[NDArray[np.int16], NDArray[np.float64], NDArray[np.float64]]:
     """Queries as integers of 16 bits, the factor of each, and the length of what is lost."""
     # Sums of products with codes must fit into 32 bits.
-    most = min(2**15 - 1, (2**31 - 1) // (LARGEST * max(1, queries.shape[1])))
+    most = min(2**15 - 1, (2**31 - 1) // ((LARGEST + 1) * max(1, queries.shape[1])))
     steps = np.abs(queries).max(axis=1, initial=0) / most
     integers = np.rint(queries / np.where(steps > 0, steps, 1)[:, None])
     lost = np.linalg.norm(queries - integers * steps[:, None], axis=1)
