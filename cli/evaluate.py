@@ -47,7 +47,7 @@ _TIES = "score descending, then title id descending, as trec_eval"
 @option(
     "--compare-with",
     multiple=True,
-    metavar=f"[{'|'.join(held_out_clicks.LEXICAL)}|MODEL_DIR]",
+    metavar=f"[{'|'.join(held_out_clicks.LEXICAL)}|MODEL_DIR|INDEX]",
     help="Held-out clicks: measure this too, and print the difference with its 95 % interval. "
     "-stem reduces English words to their stems, -clicks adds to each title the queries clicked on "
     "it in --log. Can be given several times.",
@@ -95,7 +95,8 @@ def command(
     ranked, or taken from the run, and NDCG is measured.
 
     CLICKS is a file of held-out clicks, as sentemb split writes it. For each query the model ranks
-    the whole catalogue; the titles clicked for it are right, all others wrong.
+    the whole catalogue; the titles clicked for it are right, all others wrong. In place of a model
+    an index can be given: its titles are ranked as `sentemb search` ranks them.
 
     With --labels, LABELLED is a file of label<TAB>text<TAB>text lines with labels 1 and 0, and a
     model is needed.
@@ -103,6 +104,7 @@ def command(
     \b
     sentemb evaluate model/ test/
     sentemb evaluate model/ log/test.tsv --compare-with bm25
+    sentemb evaluate index/ log/test.tsv --compare-with model/
     sentemb evaluate model/ test.tsv --labels --threshold dev.tsv
     """
     from sentemb.data.held_out_clicks import read_held_out

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from sentemb.cli.common import read_texts, warnings_to_stderr
 from sentemb.cli.program import note
 from sentemb.tables import aligned, visible
@@ -13,7 +15,10 @@ if TYPE_CHECKING:
     from sentemb.data.click_log import ClickLog
     from sentemb.evaluation.held_out import Evaluation
     from sentemb.evaluation.significance import Difference
+    from sentemb.pair_scorer import PairScorer
     from sentemb.protocols import Retriever
+    from sentemb.search.index import Index
+    from sentemb.sentence_encoder import SentenceEncoder
 
 METRICS = ("hit@1", "mrr@10", "recall@10", "recall@100", "ndcg@10")
 # Name of a lexical ranker -> whether it has stems, and the queries clicked on a title.
@@ -46,7 +51,7 @@ def evaluated(
     Parameters
     ----------
     model : str
-        A model folder.
+        The folder of a model or of an index, whose titles are then the catalogue.
     path, clicks
         The file of held-out clicks, and what it holds.
     catalogue : str, optional
@@ -54,7 +59,7 @@ def evaluated(
     metrics : sequence of str
         See `sentemb.evaluation.held_out`.
     others : sequence of str
-        Model folders, or names in `LEXICAL`.
+        Folders of models or indexes, or names in `LEXICAL`.
     log : str, optional
         The click log that bm25-clicks learns from.
     per_query : bool
@@ -66,12 +71,13 @@ def evaluated(
     from sentemb.evaluation.held_out import HeldOutClicks
 
     learned = None if log is None else read_click_log(log)
-    place, titles = _catalogue(path, catalogue, clicks)
+    opened = {name: _opened(name) for name in dict.fromkeys((model, *others))}
+    place, titles = _catalogue(model, opened[model], path, catalogue, clicks)
     held_out = HeldOutClicks(clicks, titles, metrics)
     with warnings_to_stderr():
         found = {
-            name: held_out.evaluate(_retriever(name, titles, learned, len(clicks.queries)))
-            for name in dict.fromkeys((model, *others))
+            name: held_out.evaluate(_retriever(name, one, titles, learned, len(clicks.queries)))
+            for name, one in opened.items()
         }
     first = found[model]
     if first.n_outside:
@@ -97,8 +103,27 @@ def evaluated(
         yield from _query_lines(found)
 
 
-def _catalogue(path: str, catalogue: str | None, clicks: "ClickLog") -> tuple[str, list[str]]:
+def _opened(name: str) -> "Index | SentenceEncoder | PairScorer | None":
+    """The model or the index in folder ``name``; None for one of `LEXICAL`."""
+    from sentemb.loading import load
+    from sentemb.search.index import Index
+    from sentemb.search.index_files import is_index
+
+    if name in LEXICAL:
+        return None
+    return Index.open(name) if is_index(Path(name)) else load(name)
+
+
+def _catalogue(
+    name: str, model: object, path: str, catalogue: str | None, clicks: "ClickLog"
+) -> tuple[str, list[str]]:
     """Where the titles to rank are from, and the titles."""
+    from sentemb.search.index import Index
+
+    if isinstance(model, Index):
+        if catalogue is not None:
+            raise click.UsageError(f"{name} has titles of its own; leave --catalogue out")
+        return name, list(model.titles)
     beside = Path(path).parent / _TITLES
     if catalogue is None and path != "-" and beside.is_file():
         catalogue = str(beside)
@@ -112,21 +137,34 @@ def _catalogue(path: str, catalogue: str | None, clicks: "ClickLog") -> tuple[st
     return path, clicks.titles
 
 
-def _retriever(name: str, titles: list[str], log: "ClickLog | None", n_queries: int) -> "Retriever":
+def _retriever(
+    name: str,
+    model: "Index | SentenceEncoder | PairScorer | None",
+    titles: list[str],
+    log: "ClickLog | None",
+    n_queries: int,
+) -> "Retriever":
     """What finds titles under ``name``."""
     from sentemb.baselines.clicked_queries import with_clicked_queries
     from sentemb.baselines.inverted_index import InvertedIndex
     from sentemb.baselines.words_and_stems import words_of
+    from sentemb.errors import SentembError
     from sentemb.evaluation.held_out import AllPairs
-    from sentemb.loading import load
     from sentemb.models.nearest import TitleVectors
+    from sentemb.search.index import Index
     from sentemb.sentence_encoder import SentenceEncoder
 
-    if name in LEXICAL:
+    if model is None:
         stems, with_clicks = LEXICAL[name]
         texts = titles if log is None or not with_clicks else with_clicked_queries(titles, log)
         return InvertedIndex(texts, words=words_of("english" if stems else None))
-    model = load(name)
+    if isinstance(model, Index):
+        if list(model.titles) != titles:
+            raise SentembError(
+                f"{name}: an index of other titles; compare indexes of the same file, or give the "
+                "index as MODEL and leave --catalogue out"
+            )
+        return model
     if isinstance(model, SentenceEncoder):
         return TitleVectors(model, titles)
     if n_queries * len(titles) > _MANY_PAIRS:

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from helpers import made_up_log
 
-from sentemb import SentembError, train
+from sentemb import Index, SentembError, train
 from sentemb.baselines.inverted_index import InvertedIndex
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLog, ClickLogBuilder, write_click_log
@@ -303,6 +303,25 @@ def test_the_command_compares_systems(log, model_dir, files):
     lines = run(model_dir, "clicks.tsv", *catalogue, "-q").stdout.splitlines()
     assert lines[5].endswith("  query") and lines[6].endswith(f"  {log.queries[0]}")
     assert len(lines) == 6 + len(log.queries)
+
+
+def test_an_index_is_measured_with_its_own_titles(log, model, model_dir, files):
+    titles = [*log.titles, "one more"]
+    index = Index.build(model, titles, bm25=True)
+    index.save("index")
+    Index.build(model, titles[1:]).save("other")
+    metrics = ["--metrics", "hit@1,mrr@10", "--json"]
+    found = json.loads(run("index", "clicks.tsv", "--compare-with", model_dir, *metrics).stdout)
+    assert found["catalogue"] == "index" and found["titles"] == len(titles)
+    expected = evaluate_clicks(index, log, titles, ["hit@1", "mrr@10"]).mean
+    assert list(found["systems"]["index"].values()) == pytest.approx(expected)
+    assert found["systems"]["index"] != found["systems"][str(model_dir)]
+    same = run(model_dir, "clicks.tsv", "--catalogue", "catalogue.tsv", *metrics).stdout
+    assert json.loads(same)["systems"][str(model_dir)] == found["systems"][str(model_dir)]
+    refused = run("index", "clicks.tsv", "--catalogue", "catalogue.tsv", code=2)
+    assert "titles of its own" in refused.stderr
+    refused = run("index", "clicks.tsv", "--compare-with", "other", code=1)
+    assert "an index of other titles" in refused.stderr
 
 
 def test_notes_on_the_catalogue_and_few_queries(log, model_dir, files):
