@@ -95,9 +95,7 @@ def average(parts):
 
 def index(parts):
     """The defaults and BM25 with clicks and stems, with the weight that is best on dev."""
-    made = Index.build(
-        trained(parts, 0), parts.titles, bm25=True, clicks=parts.train, stem="english"
-    )
+    made = Index.build(trained(parts, 0), parts.titles, bm25=True, log=parts.train, stem="english")
     tune(made, parts.dev)
     return made
 

@@ -14,10 +14,11 @@ from sentemb.cli.program import note
 @click.argument("first", type=click.Path(), metavar="MODEL_A")
 @click.argument("second", type=click.Path(), metavar="MODEL_B")
 @option(
-    "--titles",
+    "--catalogue",
+    metavar="TITLES",
     required=True,
     type=click.Path(),
-    help="Catalogue of lines id<TAB>title; equal titles count once.",
+    help="File of lines id<TAB>title; equal titles count once.",
 )
 @option(
     "--queries",
@@ -51,7 +52,7 @@ from sentemb.cli.program import note
 def command(
     first: str,
     second: str,
-    titles: str,
+    catalogue: str,
     queries: str | None,
     clicks: str | None,
     top_k: int,
@@ -67,24 +68,25 @@ def command(
     differ most, side by side; * marks a clicked title.
 
     \b
-    sentemb diff old/ new/ --titles titles.tsv --clicks test.tsv -o diff.html
-    sentemb diff old/ new/ --titles titles.tsv --queries queries.tsv --limit 5
+    sentemb diff old/ new/ --catalogue titles.tsv --clicks test.tsv -o diff.html
+    sentemb diff old/ new/ --catalogue titles.tsv --queries queries.tsv --limit 5
     """
     from sentemb.analysis.labels import short_names
     from sentemb.comparison.difference import difference
     from sentemb.comparison.difference_page import difference_page
     from sentemb.data.click_log import read_click_log
     from sentemb.data.lines import write_lines
+    from sentemb.evaluation.held_out import in_tie_order
     from sentemb.models.nearest import TitleVectors
     from sentemb.sentence_encoder import SentenceEncoder
     from sentemb.system.files import write_text
 
     if queries is None and clicks is None:
         raise click.UsageError("give --queries, --clicks or both")
-    if [titles, queries, clicks].count("-") > 1:
+    if [catalogue, queries, clicks].count("-") > 1:
         raise click.UsageError("standard input can be only one of the files")
     models = [SentenceEncoder.from_pretrained(folder) for folder in (first, second)]
-    catalogue = list(dict.fromkeys(text.strip() for text in read_texts(titles)[1]))
+    titles = in_tie_order({text.strip() for text in read_texts(catalogue)[1]})
     held_out = None if clicks is None else read_click_log(clicks)
     if queries is not None:
         texts = read_texts(queries)[1]
@@ -93,12 +95,12 @@ def command(
     for folder, model in zip((first, second), models, strict=True):
         note_unknown_words(model, texts, folder)
     with warnings_to_stderr():
-        a, b = (TitleVectors(model, catalogue) for model in models)
-        found = difference(a, b, texts, catalogue, held_out, top_k)
+        a, b = (TitleVectors(model, titles) for model in models)
+        found = difference(a, b, texts, titles, held_out, top_k)
     if found.by_clicks is not None and found.by_clicks.n_missing:
         note(
-            f"note: {found.by_clicks.n_missing:,} clicked titles are not in {titles}; they count "
-            "as not found"
+            f"{found.by_clicks.n_missing:,} clicked titles are not in {catalogue}; they count as "
+            "missed"
         )
     if output is not None:
         name_a, name_b = short_names([first, second])

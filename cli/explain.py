@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 @click.argument("title", type=Text(), required=False)
 @option("--log", type=click.Path(), help="Click log with evidence: what similar queries clicked.")
 @option(
-    "--titles",
+    "--catalogue",
+    metavar="TITLES",
     type=click.Path(),
-    help="Catalogue of lines id<TAB>title: explain the best title in it. [default: the index, or "
+    help="File of lines id<TAB>title: explain the best title in it. [default: the index, or "
     "the titles of --log]",
 )
 @option(
     "-k",
-    "--queries",
+    "--top-k",
     type=click.IntRange(1, 1000),
     default=5,
     show_default=True,
@@ -40,8 +41,8 @@ def command(
     query: str,
     title: str | None,
     log: str | None,
-    titles: str | None,
-    queries: int,
+    catalogue: str | None,
+    top_k: int,
     as_json: bool,
 ) -> None:
     """Explain why a title is found for a query.
@@ -62,22 +63,22 @@ def command(
     from sentemb.search.index import Index
     from sentemb.search.index_files import is_index
 
-    if title is not None and titles is not None:
-        raise click.UsageError("give TITLE or --titles, not both")
+    if title is not None and catalogue is not None:
+        raise click.UsageError("give TITLE or --catalogue, not both")
     explained: Any
     if is_index(model):
         index = Index.open(model)
         explained = index.model
-        if title is None and titles is None:
+        if title is None and catalogue is None:
             title = _best_title(index, query)
-    elif title is None and log is None and titles is None:
-        raise click.UsageError("give TITLE, --log or --titles, or an index instead of the model")
+    elif title is None and log is None and catalogue is None:
+        raise click.UsageError("give TITLE, --log or --catalogue, or an index instead of the model")
     else:
         explained = load(model)
     clicks = None if log is None else read_click_log(log)
-    catalogue = None if titles is None else read_texts(titles)[1]
+    titles = None if catalogue is None else read_texts(catalogue)[1]
     with warnings_to_stderr():
-        found = explain(explained, query, title, clicks, catalogue, queries)
+        found = explain(explained, query, title, clicks, titles, top_k)
     write_lines("-", [json.dumps(found.as_dict(), indent=1) if as_json else str(found)])
 
 

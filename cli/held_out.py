@@ -96,7 +96,7 @@ def evaluated(
     yield from aligned(_rows(found))
     if differences:
         yield ""
-        yield from aligned(_difference_rows(first.metrics, differences))
+        yield from aligned(_difference_rows(model, first.metrics, differences))
         yield "in brackets: 95 % intervals of the paired bootstrap over the queries"
     if per_query:
         yield ""
@@ -198,9 +198,9 @@ def _rows(found: "dict[str, Evaluation]") -> Iterator[list[str]]:
 
 
 def _difference_rows(
-    metrics: Sequence[str], differences: "dict[str, list[Difference]]"
+    name: str, metrics: Sequence[str], differences: "dict[str, list[Difference]]"
 ) -> Iterator[list[str]]:
-    yield ["the model minus", *differences]
+    yield [f"{name} minus", *differences]
     for metric, each in zip(_shown(metrics), zip(*differences.values(), strict=True), strict=True):
         yield [metric, *(f"{one.mean:+.3f} ({one.low:+.3f} to {one.high:+.3f})" for one in each)]
 

@@ -91,7 +91,7 @@ def command(
     from sentemb.search.index_files import is_index
 
     began = time.perf_counter()
-    new = {"dtype": dtype, "bm25": bm25, "clicks": log, "stem": stem}
+    new = {"dtype": dtype, "bm25": bm25, "log": log, "stem": stem}
     is_change = add is not None or remove is not None or (titles is None and is_index(source))
     _check_usage(is_change, titles, output, add, remove, new)
     if is_change:
@@ -128,21 +128,20 @@ def _check_usage(
     new: dict[str, Any],
 ) -> None:
     """Refuse options that do not go together; ``new`` are those of a new index."""
-    if (titles, new["clicks"], add, remove).count("-") > 1:
+    if (titles, new["log"], add, remove).count("-") > 1:
         raise click.UsageError("standard input can be only one of the files")
     if is_change:
         if titles is not None:
             raise click.UsageError("to change an index, give INDEX --add TITLES --remove IDS")
         given = next((name for name, value in new.items() if value), None)
         if given:
-            named = "log" if given == "clicks" else given
-            raise click.UsageError(f"--{named} is for a new index; make the index again")
+            raise click.UsageError(f"--{given} is for a new index; make the index again")
     elif titles is None:
         raise click.UsageError("give MODEL TITLES -o INDEX, or INDEX with --add or --remove")
     elif output is None:
         raise click.UsageError("name the folder of the index: -o INDEX")
-    elif not new["bm25"] and (new["clicks"] or new["stem"]):
-        raise click.UsageError(f"--{'log' if new['clicks'] else 'stem'} needs --bm25")
+    elif not new["bm25"] and (new["log"] or new["stem"]):
+        raise click.UsageError(f"--{'log' if new['log'] else 'stem'} needs --bm25")
 
 
 def _built(model: str, titles: str, new: dict[str, Any], threads: int | None) -> "Index":
@@ -155,8 +154,8 @@ def _built(model: str, titles: str, new: dict[str, Any], threads: int | None) ->
     embedder.saved().towers()  # refuses a pair model before the titles are read
     ids, texts = read_texts(titles)
     settings = new | {"dtype": new["dtype"] or _DTYPES[0]}
-    if new["clicks"] is not None:
-        settings["clicks"] = read_click_log(new["clicks"])
+    if new["log"] is not None:
+        settings["log"] = read_click_log(new["log"])
     line, began = ProgressLine(), time.monotonic()
 
     def show(done: int, total: int) -> None:

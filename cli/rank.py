@@ -113,7 +113,8 @@ def command(
         chosen = _candidates(candidates, query_ids, title_ids, depth or _DEPTH)
         run = _by_pairs(ranker, query_of, title_of, chosen, top_k)
     elif index is not None:
-        hits = index.search(queries, top_k or len(index), exact=True)
+        # The ranking is that of the model, whatever else the index scores.
+        hits = index.search(queries, top_k or len(index), bm25_weight=0, exact=True)
         title_of = {hit.id: hit.title for own in hits for hit in own}
         run = {
             query_id: {hit.id: hit.score for hit in own}

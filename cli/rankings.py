@@ -97,10 +97,10 @@ def _tsv(rankings: Iterable[Ranking]) -> Iterator[str]:
 
 
 def _cell(value: Any) -> str:
-    """``value`` without tabs and line ends, which would begin another cell."""
+    """``value`` without tabs and line ends, which would begin another cell; None is empty."""
     from sentemb.tables import visible
 
-    return visible(str(value).replace("\t", " "))
+    return "" if value is None else visible(str(value).replace("\t", " "))
 
 
 def _json(rankings: Iterable[Ranking]) -> Iterator[str]:

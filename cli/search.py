@@ -57,8 +57,7 @@ def _form_options(function: Any) -> Any:
     "calibrate`.",
 )
 @option(
-    "--bm25",
-    "bm25_weight",
+    "--bm25-weight",
     metavar="WEIGHT",
     type=float,
     help="Weight of BM25 instead of that of the index; 0 leaves the cosine alone.",

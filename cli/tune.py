@@ -37,10 +37,10 @@ def command(
     and weight × BM25 is best. All titles of the index are ranked. The index keeps the result, for
     every later search.
 
-    The index must have been made with --bm25. Its --clicks must not contain those of DEV.
+    The index must have been made with --bm25. Its --log must not contain the clicks of DEV.
 
     \b
-    sentemb index model/ titles.tsv -o index/ --bm25 --clicks log/pairs.tsv
+    sentemb index model/ titles.tsv -o index/ --bm25 --log log/pairs.tsv
     sentemb tune index/ log/dev.tsv
     """
     from sentemb.data.best_graded import read_clicks

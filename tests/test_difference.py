@@ -11,11 +11,13 @@ import pytest
 from click.testing import CliRunner
 from helpers import made_up_model, made_up_pair_model, made_up_texts
 
-from sentemb import SentembError
+from sentemb import SentembError, SentenceEncoder
 from sentemb.cli import main
 from sentemb.comparison.difference import difference
 from sentemb.comparison.difference_page import difference_page
 from sentemb.data.click_log import ClickLogBuilder, read_click_log
+from sentemb.data.judged_set import read_texts
+from sentemb.evaluation.held_out import evaluate_clicks
 from sentemb.evaluation.overlap import agreements, overlap
 from sentemb.evaluation.significance import compare_all
 from sentemb.models.nearest import TitleVectors
@@ -272,7 +274,7 @@ def folder(tmp_path_factory):
 
 
 def test_the_command_prints_figures_and_queries(folder):
-    models, titles = [folder / "old", folder / "new"], ["--titles", folder / "titles.tsv"]
+    models, titles = [folder / "old", folder / "new"], ["--catalogue", folder / "titles.tsv"]
     result = run(*models, *titles, "--clicks", folder / "clicks.tsv", "--limit", 3, "-k", 4)
     lines = result.stdout.splitlines()
     n = len(read_click_log(folder / "clicks.tsv").queries)
@@ -291,9 +293,29 @@ def test_the_command_prints_figures_and_queries(folder):
     assert "same top title 100%   top-10 overlap 100%" in same.stdout
 
 
+def test_equal_scores_do_not_flatter(folder, tmp_path):
+    """A model that knows no word gives every title the score 0: the order of the file is no merit.
+
+    MRR@10 is then that of `evaluate`, and does not depend on the order of the file.
+    """
+    titles = read_texts(folder / "titles.tsv")[1]
+    (tmp_path / "clicks.tsv").write_text("".join(f"{k}\t{titles[0]}\n" for k in range(5)))
+    found = []
+    for name, order in (("one.tsv", titles), ("other.tsv", titles[::-1])):
+        (tmp_path / name).write_text("".join(f"t{k}\t{text}\n" for k, text in enumerate(order)))
+        catalogue = ["--catalogue", tmp_path / name]
+        models = folder / "old", folder / "new"
+        told = run(*models, *catalogue, "--clicks", tmp_path / "clicks.tsv", "--json").stdout
+        found.append(json.loads(told)["clicks"]["mrr"]["A"])
+    log = read_click_log(tmp_path / "clicks.tsv")
+    vectors = TitleVectors(SentenceEncoder.from_pretrained(folder / "old"), titles)
+    (expected,) = evaluate_clicks(vectors, log, titles, ["mrr@10"]).mean
+    assert found == [expected] * 2 and expected < 1
+
+
 def test_the_command_writes_the_page(folder, tmp_path):
     out = tmp_path / "diff.html"
-    arguments = [folder / "old", folder / "new", "--titles", folder / "titles.tsv"]
+    arguments = [folder / "old", folder / "new", "--catalogue", folder / "titles.tsv"]
     result = run(*arguments, "--queries", folder / "queries.tsv", "-o", out, "--limit", 4)
     page = out.read_text()
     assert "<h1>old and new</h1>" in page and page.count("<section") == 4
@@ -302,10 +324,10 @@ def test_the_command_writes_the_page(folder, tmp_path):
 
 
 def test_wrong_usage_of_the_command(folder, tmp_path):
-    models, titles = [folder / "old", folder / "new"], ["--titles", folder / "titles.tsv"]
+    models, titles = [folder / "old", folder / "new"], ["--catalogue", folder / "titles.tsv"]
     assert "give --queries, --clicks or both" in run(*models, *titles, code=2).stderr
-    assert "Missing option '--titles'" in run(*models, code=2).stderr
-    both = run(*models, "--titles", "-", "--queries", "-", code=2)
+    assert "Missing option '--catalogue'" in run(*models, code=2).stderr
+    both = run(*models, "--catalogue", "-", "--queries", "-", code=2)
     assert "only one of the files" in both.stderr
     (tmp_path / "none.tsv").write_text("")
     assert "none.tsv: the input is empty" in refused(

@@ -204,7 +204,7 @@ def test_the_command(folder, trained, log):
     assert set(alone) == {"score", "query", "title"}
     assert set(alone["query"]) == {"text", "words", "unknown"}
     assert (
-        run(model, "nurse", "--titles", folder / "titles.tsv")
+        run(model, "nurse", "--catalogue", folder / "titles.tsv")
         .stdout.splitlines()[0]
         .endswith("  hospital staff")
     )
@@ -216,7 +216,7 @@ def test_an_index_brings_its_model_and_its_titles(folder, trained, tmp_path):
     shown = run(place, "night lawyer", "--log", folder / "pairs.tsv").stdout
     assert shown.splitlines()[0].endswith("  court staff")
     # The titles of the file come before those of the index.
-    shown = run(place, "nurse", "--titles", folder / "titles.tsv").stdout
+    shown = run(place, "nurse", "--catalogue", folder / "titles.tsv").stdout
     assert shown.splitlines()[0].endswith("  hospital staff")
     assert "finds nothing for this query; give a TITLE" in refused(place, " ")
 
@@ -235,13 +235,13 @@ def test_an_index_with_bm25_says_what_is_explained(trained, tmp_path):
 def test_wrong_usage_of_the_command(folder, tmp_path):
     model = folder / "model"
     nothing = run(model, "cook", code=2).stderr
-    assert "give TITLE, --log or --titles, or an index" in nothing
-    both = run(model, "cook", "kitchen", "--titles", folder / "titles.tsv", code=2)
+    assert "give TITLE, --log or --catalogue, or an index" in nothing
+    both = run(model, "cook", "kitchen", "--catalogue", folder / "titles.tsv", code=2)
     assert "not both" in both.stderr
     assert "without words" in refused(model, " ", "kitchen")
     assert "no such file" in refused(model, "cook", "--log", tmp_path / "none.tsv").lower()
     (tmp_path / "bad.tsv").write_text("no tab here\n")
     assert "bad.tsv:1: no tab" in refused(model, "cook", "--log", tmp_path / "bad.tsv")
-    assert "bad.tsv:1: no tab" in refused(model, "cook", "--titles", tmp_path / "bad.tsv")
+    assert "bad.tsv:1: no tab" in refused(model, "cook", "--catalogue", tmp_path / "bad.tsv")
     made_up_pair_model(["a b"]).save_pretrained(tmp_path / "pair")
     assert "sentemb plot-match" in refused(tmp_path / "pair", "a", "b")

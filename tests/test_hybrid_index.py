@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -109,15 +110,15 @@ def test_other_dtypes_find_about_the_same(index, bag, dtype):
 def test_clicks_and_stems(bag):
     pytest.importorskip("Stemmer")
     clicks = log_of([("sunday hats", TITLES[3]), ("sunday", TITLES[3]), ("sunday", "not there")])
-    index = Index.build(bag, TITLES, IDS, bm25=True, clicks=clicks, stem="english", threads=1)
+    index = Index.build(bag, TITLES, IDS, bm25=True, log=clicks, stem="english", threads=1)
     places = {IDS.index(hit.id) for hit in index.search("sundays", 300)}
     holding = {place for place, title in enumerate(TITLES) if title == TITLES[3]}
     assert places & holding == holding
     expected = InvertedIndex(with_clicked_queries(TITLES, clicks)).find(["sunday"], 9)[1]
-    own = Index.build(bag, TITLES, IDS, bm25=True, clicks=clicks, threads=1).search("sunday", 9)
+    own = Index.build(bag, TITLES, IDS, bm25=True, log=clicks, threads=1).search("sunday", 9)
     np.testing.assert_allclose([hit.bm25 for hit in own if hit.bm25], expected[expected > 0])
-    for settings in ({"clicks": clicks}, {"stem": "english"}):
-        with pytest.raises(SentembError, match="clicks and stems are for BM25; add bm25=True"):
+    for settings in ({"log": clicks}, {"stem": "english"}):
+        with pytest.raises(SentembError, match="log and stem are for BM25; add bm25=True"):
             Index.build(bag, TITLES, IDS, **settings)
 
 
@@ -203,6 +204,14 @@ def test_confidence_belongs_to_the_scores(index, tmp_path):
         calibration.write_text(text)
         with pytest.raises(SentembError, match=r"calibration\.json: the index is damaged"):
             Index.open(tmp_path / "index", 1)
+    # Nothing is found for a query: no score, no confidence.
+    index.confidence = Confidence(-1.0, 0.0, 50, 0.2, 0.25)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert index.search(["nowhere", "red"], 1, min_confidence=0.1)[0] == []
+    empty = pickle.loads(pickle.dumps(index))
+    empty.remove(IDS)
+    assert empty.confidence is not None and empty.search(QUERIES) == [[]] * len(QUERIES)
     index.set_bm25(0.9, 0.4, WEIGHT)
     assert index.confidence is not None
     index.set_bm25(0.9, 0.4, 0.5)

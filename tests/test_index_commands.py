@@ -111,8 +111,16 @@ def test_bm25_is_part_of_the_score(place, tmp_path):
         "--log", tmp_path / "log.tsv",
     )  # fmt: skip
     both = json.loads(run("search", tmp_path / "both", "red hat", "--json", "-k", 1)[0])
-    alone = json.loads(run("search", tmp_path / "both", "red hat", "--json", "--bm25", 0)[0])
+    alone = json.loads(run("search", tmp_path / "both", "red hat", "--json", "--bm25-weight", 0)[0])
     assert both["titles"][0]["bm25"] > 0 and alone["titles"][0]["bm25"] is None
+    plain, _ = run("search", tmp_path / "both", "red hat", "--tsv", "--bm25-weight", 0, "-k", 1)
+    assert plain.splitlines()[1].endswith("\t\t")  # without BM25 and a confidence
+    # `rank` is about the model.
+    ranked = [
+        run("rank", place / "model", "--query", "red hat", where)[0]
+        for where in (place / "titles.tsv", tmp_path / "both")
+    ]
+    assert ranked[0] == ranked[1]
 
 
 def test_rank_takes_an_index_of_the_same_model(place, tmp_path):
@@ -154,7 +162,7 @@ def test_rank_takes_an_index_of_the_same_model(place, tmp_path):
         (["search", "index", "--queries", "-", "--only", "-"], "only one of the files"),
         (["search", "index", "hat", "--only", "nothing"], "cannot be read"),
         (["search", "index", "hat", "-k", "0"], "0 is not in the range"),
-        (["search", "index", "hat", "--bm25", "0.1"], "the index has no BM25"),
+        (["search", "index", "hat", "--bm25-weight", "0.1"], "the index has no BM25"),
         (["search", "index", "hat", "--min-confidence", "0.1"], "not calibrated"),
     ],
 )

@@ -217,7 +217,7 @@ def test_titles_with_clicked_queries():
     builder = ClickLogBuilder()
     for query, title in [("q1", "A"), ("q2", "A"), ("q1", "A"), ("q1", "gone"), ("q3", "B")]:
         builder.add(query, title)
-    texts = with_clicked_queries(["A", "never", "B", "A"], builder.build())
-    assert texts == ["A q1 q2", "never", "B q3", "A q1 q2"]
+    texts = with_clicked_queries([" A", "never", "B", "A"], builder.build())
+    assert texts == [" A q1 q2", "never", "B q3", "A q1 q2"]
     index = InvertedIndex(texts)
     assert index.find(["q2"], 4)[0].tolist() == [[0, 3, -1, -1]]

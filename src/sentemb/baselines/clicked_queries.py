@@ -14,7 +14,7 @@ def with_clicked_queries(titles: Sequence[str], log: ClickLog) -> list[str]:
     Parameters
     ----------
     titles : sequence of str
-        A catalogue. Titles with the same text get the same queries.
+        A catalogue. Titles with the same text, white space around it aside, get the same queries.
     log : ClickLog
         The clicks. A query that was clicked several times counts once. Titles of the log that are
         not in the catalogue are ignored.
@@ -36,4 +36,4 @@ def with_clicked_queries(titles: Sequence[str], log: ClickLog) -> list[str]:
     queries_of: dict[str, list[str]] = {}
     for q, t in zip(log.query_index.tolist(), log.title_index.tolist(), strict=True):
         queries_of.setdefault(log.titles[t], []).append(log.queries[q])
-    return [" ".join([title, *queries_of.get(title, ())]) for title in titles]
+    return [" ".join([title, *queries_of.get(title.strip(), ())]) for title in titles]

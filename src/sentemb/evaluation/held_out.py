@@ -250,13 +250,24 @@ class AllPairs:
         return places, found
 
 
+def in_tie_order(texts: Iterable[str]) -> list[str]:
+    """Distinct texts in the order that equal scores have here: that of their hashes.
+
+    A retriever that leaves equal scores in the order of the catalogue agrees with `HeldOutClicks`
+    if its catalogue has this order.
+    """
+    return sorted(texts, key=_tie_key)
+
+
+def _tie_key(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
 def _tie_ranks(texts: Sequence[str]) -> _Integers:
     """The place of each text in the order of their hashes."""
-    hashes = [
-        blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in texts
-    ]
+    keys = list(map(_tie_key, texts))
     ranks = np.empty(len(texts), np.int64)
-    ranks[sorted(range(len(texts)), key=hashes.__getitem__)] = np.arange(len(texts))
+    ranks[sorted(range(len(texts)), key=keys.__getitem__)] = np.arange(len(texts))
     return ranks
 
 

@@ -85,7 +85,7 @@ def best_sums(
     Found
     """
     allowed = embedded if mask is None else mask if embedded is None else mask & embedded
-    near, _ = nearest(vectors, titles, k, allowed)
+    near, _ = nearest(vectors, titles, k, allowed, workers)
     k = near.shape[1]
     near[~vectors.any(axis=1)] = -1
     found = Found(

@@ -177,7 +177,7 @@ class Index:
         *,
         dtype: str = "float32",
         bm25: bool = False,
-        clicks: ClickLog | None = None,
+        log: ClickLog | None = None,
         stem: str | None = None,
         threads: int | None = None,
         on_progress: Callable[[int, int], None] | None = None,
@@ -198,7 +198,7 @@ class Index:
         bm25 : bool
             Whether the words of the titles are indexed too. BM25 is then part of the score, with a
             small weight; `sentemb.search.tuning.tune` chooses a better one.
-        clicks : ClickLog, optional
+        log : ClickLog, optional
             BM25 indexes each title together with the queries that it was clicked for. Leave out the
             clicks that `tune` measures on.
         stem : str, optional
@@ -213,10 +213,10 @@ class Index:
         ------
         SentembError
             If the model has no vectors of texts, an id is repeated or has white space, or a title
-            has a line end; for ``clicks`` or ``stem`` without ``bm25``, or an unknown language.
+            has a line end; for ``log`` or ``stem`` without ``bm25``, or an unknown language.
         """
-        if not bm25 and (clicks is not None or stem is not None):
-            raise SentembError("clicks and stems are for BM25; add bm25=True")
+        if not bm25 and (log is not None or stem is not None):
+            raise SentembError("log and stem are for BM25; add bm25=True")
         if not hasattr(model, "saved"):
             raise SentembError(f"a model is needed, not {type(model).__name__}")
         saved = model.saved()
@@ -227,7 +227,7 @@ class Index:
             raise SentembError(f"dtype is {brief(dtype)}; give {', '.join(DTYPES)}")
         named = [str(place) for place in range(len(titles))] if ids is None else ids
         contents = _encoded(encoder, titles, named, dtype, on_progress)
-        half = Lexical.build(titles, clicks, stem) if bm25 else None
+        half = Lexical.build(titles, log, stem) if bm25 else None
         return cls(encoder, contents, fingerprint(saved), threads, half)
 
     @classmethod
@@ -575,7 +575,10 @@ class Index:
                     "INDEX DEV`"
                 )
         found = self.find_sums(texts, k, mask, weight, exact)
-        confidences = None if confidence is None or k == 0 else confidence(found.scores[:, 0])
+        confidences = None
+        if confidence is not None and found.places.size:
+            # A query for which nothing is found has the score -inf; its confidence is not used.
+            confidences = confidence(np.where(found.places[:, 0] >= 0, found.scores[:, 0], 0))
         hits: list[list[Hit]] = []
         for q in range(len(texts)):
             sure = None if confidences is None else float(confidences[q])

@@ -36,10 +36,10 @@ class Lexical:
     has_clicks: bool
 
     @classmethod
-    def build(cls, titles: Sequence[str], clicks: ClickLog | None, stem: str | None) -> Lexical:
-        """Index titles, together with the queries that they were clicked for in ``clicks``."""
-        texts = titles if clicks is None else with_clicked_queries(titles, clicks)
-        return cls(InvertedIndex(texts, words=words_of(stem)), WEIGHT, clicks is not None)
+    def build(cls, titles: Sequence[str], log: ClickLog | None, stem: str | None) -> Lexical:
+        """Index titles, together with the queries that they were clicked for in ``log``."""
+        texts = titles if log is None else with_clicked_queries(titles, log)
+        return cls(InvertedIndex(texts, words=words_of(stem)), WEIGHT, log is not None)
 
     def settings(self) -> dict[str, Any]:
         """All that decides the scores of given titles."""
