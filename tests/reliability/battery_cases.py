@@ -9,8 +9,9 @@ import shutil
 import signal
 import stat
 import sys
+import unicodedata
 
-from reliability import battery_pairs
+from reliability import battery_pairs, battery_shop
 from reliability.battery import Case
 from reliability.samples import HISTORY, make_model, pairs, write_samples
 
@@ -67,6 +68,7 @@ def prepare(folder):
 
     write_samples(folder)
     battery_pairs.prepare(folder)
+    battery_shop.prepare(folder)
     rows = rows_of(["random", "unigram"])
     data = read_data(folder / "data")
     comparison = Comparison(data, folder / "compared", rows, seeds=1, note=lambda text: None)
@@ -120,6 +122,7 @@ def warm_up(main):
         ("score", "nowhere", "a", "b"),
         ("rank",),
         *battery_pairs.warm_up(),
+        *battery_shop.warm_up(),
     ]
     before = sys.argv
     for argv in more:
@@ -158,12 +161,18 @@ def cases():
             signals,
             start_up,
             battery_pairs.cases,
+            battery_shop.cases,
         )
         for case in area()
     ]
     names = [case.name for case in table]
     assert len(set(names)) == len(names), {name for name in names if names.count(name) > 1}
     return table
+
+
+def unprintable(letter):
+    """Whether a letter on standard output could command a terminal or hide what is there."""
+    return letter not in "\n\t" and unicodedata.category(letter) in ("Cc", "Cf", "Zl", "Zp")
 
 
 def _printable(value):

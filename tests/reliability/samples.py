@@ -173,6 +173,77 @@ def write_skip_thought(folder):
     np.savez(folder / "bi_skip.npz", **gated("encoder_"), **gated("encoder_r_"))
 
 
+def write_indexes(folder):
+    """Indexes over ``docs.tsv``: plain, of whole numbers, with BM25 and confidence, with a graph."""
+    from sentemb.data.click_log import read_click_log
+    from sentemb.data.judged_set import read_texts
+    from sentemb.search.confidence import Confidence
+    from sentemb.search.index import Index
+
+    ids, titles = read_texts(folder / "docs.tsv")
+    bag = make_model("bag")
+
+    def build(**settings):
+        return Index.build(bag, [*titles, "..."], [*ids, "none"], threads=1, **settings)
+
+    build().save(folder / "index")
+    build(dtype="int8").save(folder / "index8")
+    sums = build(dtype="float16", bm25=True, clicks=read_click_log(folder / "log.tsv"))
+    sums.confidence = Confidence(-1.0, 2.0, 30, 0.2, 0.25)
+    sums.save(folder / "sums")
+    graph = build()
+    graph.build_graph()
+    graph.save(folder / "graph")
+
+
+def write_public_sets(folder):
+    """A few rows in the formats of ORCAS, MS MARCO, ESCI, WANDS and BEIR."""
+    import pyarrow
+    from pyarrow.parquet import write_table
+
+    some = pairs()[:6]
+
+    def lines(name, rows):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))
+
+    lines("orcas.tsv", [(k, q, f"D{k}", "u") for k, (q, _) in enumerate(some)])
+    lines("marco/msmarco-docs.tsv", [(f"D{k}", "u", t, "x") for k, (_, t) in enumerate(some)])
+    lines("marco/msmarco-doctrain-queries.tsv", [(k, q) for k, (q, _) in enumerate(some)])
+    lines("marco/msmarco-doctrain-qrels.tsv", [(k, 0, f"D{k}", 1) for k in range(len(some))])
+    (folder / "esci").mkdir()
+    examples = [
+        (k, some[k // 3][0], k // 3, f"B{k % 3}", "us", "ESCI"[k % 3], 1, 1, part)
+        for k, part in enumerate(["train"] * 9 + ["test"] * 3)
+    ]
+    products = [(f"B{k}", some[k][1], "", "us") for k in range(3)]
+    names = ("example_id query query_id product_id product_locale esci_label small_version "
+             "large_version split").split()  # fmt: skip
+    for name, rows, columns in (
+        ("examples", examples, names),
+        ("products", products, ("product_id", "product_title", "product_description",
+                                "product_locale")),
+    ):  # fmt: skip
+        table = pyarrow.table(dict(zip(columns, zip(*rows, strict=True), strict=True)))
+        write_table(table, folder / f"esci/shopping_queries_dataset_{name}.parquet")
+    lines("wands/query.csv", [("query_id", "query"), *((k, q) for k, (q, _) in enumerate(some))])
+    lines("wands/product.csv", [("product_id", "product_name"),
+                                *((k, t) for k, (_, t) in enumerate(some))])  # fmt: skip
+    labels = [(6 * q + p, q, p, ("Exact", "Partial", "Irrelevant")[p % 3])
+              for q in range(6) for p in range(6)]  # fmt: skip
+    lines("wands/label.csv", [("id", "query_id", "product_id", "label"), *labels])
+    (folder / "beir/qrels").mkdir(parents=True)
+    for name, rows in (
+        ("corpus", [{"_id": f"d{k}", "title": t, "text": "x"} for k, (_, t) in enumerate(some)]),
+        ("queries", [{"_id": f"q{k}", "text": q} for k, (q, _) in enumerate(some)]),
+    ):
+        (folder / f"beir/{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for part, places in (("train", (0, 1)), ("dev", (2, 3)), ("test", (4, 5))):
+        lines(f"beir/qrels/{part}.tsv", [("query-id", "corpus-id", "score"),
+                                         *((f"q{k}", f"d{k}", 1) for k in places)])  # fmt: skip
+
+
 def write_word_vectors(folder):
     """Word vectors in every format, their counts, pairs with scores, and averages as a model."""
     from sentemb import SIF

@@ -18,7 +18,7 @@ from sentemb.bounds import brief, is_integer, number, share, whole
 from sentemb.errors import SentembError
 from sentemb.kernels.inverted_index import highest_sums, sums_of_pairs, sums_of_words
 from sentemb.protocols import Runner
-from sentemb.system.files import make_folder, reading, write_text
+from sentemb.system.files import is_file, make_folder, reading, status, write_text
 from sentemb.system.mapped_arrays import mapped_array, write_array
 from sentemb.text.batch import tokenize
 from sentemb.text.words import plain_words
@@ -26,6 +26,8 @@ from sentemb.text.words import plain_words
 # Saturation of a word's count, and how much a title's length reduces it.
 K1, B = 0.9, 0.4
 MAX_K1 = 1e6
+# More than idf can be.
+_MAX_WEIGHT = 100
 
 _DESCRIPTION = "bm25.json"
 _FORMAT = 1
@@ -298,8 +300,13 @@ class InvertedIndex:
         )
 
     def _all_words(self) -> list[str]:
-        places = range(self._n_words)
-        return [self._word(place).decode("utf-8", "surrogatepass") for place in places]
+        try:
+            places = range(self._n_words)
+            return [self._word(place).decode("utf-8", "surrogatepass") for place in places]
+        except UnicodeDecodeError:
+            raise SentembError(
+                "the words of BM25 are damaged; restore the index from a copy or make it again"
+            ) from None
 
     def _word_of_entry(self) -> NDArray[np.int64]:
         return np.repeat(np.arange(self._n_words), np.diff(self._offsets))
@@ -343,7 +350,7 @@ class InvertedIndex:
         n_words, n_entries = found["words"], found["entries"]
         sizes = [None, n_words + 1, n_words + 1, n_entries, n_entries, n_entries]
         arrays = {
-            name: mapped_array(folder / f"{name}.npy", dtype, size)
+            name: mapped_array(folder / f"{name}.npy", dtype, (size,))
             for (name, dtype), size in zip(_FILES.items(), sizes, strict=True)
         }
         index = object.__new__(cls)
@@ -375,8 +382,9 @@ class InvertedIndex:
             "list_offsets": not _divides(self._offsets, len(self._titles)),
             "list_titles": bool(len(self._titles))
             and not 0 <= self._titles.min() <= self._titles.max() < self.n_titles,
-            # A sum that is 0 marks a title that was not met.
-            "list_weights": not (self._weights > 0).all(),
+            "list_counts": bool(len(self._counts)) and self._counts.min() < 1,
+            # A sum that is 0 marks a title that was not met, and sums must stay finite.
+            "list_weights": not ((self._weights > 0) & (self._weights < _MAX_WEIGHT)).all(),
         }
         for name, is_wrong in faults.items():
             if is_wrong:
@@ -397,6 +405,8 @@ def _divides(offsets: NDArray[np.int64], size: int) -> bool:
 
 def _description(path: Path) -> dict[str, Any]:
     """What ``bm25.json`` says, checked."""
+    if status(path) is not None and not is_file(path):
+        raise _damaged(path, "it is not a regular file")
     with reading(path) as file:
         raw = file.read(_MAX_DESCRIPTION_BYTES)
     try:

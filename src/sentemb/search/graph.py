@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from sentemb.errors import SentembError
 from sentemb.models.int8_rows import Int8Rows
 from sentemb.models.nearest import nearest
-from sentemb.search.index_files import Vectors, damaged
+from sentemb.search.graph_file import fault_in_graph
+from sentemb.search.index_files import Vectors, damaged, write_bytes
 from sentemb.system.parallel import Workers, renew_after_fork
 
 # Neighbours per title, and titles that are looked at for a new title and for a query.
@@ -38,6 +39,7 @@ class Graph:
 
     def __init__(self, found: Any) -> None:
         self._graph = found
+        self._raw: NDArray[np.uint8] | None = None
         self.renew()
         renew_after_fork(self)
 
@@ -63,20 +65,40 @@ class Graph:
         return cls(graph)
 
     @classmethod
-    def open(cls, path: Path) -> Graph:
-        """Map a file that `write` wrote."""
+    def open(cls, raw: NDArray[np.uint8], name: object, n: int, dim: int) -> Graph:
+        """Use a mapped file that `write` wrote; every number that usearch follows is checked.
+
+        Parameters
+        ----------
+        raw : (n_bytes,) uint8
+            The file.
+        name : path
+            What an error calls it.
+        n, dim : int
+            The shape of the vectors of the index.
+        """
+        usearch = _usearch()
+        fault = fault_in_graph(raw, n, dim, _CONNECTIVITY)
+        if fault is not None:
+            raise damaged(name, f"{fault}; or make the graph again with --approximate")
         try:
-            graph = _usearch().Index.restore(path, view=True)
+            # usearch keeps the address of these bytes, and the graph keeps the bytes.
+            graph = usearch.Index.restore(memoryview(raw), view=True)
         except (RuntimeError, ValueError, OSError) as error:
-            raise damaged(path, f"usearch cannot read it ({error})") from error
+            raise damaged(name, f"usearch cannot read it ({error})") from error
         if graph is None:
-            raise damaged(path, "usearch cannot read it")
+            raise damaged(name, "usearch cannot read it")
         graph.expansion_search = _EXPANSION_SEARCH
-        return cls(graph)
+        opened = cls(graph)
+        opened._raw = raw
+        return opened
 
     def write(self, path: Path) -> None:
         """Write the graph to a file."""
-        self._graph.save(path)
+        if self._raw is None:
+            self._graph.save(path)
+        else:
+            write_bytes(path, self._raw)
 
     def propose(self, queries: np.ndarray, k: int) -> NDArray[np.int64]:
         """Places near each query, (m, k) in any order; -1 where there are fewer."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -30,13 +29,16 @@ from sentemb.search.index_files import (
     GRAPH,
     MODEL,
     Contents,
+    Description,
     Vectors,
     damaged,
     is_index,
     open_contents,
+    open_graph,
     read_calibration,
     read_description,
     verify_contents,
+    write_bytes,
     write_calibration,
     write_contents,
 )
@@ -54,6 +56,8 @@ from sentemb.text.checks import as_text, as_texts
 
 # Titles that are encoded at a time.
 _PORTION = 8192
+# How often a folder is opened again that was replaced meanwhile.
+_TRIES = 5
 
 
 class Hit(NamedTuple):
@@ -123,7 +127,9 @@ class Index:
         self.model_sha256 = model_sha256
         self._threads = threads
         self._workers = Workers(threads)
-        # The folder that the index was opened from, and its description: none after a change.
+        # The folder that the index was opened from, and its identity then; and the same, but none
+        # after a change.
+        self._opened: tuple[Path, str] | None = None
         self._source: tuple[Path, str] | None = None
         self._set(contents)
 
@@ -131,9 +137,9 @@ class Index:
         self._contents = contents
         self._place_of: dict[str, int] | None = None
         self._source = None
-        # What `index.json` says of the graph; the graph, or the file that has it until it is used.
+        # What `index.json` says of the graph; the graph, or the mapped file of it until it is used.
         self._graph_facts: dict[str, Any] | None = None
-        self._graph: Graph | Path | None = None
+        self._graph: Graph | np.ndarray | None = None
         self._findable: NDArray[np.bool_] | None = None
         if contents.empty.size:
             self._findable = np.ones(len(contents.ids), np.bool_)
@@ -249,7 +255,22 @@ class Index:
         SentembError
             If the folder is not an index, is damaged, or was written by a newer version.
         """
-        description = read_description(path)
+        for _ in range(_TRIES):
+            description = read_description(path)
+            try:
+                index = cls._of_folder(path, description, threads)
+            except SentembError:
+                if read_description(path) == description:
+                    raise
+            else:
+                # Otherwise the folder was replaced, and some files are old and others new.
+                if read_description(path) == description:
+                    return index
+        raise SentembError(f"{path}: the index is being replaced again and again; try later")
+
+    @classmethod
+    def _of_folder(cls, path: AnyPath, description: Description, threads: int | None) -> Index:
+        """The index in a folder with this description."""
         contents = open_contents(path, description)
         model = load(path_of(path) / MODEL, threads)
         if (
@@ -278,8 +299,8 @@ class Index:
             )
         if description.graph is not None:
             index._graph_facts = dict(description.graph)
-            index._graph = path_of(path).resolve() / GRAPH
-        index._source = path_of(path).resolve(), description.identity
+            index._graph = open_graph(path, description)
+        index._source = index._opened = path_of(path).resolve(), description.identity
         return index
 
     @staticmethod
@@ -308,19 +329,35 @@ class Index:
         ------
         SentembError
             If the folder holds something else, holds an index and ``force`` is not set, or cannot
-            be written.
+            be written; if it is the folder that this index was opened from, and another process has
+            changed it since.
         """
         check_output(path, force)
         with replacing_folder(path) as new:
+            self._check_unchanged(path)
             if isinstance(self._graph, Graph):
                 self._graph.write(new / GRAPH)
             elif self._graph is not None:
-                shutil.copyfile(self._graph, new / GRAPH)
+                write_bytes(new / GRAPH, self._graph)
             facts = self._graph_facts
             write_contents(self._contents, self.model_sha256, self.bm25, facts, new)
             save_model(self.model.saved(), new / MODEL)
             if self._confidence is not None:
                 write_calibration(new, vars(self._confidence), self._scoring())
+            identity = read_description(new).identity
+        if self._opened is not None and path_of(path).resolve() == self._opened[0]:
+            self._opened = self._opened[0], identity
+
+    def _check_unchanged(self, path: AnyPath) -> None:
+        """Refuse to undo what another process has written to the folder of this index."""
+        if self._opened is None or not is_index(path):
+            return
+        folder, identity = self._opened
+        if path_of(path).resolve() == folder and read_description(path).identity != identity:
+            raise SentembError(
+                f"{path}: the index has changed since it was opened; open it again, or save to "
+                "another folder"
+            )
 
     # -- contents -----------------------------------------------------------------------------
 
@@ -485,10 +522,13 @@ class Index:
         return self._graph_facts is not None
 
     def _opened_graph(self) -> Graph:
-        if isinstance(self._graph, Path):
-            self._graph = Graph.open(self._graph)
-        assert self._graph is not None
-        return self._graph
+        graph = self._graph
+        assert graph is not None
+        if not isinstance(graph, Graph):
+            name = GRAPH if self._opened is None else self._opened[0] / GRAPH
+            graph = Graph.open(graph, name, len(self), self._contents.dim)
+            self._graph = graph
+        return graph
 
     # -- search -------------------------------------------------------------------------------
 

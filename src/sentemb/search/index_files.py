@@ -27,6 +27,7 @@ from sentemb.system.files import (
     write_text,
     writing,
 )
+from sentemb.system.mapped_arrays import mapped_array
 from sentemb.system.paths import AnyPath
 
 DESCRIPTION, MODEL, BM25, CALIBRATION = "index.json", "model", "bm25", "calibration.json"
@@ -190,6 +191,13 @@ def _write(path: Path, array: np.ndarray) -> dict[str, Any]:
     return {"bytes": size, "sha256": digest.hexdigest()}
 
 
+def write_bytes(path: Path, raw: np.ndarray) -> None:
+    """Write bytes, which may be mapped from a file, in pieces."""
+    with writing(path) as file:
+        for first in range(0, len(raw), _PIECE):
+            file.write(raw[first : first + _PIECE].tobytes())
+
+
 def _header(array: np.ndarray) -> bytes:
     header = io.BytesIO()
     kind = array.dtype.newbyteorder("<").str
@@ -289,14 +297,18 @@ def open_contents(folder: AnyPath, description: Description) -> Contents:
         for name, offsets in ((IDS, ID_OFFSETS), (TITLES, TITLE_OFFSETS))
     ]
     for name, some in zip((ID_OFFSETS, TITLE_OFFSETS), texts, strict=True):
-        if some.offsets[0] or some.offsets[-1] != some.raw.size:
+        is_rising = bool((some.offsets[1:] > some.offsets[:-1]).all())
+        if some.offsets[0] or some.offsets[-1] != some.raw.size or not is_rising:
             raise damaged(place / name, "it does not fit its text file")
     empty = array(EMPTY, "<i8", description.empty)
-    if description.graph is not None:
-        _check_size(place / GRAPH, description)
     if empty.size and not 0 <= empty.min() <= empty.max() < n:
         raise damaged(place / EMPTY, "it names a title that does not exist")
     return Contents(texts[0], texts[1], vectors, empty)
+
+
+def open_graph(folder: AnyPath, description: Description) -> np.ndarray:
+    """The bytes of the graph of an approximate index, mapped; see `sentemb.search.graph_file`."""
+    return _raw(path_of(folder) / GRAPH, description)
 
 
 def write_calibration(folder: Path, confidence: Mapping[str, Any], belongs_to: object) -> None:
@@ -310,6 +322,8 @@ def read_calibration(folder: AnyPath) -> dict[str, Any] | None:
     path = path_of(folder) / CALIBRATION
     if status(path) is None:
         return None
+    if not is_file(path):
+        raise damaged(path, "it is not a regular file")
     try:
         with reading(path) as file:
             told = parse_json(file.read(_MAX_DESCRIPTION_BYTES))
@@ -353,7 +367,7 @@ def _check_size(path: Path, description: Description, name: str | None = None) -
 
 
 def _raw(path: Path, description: Description) -> np.ndarray:
-    """The bytes of a text file, mapped."""
+    """The bytes of a file, mapped."""
     _check_size(path, description)
     if not description.files[path.name]["bytes"]:
         return np.empty(0, np.uint8)  # nothing cannot be mapped
@@ -368,19 +382,10 @@ def _mapped(
 ) -> np.ndarray:
     """The array in a ``.npy`` file, mapped."""
     _check_size(path, description)
-    found: np.ndarray
     try:
-        if 0 in shape:
-            found = np.load(path, allow_pickle=False)
-        else:
-            found = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
-        if isinstance(error, OSError):
-            raise unreadable(path, error) from error
-        raise damaged(path, "it is not an array in NumPy's format") from None
-    if found.shape != shape or found.dtype != dtype or not found.flags.c_contiguous:
-        raise damaged(path, f"it is not the array that {DESCRIPTION} describes")
-    return found
+        return mapped_array(path, dtype.str, shape, read_only=True)
+    except SentembError as error:
+        raise damaged(path, f"it {str(error).removeprefix(f'{path}: ')}") from None
 
 
 def damaged(path: object, why: str) -> SentembError:

@@ -15,6 +15,7 @@ from sentemb.errors import SentembError
 
 # Texts that are decoded at a time by whatever reads all of them.
 _PORTION = 8192
+_LINE_END = ord("\n")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,9 @@ class Texts(Sequence[str]):
             found = raw.decode("utf-8").split("\n")
         except UnicodeDecodeError:
             found = []
-        if len(found) != end - first + 1 or found.pop():
+        # A line before must have ended where the first begins.
+        starts = not self.offsets[first] or self.raw[self.offsets[first] - 1] == _LINE_END
+        if not starts or len(found) != end - first + 1 or found.pop():
             raise SentembError("the index is damaged: its texts and their offsets do not fit")
         return found
 

@@ -1,5 +1,6 @@
-"""One-dimensional NumPy arrays in files, mapped into memory instead of read."""
+"""NumPy arrays in files, mapped into memory instead of read."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,9 @@ def write_array(path: Path, array: NDArray[np.generic]) -> None:
         np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
 
 
-def mapped_array(path: Path, dtype: str, size: int | None = None) -> NDArray[np.generic]:
+def mapped_array(
+    path: Path, dtype: str, shape: tuple[int | None, ...], read_only: bool = False
+) -> NDArray[np.generic]:
     """The array of a ``.npy`` file, mapped. Writing to it does not change the file.
 
     Parameters
@@ -24,12 +27,15 @@ def mapped_array(path: Path, dtype: str, size: int | None = None) -> NDArray[np.
         The file.
     dtype : str
         The dtype that it must have, little-endian.
-    size : int, optional
-        The length that it must have.
+    shape : tuple of int or None
+        The shape that it must have; None for any length.
+    read_only : bool
+        Share the pages with other processes. By default they are private, so that kernels see the
+        same type as for an array in memory.
 
     Returns
     -------
-    (size,) array
+    array of this shape
 
     Raises
     ------
@@ -44,21 +50,23 @@ def mapped_array(path: Path, dtype: str, size: int | None = None) -> NDArray[np.
         try:
             if np.lib.format.read_magic(file) != (1, 0):
                 raise ValueError
-            shape, _, found = np.lib.format.read_array_header_1_0(file)
+            own, by_column, found = np.lib.format.read_array_header_1_0(file)
         except Exception:  # the header is read by Python's parser, which may raise anything
             raise SentembError(f"{path}: is not a whole NumPy array") from None
         start = file.tell()
-    if found != wanted or len(shape) != 1 or (size is not None and shape != (size,)):
-        length = "" if size is None else f" of length {size:,}"
-        raise SentembError(f"{path}: is not an array of {dtype}{length}")
+    is_right = len(own) == len(shape) and all(
+        size in (length, None) for size, length in zip(shape, own, strict=True)
+    )
+    if found != wanted or not is_right or (by_column and len(own) > 1):
+        of = "" if None in shape else f" of shape {shape}"
+        raise SentembError(f"{path}: is not an array of {dtype}{of}")
     now = status(path)
-    if now is None or now.st_size != start + shape[0] * wanted.itemsize:
+    if now is None or now.st_size != start + math.prod(own) * wanted.itemsize:
         raise SentembError(f"{path}: is longer or shorter than its header says")
-    if shape[0] == 0:  # nothing to map
-        return np.empty(0, wanted)
+    if 0 in own:  # nothing to map
+        return np.empty(own, wanted)
     try:
-        # Private pages, so that kernels see the same type as for an array in memory. Nothing that
-        # is written to them reaches the file.
-        return np.asarray(np.memmap(path, wanted, "c", start, shape))
+        # Nothing that is written to private pages reaches the file.
+        return np.asarray(np.memmap(path, wanted, "r" if read_only else "c", start, own))
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
