@@ -83,7 +83,7 @@ class Graph:
             raise damaged(name, f"{fault}; or make the graph again with --approximate")
         try:
             # usearch keeps the address of these bytes, and the graph keeps the bytes.
-            graph = usearch.Index.restore(memoryview(raw), view=True)
+            graph = usearch.Index.restore(raw.data, view=True)
         except (RuntimeError, ValueError, OSError) as error:
             raise damaged(name, f"usearch cannot read it ({error})") from error
         if graph is None:
