@@ -210,8 +210,8 @@ def main():
         *markdown_table(rows),
         "",
         f"The target is {TARGET:,} rows per second: {'met' if rate >= TARGET else 'missed'}. "
-        "Memory is constant in the size of the file, but for the titles of a catalogue and, with "
-        "`--min-clicks`, the cache of the temporary data base (64 MB) and 100,000 pairs.",
+        "Memory does not grow with the file, except for the titles of a catalogue and, with "
+        "`--min-clicks`, the cache of the temporary database (64 MB) and 100,000 pairs.",
     ]
     if quick:
         print("\n".join(lines))

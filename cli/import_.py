@@ -88,9 +88,14 @@ from sentemb.cli.program import note, say
     "--header/--no-header",
     default=None,
     group="Reading",
-    help="Whether the first row names the columns. [default: found out]",
+    help="Whether the first row names the columns. [default: detected]",
 )
-@option("--no-quotes", is_flag=True, group="Reading", help="Double quotes are letters like others.")
+@option(
+    "--no-quotes",
+    is_flag=True,
+    group="Reading",
+    help="Read double quotes as ordinary characters.",
+)
 def command(files: tuple[str, ...], output: str, **given: Any) -> None:
     """Turn tables of clicks into a click log.
 

@@ -112,7 +112,7 @@ def command(
         _build_graph(index)
     index.save(output, force)
     size = _megabytes(output)
-    empty = f"; {index.n_empty:,} without words, never found" if index.n_empty else ""
+    empty = f"; {index.n_empty:,} without a word that the model knows" if index.n_empty else ""
     note(
         f"{output}: {len(index):,} titles{empty}; {index.dtype}, {size:,.0f} MB, "
         f"{duration(time.perf_counter() - began)}"

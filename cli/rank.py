@@ -53,7 +53,7 @@ _SECONDS_BEFORE_NOTE = 3.0
     show_default=True,
     help="Titles per query; 0 prints all.",
 )
-@form_options
+@form_options("table", "tsv", "json")
 @option(
     "-o",
     "--output",
@@ -94,7 +94,7 @@ def command(
     from sentemb.search.index_files import is_index
     from sentemb.sentence_encoder import SentenceEncoder
 
-    form = form_of(as_table, as_tsv, as_json)
+    form = form_of(table=as_table, tsv=as_tsv, json=as_json) or "trec"
     if len(files) != (2 if query is None else 1):
         raise click.UsageError("give MODEL QUERIES TITLES, or MODEL --query TEXT TITLES")
     if (*files, candidates).count("-") > 1:

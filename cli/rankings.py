@@ -11,6 +11,7 @@ from sentemb.system.paths import AnyPath
 
 _HELP = {
     "table": "Print a table with the texts instead of a TREC run.",
+    "trec": "Print a TREC run.",
     "tsv": "Print lines of query id, rank, title id, title and score below a line of names.",
     "json": "Print one JSON object per query, each on its own line, with the texts.",
 }
@@ -33,19 +34,24 @@ class Ranking(NamedTuple):
     hits: Sequence[Mapping[str, Any]]
 
 
-def form_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options ``--table``, ``--tsv`` and ``--json``; `form_of` makes one value of them."""
-    for name, text in reversed(_HELP.items()):
-        function = option(f"--{name}", f"as_{name}", is_flag=True, help=text)(function)
-    return function
+def form_options(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Options such as ``--tsv``, given as ``as_tsv``; `form_of` makes one value of them."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for form in reversed(forms):
+            help = _HELP[form]
+            function = option(f"--{form}", f"as_{form}", is_flag=True, help=help)(function)
+        return function
+
+    return decorate
 
 
-def form_of(as_table: bool, as_tsv: bool, as_json: bool) -> str:
-    """The form that was asked for: ``"trec"`` if none was."""
-    forms = [name for name, on in zip(_HELP, (as_table, as_tsv, as_json), strict=True) if on]
+def form_of(**given: bool) -> str | None:
+    """The form that was asked for; None if none was."""
+    forms = [form for form, on in given.items() if on]
     if len(forms) > 1:
         raise click.UsageError(f"give --{forms[0]} or --{forms[1]}, not both")
-    return forms[0] if forms else "trec"
+    return forms[0] if forms else None
 
 
 def write_rankings(output: AnyPath, form: str, rankings: Iterable[Ranking]) -> None:

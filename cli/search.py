@@ -9,21 +9,10 @@ from sentemb.cli.common import note_unknown_words, read_ids, read_texts, warning
 from sentemb.cli.options import Text, option, threads_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
-from sentemb.cli.rankings import Ranking, write_rankings
+from sentemb.cli.rankings import Ranking, form_of, form_options, write_rankings
 
-_FORMS = {
-    "json": "Print one JSON object per query, each on its own line.",
-    "tsv": "Print lines of query id, rank, title id, title and score below a line of names.",
-    "trec": "Print a TREC run.",
-}
 # Queries that are searched at a time, so that the hits of many do not fill the memory.
 _PORTION = 1024
-
-
-def _form_options(function: Any) -> Any:
-    for name, text in reversed(_FORMS.items()):
-        function = option(f"--{name}", f"as_{name}", is_flag=True, help=text)(function)
-    return function
 
 
 @new_command("search")
@@ -62,8 +51,8 @@ def _form_options(function: Any) -> Any:
     type=float,
     help="Weight of BM25 instead of that of the index; 0 leaves the cosine alone.",
 )
-@option("--exact", is_flag=True, help="Score every title, also if the index is approximate.")
-@_form_options
+@option("--exact", is_flag=True, help="Score every title even if the index is approximate.")
+@form_options("json", "tsv", "trec")
 @option(
     "-o",
     "--output",
@@ -103,10 +92,7 @@ def command(
     from sentemb.data.lines import write_lines
     from sentemb.search.index import Index
 
-    given = {"json": as_json, "tsv": as_tsv, "trec": as_trec}
-    forms = [name for name, on in given.items() if on]
-    if len(forms) > 1:
-        raise click.UsageError(f"give --{forms[0]} or --{forms[1]}, not both")
+    form = form_of(json=as_json, tsv=as_tsv, trec=as_trec)
     if (query is None) == (queries is None):
         raise click.UsageError("give INDEX QUERY, or INDEX --queries FILE")
     if (queries, only).count("-") > 1:
@@ -136,8 +122,8 @@ def command(
             for id, text, own in zip(ids[some], texts[some], hits, strict=True):
                 yield Ranking(id, text, [hit._asdict() for hit in own])
 
-    if forms:
-        write_rankings(output, forms[0], found())
+    if form is not None:
+        write_rankings(output, form, found())
     else:
         write_lines(output, _listed(found(), several=queries is not None))
 

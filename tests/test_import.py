@@ -473,7 +473,7 @@ with open("/proc/self/status") as file:
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 @pytest.mark.parametrize(("least", "growth"), [(1, 2_000), (2, 60_000)])
 def test_memory_does_not_grow_with_the_file(tmp_path, least, growth):
-    """Distinct pairs, 300,000 and 1,200,000; for sums the bound is the cache of the data base."""
+    """Distinct pairs, 300,000 and 1,200,000; for sums the bound is the cache of the database."""
     peaks = []
     for n_rows in (300_000, 1_200_000):
         path = tmp_path / f"{n_rows}.csv"

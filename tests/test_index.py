@@ -204,6 +204,14 @@ def test_a_missing_or_truncated_file_is_one_clear_error(folder, name):
         Index.open(folder)
 
 
+@pytest.mark.parametrize("name", ["vectors.npy", "empty.npy", "id-offsets.npy"])
+def test_a_header_that_is_not_python_is_one_clear_error(folder, name):
+    whole = (folder / name).read_bytes()
+    (folder / name).write_bytes(whole.replace(b")", b" ", 1))
+.*is not a whole NumPy array"):
+        Index.open(folder)
+
+
 def test_what_is_mapped_is_checked_by_verify(folder):
     raw = bytearray((folder / "vectors.npy").read_bytes())
     raw[-1] ^= 1
@@ -230,6 +238,11 @@ def test_foreign_and_newer_folders_are_refused(index, folder, tmp_path, model_di
     (folder / "index.json").write_text(json.dumps(told | {"format": 2}))
     with pytest.raises(SentembError, match="format 2 is newer than 1"):
         Index.open(folder)
+    for name in told.keys() - {"format"}:
+        rest = {key: value for key, value in told.items() if key != name}
+        (folder / "index.json").write_text(json.dumps(rest))
+        with pytest.raises(SentembError, match=f'"{name}" is missing or wrong'):
+            Index.open(folder)
     (folder / "index.json").write_text(json.dumps(told | {"dim": 21}))
     with pytest.raises(SentembError, match=r"vectors.npy: .* it is not an array of <f4"):
         Index.open(folder)

@@ -184,7 +184,9 @@ def test_a_damaged_index_is_refused(tmp_path):
         with pytest.raises(SentembError):
             InvertedIndex.open(tmp_path)
         file.write_text(whole)
-    for text in ("[]", "{", "\udcff"):
+    told = json.loads(file.read_text())
+    del told["stem"]
+    for text in ("[]", "{", "\udcff", json.dumps(told)):
         file.write_bytes(text.encode("utf-8", "surrogateescape"))
         with pytest.raises(SentembError, match=r"bm25.json: damaged"):
             InvertedIndex.open(tmp_path)

@@ -429,8 +429,8 @@ def _description(path: Path) -> dict[str, Any]:
         share("b", found.get("b"))
     except SentembError as error:
         raise _damaged(path, str(error).partition(";")[0]) from None
-    if not isinstance(found.get("stem"), str | None):
-        raise _damaged(path, f"stem is {brief(found.get('stem'))}")
+    if "stem" not in found or not isinstance(found["stem"], str | None):
+        raise _damaged(path, f"stem is {brief(found.get('stem', 'missing'))}")
     return found
 
 

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-# Texts in memory: with 100 characters each, some 35 MB.
+# Texts in memory: with 100 characters each, about 35 MB.
 _LIMIT = 200_000
 _BUCKETS = 64
 

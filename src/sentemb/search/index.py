@@ -195,7 +195,8 @@ class Index:
         model : SentenceEncoder
             A model with a vector per text; also what `SIF.fit` returns.
         titles : list of str
-            Two may be equal. A title without words is kept, counted in `n_empty` and never found.
+            Two may be equal. A title without a word that the model knows is kept and counted in
+            `n_empty`; only BM25 finds it.
         ids : list of str, optional
             One per title, each once, without white space. By default "0", "1", "2", ...
         dtype : {"float32", "float16", "int8"}
@@ -389,7 +390,7 @@ class Index:
 
     @property
     def n_empty(self) -> int:
-        """The number of titles without words, which are never found."""
+        """The number of titles without a word that the model knows; only BM25 finds them."""
         return len(self._contents.empty)
 
     @property
@@ -747,7 +748,7 @@ def _encoded(
     for first in range(0, n, _PORTION):
         some = slice(first, min(first + _PORTION, n))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # titles without words are counted
+            warnings.simplefilter("ignore", UserWarning)  # such titles are counted
             rows = unit_rows(encoder.encode_document(texts[some]))
         empty.append(first + np.flatnonzero(~rows.any(axis=1)))
         if isinstance(vectors, Int8Rows):

@@ -62,7 +62,7 @@ class Description:
     dtype : str
         One of `DTYPES`.
     empty : int
-        Titles without a vector, which are never found.
+        Titles without a vector: the model knows none of their words.
     model_sha256 : str
         See `sentemb.storage.model_files.fingerprint`.
     bm25 : mapping or None
@@ -98,7 +98,7 @@ class Contents:
     ----------
     ids, titles : Texts
     vectors : (n, dim) float32 or float16, or Int8Rows
-        Of unit length, except for rounding; zero for a title without words.
+        Of unit length, except for rounding; zero for a title of which the model knows no word.
     empty : (n_empty,) int64
         The places of the zero vectors.
     """
@@ -241,7 +241,7 @@ def read_description(folder: AnyPath) -> Description:
     if version != FORMAT:
         raise damaged(path, "it has no known format number")
     for name, is_right in _IS_RIGHT.items():
-        if not is_right(told.get(name)):
+        if name not in told or not is_right(told[name]):
             raise damaged(path, f'"{name}" is missing or wrong')
     return Description(**{name: told[name] for name in _IS_RIGHT})
 

@@ -41,10 +41,13 @@ def _is_joined(text: str) -> bool:
 
 def _csv_fault(error: csv.Error) -> str:
     if "field larger" in str(error) or "unexpected end" in str(error):
-        return "a double quote opens a text that does not end; give --no-quotes if it is a letter"
+        return (
+            "a double quote opens a text that does not end; give --no-quotes if it is part of the "
+            "text"
+        )
     return (
         f"the quotes do not match ({error}); write a quote inside a quoted text twice, or give "
-        "--no-quotes if they are letters"
+        "--no-quotes if they are part of the texts"
     )
 
 

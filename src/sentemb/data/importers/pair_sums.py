@@ -7,7 +7,7 @@ from types import TracebackType
 from sentemb.data.click_log import MAX_CLICKS
 from sentemb.errors import SentembError
 
-# Pairs that are summed in memory before they go to the data base.
+# Pairs that are summed in memory before they go to the database.
 _HELD = 100_000
 _CACHE_KB = 65_536
 
@@ -26,7 +26,7 @@ class PairSums:
     def __enter__(self) -> "PairSums":
         import sqlite3
 
-        # An empty name is a data base in a temporary file.
+        # An empty name is a database in a temporary file.
         self._base = sqlite3.connect("", isolation_level=None)
         for pragma in ("journal_mode=OFF", "synchronous=OFF", f"cache_size=-{_CACHE_KB}"):
             self._base.execute(f"PRAGMA {pragma}")

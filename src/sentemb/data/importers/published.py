@@ -18,7 +18,7 @@ from sentemb.data.lines import clean_lines, write_lines
 from sentemb.errors import SentembError, naming
 from sentemb.system.files import is_file, write_text
 
-# Tab-separated files without header, in which quotes are letters.
+# Tab-separated files without header, in which quotes are ordinary characters.
 PLAIN_TSV = Reading("tsv", header=False, quotes=False)
 
 
