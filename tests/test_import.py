@@ -145,7 +145,7 @@ def test_an_excerpt_of_several_files_in_other_encodings(tmp_path):
         ("x,y\ntv,TV\n", ("1", "2"), None, "x\ty\ntv\tTV\n"),
         ("x,y\ntv,TV\n", ("1", "2"), True, "tv\tTV\n"),
         ("x,y\ntv,TV\n", ("x", "2"), None, "tv\tTV\n"),
-        ("query,title\ntv,TV\n", ("1", "2"), False, "query\ttitle\ntv\tTV\n"),
+        ("query,title\ntv,TV\n", ("1", "2"), False, "query\ttitle\t1\ntv\tTV\n"),
         ('"a;b";c;d\n1;TV;tv\n', ("d", "c"), None, "tv\tTV\n"),
         ("2,1\nTV,tv\n", ("1", "2"), None, "tv\tTV\n"),  # a name comes before a number
         (" query , title \ntv,TV\n", ("query", "title"), None, "tv\tTV\n"),
@@ -234,6 +234,19 @@ def test_quotes_that_are_letters(tmp_path):
         imported(tmp_path, path)
     text, _ = imported(tmp_path, path, how=Reading(quotes=False))
     assert text == '"tv\tTV\n15"\tTV 15"\nsofa"\tSofa\n'
+
+
+def test_the_first_pair_is_read_back(tmp_path):
+    """As line 1 it could look like a header, or like quoted CSV."""
+    path = write_csv(tmp_path / "c.csv", [("query", "title"), ("search", "page"), ("tv", "TV")])
+    text, _ = imported(tmp_path, path)
+    assert text == "search\tpage\t1\ntv\tTV\n"
+    assert read_click_log(tmp_path / "log.tsv").queries == ["search", "tv"]
+    path = write_csv(tmp_path / "c.csv", [("query", "title"), ('"a b"', '"A B"')])
+    with pytest.raises(SentembError, match=r"read as quoted CSV; .* let the name end in \.jsonl"):
+        imported(tmp_path, path)
+    imported(tmp_path, path, name="log.jsonl")
+    assert read_click_log(tmp_path / "log.jsonl").titles == ['"A B"']
 
 
 def test_a_column_of_clicks_is_not_overlooked(tmp_path):

@@ -208,7 +208,7 @@ def test_a_missing_or_truncated_file_is_one_clear_error(folder, name):
 def test_a_header_that_is_not_python_is_one_clear_error(folder, name):
     whole = (folder / name).read_bytes()
     (folder / name).write_bytes(whole.replace(b")", b" ", 1))
-.*is not a whole NumPy array"):
+    with pytest.raises(SentembError, match=f"{name}: .* is not a whole NumPy array"):
         Index.open(folder)
 
 

@@ -189,6 +189,21 @@ def test_by_time_the_last_lines_are_test(log, tmp_path):
 # -- files -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("by", ["query", "time"])
+def test_what_is_written_is_read_back_whatever_comes_first(tmp_path, by):
+    """A pair that is like column names has a count where it is line 1, and only there."""
+    pairs = [f"query {number}\ttitle {number}" for number in range(30)]
+    for place in range(30):
+        lines = [*pairs[:place], "search\tpage\t1", *pairs[place:]]
+        (tmp_path / "log.tsv").write_text("\n".join(lines) + "\n")
+        split_file(tmp_path / "log.tsv", tmp_path / "out", 0.3, 0.3, by, force=True)
+        parts = [tmp_path / "out" / name for name in ("pairs.tsv", "dev.tsv", "test.tsv")]
+        read = [read_click_log(part).queries for part in parts if part.exists()]
+        assert sum(map(len, read)) == 31
+        text = "".join(part.read_text() for part in parts)
+        assert text.count("\t1\n") <= 1
+
+
 def test_the_catalogue_has_every_title_once_in_order(log, tmp_path):
     split_file(log, tmp_path / "out")
     ids, titles = read_texts(tmp_path / "out" / "titles.tsv")

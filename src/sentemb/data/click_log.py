@@ -516,15 +516,30 @@ def _is_lone(letter: str) -> bool:
 
 
 def _tsv_lines(log: ClickLog) -> Iterator[str]:
-    for place, (query, title, clicks) in enumerate(_pairs(log)):
-        if '"' in title and is_quoted([query, title], first=place == 0):
+    return tsv_lines(_pairs(log))
+
+
+def tsv_lines(pairs: Iterable[tuple[str, str, int]]) -> Iterator[str]:
+    """Query, title and clicks as the lines of a log.
+
+    A pair that would be read as quoted CSV raises a `SentembError`.
+    """
+    first = True
+    for query, title, clicks in pairs:
+        if ('"' in title or '"' in query) and is_quoted([query, title], first):
             raise SentembError(
                 f"the pair {brief(query)}, {brief(title)} would be read as quoted CSV; write JSON "
                 "lines: let the name end in .jsonl"
             )
-        # With a count, a first pair such as query<TAB>title cannot be a header.
-        bare = clicks == 1 and not (place == 0 and is_header([query, title]))
-        yield f"{query}\t{title}" if bare else f"{query}\t{title}\t{clicks}"
+        yield tsv_line(query, title, clicks, first)
+        first = False
+
+
+def tsv_line(query: str, title: str, clicks: int, first: bool) -> str:
+    """One pair as a line of a log; ``first`` if it is line 1, which could look like a header."""
+    # With a count, a pair such as query<TAB>title cannot be a header.
+    bare = clicks == 1 and not (first and is_header([query, title]))
+    return f"{query}\t{title}" if bare else f"{query}\t{title}\t{clicks}"
 
 
 def _json_lines(log: ClickLog) -> Iterator[str]:

@@ -21,7 +21,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sentemb.bounds import MAX_SEED, brief, is_number, plain, whole
-from sentemb.data.click_log import PAIRS, ClickLog, ClickLogBuilder, add_lines, clean_text
+from sentemb.data.click_log import (
+    PAIRS,
+    ClickLog,
+    ClickLogBuilder,
+    add_lines,
+    clean_text,
+    tsv_line,
+)
 from sentemb.data.distinct_texts import DistinctTexts
 from sentemb.data.judged_set import read_texts
 from sentemb.errors import SentembError
@@ -404,8 +411,8 @@ class _Streaming:
             columns = "\t".join((pair.query, pair.title, str(clicks), *pair.skipped))
             self._outputs[_TRAIN].write(f"{columns}\n".encode())
             return
-        count = "" if clicks == 1 else f"\t{clicks}"
-        self._outputs[side].write(f"{pair.query}\t{pair.title}{count}\n".encode())
+        line = tsv_line(pair.query, pair.title, clicks, first=self.lines[side] == 1)
+        self._outputs[side].write(f"{line}\n".encode())
 
 
 def _cut_by_time(
@@ -420,12 +427,11 @@ def _cut_by_time(
         size = sum(map(len, islice(lines, before_dev)))
         for name, count, queries in zip((DEV, TEST), counts[1:], held_out, strict=True):
             with writing(new / name) as file:
-                for line in islice(lines, count):
-                    columns = line.rstrip(b"\n").split(b"\t")
-                    queries.add(columns[0].decode())
-                    if columns[2:] and columns[2] == b"1":
-                        del columns[2:]
-                    file.write(b"\t".join(columns[:3]) + b"\n")
+                for number, line in enumerate(islice(lines, count)):
+                    query, title, *rest = line.decode().rstrip("\n").split("\t")
+                    queries.add(query)
+                    clicks = int(rest[0]) if rest else 1
+                    file.write(f"{tsv_line(query, title, clicks, first=number == 0)}\n".encode())
     os.truncate(unsorted, size)
     return counts
 

@@ -16,7 +16,7 @@ from itertools import chain, groupby, islice
 from typing import TypeAlias
 
 from sentemb.bounds import brief, whole
-from sentemb.data.click_log import MAX_CLICKS
+from sentemb.data.click_log import MAX_CLICKS, tsv_lines
 from sentemb.data.importers.catalogues import Catalogue, catalogue_lines
 from sentemb.data.importers.columns import BadRows, Reading
 from sentemb.data.importers.pair_sums import PairSums
@@ -186,7 +186,7 @@ def import_clicks(
             pairs: Iterable[_Click] = chain.from_iterable(map(job.clicks, job.tables()))
             if min_clicks > 1:
                 pairs = job.summed(stack.enter_context(PairSums()), pairs, min_clicks)
-            lines = _json_lines(pairs) if as_json else _tsv_lines(pairs)
+            lines = _json_lines(pairs) if as_json else tsv_lines(click[:3] for click in pairs)
         write_lines(out, job.counted(lines))
         if titles_file is not None:
             titles_file.writelines(f"{line}\n".encode() for line in job.catalogue_lines())
@@ -425,11 +425,6 @@ def _count(text: str) -> int:
         f"the clicks {brief(text)} are not an integer from 0 or a flag such as true; correct the "
         "row or name another column"
     )
-
-
-def _tsv_lines(clicks: Iterable[_Click]) -> Iterator[str]:
-    for query, title, count, _, _ in clicks:
-        yield f"{query}\t{title}" if count == 1 else f"{query}\t{title}\t{count}"
 
 
 def _json_lines(clicks: Iterable[_Click]) -> Iterator[str]:
