@@ -74,7 +74,7 @@ WHOLE = {
     "synonyms": ("synonyms", "bag", "--log", "log.tsv", "--at-least", "1", "-o", "new.txt"),
     "average": ("average", "bag", "lstm", "-o", "new"),
     "rank INDEX": ("rank", "bag", "queries.tsv", "index"),
-    "encode --ids": ("encode", "bag", "docs.tsv", "-o", "new.npy", "--ids", "new.ids"),
+    "encode --ids": ("encode", "bag", "docs.tsv", "--ids", "-o", "new.npy"),
 }
 
 INPUTS = {
@@ -188,7 +188,6 @@ OUTPUT_FILES = {
     "search -o": (".txt", ("search", "index", "hotels", "-o", "X")),
     "synonyms -o": (".txt", (*WHOLE["synonyms"][:-1], "X")),
     "diff -o": (".html", (*WHOLE["diff -o"][:-1], "X")),
-    "encode --ids": (".ids", (*WHOLE["encode --ids"][:-1], "X")),
 }
 OUTPUT_FOLDERS = {
     "split OUT": ("split", "log.tsv", "X", "--dev", "20%", "--test", "20%"),
@@ -472,7 +471,6 @@ TITLES = {
     "one": "a\tRome hotels\n",
     "all equal": "".join(f"{k}\tRome hotels\n" for k in range(99)),
     "without words": "".join(f"{k}\t...\n" for k in range(9)),
-    "empty": "1\t\n2\t\n3\tRome\n",
     "CRLF": "1\tRome hotels\r\n2\tOslo maps\r\n",
     "BOM": "\ufeff1\tRome hotels\n",
     "no line end": "1\tRome hotels",
@@ -506,7 +504,7 @@ def texts():
             "diff -o": (*WHOLE["diff -o"][:3], "--titles", "titles.tsv", *WHOLE["diff -o"][5:]),
             "evaluate": ("evaluate", "bag", "held.tsv", "--catalogue", "titles.tsv", "-q"),
             "split": (*WHOLE["split"], "--catalogue", "titles.tsv"),
-            "encode": ("encode", "bag", "titles.tsv", "--ids", "new.ids", "-o", "new.npy"),
+            "encode": ("encode", "bag", "titles.tsv", "--ids", "-o", "new.npy"),
         }.items():  # fmt: skip
             yield Case(
                 f"shop texts: {name}, {what}", argv, 0,

@@ -35,7 +35,7 @@ QUERY, TITLE, TIME = "query", "title", "time"
 WAYS = (QUERY, TITLE, TIME)
 _SIDES = ("training", "dev", "test")
 _TRAIN, _DEV, _TEST = range(3)
-_SHARE = re.compile(r"(\d+\.?\d*|\.\d+)(\s*%)?")
+_SHARE = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(\s*%)?")
 _HASH_BYTES = 8
 _WHOLE = 1 << 8 * _HASH_BYTES
 
