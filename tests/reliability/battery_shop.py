@@ -93,7 +93,7 @@ INPUTS = {
     ),
     "evaluate CLICKS": ("either", ("evaluate", "bag", "X", "--catalogue", "docs.tsv")),
     "evaluate --catalogue": ("file", ("evaluate", "bag", "held.tsv", "--catalogue", "X")),
-    "evaluate --log": ("file", ("evaluate", "bag", "held.tsv", "--log", "X")),
+    "evaluate --log": ("file", ("evaluate", "bag", "held.tsv", "--compare-with", "bm25-clicks", "--log", "X")),
     "evaluate --compare-with": ("folder", ("evaluate", "bag", "held.tsv", "--compare-with", "X")),
     "index MODEL": ("folder", ("index", "X", "docs.tsv", "-o", "new")),
     "index TITLES": ("file", ("index", "bag", "X", "-o", "new")),
@@ -314,7 +314,8 @@ def inputs():
         for what, value in bad.items():
             code = REFUSED if value == "" else 1
             plain = isinstance(value, str) and 2 < len(value) < 99 and value.isprintable()
-            says = (value,) if plain else ()
+            # An empty collection leaves nothing of the clicks.
+            says = (value,) if plain and label != "data orcas DOCS" else ()
             if label in READ_AS_LINES or (label == "train --dev" and value == "file"):
                 code, says = (0, 1, 2), ()
             made = (*MAKES, "index/*") if label in READ_AS_LINES else ()
@@ -706,7 +707,9 @@ def signals():
                 yield Case(
                     f"shop signals: {name}, {number.name} after {fraction:.0%}", argv,
                     (*codes, 0) if fraction >= 0.8 else codes,
-                    stop=(number, fraction), makes=MAKES,
+                    # The next command there removes what is left if even the tidying is stopped.
+                    stop=(number, fraction),
+                    makes=(*MAKES, ".sentemb-*.tmp*") if fraction > 0.9 else MAKES,
                 )  # fmt: skip
         for name, argv in (
             ("index --add", ("index", "index", "--add", "more.tsv")),

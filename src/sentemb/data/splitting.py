@@ -340,6 +340,8 @@ def split_file(
     split = Split.of(dev, test, by, seed)
     check_free(folder, force)
     ids, texts = ([], []) if catalogue is None else read_texts(catalogue)
+    if catalogue is not None and not ids:
+        raise SentembError(f"{place_name(catalogue)}: is empty; write lines id<TAB>title")
     with filling(folder) as new, contextlib.ExitStack() as stack:
         found = [DistinctTexts(new / f".{name}") for name in ("titles", "dev", "test")]
         for one in found:
