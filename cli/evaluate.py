@@ -136,7 +136,7 @@ def command(
             if bool(needs_log) != (log is not None):
                 raise click.UsageError(
                     "--log needs --compare-with bm25-clicks"
-                    if log
+                    if log is not None
                     else f"--compare-with {needs_log[0]} needs --log, the log of the training"
                 )
             asked = catalogue, metrics or held_out_clicks.METRICS, compare_with, log

@@ -22,7 +22,11 @@ from sentemb import SIF, SentembError, SentenceEncoder, load, train
 from sentemb.comparison.data import Data
 from sentemb.comparison.rows import rows_of
 from sentemb.comparison.runner import Comparison
+from sentemb.data.importers.click_table import Columns, import_clicks
+from sentemb.data.importers.columns import Reading
 from sentemb.data.lines import write_lines
+from sentemb.data.splitting import split_file
+from sentemb.search.index import Index
 from sentemb.system.locks import temporary_folder
 from sentemb.training.checkpoints import has_checkpoints
 from sentemb.vectors.reading import read_word_vectors
@@ -32,6 +36,8 @@ from sentemb.vectors.writing import write_word_vectors
 
 TEXTS = ["abcd ab abc", "ab", "dcba abcd"]
 WORDS = ["rome", "oslo", "hotels"]
+# A click log in a file.
+_LOG_FILE = Path(__file__).with_name("clicks.tsv")
 TINY = {"cells": 4, "epochs": 3, "batch_size": 32, "threads": 1, "checkpoint_seconds": 0}
 
 
@@ -162,12 +168,59 @@ def _read_sif(folder):
     return SentenceEncoder.from_pretrained(folder / "m", threads=1).encode_query(WORDS).tobytes()
 
 
+def _index(letters, **settings):
+    """An index of some titles, whose texts tell which it is."""
+    titles = [f"{letters} {text}" for text in TEXTS]
+    index = Index.build(_model(0), titles, threads=1, bm25=True, **settings)
+    index.build_graph()
+    return index
+
+
+def _save_index(letters, force):
+    return lambda folder, again: _index(letters).save(folder / "m", force=force or again)
+
+
+def _change_index(folder, again):
+    index = Index.open(folder / "m", 1)
+    if "new" not in index.ids:
+        index.add(["abc"], ["new"])
+        index.remove(["0"])
+        index.save(folder / "m", force=True)
+
+
+def _read_index(folder):
+    if not (folder / "m").exists():
+        return None
+    Index.verify(folder / "m")
+    index = Index.open(folder / "m", 1)
+    return [*index.ids], [*index.titles], index.search(TEXTS, 9)
+
+
+def _split(folder, again):
+    split_file(_LOG_FILE, folder / "m", 0.2, 0.2, force=again)
+
+
+def _import(folder, again):
+    columns = Columns(query="1", title="2")
+    how = Reading(header=False)
+    import_clicks([_LOG_FILE], folder / "m", columns, min_clicks=1, how=how, force=True)
+
+
+def _read_folder(folder):
+    found = [path for path in (folder / "m").rglob("*") if path.is_file()]
+    return {path.name: path.read_bytes() for path in found} or None
+
+
 def _nothing(folder):
     pass
 
 
 def _old_model(folder):
     _model(0).save_pretrained(folder / "m")
+
+
+def _old_index(folder):
+    _index("ab").save(folder / "m")
 
 
 def _old_vectors(folder):
@@ -197,6 +250,11 @@ WRITERS = (
     ),
     Writer("vectors train", _nothing, _train_vectors, _read_vectors, whole_folder=True),
     Writer("sif, force", _old_model, _sif, _read_sif),
+    Writer("index, new", _nothing, _save_index("ab", False), _read_index),
+    Writer("index, force", _old_index, _save_index("dc", True), _read_index),
+    Writer("index, changed", _old_index, _change_index, _read_index),
+    Writer("split", _nothing, _split, _read_folder),
+    Writer("import", _old_file, _import, _read_file),
 )
 
 

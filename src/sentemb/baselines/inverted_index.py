@@ -5,8 +5,10 @@ that Lucene uses.
 """
 
 import bisect
+import contextlib
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -300,13 +302,15 @@ class InvertedIndex:
         )
 
     def _all_words(self) -> list[str]:
-        try:
+        words: list[str] = []
+        with contextlib.suppress(UnicodeDecodeError):
             places = range(self._n_words)
-            return [self._word(place).decode("utf-8", "surrogatepass") for place in places]
-        except UnicodeDecodeError:
+            words = [self._word(place).decode("utf-8", "surrogatepass") for place in places]
+        if len(words) != self._n_words or any(one >= other for one, other in pairwise(words)):
             raise SentembError(
                 "the words of BM25 are damaged; restore the index from a copy or make it again"
-            ) from None
+            )
+        return words
 
     def _word_of_entry(self) -> NDArray[np.int64]:
         return np.repeat(np.arange(self._n_words), np.diff(self._offsets))

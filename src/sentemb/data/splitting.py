@@ -42,7 +42,7 @@ QUERY, TITLE, TIME = "query", "title", "time"
 WAYS = (QUERY, TITLE, TIME)
 _SIDES = ("training", "dev", "test")
 _TRAIN, _DEV, _TEST = range(3)
-_SHARE = re.compile(r"(\d+\.?\d*|\.\d+)(\s*%)?")
+_SHARE = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(\s*%)?")
 _HASH_BYTES = 8
 _WHOLE = 1 << 8 * _HASH_BYTES
 
@@ -347,6 +347,8 @@ def split_file(
     split = Split.of(dev, test, by, seed)
     check_free(folder, force)
     ids, texts = ([], []) if catalogue is None else read_texts(catalogue)
+    if catalogue is not None and not ids:
+        raise SentembError(f"{place_name(catalogue)}: is empty; write lines id<TAB>title")
     with filling(folder) as new, contextlib.ExitStack() as stack:
         found = [DistinctTexts(new / f".{name}") for name in ("titles", "dev", "test")]
         for one in found:

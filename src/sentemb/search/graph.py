@@ -18,6 +18,7 @@ from sentemb.models.int8_rows import Int8Rows
 from sentemb.models.nearest import nearest
 from sentemb.search.graph_file import fault_in_graph
 from sentemb.search.index_files import Vectors, damaged, write_bytes
+from sentemb.system.files import unwritable
 from sentemb.system.parallel import Workers, renew_after_fork
 
 # Neighbours per title, and titles that are looked at for a new title and for a query.
@@ -95,10 +96,13 @@ class Graph:
 
     def write(self, path: Path) -> None:
         """Write the graph to a file."""
-        if self._raw is None:
-            self._graph.save(path)
-        else:
+        if self._raw is not None:
             write_bytes(path, self._raw)
+            return
+        try:
+            self._graph.save(path)
+        except (RuntimeError, UnicodeError) as error:  # no space, or a name that is not UTF-8
+            raise unwritable(path, error) from error
 
     def propose(self, queries: np.ndarray, k: int) -> NDArray[np.int64]:
         """Places near each query, (m, k) in any order; -1 where there are fewer."""

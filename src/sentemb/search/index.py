@@ -28,6 +28,7 @@ from sentemb.search.index_files import (
     DTYPES,
     GRAPH,
     MODEL,
+    VECTORS,
     Contents,
     Description,
     Vectors,
@@ -56,6 +57,8 @@ from sentemb.text.checks import as_text, as_texts
 
 # Titles that are encoded at a time.
 _PORTION = 8192
+# No cosine is higher, with all that rounding to int8 may add.
+_MOST = 1.1
 # How often a folder is opened again that was replaced meanwhile.
 _TRIES = 5
 
@@ -687,7 +690,9 @@ class Index:
         titles, workers = self._contents.vectors, self._workers
         if weight and self.bm25 is not None:
             lists, findable = self.bm25.lists, self._findable
-            return best_sums(texts, vectors, titles, lists, weight, k, mask, findable, workers)
+            found = best_sums(texts, vectors, titles, lists, weight, k, mask, findable, workers)
+            self._check_cosines(found.cosines)
+            return found
         allowed = self._findable
         if mask is not None:
             allowed = mask if allowed is None else mask & allowed
@@ -698,9 +703,16 @@ class Index:
                 places[lost], scores[lost] = -1, -np.inf
         else:
             places, scores = nearest(vectors, titles, k, allowed, workers)
+        self._check_cosines(scores[places >= 0])
         without_words = ~vectors.any(axis=1)
         places[without_words], scores[without_words] = -1, -np.inf
         return Found(places, scores, np.where(places >= 0, scores, 0), np.zeros(places.shape))
+
+    def _check_cosines(self, cosines: NDArray[np.float64]) -> None:
+        """Refuse what vectors of unit length cannot give: files of vectors are not read at once."""
+        if not (np.abs(cosines) <= _MOST).all():
+            name = VECTORS if self._opened is None else self._opened[0] / VECTORS
+            raise damaged(name, "a vector is not of unit length")
 
     def mask_of(self, ids: Iterable[str]) -> NDArray[np.bool_]:
         """Which titles have one of ``ids``: (n,) bool. Unknown ids are ignored."""
@@ -717,8 +729,6 @@ def _as_ids(ids: Iterable[str]) -> list[str]:
 def check_output(path: AnyPath, force: bool) -> None:
     """Refuse a folder that `Index.save` would refuse, before any work."""
     place = path_of(path)
-    if not str(path):
-        raise SentembError("the name of the index folder is empty; give one")
     check_free(path, force)
     names = [name for name in names_in(path) if not is_temporary(name)] if status(place) else []
     if names and not is_index(place):

@@ -13,7 +13,9 @@ from sentemb.system.paths import AnyPath
 
 
 def check_free(folder: AnyPath, force: bool) -> None:
-    """Refuse a file, and, unless ``force``, a folder that is not empty."""
+    """Refuse a file, an empty name, and, unless ``force``, a folder that is not empty."""
+    if not str(folder):
+        raise SentembError("the name of the output folder is empty; give one")
     if status(folder) is None:
         return
     if not is_folder(folder):

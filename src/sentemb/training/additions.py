@@ -18,6 +18,7 @@ from sentemb.bounds import is_number
 from sentemb.data.click_log import ClickLog, ClickLogBuilder, Clicks, clean_text
 from sentemb.data.judged_set import read_texts
 from sentemb.errors import SentembError
+from sentemb.system.files import place_name
 from sentemb.system.paths import AnyPath
 from sentemb.text.checks import as_texts
 from sentemb.training.run import read_log
@@ -66,6 +67,8 @@ class Additions:
         titles = None
         if isinstance(catalogue, str | os.PathLike):
             titles = read_texts(catalogue)[1]
+            if not titles:
+                raise SentembError(f"{place_name(catalogue)}: is empty; write lines id<TAB>title")
         elif catalogue is not None:
             titles = as_texts(catalogue)
         if titles is not None:

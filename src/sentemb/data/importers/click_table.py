@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +25,7 @@ from sentemb.data.importers.rows import Rows
 from sentemb.data.importers.texts import imported_id, imported_text
 from sentemb.data.lines import write_lines
 from sentemb.errors import SentembError
-from sentemb.system.files import place_name, status, writing
+from sentemb.system.files import is_file, place_name, status, writing
 from sentemb.system.paths import AnyPath
 
 # Why a row is left out.
@@ -165,8 +166,13 @@ def import_clicks(
     """
     whole("min_clicks", min_clicks, 1, MAX_CLICKS)
     _check(columns, catalogue, write_catalogue, min_clicks)
-    if write_catalogue is not None and str(write_catalogue) == str(out):
+    if write_catalogue is not None and _is_same(write_catalogue, out):
         raise SentembError(f"{place_name(out, 'output')}: is the log; name another catalogue")
+    for path in (out, write_catalogue):
+        if path is not None and any(
+            is_file(one) and _is_same(path, one) for one in (*files, catalogue or "-")
+        ):
+            raise SentembError(f"{path}: is read from; name another file to write to")
     for path in (out, write_catalogue):
         if path is not None and str(path) != "-" and not force and status(path) is not None:
             raise SentembError(f"{path}: exists; name another file or use --force")
@@ -192,6 +198,14 @@ def import_clicks(
             titles_file.writelines(f"{line}\n".encode() for line in job.catalogue_lines())
     job.finish()
     return job.done
+
+
+def _is_same(one: AnyPath, other: AnyPath) -> bool:
+    """Whether two names are of one file, which may not exist yet."""
+    found, others = status(one), status(other)
+    if found is None or others is None:
+        return os.path.abspath(one) == os.path.abspath(other)
+    return os.path.samestat(found, others)
 
 
 def _check(

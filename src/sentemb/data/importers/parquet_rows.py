@@ -26,7 +26,10 @@ def parquet_rows(table: TableFile) -> Iterator[Row]:
     try:
         with ParquetFile(table.path) as file:
             yield from _rows(table, file)
-    except pyarrow.ArrowException as error:
+    except SentembError:
+        raise
+    except (pyarrow.ArrowException, ValueError, OverflowError) as error:
+        # Texts that are not UTF-8 and dates that Python does not have come from pyarrow, too.
         raise SentembError(
             f"{table.name}: not a whole Parquet file ({error}); write it again"
         ) from error
