@@ -241,7 +241,7 @@ def read_description(folder: AnyPath) -> Description:
     if version != FORMAT:
         raise damaged(path, "it has no known format number")
     for name, is_right in _IS_RIGHT.items():
-        if not is_right(told.get(name)):
+        if name not in told or not is_right(told[name]):
             raise damaged(path, f'"{name}" is missing or wrong')
     return Description(**{name: told[name] for name in _IS_RIGHT})
 
