@@ -7,7 +7,7 @@ import signal
 
 from reliability import battery_cases as table
 from reliability.battery import Case
-from reliability.samples import pairs, write_indexes, write_public_sets
+from reliability.samples import pairs, write_click_tables, write_indexes, write_public_sets
 
 REFUSED = (1, 2)
 ANY = (0, 1, 2)
@@ -203,9 +203,7 @@ def prepare(folder):
     some = pairs()
     write_indexes(folder)
     write_public_sets(folder)
-    (folder / "clicks.csv").write_text(
-        "query,title,n\n" + "".join(f'{q},"{t}, new",{k % 3}\n' for k, (q, t) in enumerate(some))
-    )
+    write_click_tables(folder)
     (folder / "skus.csv").write_text(
         "sku,name\n" + "".join(f"s{k},{t}\n" for k, (_, t) in enumerate(some))
     )

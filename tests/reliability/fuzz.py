@@ -47,6 +47,8 @@ from reliability.samples import (
     make_model,
     make_scorer,
     train_pair_model,
+    write_click_tables,
+    write_indexes,
     write_pair_training,
     write_samples,
 )
@@ -63,6 +65,7 @@ TEXTS = ["hotels in rome", "xyzzy", "Oslo maps and more"]
 _TO_FORMAT_2 = "old-"
 # Trainings that were cut off.
 _RESUMES = ("training", "pair-training")
+INDEXES = ("index", "index8", "sums", "graph")
 VECTOR_FILES = ("glove.txt", "glove.txt.gz", "word2vec.txt", "word2vec.bin")
 
 
@@ -255,7 +258,7 @@ class Attack:
         self.parts = [parts_of(model, format) for model in models.values() for format in FORMATS]
         self.pair_parts = [parts_of_pair(make_scorer(name)) for name in PAIR_MODELS]
         shutil.copytree(".", "../pristine", symlinks=True)
-        self.vectors, self.word_vectors = {}, {}
+        self.vectors, self.word_vectors, self.indexes = {}, {}, {}
         for name in ENCODERS:
             for folder in (name, _TO_FORMAT_2 + name):
                 self.vectors[folder] = _vectors(folder)
@@ -305,6 +308,8 @@ class Attack:
         self._data = read_data("data")
         self._rows = rows_of(["random", "unigram"])
         self._compare("compared")
+        write_indexes(Path())
+        write_click_tables(Path())
 
     def _readers(self):
         models = [name for encoder in ENCODERS for name in (encoder, _TO_FORMAT_2 + encoder)]
@@ -328,6 +333,9 @@ class Attack:
             Reader(("counts.txt",), self._read_counts, weight=6),
             Reader(("sts/0.tsv",), self._read_sts, weight=6),
             Reader(_files("compared"), self._read_comparison, "compared", weight=10),
+            *(Reader(_of_index(name), self._read_index, name, weight=15) for name in INDEXES),
+            Reader(("clicks.parquet",), self._read_table, "imported.tsv", weight=10),
+            Reader(("clicks.csv",), self._read_table, "imported.tsv", weight=10),
         ]
 
     # -- a case ---------------------------------------------------------------------------
@@ -379,7 +387,8 @@ class Attack:
 
     def _damage(self, rng, name):
         data, kind = self.pristine[name], rng.random()
-        whole = name.endswith(("config.json", "vectors.json"))
+        whole = name.endswith(("config.json", "vectors.json")) or name.startswith(INDEXES)
+        whole = whole and name.endswith(".json")
         lines = name.endswith((".jsonl", ".json")) and not whole
         if name.endswith(".gz") and kind < 0.5:
             unpacked, what = mutations.mutate_bytes(rng, gzip.decompress(data), self.others)
@@ -463,7 +472,7 @@ class Attack:
 
     def _warned(self, message, category, *place):
         # The package's own, on texts without words, are a part of its face.
-        if category is not UserWarning:
+        if not issubclass(category, UserWarning):
             self._warnings.append(f"{category.__name__}: {message}")
 
     # -- readers --------------------------------------------------------------------------
@@ -594,6 +603,37 @@ class Attack:
 
         import_onet("onet", "imported", dev=5, test=5, force=True)
 
+    def _read_index(self, name, repaired):
+        """Open, search and change it; `verify` refuses what opening lets through."""
+        from sentemb.errors import SentembError
+        from sentemb.search.index import Index
+
+        folder = name.split("/")[0]
+        index = Index.open(folder, 1)
+        found = [index.search(TEXTS, 3), index.search(TEXTS, 3, only=["d1"], exact=True)]
+        numbers = [hit.score for hits in found for own in hits for hit in own]
+        if not np.isfinite(numbers).all():
+            return "scores that are not finite"
+        known = self.indexes.setdefault(folder, found)
+        if known != found and not name.endswith("calibration.json"):
+            try:
+                Index.verify(folder)
+            except SentembError:
+                pass
+            else:
+                return "other titles, without a word"
+        index.add(["Oslo castles"], ["new"])
+        index.remove(["new"])
+        index.search(TEXTS, 3)
+        index.save("saved-index", force=True)
+        return None
+
+    def _read_table(self, name, repaired):
+        from sentemb.data.importers.click_table import Columns, import_clicks
+
+        import_clicks([name], "imported.tsv", Columns(clicks="n"), force=True)
+        Path("imported.tsv").unlink()
+
     def _read_comparison(self, name, repaired):
         from sentemb.comparison.table import cells_of, legend, table_of
 
@@ -619,6 +659,11 @@ def _like(name, config):
     """Whether ``config`` is that of the sample called ``name``."""
     kind = ENCODERS[name][0]
     return kind == config["model"] and config["shared_towers"] == (name == "shared")
+
+
+def _of_index(folder):
+    """The files of an index but those of its model, which are damaged elsewhere."""
+    return tuple(name for name in _files(folder) if "/model/" not in name)
 
 
 def _files(folder):

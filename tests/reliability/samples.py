@@ -196,6 +196,22 @@ def write_indexes(folder):
     graph.save(folder / "graph")
 
 
+def write_click_tables(folder):
+    """Clicks as CSV and as Parquet."""
+    import pyarrow
+    from pyarrow.parquet import write_table
+
+    some = pairs()
+    columns = {
+        "query": [query for query, _ in some],
+        "title": [f"{title}, new" for _, title in some],
+        "n": [place % 3 for place in range(len(some))],
+    }
+    write_table(pyarrow.table(columns), folder / "clicks.parquet", row_group_size=10)
+    rows = [("query", "title", "n"), *zip(*columns.values(), strict=True)]
+    (folder / "clicks.csv").write_text("".join(f'{q},"{t}",{n}\n' for q, t, n in rows))
+
+
 def write_public_sets(folder):
     """A few rows in the formats of ORCAS, MS MARCO, ESCI, WANDS and BEIR."""
     import pyarrow
