@@ -231,6 +231,71 @@ def ranking_table():
     return markdown_table(rows)
 
 
+def catalogue_table(way="queries-held-out"):
+    """hit@1 / MRR@10 / recall@10 over whole catalogues, for held-out clicks."""
+    found = {
+        name: {line["system"]: line for line in read_csv(f"held-out-{name}-{way}.csv")}
+        for name in REAL
+    }
+    rows = [["", *REAL]]
+    for label, system in (
+        ("BM25 with stems, titles", "bm25-stem"),
+        ("BM25 with stems, titles and clicked queries", "bm25-stem-clicks"),
+        ("**sentemb, default LSTM**", "defaults"),
+        ("index: LSTM + BM25 with clicks, tuned on dev", "index with bm25-stem-clicks, tuned"),
+        ("`sentemb average` of two LSTMs", "average of two seeds"),
+    ):
+        cells = (
+            " / ".join(found[name][system][metric] for metric in ("hit@1", "MRR@10", "recall@10"))
+            for name in REAL
+        )
+        rows.append([label, *cells])
+    return markdown_table(rows)
+
+
+def index_table():
+    """An index of a million titles, and the import of a million rows."""
+    commands = {line["command"]: line for line in read_csv("index-speed-commands.csv")}
+    one = {line["what"]: line for line in read_csv("index-speed-one-query-one-thread.csv")}
+    many = {line["what"]: line for line in read_csv("index-speed-64-queries-at-once-one-thread.csv")}
+    all_at_once = {
+        line["what"]: line for line in read_csv("index-speed-1-000-queries-at-once-2-threads.csv")
+    }
+    recall = {line["what"]: line for line in read_csv("index-speed-recall.csv")}
+    imported = read_csv("import-speed-import.csv")[0]
+    rows = [["", "measured", "target"]]
+
+    def add(label, value, target):
+        rows.append([label, value, target])
+
+    def command(name):
+        line = commands[name]
+        return f"{line['seconds (s)']} s, {line['peak memory (MB)']} MB"
+
+    add("`sentemb index`", command("sentemb index, 1,000,000 titles"), "120 s, 1,000 MB")
+    add("`sentemb search`, start to answer", command("sentemb search, float32"), "1.5 s")
+    add("one query, float32", f"{one['sentemb']['ms per query']} ms", "60 ms")
+    ratio = float(one["sentemb"]["ms per query"]) / float(many["sentemb"]["ms per query"])
+    add(
+        "64 queries at once, per query",
+        f"{many['sentemb']['ms per query']} ms: {ratio:.1f} × the throughput of one by one",
+        "6 ms, 10 ×",
+    )
+    add(
+        "one query, int8",
+        f"{one['sentemb, int8']['ratio to sentemb']} × as long as float32, "
+        f"recall@10 {recall['sentemb, int8']['recall@10']}",
+        "0.5 ×, 0.97",
+    )
+    add(
+        "1,000 queries at once, two threads",
+        f"{all_at_once['sentemb']['ratio to product alone']} × as long as NumPy's matrix product",
+        "1.5 ×",
+    )
+    add("import of CSV", f"{int(imported['rows/s']):,} rows/s", "150,000 rows/s")
+    return markdown_table(rows, left=3)
+
+
 def speed_table():
     """One training step and encoding, compared with PyTorch."""
     step = read_csv("speed-training-step-one-thread.csv")[0]
@@ -270,7 +335,9 @@ def main():
         pyplot.close(figure)
     for page in (README, PAGE):
         write_section(page, "ranking", "\n".join(ranking_table()))
+        write_section(page, "catalogue", "\n".join(catalogue_table()))
     write_section(PAGE, "speed", "\n".join(speed_table()))
+    write_section(PAGE, "index", "\n".join(index_table()))
 
 
 if __name__ == "__main__":
