@@ -210,7 +210,7 @@ def section(name, found, halves):
         f"{len(brought):,} of {len(halves.all.titles):,} titles are in the new part only. Queries",
         f"with new titles: {int(halves.is_new.sum()):,} of {halves.is_new.size:,} dev queries,",
         "those of which a best title is one of the chosen tenth.",
-        f"Changed for its time: {changed}." if changed else "From scratch: all defaults.",
+        f"Changed to save time: {changed}." if changed else "From scratch: all defaults.",
         "",
         *HEAD,
         *(row(label, found[label], found[OLD]) for label in (OLD, *CONTINUED, ALL)),

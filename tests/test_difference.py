@@ -293,6 +293,7 @@ def test_the_command_prints_figures_and_queries(folder):
     assert "same top title 100%   top-10 overlap 100%" in same.stdout
 
 
+@pytest.mark.filterwarnings("ignore:.*no word that the model knows:UserWarning")
 def test_equal_scores_do_not_flatter(folder, tmp_path):
     """A model that knows no word gives every title the score 0: the order of the file is no merit.
 
