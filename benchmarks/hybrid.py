@@ -242,7 +242,7 @@ def section(name, measured):
         f"Model + {MAIN}, k1 {dev.k1:g}, b {dev.b:g}.",
         "",
         *markdown_table(
-            [["weight", *dev.metrics],
+            [["weight", *(name.replace("mrr", "MRR") for name in dev.metrics)],
              *([f"{one:g}", *(f"{mean:.3f}" for mean in means)]
                for one, means in zip(dev.weights, dev.means, strict=True))]
         ),

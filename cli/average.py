@@ -8,7 +8,7 @@ from sentemb.cli.program import say
 
 
 @new_command("average")
-@click.argument("models", metavar="MODEL_DIR MODEL_DIR...", nargs=-1, type=click.Path())
+@click.argument("models", metavar="MODEL MODEL...", nargs=-1, type=click.Path())
 @option("-o", "--output", required=True, type=click.Path(), help="Folder of the new model.")
 @option("--force", is_flag=True, help="Replace the model in the output folder.")
 def command(models: tuple[str, ...], output: str, force: bool) -> None:

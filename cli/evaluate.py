@@ -94,9 +94,9 @@ def command(
     JUDGED is a folder with queries.tsv, docs.tsv and qrels.txt. The judged titles of each query are
     ranked, or taken from the run, and NDCG is measured.
 
-    CLICKS is a file of held-out clicks, as sentemb split writes it. For each query the model ranks
-    the whole catalogue; the titles clicked for it are right, all others wrong. In place of a model
-    an index can be given: its titles are ranked as `sentemb search` ranks them.
+    CLICKS is a file of held-out clicks, as `sentemb split` writes it. For each query the model
+    ranks the whole catalogue; the titles clicked for it are right, all others wrong. In place of a
+    model an index can be given: its titles are ranked as `sentemb search` ranks them.
 
     With --labels, LABELLED is a file of label<TAB>text<TAB>text lines with labels 1 and 0, and a
     model is needed.

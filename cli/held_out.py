@@ -187,12 +187,13 @@ def _differences(found: "dict[str, Evaluation]") -> "dict[str, list[Difference]]
     return {name: each[k * n_metrics : (k + 1) * n_metrics] for k, (name, _) in enumerate(others)}
 
 
-def _shown(metrics: Sequence[str]) -> list[str]:
+def shown(metrics: Sequence[str]) -> list[str]:
+    """The names of metrics as tables have them."""
     return [name.replace("ndcg", "NDCG").replace("mrr", "MRR") for name in metrics]
 
 
 def _rows(found: "dict[str, Evaluation]") -> Iterator[list[str]]:
-    yield ["", *_shown(next(iter(found.values())).metrics)]
+    yield ["", *shown(next(iter(found.values())).metrics)]
     for name, one in found.items():
         yield [name, *(f"{value:.3f}" for value in one.mean)]
 
@@ -201,7 +202,7 @@ def _difference_rows(
     name: str, metrics: Sequence[str], differences: "dict[str, list[Difference]]"
 ) -> Iterator[list[str]]:
     yield [f"{name} minus", *differences]
-    for metric, each in zip(_shown(metrics), zip(*differences.values(), strict=True), strict=True):
+    for metric, each in zip(shown(metrics), zip(*differences.values(), strict=True), strict=True):
         yield [metric, *(f"{one.mean:+.3f} ({one.low:+.3f} to {one.high:+.3f})" for one in each)]
 
 
@@ -212,7 +213,7 @@ def _query_lines(found: "dict[str, Evaluation]") -> Iterator[str]:
         for q in range(len(first.queries))
         for name, one in found.items()
     ]
-    head, *lines = aligned([["", *_shown(first.metrics)], *rows])
+    head, *lines = aligned([["", *shown(first.metrics)], *rows])
     yield f"{head}  query"
     for place, line in enumerate(lines):
         yield f"{line}  {visible(first.queries[place // len(found)])}"

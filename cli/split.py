@@ -50,7 +50,7 @@ def command(
 ) -> None:
     """Split a click log into training, dev and test.
 
-    LOG is a click log as for sentemb train; - is standard input. OUT is the folder to write
+    LOG is a click log as for `sentemb train`; - is standard input. OUT is the folder to write
     pairs.tsv (to train on), dev.tsv, test.tsv (held-out clicks) and titles.tsv (all titles, with
     ids) to. If the log has skipped titles, pairs.jsonl is written instead of pairs.tsv. A share is
     5% or 0.05.

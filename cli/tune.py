@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sentemb.cli.common import ProgressLine, warnings_to_stderr
+from sentemb.cli.held_out import shown
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import json_option, option, threads_option
 from sentemb.cli.program import note
@@ -32,10 +33,10 @@ def command(
 ) -> None:
     """Choose the weight of BM25 in an index.
 
-    DEV is a file of held-out clicks or a judged set, whose best titles then count as clicked. First
-    k1 and b are chosen with which BM25 alone is best, then the weight with which the sum of cosine
-    and weight × BM25 is best. All titles of the index are ranked. The index keeps the result, for
-    every later search.
+    DEV is a file of held-out clicks or a judged set, whose best titles then count as clicked. The
+    command first chooses the k1 and b that are best for BM25 alone, and then the weight with which
+    cosine + weight × BM25 ranks best. All titles of the index are ranked. The index keeps the
+    result for every later search.
 
     The index must have been made with --bm25. Its --log must not contain the clicks of DEV.
 
@@ -78,16 +79,16 @@ def command(
 def _table(found: "Tuning") -> Iterator[str]:
     from sentemb.tables import aligned
 
-    rows = [["weight", *found.metrics]]
+    rows = [["weight", *shown(found.metrics)]]
     for weight, means in zip(found.weights, found.means.tolist(), strict=True):
         chosen = " *" if weight == found.weight else ""
         rows.append([f"{weight:g}{chosen}", *(f"{mean:.3f}" for mean in means)])
     rows.append(["BM25 alone", *(f"{mean:.3f}" for mean in found.lexical.tolist())])
     yield f"{found.n_queries:,} held-out queries; k1 {found.k1:g}, b {found.b:g}"
     yield from aligned(rows)
-    gain = found.gain
+    gain, (metric,) = found.gain, shown([found.metric])
     yield (
-        f"{found.metric} {gain.mean:+.3f} ({gain.low:+.3f} to {gain.high:+.3f}) with weight "
+        f"{metric} {gain.mean:+.3f} ({gain.low:+.3f} to {gain.high:+.3f}) with weight "
         f"{found.weight:g} instead of 0"
     )
 

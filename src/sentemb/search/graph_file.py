@@ -56,17 +56,25 @@ def fault_in_graph(raw: NDArray[np.uint8], n: int, dim: int, connectivity: int) 
         return "it has another number of neighbours"
     levels = raw[levels_from:nodes_from].copy().view("<i2").astype(np.int64)
     of_base, of_level = 4 * (1 + at_base), 4 * (1 + per_level)
-    if levels.min(initial=0) < 0 or (n and (first >= n or levels[first] != highest)):
-        return "its levels are out of range"
-    if levels.max(initial=0) > highest:
+    # The first node is on the highest level, and no other is above it.
+    is_first = not n or (first < n and levels[first] == highest == levels.max())
+    if not is_first or levels.min(initial=0) < 0:
         return "its levels are out of range"
     starts = np.zeros(n + 1, np.int64)
     np.cumsum(_NODE_HEAD + of_base + levels * of_level, out=starts[1:])
     if raw.size - nodes_from != starts[-1]:
         return "it is longer or shorter than its levels say"
-    if not n:
-        return None
     starts += nodes_from
+    return _fault_in_nodes(raw, starts, levels) or _fault_in_lists(
+        raw, starts, levels, of_base, of_level
+    )
+
+
+def _fault_in_nodes(
+    raw: NDArray[np.uint8], starts: NDArray[np.int64], levels: NDArray[np.int64]
+) -> str | None:
+    """What is wrong with the heads of the nodes."""
+    n = len(levels)
     for place in range(0, n, _PORTION):
         own = slice(place, min(place + _PORTION, n))
         heads = _gathered(raw, starts[:-1][own], _NODE_HEAD)
@@ -75,7 +83,19 @@ def fault_in_graph(raw: NDArray[np.uint8], n: int, dim: int, connectivity: int) 
             return "its keys are not the places of titles"
         if (heads[:, 8:].copy().view("<i2")[:, 0] != levels[own]).any():
             return "its nodes are on other levels"
-    for level, nodes, lists in _lists(raw, starts, levels, highest, of_base, of_level):
+    return None
+
+
+def _fault_in_lists(
+    raw: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    levels: NDArray[np.int64],
+    of_base: int,
+    of_level: int,
+) -> str | None:
+    """What is wrong with the neighbours."""
+    n = len(levels)
+    for level, nodes, lists in _lists(raw, starts, levels, of_base, of_level):
         lengths, neighbours = lists[:, 0], lists[:, 1:].astype(np.int64)
         is_used = np.arange(neighbours.shape[1]) < lengths[:, None]
         used = neighbours[is_used]
@@ -90,12 +110,11 @@ def _lists(
     raw: NDArray[np.uint8],
     starts: NDArray[np.int64],
     levels: NDArray[np.int64],
-    highest: int,
     of_base: int,
     of_level: int,
 ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.uint32]]]:
     """Level, nodes, and their lists on this level, in portions."""
-    for level in range(highest + 1):
+    for level in range(levels.max(initial=-1) + 1):
         nodes = np.flatnonzero(levels >= level)
         skipped = _NODE_HEAD + (of_base + (level - 1) * of_level if level else 0)
         for place in range(0, len(nodes), _PORTION):

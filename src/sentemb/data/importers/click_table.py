@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
+from operator import itemgetter
 from typing import TypeAlias
 
 from sentemb.bounds import brief, whole
@@ -101,6 +102,7 @@ AS_FOUND = Reading()
 
 # Query, title, clicks, number of the row, and the raw values of the other columns.
 _Click: TypeAlias = tuple[str, str, int, int, Sequence[str]]
+_PAIR = itemgetter(0, 1, 2)
 
 
 def import_clicks(
@@ -166,16 +168,7 @@ def import_clicks(
     """
     whole("min_clicks", min_clicks, 1, MAX_CLICKS)
     _check(columns, catalogue, write_catalogue, min_clicks)
-    if write_catalogue is not None and _is_same(write_catalogue, out):
-        raise SentembError(f"{place_name(out, 'output')}: is the log; name another catalogue")
-    for path in (out, write_catalogue):
-        if path is not None and any(
-            is_file(one) and _is_same(path, one) for one in (*files, catalogue or "-")
-        ):
-            raise SentembError(f"{path}: is read from; name another file to write to")
-    for path in (out, write_catalogue):
-        if path is not None and str(path) != "-" and not force and status(path) is not None:
-            raise SentembError(f"{path}: exists; name another file or use --force")
+    _check_outputs(out, write_catalogue, [*files, catalogue or "-"], force)
     job = _Import(files, columns, lower, how, BadRows(skip_bad_lines))
     if catalogue is not None:
         job.read_catalogue(catalogue)
@@ -192,12 +185,27 @@ def import_clicks(
             pairs: Iterable[_Click] = chain.from_iterable(map(job.clicks, job.tables()))
             if min_clicks > 1:
                 pairs = job.summed(stack.enter_context(PairSums()), pairs, min_clicks)
-            lines = _json_lines(pairs) if as_json else tsv_lines(click[:3] for click in pairs)
+            lines = _json_lines(pairs) if as_json else tsv_lines(map(_PAIR, pairs))
         write_lines(out, job.counted(lines))
         if titles_file is not None:
             titles_file.writelines(f"{line}\n".encode() for line in job.catalogue_lines())
     job.finish()
     return job.done
+
+
+def _check_outputs(
+    out: AnyPath, write_catalogue: AnyPath | None, inputs: Sequence[AnyPath], force: bool
+) -> None:
+    """Raise a `SentembError` if an output is another one, an input or, without force, there."""
+    if write_catalogue is not None and _is_same(write_catalogue, out):
+        raise SentembError(f"{place_name(out, 'output')}: is the log; name another catalogue")
+    outputs = [path for path in (out, write_catalogue) if path is not None]
+    for path in outputs:
+        if any(is_file(one) and _is_same(path, one) for one in inputs):
+            raise SentembError(f"{path}: is read from; name another file to write to")
+    for path in outputs:
+        if str(path) != "-" and not force and status(path) is not None:
+            raise SentembError(f"{path}: exists; name another file or use --force")
 
 
 def _is_same(one: AnyPath, other: AnyPath) -> bool:
