@@ -32,7 +32,7 @@ from sentemb.errors import SentembError
 )
 @option("--log", type=click.Path(), help="Look among the frequent words of a click log.")
 @option(
-    "--at-least",
+    "--min-uses",
     metavar="USES",
     type=click.IntRange(min=1),
     help="Uses that make a word of the log frequent. Only with --log. [default: 5]",
@@ -45,7 +45,7 @@ def command(
     side: str,
     words_file: str | None,
     log: str | None,
-    at_least: int | None,
+    min_uses: int | None,
     as_json: bool,
 ) -> None:
     """Show the nearest words of a word.
@@ -66,8 +66,8 @@ def command(
 
     if words_file is not None and log is not None:
         raise click.UsageError("give --words or --log, not both")
-    if at_least is not None and log is None:
-        raise click.UsageError("--at-least needs --log")
+    if min_uses is not None and log is None:
+        raise click.UsageError("--min-uses needs --log")
     encoder = SentenceEncoder.from_pretrained(model)
     split = encoder.vocabulary.split
     if words_file is not None:
@@ -76,8 +76,8 @@ def command(
     elif log is not None:
         clicks = read_click_log(log)
         texts = clicks.queries if side == "query" else clicks.titles
-        among = frequent_words(texts, split, at_least or 5)
-        remedy = f"{place_name(log)}: no word is used that often; lower --at-least"
+        among = frequent_words(texts, split, min_uses or 5)
+        remedy = f"{place_name(log)}: no word is used that often; lower --min-uses"
     else:
         among = frequent_words(encoder.vocabulary.words, split, 1)
         remedy = f"{model}: no word has a feature of its own; give --words or --log"

@@ -24,7 +24,7 @@ from sentemb.cli.program import note
     "the words that have a feature of their own in the model]",
 )
 @option(
-    "--at-least",
+    "--min-uses",
     metavar="USES",
     type=click.IntRange(min=1),
     help="Uses that make a word of the log frequent. Only with --log. [default: 5]",
@@ -45,7 +45,7 @@ from sentemb.cli.program import note
     help="Most synonyms per word.",
 )
 def command(
-    model: str, output: str, log: str | None, at_least: int | None, min_score: float, top_k: int
+    model: str, output: str, log: str | None, min_uses: int | None, min_score: float, top_k: int
 ) -> None:
     """Write synonyms for Elasticsearch and OpenSearch.
 
@@ -63,8 +63,8 @@ def command(
     from sentemb.data.lines import write_lines
     from sentemb.sentence_encoder import SentenceEncoder
 
-    if at_least is not None and log is None:
-        raise click.UsageError("--at-least needs --log")
+    if min_uses is not None and log is None:
+        raise click.UsageError("--min-uses needs --log")
     encoder = SentenceEncoder.from_pretrained(model)
     split = encoder.vocabulary.split
     if log is None:
@@ -72,7 +72,7 @@ def command(
     else:
         clicks = read_click_log(log)
         query_words, title_words = (
-            frequent_words(texts, split, at_least or 5) for texts in (clicks.queries, clicks.titles)
+            frequent_words(texts, split, min_uses or 5) for texts in (clicks.queries, clicks.titles)
         )
     found = synonyms(encoder, query_words, title_words, top_k, min_score)
     write_lines(output, solr_lines(found))

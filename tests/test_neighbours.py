@@ -226,7 +226,7 @@ def test_neighbours_among_the_words_of_a_side_of_the_log(folder, side):
     texts = [line.split("\t")[column] for line in log.read_text().splitlines()]
     words = [word.strip(",()") for text in texts for word in text.split()]
     frequent = {word for word in words if words.count(word) >= 2 and len(word) > 1}
-    found = json.loads(run(*arguments, "--at-least", 2, "-k", 100).stdout)["words"][0]
+    found = json.loads(run(*arguments, "--min-uses", 2, "-k", 100).stdout)["words"][0]
     assert {one["word"] for one in found["neighbours"]} == frequent - {"ab"}
 
 
@@ -257,7 +257,7 @@ def save(model, path):
 
 def test_the_command_synonyms(model, folder, tmp_path):
     out = tmp_path / "synonyms.txt"
-    options = ["--log", folder / "pairs.tsv", "--at-least", 1, "--min-score", 0, "-k", 2]
+    options = ["--log", folder / "pairs.tsv", "--min-uses", 1, "--min-score", 0, "-k", 2]
     result = run("synonyms", folder / "model", "-o", out, *options)
     words = [word for word in KNOWN if len(word) > 1]
     expected = synonyms(model, words, words, 2, 0)
@@ -273,11 +273,11 @@ def test_wrong_usage_of_the_commands(folder, tmp_path):
     both = run("neighbours", place, "ab", "--log", log, "--words", words, code=2)
     assert "give --words or --log, not both" in both.stderr
     for name in (["neighbours", place, "ab"], ["synonyms", place]):
-        assert "--at-least needs --log" in run(*name, "--at-least", 2, code=2).stderr
+        assert "--min-uses needs --log" in run(*name, "--min-uses", 2, code=2).stderr
         missing = refused(*name, "--log", tmp_path / "none.tsv")
         assert "none.tsv" in missing
-        many = refused(*name, "--log", log, "--at-least", 1000)
-        assert "--at-least" in many or "fewer uses" in many
+        many = refused(*name, "--log", log, "--min-uses", 1000)
+        assert "--min-uses" in many or "fewer uses" in many
     assert "give one word" in refused("neighbours", place, "ab cd", "--words", words)
     (tmp_path / "other.txt").write_text("上海\n")
     foreign = refused("neighbours", place, "ab", "--words", tmp_path / "other.txt")

@@ -79,7 +79,7 @@ def known_words(model: SentenceEncoder, words: Iterable[str]) -> list[str]:
 
 
 def frequent_words(
-    texts: Iterable[str], split: Callable[[str], list[str]], at_least: int
+    texts: Iterable[str], split: Callable[[str], list[str]], min_uses: int
 ) -> list[str]:
     """The words that occur at least that often, in alphabetical order, without punctuation.
 
@@ -92,11 +92,11 @@ def frequent_words(
         The distinct queries or titles of a log, for example.
     split : function of a str
         The words of a text, such as `Vocabulary.split` of a model.
-    at_least : int
+    min_uses : int
         Fewest uses.
     """
     uses = Counter(word.strip(_PUNCTUATION) for text in texts for word in split(text))
-    return sorted(word for word, count in uses.items() if count >= at_least and _is_word(word))
+    return sorted(word for word, count in uses.items() if count >= min_uses and _is_word(word))
 
 
 def _is_word(text: str) -> bool:
