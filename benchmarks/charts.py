@@ -257,7 +257,9 @@ def index_table():
     """An index of a million titles, and the import of a million rows."""
     commands = {line["command"]: line for line in read_csv("index-speed-commands.csv")}
     one = {line["what"]: line for line in read_csv("index-speed-one-query-one-thread.csv")}
-    many = {line["what"]: line for line in read_csv("index-speed-64-queries-at-once-one-thread.csv")}
+    many = {
+        line["what"]: line for line in read_csv("index-speed-64-queries-at-once-one-thread.csv")
+    }
     all_at_once = {
         line["what"]: line for line in read_csv("index-speed-1-000-queries-at-once-2-threads.csv")
     }
