@@ -369,7 +369,15 @@ def test_a_command_that_is_stopped_leaves_nothing_behind(tmp_path, number, code)
     # Standard input never ends.
     reader, writer = os.pipe()
     run = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED_ENCODE, tmp_path / "m", number, "2", tmp_path / "out/v"],
+        [
+            sys.executable,
+            "-c",
+            INTERRUPTED_ENCODE,
+            tmp_path / "m",
+            number,
+            "2",
+            tmp_path / "out/v.npy",
+        ],
         stdin=reader,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
