@@ -21,8 +21,12 @@ from helpers import made_up_judged_set, made_up_log, run_python
 from reliability.count import Count
 from sentemb import SIF, train
 from sentemb.data.click_log import write_click_log
+from sentemb.data.judged_set import read_texts
 from sentemb.data.labelled import ValuedTexts
+from sentemb.data.splitting import split_file
 from sentemb.models.towers import Towers
+from sentemb.search.index import Index
+from sentemb.search.tuning import calibrate, tune
 from sentemb.training.classifier import train_classifier
 from sentemb.vectors.skip_gram import train_word_vectors
 from sentemb.vectors.word_vectors import WordVectors
@@ -53,6 +57,7 @@ from reliability.determinism import blas_product, trained
 np.savez(sys.argv[1], blas=blas_product(), **trained(int(sys.argv[2])))
 """
 SKIP_GRAM = "skip-gram vectors"
+FILES = "bytes of"
 # Kernels of OpenBLAS and what a processor must have to run them.
 BLAS_NEEDS = {"Nehalem": "sse4.2", "Sandybridge": "avx", "Haswell": "avx2", "SkylakeX": "avx512vl"}
 TARGETS = {
@@ -139,7 +144,52 @@ def trained(threads):
     for name, settings in TRAININGS.items():
         model = train(log, dev=dev, threads=threads, **SETTINGS, **settings)
         arrays |= {f"{name} {key}": array for key, array in _arrays(model, log).items()}
-    return arrays | of_pair_models(threads) | of_vectors(threads)
+    return arrays | of_pair_models(threads) | of_vectors(threads) | of_a_shop(threads)
+
+
+def of_a_shop(threads):
+    """From a click log to a calibrated index: the bytes of all files, weights and what is found."""
+    log = made_up_log(300)
+    arrays = {}
+    with tempfile.TemporaryDirectory() as home:
+        folder = Path(home)
+        write_click_log(log, folder / "log.tsv")
+        split_file(folder / "log.tsv", folder / "split", 0.1, 0.1)
+        for name, given, start in (
+            ("file", folder / "log.tsv", None),
+            ("memory", log, None),
+            ("replayed", folder / "split/test.tsv", "memory"),
+        ):
+            more = {"start_from": folder / start, "replay": log} if start else SETTINGS
+            model = train(
+                given, dev="10%" if start is None else folder / "split/dev.tsv", model="bag",
+                **more | {"epochs": 2}, threads=threads, output=folder / name,
+                catalogue=read_texts(folder / "split/titles.tsv")[1],
+            )  # fmt: skip
+            arrays |= {f"{name} {key}": array for key, array in _arrays(model, log).items()}
+        assert not different(
+            {key[5:]: array for key, array in arrays.items() if key.startswith("file ")},
+            {key[7:]: array for key, array in arrays.items() if key.startswith("memory ")},
+        )
+        ids, titles = read_texts(folder / "split/titles.tsv")
+        for dtype in ("float32", "float16", "int8"):
+            index = Index.build(
+                model, titles, ids, dtype=dtype, bm25=True, clicks=log, threads=threads
+            )
+            index.build_graph()
+            tune(index, log)
+            calibrate(index, log)
+            index.save(folder / "index" / dtype)
+            found = index.find_sums(log.queries, 5)
+            arrays |= {f"{dtype} {key}": array for key, array in found._asdict().items()}
+            near = index.find_sums(log.queries, 5, bm25_weight=0)
+            arrays[f"{dtype} near"] = near.places
+        for path in sorted((folder / part for part in ("split", "index")), key=str):
+            for file in sorted(path.rglob("*")):
+                if file.is_file() and file.name != "history.jsonl":  # it has seconds
+                    bits = np.frombuffer(hashlib.sha256(file.read_bytes()).digest(), np.uint8)
+                    arrays[f"{FILES} {file.relative_to(folder)}"] = bits
+    return arrays
 
 
 def of_pair_models(threads):
@@ -231,7 +281,8 @@ def _distance(host, arrays):
     names = different(host, arrays)
     if not names:
         return "the same bits as host"
-    largest = max(np.abs(host[name] - arrays[name]).max() for name in names)
+    numbers = [name for name in names if not name.startswith(FILES)]
+    largest = max(np.abs(host[name] - arrays[name]).max(initial=0) for name in numbers)
     return f"{len(names)} of {len(host)} arrays differ from host, by at most {largest:.1e}"
 
 

@@ -234,7 +234,9 @@ def mutate_array(rng, array):
 
 
 def _fitting(value, dtype):
-    return value if dtype.kind == "f" else int(np.nan_to_num(np.clip(value, -9, 9)))
+    if dtype.kind == "f":
+        return value
+    return int(np.nan_to_num(np.clip(value, max(-9, np.iinfo(dtype).min), 9)))
 
 
 def mutate_text(rng, data, others):
