@@ -54,15 +54,17 @@ def test_our_side_of_the_speed_benchmark_runs(tmp_path):
     assert "everything else" in done.stdout and "lstm_backward" in done.stdout
 
 
-NEED_TORCH = ("torch_models", "pair_speed")  # a contender is PyTorch
+# The package that is a contender, and the benchmarks that import it.
+CONTENDERS = {"torch": ("torch_models", "pair_speed"), "faiss": ("index_speed",)}
 
 
-@pytest.mark.parametrize("need_torch", [False, True])
-def test_all_benchmarks_import(need_torch):
-    if need_torch:
-        pytest.importorskip("torch")
+@pytest.mark.parametrize("contender", [None, *CONTENDERS])
+def test_all_benchmarks_import(contender):
+    if contender:
+        pytest.importorskip(contender)
+    needing = {name: package for package, names in CONTENDERS.items() for name in names}
     names = [path.stem for path in sorted(FOLDER.glob("*.py"))]
-    some = [name for name in names if (name in NEED_TORCH) == need_torch]
+    some = [name for name in names if needing.get(name) == contender]
     # One process for all: most of the time goes into importing the same packages.
     code = f"""
 import importlib, sys, traceback
