@@ -65,9 +65,9 @@ WHOLE = {
     "calibrate": ("calibrate", "sums", "held.tsv", "--dry-run"),
     "explain": ("explain", "bag", "hotels in rome", "Rome hotels", "--log", "log.tsv"),
     "explain INDEX": ("explain", "index", "hotels in rome"),
-    "diff": ("diff", "bag", "lstm", "--titles", "docs.tsv", "--clicks", "held.tsv"),
+    "diff": ("diff", "bag", "lstm", "--catalogue", "docs.tsv", "--clicks", "held.tsv"),
     "diff -o": (
-        *("diff", "bag", "lstm", "--titles", "docs.tsv", "--queries", "queries.tsv"),
+        *("diff", "bag", "lstm", "--catalogue", "docs.tsv", "--queries", "queries.tsv"),
         *("-o", "new.html"),
     ),
     "neighbours": ("neighbours", "bag", "hotels"),
@@ -86,14 +86,20 @@ INPUTS = {
     "split LOG": ("file", ("split", "X", "new")),
     "split --catalogue": ("file", (*WHOLE["split"], "--catalogue", "X")),
     "train --dev": ("either", ("train", "log.tsv", *QUICK, "-o", "new", "--dev", "X")),
-    "train --replay": ("file", tuple("X" if p == "log.tsv" else p for p in WHOLE["train --replay"])),
+    "train --replay": (
+        "file",
+        tuple("X" if p == "log.tsv" else p for p in WHOLE["train --replay"]),
+    ),
     "train --catalogue": (
         "file",
         tuple("X" if part == "docs.tsv" else part for part in WHOLE["train --dev clicks"]),
     ),
     "evaluate CLICKS": ("either", ("evaluate", "bag", "X", "--catalogue", "docs.tsv")),
     "evaluate --catalogue": ("file", ("evaluate", "bag", "held.tsv", "--catalogue", "X")),
-    "evaluate --log": ("file", ("evaluate", "bag", "held.tsv", "--compare-with", "bm25-clicks", "--log", "X")),
+    "evaluate --log": (
+        "file",
+        ("evaluate", "bag", "held.tsv", "--compare-with", "bm25-clicks", "--log", "X"),
+    ),
     "evaluate --compare-with": ("folder", ("evaluate", "bag", "held.tsv", "--compare-with", "X")),
     "index MODEL": ("folder", ("index", "X", "docs.tsv", "-o", "new")),
     "index TITLES": ("file", ("index", "bag", "X", "-o", "new")),
@@ -110,11 +116,14 @@ INPUTS = {
     "calibrate DEV": ("either", ("calibrate", "sums", "X")),
     "explain MODEL": ("folder", ("explain", "X", "hotels in rome", "rome")),
     "explain --log": ("file", ("explain", "bag", "hotels in rome", "--log", "X")),
-    "explain --titles": ("file", ("explain", "bag", "hotels in rome", "--titles", "X")),
-    "diff MODEL_B": ("folder", ("diff", "bag", "X", "--titles", "docs.tsv", "--clicks", "held.tsv")),
-    "diff --titles": ("file", ("diff", "bag", "lstm", "--titles", "X", "--clicks", "held.tsv")),
-    "diff --clicks": ("file", ("diff", "bag", "lstm", "--titles", "docs.tsv", "--clicks", "X")),
-    "diff --queries": ("file", ("diff", "bag", "lstm", "--titles", "docs.tsv", "--queries", "X")),
+    "explain --catalogue": ("file", ("explain", "bag", "hotels in rome", "--catalogue", "X")),
+    "diff MODEL_B": (
+        "folder",
+        ("diff", "bag", "X", "--catalogue", "docs.tsv", "--clicks", "held.tsv"),
+    ),
+    "diff --catalogue": ("file", ("diff", "bag", "lstm", "--catalogue", "X", "--clicks", "held.tsv")),
+    "diff --clicks": ("file", ("diff", "bag", "lstm", "--catalogue", "docs.tsv", "--clicks", "X")),
+    "diff --queries": ("file", ("diff", "bag", "lstm", "--catalogue", "docs.tsv", "--queries", "X")),
     "neighbours --words": ("file", ("neighbours", "bag", "hotels", "--words", "X")),
     "neighbours --log": ("file", ("neighbours", "bag", "hotels", "--log", "X")),
     "synonyms --log": ("file", ("synonyms", "bag", "--log", "X")),
@@ -145,12 +154,12 @@ NUMBERS = {
         "--top-k": (("-1", "0", HUGE), ("2147483647",)),
         "--min-score": (("nan",), ("-1e300", "inf", "-inf")),
         "--min-confidence": (("nan", "-1", "2", "inf", "0.5"), ()),
-        "--bm25": (("nan", "-1", "inf", "1e300", "1"), ("0",)),
+        "--bm25-weight": (("nan", "-1", "inf", "1e300", "1"), ("0",)),
         "--threads": (("0", "-1", HUGE), ()),
     },
     "search sums": {
         "--min-confidence": (("nan", "-1", "2", "inf"), ("0", "1")),
-        "--bm25": (("nan", "-1", "inf", "1e300"), ("0", "1000")),
+        "--bm25-weight": (("nan", "-1", "inf", "1e300"), ("0", "1000")),
         "--top-k": ((HUGE,), ("2147483647",)),
     },
     "split": {
@@ -168,7 +177,7 @@ NUMBERS = {
         "--test": (("-1", HUGE), ("0",)),
     },
     "data beir": {"--words": (("-1", "0"), (HUGE,))},
-    "explain": {"-k": (("-1", "0", HUGE), ("1000",))},
+    "explain": {"--top-k": (("-1", "0", HUGE), ("1000",))},
     "diff": {"--top-k": (("-1", "0", HUGE), ("1000",)), "--limit": (("-1",), ("0", HUGE))},
     "neighbours": {"--top-k": (("-1", "0", HUGE), ("10000",))},
     "synonyms": {
@@ -278,7 +287,7 @@ def usage():
         (("rank", "lstm", "queries.tsv", "index"), "model"),
         (("neighbours", "bag", ""), ""),
         (("neighbours", "arc2", "hotels"), "pair"),
-        (("diff", "bag", "arc2", "--titles", "docs.tsv", "--clicks", "held.tsv"), ""),
+        (("diff", "bag", "arc2", "--catalogue", "docs.tsv", "--clicks", "held.tsv"), ""),
     ):
         yield Case(f"shop usage: {' '.join(argv)}", argv, ANY if not says else REFUSED, (says,))
 
@@ -355,7 +364,9 @@ def outputs():
             "an empty name": "",
             "this folder": ".",
         }.items():
-            yield Case(f"shop outputs: {label}, {what}", table._in(argv, value), REFUSED, makes=also)
+            yield Case(
+                f"shop outputs: {label}, {what}", table._in(argv, value), REFUSED, makes=also
+            )
         for what, value in (
             ("not UTF-8", table.NOT_UTF8 + suffix.encode()),
             ("escapes in its name", ESCAPES + suffix),
@@ -395,7 +406,7 @@ def outputs():
     for label, name in (("an index", "index"), ("a model", "lstm"), ("notes", "notes")):
         for how in ((), ("--force",)):
             yield Case(
-                f"shop outputs: index over {label} {how}", ("index", "bag", "docs.tsv", "-o", name, *how),
+                f"shop outputs: index over {label} {how}", ("index", "bag", "docs.tsv", "-o", name, *how),  # noqa: E501
                 0 if name == "index" and how else 1, (name,), makes=OF_INDEX,
             )  # fmt: skip
     for name, argv in (
@@ -493,14 +504,14 @@ def texts():
         for more in ((), ("--bm25",)):
             name = "--bm25" if more else "plain"
             yield Case(
-                f"shop texts: index {name}, {what}", ("index", "bag", "titles.tsv", "-o", "new", *more),
+                f"shop texts: index {name}, {what}", ("index", "bag", "titles.tsv", "-o", "new", *more),  # noqa: E501
                 0, setup=lambda box, t=titles: (box / "titles.tsv").write_text(t, newline=""),
                 makes=MAKES,
             )  # fmt: skip
         for name, argv in {
-            "explain": ("explain", "bag", "hotels in rome", "--titles", "titles.tsv", "--log", "log.tsv"),
-            "diff": ("diff", "bag", "lstm", "--titles", "titles.tsv", "--queries", "queries.tsv"),
-            "diff -o": (*WHOLE["diff -o"][:3], "--titles", "titles.tsv", *WHOLE["diff -o"][5:]),
+            "explain": ("explain", "bag", "hotels in rome", "--catalogue", "titles.tsv", "--log", "log.tsv"),  # noqa: E501
+            "diff": ("diff", "bag", "lstm", "--catalogue", "titles.tsv", "--queries", "queries.tsv"),
+            "diff -o": (*WHOLE["diff -o"][:3], "--catalogue", "titles.tsv", *WHOLE["diff -o"][5:]),
             "evaluate": ("evaluate", "bag", "held.tsv", "--catalogue", "titles.tsv", "-q"),
             "split": (*WHOLE["split"], "--catalogue", "titles.tsv"),
             "encode": ("encode", "bag", "titles.tsv", "--ids", "-o", "new.npy"),
@@ -551,14 +562,14 @@ def texts():
             "split by title": ("split", "bad.tsv", "new", "--by", "title", "--dev", "40%"),
             "train --dev": ("train", "bad.tsv", *QUICK, "-o", "new", "--dev", "40%"),
             "train --dev FILE": ("train", "log.tsv", *QUICK, "-o", "new", "--dev", "bad.tsv"),
-            "train --replay": (*WHOLE["train --replay"][:6], "bad.tsv", *WHOLE["train --replay"][8:]),
+            "train --replay": (*WHOLE["train --replay"][:6], "bad.tsv", *WHOLE["train --replay"][8:]),  # noqa: E501
             "evaluate": ("evaluate", "bag", "bad.tsv", "--per-query"),
             "tune": ("tune", "sums", "bad.tsv", "--dry-run"),
             "calibrate": ("calibrate", "sums", "bad.tsv", "--dry-run"),
             "explain --log": ("explain", "bag", "hotels", "--log", "bad.tsv"),
-            "diff --clicks": ("diff", "bag", "lstm", "--titles", "docs.tsv", "--clicks", "bad.tsv"),
+            "diff --clicks": ("diff", "bag", "lstm", "--catalogue", "docs.tsv", "--clicks", "bad.tsv"),
             "index --log": ("index", "bag", "docs.tsv", "-o", "new", "--bm25", "--log", "bad.tsv"),
-            "neighbours --log": ("neighbours", "bag", "hotels", "--log", "bad.tsv", "--at-least", "1"),
+            "neighbours --log": ("neighbours", "bag", "hotels", "--log", "bad.tsv", "--at-least", "1"),  # noqa: E501
             "synonyms --log": ("synonyms", "bag", "--log", "bad.tsv", "--at-least", "1"),
         }.items():  # fmt: skip
             yield Case(
@@ -566,7 +577,12 @@ def texts():
                 setup=lambda box, text=log: (box / "bad.tsv").write_text(text, newline=""),
             )  # fmt: skip
     many = "".join(f"d{k}\n" for k in range(10_000))
-    for what, ids in {"10,000": many, "none that is there": "x\n", "no": "", "CRLF": "d1\r\nd2\r\n"}.items():
+    for what, ids in {
+        "10,000": many,
+        "none that is there": "x\n",
+        "no": "",
+        "CRLF": "d1\r\nd2\r\n",
+    }.items():
         for folder in ("index", "sums", "graph", "index8"):
             yield Case(
                 f"shop texts: {what} ids in --only, {folder}",
@@ -580,6 +596,7 @@ def texts():
         )  # fmt: skip
     everything = "".join(f"d{k}\n" for k in range(6))
     for folder in ("index", "sums", "index8", "graph"):
+
         def empty(box, folder=folder):
             from sentemb.search.index import Index
 
@@ -588,7 +605,7 @@ def texts():
             index.save(box / folder, force=True)
 
         yield Case(
-            f"shop texts: all titles of {folder} removed", ("index", folder, "--remove", "some.txt"),
+            f"shop texts: all titles of {folder} removed", ("index", folder, "--remove", "some.txt"),  # noqa: E501
             ANY, setup=lambda box: (box / "some.txt").write_text(everything),
             makes=(*OF_INDEX, "graph/*"),
         )  # fmt: skip
@@ -681,6 +698,7 @@ def places():
             makes=(*MAKES, "judged/*", "index/*", "bag/*"),
         )  # fmt: skip
     for name, to in (("not UTF-8", table.NOT_UTF8), ("blanks", "my index"), ("escapes", ESCAPES)):
+
         def named(box, to=to):
             shutil.move(box / "sums", box / table.os.fsdecode(to))
 
@@ -693,7 +711,7 @@ def places():
         }.items():  # fmt: skip
             shown = table._printable(to)
             yield Case(
-                f"shop places: {what} of an index called {name}", argv, ANY if name != "blanks" else 0,
+                f"shop places: {what} of an index called {name}", argv, ANY if name != "blanks" else 0,  # noqa: E501
                 setup=named, makes=(shown, f"{shown}/*"),
             )  # fmt: skip
 

@@ -174,7 +174,7 @@ def of_a_shop(threads):
         ids, titles = read_texts(folder / "split/titles.tsv")
         for dtype in ("float32", "float16", "int8"):
             index = Index.build(
-                model, titles, ids, dtype=dtype, bm25=True, clicks=log, threads=threads
+                model, titles, ids, dtype=dtype, bm25=True, log=log, threads=threads
             )
             index.build_graph()
             tune(index, log)

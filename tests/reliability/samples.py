@@ -174,7 +174,7 @@ def write_skip_thought(folder):
 
 
 def write_indexes(folder):
-    """Indexes over ``docs.tsv``: plain, of whole numbers, with BM25 and confidence, with a graph."""
+    """Indexes over ``docs.tsv``: plain, int8, with BM25 and a confidence, with a graph."""
     from sentemb.data.click_log import read_click_log
     from sentemb.data.judged_set import read_texts
     from sentemb.search.confidence import Confidence
@@ -188,7 +188,7 @@ def write_indexes(folder):
 
     build().save(folder / "index")
     build(dtype="int8").save(folder / "index8")
-    sums = build(dtype="float16", bm25=True, clicks=read_click_log(folder / "log.tsv"))
+    sums = build(dtype="float16", bm25=True, log=read_click_log(folder / "log.tsv"))
     sums.confidence = Confidence(-1.0, 2.0, 30, 0.2, 0.25)
     sums.save(folder / "sums")
     graph = build()
@@ -234,8 +234,10 @@ def write_public_sets(folder):
         for k, part in enumerate(["train"] * 9 + ["test"] * 3)
     ]
     products = [(f"B{k}", some[k][1], "", "us") for k in range(3)]
-    names = ("example_id query query_id product_id product_locale esci_label small_version "
-             "large_version split").split()  # fmt: skip
+    names = [
+        *("example_id", "query", "query_id", "product_id", "product_locale", "esci_label"),
+        *("small_version", "large_version", "split"),
+    ]
     for name, rows, columns in (
         ("examples", examples, names),
         ("products", products, ("product_id", "product_title", "product_description",
