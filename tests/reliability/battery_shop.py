@@ -121,9 +121,9 @@ INPUTS = {
         "folder",
         ("diff", "bag", "X", "--catalogue", "docs.tsv", "--clicks", "held.tsv"),
     ),
-    "diff --catalogue": ("file", ("diff", "bag", "lstm", "--catalogue", "X", "--clicks", "held.tsv")),
+    "diff --catalogue": ("file", ("diff", "bag", "lstm", "--catalogue", "X", "--clicks", "held.tsv")),  # noqa: E501
     "diff --clicks": ("file", ("diff", "bag", "lstm", "--catalogue", "docs.tsv", "--clicks", "X")),
-    "diff --queries": ("file", ("diff", "bag", "lstm", "--catalogue", "docs.tsv", "--queries", "X")),
+    "diff --queries": ("file", ("diff", "bag", "lstm", "--catalogue", "docs.tsv", "--queries", "X")),  # noqa: E501
     "neighbours --words": ("file", ("neighbours", "bag", "hotels", "--words", "X")),
     "neighbours --log": ("file", ("neighbours", "bag", "hotels", "--log", "X")),
     "synonyms --log": ("file", ("synonyms", "bag", "--log", "X")),
@@ -510,7 +510,7 @@ def texts():
             )  # fmt: skip
         for name, argv in {
             "explain": ("explain", "bag", "hotels in rome", "--catalogue", "titles.tsv", "--log", "log.tsv"),  # noqa: E501
-            "diff": ("diff", "bag", "lstm", "--catalogue", "titles.tsv", "--queries", "queries.tsv"),
+            "diff": ("diff", "bag", "lstm", "--catalogue", "titles.tsv", "--queries", "queries.tsv"),  # noqa: E501
             "diff -o": (*WHOLE["diff -o"][:3], "--catalogue", "titles.tsv", *WHOLE["diff -o"][5:]),
             "evaluate": ("evaluate", "bag", "held.tsv", "--catalogue", "titles.tsv", "-q"),
             "split": (*WHOLE["split"], "--catalogue", "titles.tsv"),
@@ -567,7 +567,7 @@ def texts():
             "tune": ("tune", "sums", "bad.tsv", "--dry-run"),
             "calibrate": ("calibrate", "sums", "bad.tsv", "--dry-run"),
             "explain --log": ("explain", "bag", "hotels", "--log", "bad.tsv"),
-            "diff --clicks": ("diff", "bag", "lstm", "--catalogue", "docs.tsv", "--clicks", "bad.tsv"),
+            "diff --clicks": ("diff", "bag", "lstm", "--catalogue", "docs.tsv", "--clicks", "bad.tsv"),  # noqa: E501
             "index --log": ("index", "bag", "docs.tsv", "-o", "new", "--bm25", "--log", "bad.tsv"),
             "neighbours --log": ("neighbours", "bag", "hotels", "--log", "bad.tsv", "--at-least", "1"),  # noqa: E501
             "synonyms --log": ("synonyms", "bag", "--log", "bad.tsv", "--at-least", "1"),
