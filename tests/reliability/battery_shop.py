@@ -124,12 +124,12 @@ INPUTS = {
     "diff --catalogue": (
         "file",
         ("diff", "bag", "lstm", "--catalogue", "X", "--clicks", "held.tsv"),
-    ),  # noqa: E501
+    ),
     "diff --clicks": ("file", ("diff", "bag", "lstm", "--catalogue", "docs.tsv", "--clicks", "X")),
     "diff --queries": (
         "file",
         ("diff", "bag", "lstm", "--catalogue", "docs.tsv", "--queries", "X"),
-    ),  # noqa: E501
+    ),
     "neighbours --words": ("file", ("neighbours", "bag", "hotels", "--words", "X")),
     "neighbours --log": ("file", ("neighbours", "bag", "hotels", "--log", "X")),
     "synonyms --log": ("file", ("synonyms", "bag", "--log", "X")),
