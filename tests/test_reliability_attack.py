@@ -12,11 +12,11 @@ def test_past_escapes():
 
 
 def test_some_mutations():
-    held(fuzz.fuzz(800, seed=0, repaired=160))
+    held(fuzz.fuzz(600, seed=0, repaired=120))
 
 
 def test_a_sample_of_the_battery():
-    held(battery(every=80))
+    held(battery(every=130))
 
 
 @pytest.mark.slow

@@ -8,11 +8,11 @@ from sentemb.system.files import write_text
 
 
 def test_some_kills():
-    held(writers.killed(every=47))
+    held(writers.killed(every=67))
 
 
 def test_some_errors():
-    held(writers.failing(every=47))
+    held(writers.failing(every=67))
 
 
 def test_the_harness_counts_and_kills(tmp_path):

@@ -109,7 +109,8 @@ def test_read(tmp_path):
         (b"", ": the input is empty; give score<TAB>text<TAB>text lines"),
         (b"3\ta\tb\n", ": all scores are equal"),
         (b"3\ta\tb\n3.0\tc\td\n", ": all scores are equal"),
-        (b"\xff\xfe1\0", ":1:1: not valid UTF-8"),
+        (b"\xff\xfe1\0", ": is UTF-16, not text; save it as UTF-8"),
+        (b"\xff1\0", ":1:1: not valid UTF-8"),
         (b"1\ta\0\tb\n", ":1:4: a NUL character"),
     ],
 )

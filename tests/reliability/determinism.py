@@ -70,7 +70,7 @@ TARGETS = {
 }
 
 
-def matrix(threads=(1, 2, 7), hash_seeds=(0, 1), blas=None, targets=None) -> Count:
+def matrix(threads=(1, 2, 7), hash_seeds=(0, 1), blas=None, targets=None, cells=None) -> Count:
     """Train and encode once for every combination, each in a fresh process.
 
     Parameters
@@ -80,6 +80,8 @@ def matrix(threads=(1, 2, 7), hash_seeds=(0, 1), blas=None, targets=None) -> Cou
         Values of ``OPENBLAS_CORETYPE``; by default all of `BLAS_NEEDS` that run here.
     targets : sequence of str, optional
         Of `TARGETS`; by default all that run here.
+    cells : list of tuple, optional
+        The combinations themselves: target, threads, hash seed, BLAS.
     """
     count = Count("determinism: threads x hash seed x BLAS x processor target")
     has = llvmlite.binding.get_host_cpu_features()
@@ -89,7 +91,7 @@ def matrix(threads=(1, 2, 7), hash_seeds=(0, 1), blas=None, targets=None) -> Cou
         targets = [name for name in TARGETS if name != "x86-64-v3" or has.get("avx2")]
     first, of_blas, products = {}, {}, set()
     with tempfile.TemporaryDirectory() as folder:
-        for cell in itertools.product(targets, threads, hash_seeds, blas):
+        for cell in cells or itertools.product(targets, threads, hash_seeds, blas):
             target, n_threads, hash_seed, core = cell
             path = Path(folder) / "arrays.npz"
             environment = {"PYTHONHASHSEED": str(hash_seed), "OPENBLAS_CORETYPE": core}
