@@ -264,7 +264,7 @@ def index_table():
         line["what"]: line for line in read_csv("index-speed-1-000-queries-at-once-2-threads.csv")
     }
     recall = {line["what"]: line for line in read_csv("index-speed-recall.csv")}
-    imported = read_csv("import-speed-import.csv")[0]
+    imported = read_csv("import-speed-import-and-split.csv")[0]
     rows = [["", "measured", "target"]]
 
     def add(label, value, target):

@@ -27,9 +27,10 @@ TARGET = 150_000
 SIZES = (1_000_000, 4_000_000)
 PRODUCTS = 100_000
 OURS, PARQUET, SUMS = "`sentemb import`, CSV", "… Parquet", "… CSV, `--min-clicks 2`"
+SPLIT = "`sentemb split`, TSV"
 OTHER = "pandas, `read_csv` and `to_csv`, no checks"
 # Those whose memory is measured on the larger log too.
-GROWING = (OURS, PARQUET, SUMS, OTHER)
+GROWING = (OURS, PARQUET, SUMS, SPLIT, OTHER)
 
 # Ends by printing the processor time of the process and the most memory that it had, in kB.
 # (ru_maxrss would be at least that of the process that started it.)
@@ -66,7 +67,7 @@ table.to_csv(sys.argv[2], sep="\\t", header=False, index=False)
 
 
 def write_tables(folder, n_rows, all_formats):
-    """A log of clicks in CSV, the catalogue of its products; packed CSV and JSON lines if wanted.
+    """Clicks in CSV and as a log, and the catalogue; packed CSV and JSON lines if wanted.
 
     Queries of 1 + Poisson(2) words and titles of 3 + Poisson(6); one title in ten has a quote and a
     comma. Products are clicked by Zipf's law; one row in five has a query of its own.
@@ -91,6 +92,7 @@ def write_tables(folder, n_rows, all_formats):
     with (
         open(folder / "clicks.csv", "w", newline="", encoding="utf-8") as file,
         open(folder / "clicks.jsonl", "w", encoding="utf-8") as lines,
+        open(folder / "log.tsv", "w", encoding="utf-8") as log,
     ):
         names = ("time", "query", "sku", "title", "clicks")
         writer = csv.writer(file)
@@ -105,6 +107,7 @@ def write_tables(folder, n_rows, all_formats):
                 time = f"2026-05-01T12:{k // 60 % 60:02}:{k % 60:02}"
                 row = (time, queries[k], f"p{place}", titles[place], clicks[k])
                 writer.writerow(row)
+                log.write(f"{queries[k]}\t{titles[place]}\t{clicks[k]}\n")
                 if all_formats:
                     lines.write(json.dumps(dict(zip(names, row, strict=True))) + "\n")
     if all_formats:
@@ -152,6 +155,7 @@ def jobs(folder, has_parquet):
         PARQUET: ours("clicks.parquet"),
         f"… CSV joined with {PRODUCTS:,} titles": ours("clicks.csv", *join),
         SUMS: ours("clicks.csv", "--min-clicks", "2"),
+        SPLIT: (COMMAND, "split", folder / "log.tsv", folder / "split", "--force"),
         "csv module, reading alone": (CSV_MODULE, clicks),
         "csv module, reading and writing, no checks": (CSV_COPY, clicks, out),
         OTHER: (PANDAS, clicks, out),
@@ -205,7 +209,7 @@ def main():
         f"Machine: {machine()}. Processor time of the whole process, median of {rounds} rounds, "
         f"{sizes[0]:,} rows of five columns, made up. One thread.",
         "",
-        "## Import",
+        "## Import and split",
         "",
         *markdown_table(rows),
         "",
