@@ -34,6 +34,14 @@ def printed(path):
 
 
 # Notebook 2 draws the paper's figures, each of which has a module of its own.
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_no_output_is_a_warning_or_names_a_machine(path):
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        for output in cell.get("outputs", []):
+            assert output.get("name") != "stderr", output["text"]
+            assert "site-packages" not in json.dumps(output)
+
+
 @pytest.mark.parametrize("path", [NOTEBOOKS[0], *NOTEBOOKS[2:]], ids=lambda path: path.stem)
 def test_a_reader_needs_few_inner_modules(path):
     modules = set(re.findall(r"^from (sentemb\.[a-z_.]+) import", sources(path, "code"), re.M))
