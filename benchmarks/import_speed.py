@@ -215,8 +215,9 @@ def main():
         "",
         f"The target is {TARGET:,} rows per second: {'met' if rate >= TARGET else 'missed'}. "
         "Memory does not grow with the file, except for the titles of a catalogue and, with "
-        "`--min-clicks`, the cache of the temporary database (64 MB) and 100,000 pairs. `split` keeps "
-        "up to 200,000 distinct titles and held-out queries in memory and more of them in files.",
+        "`--min-clicks`, the cache of the temporary database (64 MB) and 100,000 pairs. `split` "
+        "keeps up to 200,000 distinct titles and held-out queries in memory and more of them in "
+        "files.",
     ]
     if quick:
         print("\n".join(lines))
