@@ -51,12 +51,11 @@ def run(command, folder):
     left, _, right = command.rpartition("| ")
     piped = right.startswith("sentemb ")
     if not (piped or command.startswith("sentemb ")):
-        return subprocess.run(
-            ["bash", "-o", "pipefail", "-c", command], cwd=folder, check=True, capture_output=True
-        ).stdout
+        # `head` may end before `cut` has written everything, so a pipe fails only by its end.
+        done = subprocess.run(["bash", "-c", command], cwd=folder, check=True, capture_output=True)
+        return done.stdout
     given = None
     if piped and left:
-        # `head` ends before `cut` has written everything.
         given = subprocess.run(["bash", "-c", left], cwd=folder, check=True, capture_output=True)
     words = shlex.split(right if piped else command, comments=True)[1:]
     done = CliRunner().invoke(
