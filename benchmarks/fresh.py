@@ -11,15 +11,12 @@ second run continues where the first stopped.
     python benchmarks/fresh.py [--data ../shared/data] [--threads 1]
 """
 
-import argparse
 import json
-import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-from pages import DATA, ROOT, machine, write_results
+from pages import ROOT, machine, options_for, write_results
 
 import sentemb
 from sentemb.data.click_log import ClickLogBuilder, read_click_log
@@ -254,13 +251,7 @@ def section(name, found, halves):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
-    missing = [name for name in SETS if not (options.data / name / "pairs.tsv").exists()]
-    if missing:
-        sys.exit(f"{options.data / missing[0]} not found")
+    options = options_for(__doc__, SETS)
     made = [
         f"Machine: {machine()}. One thread, and other work at the same time: CPU times vary by",
         "some per cent from run to run.",

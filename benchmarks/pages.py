@@ -1,10 +1,12 @@
 """Where data come from and results go: pages with CSV in docs/results; the machine's name."""
 
+import argparse
 import csv
 import io
 import os
 import platform
 import re
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -146,3 +148,15 @@ def _processor():
         )
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
+
+
+def options_for(description, sets):
+    """The options ``--data`` and ``--threads`` of a script that needs the logs of all ``sets``."""
+    parser = argparse.ArgumentParser(description=description.split("\n")[0])
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    missing = [name for name in sets if not (options.data / name / "pairs.tsv").exists()]
+    if missing:
+        sys.exit(f"{options.data / missing[0]} not found")
+    return options

@@ -8,17 +8,14 @@ kept in build/robustness: a second run continues where the first stopped.
     python benchmarks/robustness.py [--data ../shared/data] [--threads 1]
 """
 
-import argparse
 import json
 import random
-import sys
 import unicodedata
 from dataclasses import replace
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
-from pages import DATA, ROOT, machine, write_results
+from pages import ROOT, machine, options_for, write_results
 
 import sentemb
 from sentemb.data.judged_set import read_judged_set
@@ -241,13 +238,7 @@ def page(quick, full):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
-    missing = [name for name in SETS if not (options.data / name / "pairs.tsv").exists()]
-    if missing:
-        sys.exit(f"{options.data / missing[0]} not found")
+    options = options_for(__doc__, SETS)
     quick = {
         (name, label): [
             kept(name, VARIANTS[label] | QUICK, seed, options.data, options.threads)

@@ -124,9 +124,9 @@ def _catalogue(
         if catalogue is not None:
             raise click.UsageError(f"{name} has titles of its own; leave --catalogue out")
         return name, list(model.titles)
-    beside = Path(path).parent / _TITLES
-    if catalogue is None and path != "-" and beside.is_file():
-        catalogue = str(beside)
+    next_to_it = Path(path).parent / _TITLES
+    if catalogue is None and path != "-" and next_to_it.is_file():
+        catalogue = str(next_to_it)
         note(f"the catalogue is {catalogue}")
     if catalogue is not None:
         return catalogue, read_texts(catalogue)[1]

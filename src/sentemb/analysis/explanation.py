@@ -198,7 +198,7 @@ def explain(
     Raises
     ------
     SentembError
-        For a pair model, a text without words, or if there is no title to explain.
+        For a pair model, for a text without words, or without any title to explain.
 
     Examples
     --------

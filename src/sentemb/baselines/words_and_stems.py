@@ -23,14 +23,14 @@ class Stems:
     Raises
     ------
     SentembError
-        If there is no such stemmer, or the package is missing.
+        For another name, or if the package is missing.
     """
 
     def __init__(self, language: str) -> None:
         stemmer = package("Stemmer", "stems")
         if language not in stemmer.algorithms():
             raise SentembError(
-                f"there is no stemmer {brief(language)}; give one of Snowball's, such as english, "
+                f"{brief(language)} is not a stemmer of Snowball; give one, such as english, "
                 "german, french or porter"
             )
         self.language = language

@@ -69,7 +69,7 @@ class ClickLog:
         ------
         SentembError
             With the number of the pair, counted from 0: for anything else, a missing value, a text
-            that no model could use. Also if there are no pairs.
+            that no model could use. An empty input is an error too.
 
         Examples
         --------
@@ -98,7 +98,7 @@ class ClickLog:
         ------
         SentembError
             For a column that is missing; with the number of the row, counted from 0: for a missing
-            value, another type, a text that no model could use. Also if there are no rows.
+            value, another type, a text that no model could use. An empty table is an error too.
         """
         return _log_of(rows_of(frame, query, title, clicks), "row")
 

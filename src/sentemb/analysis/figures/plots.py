@@ -185,7 +185,7 @@ def plot_loss(
     """
     named = runs if isinstance(runs, Mapping) else {_run_name(runs): runs}
     if not named:
-        raise SentembError("there is no run to draw; give a trained model or its folder")
+        raise SentembError("no runs were given; give a trained model or its folder")
     histories = [_history(name, run) for name, run in named.items()]
     return Drawing(loss_figure(histories, list(named), metric or figure_of(histories)))
 
