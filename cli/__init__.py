@@ -33,6 +33,8 @@ COMMANDS = {
     "rank": "Rank titles for queries.",
     "index": "Make an index of titles, or change one.",
     "search": "Find the titles of an index that are nearest to a query.",
+    "serve": "Search an index from a browser and other programs.",
+    "export": "Write a model or an index for other programs.",
     "evaluate": "Measure rankings on judged sets or held-out clicks, or accuracy on labels.",
     "sts": "Correlate a model's cosines with similarity scores.",
     "compare": "Compare models and baselines on a click log.",

@@ -475,5 +475,5 @@ def test_names_that_are_no_baseline(name):
 
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "gensim.models.doc2vec", None)
-    with pytest.raises(SentembError, match=r"doc2vec is not installed; pip install 'sentemb\[base"):
+    with pytest.raises(SentembError, match=r"gensim is not installed; pip install 'sentemb\[base"):
         make_baseline("doc2vec")

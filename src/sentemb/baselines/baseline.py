@@ -97,15 +97,3 @@ def cosines(a: np.ndarray, b: np.ndarray) -> NDArray[np.float64]:
     dots = np.einsum("kd,kd->k", a, b)
     found: NDArray[np.float64] = np.divide(dots, norms, out=np.zeros(len(a)), where=norms != 0)
     return found
-
-
-def package(name: str, extra: str = "baselines") -> Any:
-    """An optional package, or a message that says how to install it."""
-    import importlib
-
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise SentembError(
-            f"the package {name} is not installed; pip install 'sentemb[{extra}]'"
-        ) from error

@@ -12,8 +12,9 @@ from unittest import mock
 
 import numpy as np
 
-from sentemb.baselines.baseline import VectorBaseline, learned_from, package
+from sentemb.baselines.baseline import VectorBaseline, learned_from
 from sentemb.data.click_log import ClickLog
+from sentemb.system.extras import package
 from sentemb.text.words import plain_words
 
 _SIZE = 100
@@ -27,7 +28,7 @@ class Doc2Vec(VectorBaseline):
     is_random = True
 
     def __init__(self) -> None:
-        self._doc2vec = package("gensim.models.doc2vec")
+        self._doc2vec = package("gensim.models.doc2vec", "baselines")
 
     def fit(self, log: ClickLog | None, titles: Sequence[str] = (), seed: int = 0) -> Self:
         """Train the word vectors; see `Baseline.fit`."""

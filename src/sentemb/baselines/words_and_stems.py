@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-from sentemb.baselines.baseline import package
 from sentemb.bounds import brief
 from sentemb.errors import SentembError
+from sentemb.system.extras import package
 from sentemb.text.words import plain_words
 
 # Splits a text into words.

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.errors import SentembError
 from sentemb.models.int8_rows import Int8Rows
 from sentemb.models.nearest import nearest
 from sentemb.search.graph_file import fault_in_graph
 from sentemb.search.index_files import Vectors, damaged, write_bytes
+from sentemb.system.extras import package
 from sentemb.system.files import unwritable
 from sentemb.system.parallel import Workers, renew_after_fork
 
@@ -159,11 +159,5 @@ def _singles(vectors: Vectors, places: NDArray[np.int64]) -> NDArray[np.float32]
 
 
 def _usearch() -> Any:
-    try:
-        import usearch.index
-    except ImportError:
-        raise SentembError(
-            "approximate search needs the package usearch; install it with "
-            "`pip install sentemb[approximate]`, or search with --exact (exact=True in Python)"
-        ) from None
-    return usearch.index
+    purpose = "approximate search (unless --exact or exact=True)"
+    return package("usearch.index", "approximate", purpose)

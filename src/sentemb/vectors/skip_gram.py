@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from sentemb.baselines.baseline import package
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
 from sentemb.hyperparameters import FEATURES, MODEL, MOST, OPTIMISER, RUN, Hyperparameter
+from sentemb.system.extras import package
 from sentemb.text.words import plain_words
 from sentemb.vectors.limits import MAX_DIM
 from sentemb.vectors.word_vectors import WordVectors
@@ -116,7 +116,7 @@ def train_word_vectors(
     """
     given = {"dim": dim, "window": window, "min_count": min_count, "epochs": epochs, "seed": seed}
     settings = {name: SETTINGS[name].checked(value) for name, value in given.items()}
-    word2vec = package("gensim.models.word2vec")
+    word2vec = package("gensim.models.word2vec", "baselines")
     sentences = _Sentences(log)
     # One worker: several would update the same vectors in an order that changes from run to run.
     model = word2vec.Word2Vec(
@@ -171,7 +171,7 @@ class _Sentences:
 def _callback(on_epoch: Callable[[int, int], None] | None, epochs: int) -> Any:
     """What gensim calls after each epoch."""
 
-    class Report(package("gensim.models.callbacks").CallbackAny2Vec):  # type: ignore[misc]
+    class Report(package("gensim.models.callbacks", "baselines").CallbackAny2Vec):  # type: ignore[misc]
         def __init__(self) -> None:
             self.done = 0
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from sentemb.data.importers.columns import Row, TableFile, inner, place_of
 from sentemb.errors import SentembError
+from sentemb.system.extras import package
 from sentemb.system.files import reading, unreadable
 
 _BATCH_ROWS = 16_384
@@ -14,17 +15,12 @@ def parquet_rows(table: TableFile) -> Iterator[Row]:
     """The rows of a Parquet file, counted from 1."""
     if str(table.path) == "-":
         raise SentembError("Parquet cannot be read from standard input; give a file")
-    try:
-        import pyarrow
-        from pyarrow.parquet import ParquetFile
-    except ImportError:
-        raise SentembError(
-            f"{table.name}: reading Parquet needs pyarrow; install sentemb[parquet]"
-        ) from None
+    pyarrow = package("pyarrow", "parquet", f"{table.name}: reading Parquet")
+    parquet = package("pyarrow.parquet", "parquet")
     with reading(table.path):
         pass  # a missing file has the message of every other file
     try:
-        with ParquetFile(table.path) as file:
+        with parquet.ParquetFile(table.path) as file:
             yield from _rows(table, file)
     except SentembError:
         raise

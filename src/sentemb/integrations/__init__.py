@@ -1,0 +1,1 @@
+"""A model inside other libraries: sentence-transformers and scikit-learn."""

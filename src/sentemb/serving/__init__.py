@@ -1,0 +1,1 @@
+"""Search pages and programs on the network: the server behind ``sentemb serve``."""
