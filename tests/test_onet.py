@@ -230,6 +230,7 @@ def test_help_line():
     assert COMMANDS["data"] in result.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not REAL.is_dir(), reason="the O*NET 27.0 text files are not in ../shared/data/onet_27_0_text"
 )

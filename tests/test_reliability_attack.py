@@ -16,7 +16,7 @@ def test_some_mutations():
 
 
 def test_a_sample_of_the_battery():
-    held(battery(every=130))
+    held(battery(every=240))
 
 
 @pytest.mark.slow
