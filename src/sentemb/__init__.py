@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from sentemb.data.click_log import ClickLog
     from sentemb.data.splitting import split_log
+    from sentemb.exporting.targets import export
     from sentemb.gradients.gradcheck import gradcheck
     from sentemb.gradients.pairs import loss_and_gradient
     from sentemb.loading import load
@@ -40,6 +41,7 @@ __all__ = [
     "SentembError",
     "SentenceEncoder",
     "__version__",
+    "export",
     "gradcheck",
     "load",
     "loss_and_gradient",
@@ -63,6 +65,7 @@ _HOME = {
     "split_log": "sentemb.data.splitting",
     "SIF": "sentemb.vectors.sif",
     "Index": "sentemb.search.index",
+    "export": "sentemb.exporting.targets",
     "sts": "sentemb.vectors.sts",
     "loss_and_gradient": "sentemb.gradients.pairs",
     "gradcheck": "sentemb.gradients.gradcheck",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sentemb.bounds import brief
 from sentemb.errors import SentembError
+from sentemb.system.extras import package
+from sentemb.system.files import path_of, status
 from sentemb.system.paths import AnyPath
 
 if TYPE_CHECKING:
@@ -16,6 +20,42 @@ if TYPE_CHECKING:
     from sentemb.sentence_encoder import SentenceEncoder
 
 MODEL, INDEX = "model", "index"
+
+
+@dataclass(frozen=True)
+class TargetOption:
+    """A keyword argument of the ``write`` of some targets.
+
+    Attributes
+    ----------
+    help : str
+        One sentence; the command line adds which targets have it.
+    kind : type
+        str or int.
+    metavar : str
+        What the help shows for its value; "" where the values are listed.
+    """
+
+    help: str
+    kind: type = str
+    metavar: str = ""
+
+
+OPTIONS = {
+    "name": TargetOption("What the engine calls its index. [default: titles]", metavar="NAME"),
+    "log": TargetOption(
+        "Click log: each title gets the queries that were clicked on it, and the weight of words "
+        "fits the scores of these queries.",
+        metavar="LOG",
+    ),
+    "part_bytes": TargetOption(
+        "Size of a bulk file before compression. [default: 50000000]", int, "BYTES"
+    ),
+    "dtype": TargetOption("Type of the numbers."),
+}
+
+# An option that a target has -> the values that it may have, the default first; () for any.
+Values = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -30,14 +70,24 @@ class Target:
         What it is made of: a model or an index.
     help : str
         One line for ``--help``.
-    options : tuple of str
-        The keyword arguments of ``write`` that a caller may set.
+    options : mapping
+        The keyword arguments of ``write`` that a caller may set, names of `OPTIONS`, with the
+        values that they may have; an empty tuple for any.
+    settings : mapping
+        Keyword arguments of ``write`` that belong to the target.
+    needs : tuple of str, optional
+        A package and the extra that installs it.
+    writes_model : bool
+        Whether it writes a model folder, and so may replace one.
     """
 
     module: str
     takes: str
     help: str
-    options: tuple[str, ...] = ()
+    options: Values = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    needs: tuple[str, str] | None = None
+    writes_model: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,6 +101,8 @@ class Exported:
         Titles that were written; 0 if a model was exported.
     left_out : int
         Titles that were left out because their vector is zero.
+    without_vector : int
+        Titles that were written without a vector because it is zero.
     notes : list of str
         What the user should know.
     """
@@ -58,31 +110,72 @@ class Exported:
     files: list[Path]
     titles: int = 0
     left_out: int = 0
+    without_vector: int = 0
     notes: list[str] = field(default_factory=list)
 
 
+_ENGINE: Values = {"name": (), "log": (), "part_bytes": ()}
+
 TARGETS = {
     "elasticsearch": Target(
-        "elasticsearch", INDEX, "mapping, bulk files and a query", ("name", "part_bytes")
+        "elasticsearch",
+        INDEX,
+        "a folder with mapping, bulk files and a query",
+        _ENGINE,
+        {"engine": "elasticsearch"},
     ),
     "opensearch": Target(
-        "opensearch", INDEX, "mapping, bulk files and a query", ("name", "part_bytes")
+        "elasticsearch",
+        INDEX,
+        "the same for OpenSearch",
+        _ENGINE,
+        {"engine": "opensearch"},
     ),
-    "jsonl": Target("json_lines", INDEX, "one line per title with id, title and vector"),
-    "parquet": Target("parquet", INDEX, "a table of id, title and vector"),
-    "numpy": Target("numpy_files", INDEX, "vectors.npy, ids.txt and titles.txt"),
-    "faiss": Target("faiss_index", INDEX, "a flat index with ids and titles"),
-    "usearch": Target("usearch_index", INDEX, "a graph with ids and titles"),
-    "page": Target("page", INDEX, "one HTML file that searches without a server", ("dtype",)),
-    "onnx": Target("onnx_model", MODEL, "both towers as ONNX, with a tokeniser in Python and Java"),
+    "jsonl": Target("json_lines", INDEX, "a file with one JSON object per title"),
+    "parquet": Target(
+        "parquet",
+        INDEX,
+        "a table with id, title and vector",
+        {"dtype": ("float32", "float16")},
+        needs=("pyarrow.parquet", "parquet"),
+    ),
+    "numpy": Target("numpy_files", INDEX, "a folder with vectors.npy, ids.txt and titles.txt"),
+    "faiss": Target(
+        "faiss_index",
+        INDEX,
+        "a folder with an exact index, ids.txt and titles.txt",
+        needs=("faiss", "faiss"),
+    ),
+    "usearch": Target(
+        "usearch_index",
+        INDEX,
+        "a folder with a graph, ids.txt and titles.txt",
+        {"dtype": ("float32", "float16", "int8")},
+        needs=("usearch.index", "approximate"),
+    ),
+    "page": Target(
+        "page",
+        INDEX,
+        "one HTML file that searches without a server",
+        {"dtype": ("int8", "float32")},
+    ),
+    "onnx": Target(
+        "onnx_model",
+        MODEL,
+        "a folder with both towers and a tokeniser in Python and Java",
+        needs=("onnx", "onnx"),
+    ),
     "sentence-transformers": Target(
-        "sentence_transformers", MODEL, "a model folder that SentenceTransformer opens"
+        "sentence_transformers",
+        MODEL,
+        "a model folder that SentenceTransformer opens",
+        writes_model=True,
     ),
 }
 
 
 def export(
-    source: SentenceEncoder | Index,
+    source: SentenceEncoder | Index | AnyPath,
     out: AnyPath,
     to: str,
     *,
@@ -94,18 +187,19 @@ def export(
 
     Parameters
     ----------
-    source : SentenceEncoder or Index
-        What to export; of an index, targets that take a model use its model.
+    source : SentenceEncoder, Index or path
+        What to export, or its folder. Of an index, targets that take a model use its model.
     out : path
         The file or folder to write, all of it or nothing.
     to : str
-        A name of `TARGETS`.
+        The target; docs/export.md describes all of them.
     force : bool
-        Replace what is there.
+        Replace what an earlier export wrote to ``out``.
     on_progress : callable, optional
         Called with how many titles are written and how many there are.
     **options
-        What the target allows, see `Target.options`.
+        What the target allows: ``name``, ``log`` and ``part_bytes`` of ``elasticsearch`` and
+        ``opensearch``, ``dtype`` of ``parquet``, ``usearch`` and ``page``.
 
     Returns
     -------
@@ -115,20 +209,68 @@ def export(
     ------
     SentembError
         For an unknown target or option, a model where an index is needed, a package that is not
-        installed, or a place that cannot be written.
+        installed, or a place that cannot be written. Nothing is written then.
     """
-    from sentemb.search.index import Index
-
-    if to not in TARGETS:
-        raise SentembError(f"no such target: {to!r}; choose one of {', '.join(TARGETS)}")
-    target = TARGETS[to]
-    for option in options:
-        if option not in target.options:
-            raise SentembError(f"{option} is not an option of {to}")
-    if target.takes == INDEX and not isinstance(source, Index):
-        raise SentembError(f"{to} needs an index; make one with `sentemb index`")
-    if target.takes == MODEL and isinstance(source, Index):
-        source = source.model
+    target = checked_target(to, options)
+    if target.needs is not None:
+        package(*target.needs, purpose=f"--to {to}")
+    _check_place(out, target.writes_model)
+    opened = _opened(source, target, to)
     write = importlib.import_module(f"sentemb.exporting.{target.module}").write
-    written: Exported = write(source, out, force=force, on_progress=on_progress, **options)
+    settings = {**target.settings, **options}
+    written: Exported = write(opened, out, force=force, on_progress=on_progress, **settings)
     return written
+
+
+def checked_target(to: str, options: Mapping[str, Any]) -> Target:
+    """The target with this name; a `SentembError` unless it exists and has these options."""
+    if to not in TARGETS:
+        raise SentembError(f"no such target: {brief(to)}; choose one of {', '.join(TARGETS)}")
+    target = TARGETS[to]
+    for option, value in options.items():
+        if option not in target.options:
+            having = [name for name, other in TARGETS.items() if option in other.options]
+            only = f"; only {', '.join(having)} can have it" if having else ""
+            raise SentembError(f"{option} is not an option of {to}{only}")
+        allowed = target.options[option]
+        if allowed and value not in allowed:
+            raise SentembError(f"{option} is {brief(value)}; {to} takes {' or '.join(allowed)}")
+    return target
+
+
+def _opened(source: SentenceEncoder | Index | AnyPath, target: Target, to: str) -> Any:
+    """The model or the index that ``target`` takes."""
+    from sentemb.loading import face_of, load
+    from sentemb.search.index import Index
+    from sentemb.search.index_files import is_index
+    from sentemb.sentence_encoder import SentenceEncoder
+
+    made: Any = source
+    if isinstance(source, str | os.PathLike):
+        made = Index.open(source) if is_index(source) else load(source)
+    if isinstance(made, Index):
+        return made if target.takes == INDEX else made.model
+    if not hasattr(made, "saved"):
+        raise SentembError(f"a model or an index is needed, not {type(source).__name__}")
+    saved = made.saved()
+    saved.towers()  # refuses a pair model
+    if target.takes == INDEX:
+        raise SentembError(
+            f"{to} needs an index, and this is a model; make one with `sentemb index MODEL TITLES "
+            "-o INDEX`"
+        )
+    return made if isinstance(made, SentenceEncoder) else face_of(saved)
+
+
+def _check_place(out: AnyPath, writes_model: bool) -> None:
+    """Refuse a place inside an index, and a model where something else is to be written."""
+    from sentemb.search.index_files import is_index
+    from sentemb.storage.folder import TENSORS
+
+    place = Path(os.path.realpath(path_of(out)))
+    for folder in (place, *place.parents):
+        if is_index(folder):
+            where = "is an index" if folder == place else f"is inside the index {folder}"
+            raise SentembError(f"{out}: {where}; export to another place")
+    if not writes_model and status(place / TENSORS) is not None:
+        raise SentembError(f"{out}: is a model; export to another place")

@@ -1,0 +1,103 @@
+"""``sentemb export``: models and indexes for other programs."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from sentemb.cli.common import ProgressLine, warnings_to_stderr
+from sentemb.cli.options import NearestChoice, given, option
+from sentemb.cli.options import command as new_command
+from sentemb.cli.program import note, say
+from sentemb.errors import SentembError
+from sentemb.exporting.targets import INDEX, MODEL, OPTIONS, TARGETS, checked_target, export
+
+
+def _listed(takes: str) -> str:
+    """The targets that are made of a model, or of an index, one per line."""
+    width = max(map(len, TARGETS))
+    lines = [
+        f"  {name:{width}}  {target.help}"
+        for name, target in TARGETS.items()
+        if target.takes == takes
+    ]
+    return "\b\n" + "\n".join(lines)
+
+
+_HELP = f"""Write a model or an index for other programs.
+
+OUT is a file or a folder, written completely or not at all. Of an INDEX:
+
+{_listed(INDEX)}
+
+Of a MODEL, or of the model of an INDEX:
+
+{_listed(MODEL)}
+
+docs/export.md says what each holds and how to read it.
+
+\b
+sentemb export index/ elastic/ --to elasticsearch
+sentemb export index/ titles.parquet --to parquet --dtype float16
+sentemb export model/ onnx/ --to onnx
+"""
+
+
+def _target_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that some targets have."""
+    for name, declared in reversed(OPTIONS.items()):
+        having = [to for to, target in TARGETS.items() if name in target.options]
+        values = dict.fromkeys(value for to in having for value in TARGETS[to].options[name])
+        command = option(
+            f"--{name.replace('_', '-')}",
+            type=click.Choice(list(values)) if values else declared.kind,
+            metavar=declared.metavar or None,
+            help=f"For {', '.join(having)}: {declared.help}",
+        )(command)
+    return command
+
+
+@new_command("export", help=_HELP)
+@click.argument("source", type=click.Path(), metavar="MODEL|INDEX")
+@click.argument("out", type=click.Path())
+@option(
+    "--to",
+    required=True,
+    metavar="TARGET",
+    type=NearestChoice(list(TARGETS)),
+    help="What to write.",
+)
+@_target_options
+@option("--force", is_flag=True, help="Replace what an earlier export wrote to OUT.")
+def command(source: str, out: str, to: str, force: bool, **options: Any) -> None:
+    chosen = given(options)
+    try:
+        checked_target(to, chosen)
+    except SentembError as error:
+        raise click.UsageError(str(error)) from None
+    line = ProgressLine()
+
+    def show(done: int, total: int) -> None:
+        if line.is_due:
+            line.draw(f"{done:,} of {total:,} titles")
+
+    try:
+        with warnings_to_stderr():
+            made = export(source, out, to, force=force, on_progress=show, **chosen)
+    finally:
+        line.close()
+    # Standard output is what was exported if that is its name.
+    tell = note if out == "-" else say
+    for file in made.files:
+        tell(str(file))
+    if TARGETS[to].takes == INDEX:
+        tell(f"{made.titles:,} titles" + _without(made.without_vector, made.left_out))
+    for remark in made.notes:
+        note(remark)
+
+
+def _without(without_vector: int, left_out: int) -> str:
+    """What is missing of the titles of which the model knows no word."""
+    told = f", {without_vector:,} of them without a vector" if without_vector else ""
+    told += f"; {left_out:,} left out" if left_out else ""
+    return f"{told}: the model knows none of their words" if told else ""

@@ -1,0 +1,114 @@
+"""The titles of an index in portions, as every target that writes them reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.errors import SentembError
+from sentemb.models.int8_rows import Int8Rows
+from sentemb.models.similarity import unit_rows
+from sentemb.system.files import writing
+
+if TYPE_CHECKING:
+    from sentemb.search.index import Index
+
+OnProgress = Callable[[int, int], None] | None
+IDS, TITLES = "ids.txt", "titles.txt"
+
+_PORTION = 8192
+# How far the length of a stored vector may be from 1, by its type.
+_TOLERANCE = {"float32": 1e-3, "float16": 1e-2, "int8": 0.1}
+
+
+@dataclass(frozen=True, eq=False)
+class Portion:
+    """Titles that follow each other in an index.
+
+    Attributes
+    ----------
+    ids, titles : list of str
+    vectors : (n, dim) float32
+        Of unit length; zero for a title of which the model knows no word.
+    known : (n,) bool
+        Whether the vector is not zero.
+    """
+
+    ids: list[str]
+    titles: list[str]
+    vectors: NDArray[np.float32]
+    known: NDArray[np.bool_]
+
+    def only_known(self) -> Portion:
+        """Without the titles whose vector is zero."""
+        if self.known.all():
+            return self
+        kept = np.flatnonzero(self.known)
+        return Portion(
+            [self.ids[place] for place in kept],
+            [self.titles[place] for place in kept],
+            self.vectors[kept],
+            self.known[kept],
+        )
+
+
+def portions(index: Index, on_progress: OnProgress, size: int = _PORTION) -> Iterator[Portion]:
+    """All titles of an index, some thousands at a time.
+
+    Parameters
+    ----------
+    index : Index
+    on_progress : callable, optional
+        Called with how many titles are done and how many there are.
+    size : int
+        Titles per portion.
+
+    Raises
+    ------
+    SentembError
+        If a vector is not of unit length: its file is damaged.
+    """
+    for first in range(0, len(index), size):
+        some = slice(first, min(first + size, len(index)))
+        vectors = _unit_vectors(index, some)
+        yield Portion(index.ids[some], index.titles[some], vectors, vectors.any(axis=1))
+        if on_progress is not None:
+            on_progress(some.stop, len(index))
+
+
+def _unit_vectors(index: Index, some: slice) -> NDArray[np.float32]:
+    """Vectors as float32, of unit length even if they were rounded to fewer bits."""
+    stored = index.vectors
+    if isinstance(stored, Int8Rows):
+        rows = stored.rows(some).vectors()
+    else:
+        rows = np.asarray(stored[some], np.float32)
+    lengths = np.linalg.norm(rows, axis=1)
+    is_sound = (np.abs(lengths - 1) <= _TOLERANCE[index.dtype]) | (lengths == 0)
+    if not is_sound.all():
+        raise SentembError(
+            f"the index is damaged: the vector of title {some.start + int(np.argmin(is_sound)):,} "
+            "is not of unit length; make the index again with `sentemb index`"
+        )
+    return rows if index.dtype == "float32" else unit_rows(rows)
+
+
+@contextmanager
+def text_files(folder: Path) -> Iterator[Callable[[Portion], None]]:
+    """Write ``ids.txt`` and ``titles.txt`` into ``folder``, one line per title.
+
+    Yields a function that appends a portion.
+    """
+    with writing(folder / IDS) as ids, writing(folder / TITLES) as titles:
+
+        def append(portion: Portion) -> None:
+            for file, texts in ((ids, portion.ids), (titles, portion.titles)):
+                file.write("".join(f"{text}\n" for text in texts).encode())
+
+        yield append
