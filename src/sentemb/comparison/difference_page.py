@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from html import escape
 
-from sentemb.analysis.report.template import Page, filled, resource, style
+from sentemb.analysis.report.sheet import style
 from sentemb.comparison.difference import NAMES, RankingDifference
+from sentemb.system.html_pages import Page, filled, resource
 from sentemb.version import __version__
 
 _HERE = "sentemb.comparison"

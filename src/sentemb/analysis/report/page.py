@@ -21,7 +21,7 @@ from sentemb.analysis.labels import MAX_WORDS, TEXT_NAMES
 from sentemb.analysis.report.facts import dev_facts, setting_facts, shown_history, training_facts
 from sentemb.analysis.report.matches import collect_matches
 from sentemb.analysis.report.pair import Pair
-from sentemb.analysis.report.template import Page, filled, resource, style
+from sentemb.analysis.report.sheet import style
 from sentemb.analysis.topics import collect_words, query_cells
 from sentemb.data.judged_set import read_judged_set
 from sentemb.data.lines import clean_lines
@@ -31,6 +31,7 @@ from sentemb.models.towers import SIDES
 from sentemb.pair_scorer import PairScorer
 from sentemb.sentence_encoder import GateTrace, SentenceEncoder
 from sentemb.system.files import is_folder, place_name
+from sentemb.system.html_pages import Page, filled, resource
 from sentemb.system.paths import AnyPath
 from sentemb.version import __version__
 

@@ -15,11 +15,6 @@ class Page(str):
         return f'<iframe srcdoc="{framed}" width="100%" height="700"></iframe>'
 
 
-def style() -> str:
-    """The style sheet that all pages share."""
-    return resource("sentemb.analysis.report", "report.css")
-
-
 def resource(package: str, name: str) -> str:
     """The text of a file that is installed with a package."""
     return files(package).joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,62 @@
+"""The search page: a box, ranked titles, and why each of them was found.
+
+One page for a server and for a file that searches by itself. `search_page` puts it together with a
+script, its *engine*, which answers. The engine sets ``globalThis.engine`` to an object with
+
+- ``facts``: ``{name, titles, model, bm25, calibrated, evidence, gates}``: how many titles there
+  are, a line about the model, and what the engine can show (bool);
+- ``search(query, k, signal)``: ``{query, unknown: [word], hits: [{id, title, score, cosine, bm25,
+  confidence}]}``, named as in `sentemb.search.index.Hit`; null where there is no such number;
+- ``explain(query, id, signal)``: what `Explanation.as_dict` returns;
+- ``gates(query, id, signal)``: ``{query: {words, gates: {name: [[number]]}}, title: ...}``, one row
+  of numbers per word, with the names ``input``, ``forget``, ``output``, ``candidate``, ``cell`` and
+  ``y``; null if the model is not recurrent;
+- ``ready``, optional: a promise; until it is kept the page says that it is loading.
+
+All of them may return promises. An error that they throw is shown with its message; the page calls
+``abort`` on the controller of ``signal``, an AbortSignal, once it has no use for the answer.
+"""
+
+import html
+from collections.abc import Mapping
+
+from sentemb.system.html_pages import Page, filled, resource
+from sentemb.version import __version__
+
+_HERE = "sentemb.search_page"
+
+
+def search_page(
+    title: str, engine: str, data: Mapping[str, str] | None = None, connects: bool = False
+) -> Page:
+    """The page as HTML.
+
+    A content security policy allows its style sheet and its two scripts and no other. It loads
+    nothing, and without ``connects`` it cannot send anything either.
+
+    Parameters
+    ----------
+    title : str
+        What the page is called.
+    engine : str
+        JavaScript that sets ``globalThis.engine``; see above.
+    data : dict of str, optional
+        Texts for the engine by the id of the element that holds them, such as base64. They must not
+        have the character ``<``.
+    connects : bool
+        Whether the engine may ask the server that the page came from.
+    """
+    blocks = (
+        f'<script type="text/plain" id="{html.escape(name)}">{text}</script>\n'
+        for name, text in (data or {}).items()
+    )
+    values = {
+        "title": html.escape(title),
+        "style": resource(_HERE, "page.css"),
+        "connect": "'self'" if connects else "'none'",
+        "made": f"Made by sentemb {html.escape(__version__)}.",
+        "data": "".join(blocks),
+        "engine": engine,
+        "script": resource(_HERE, "page.js"),
+    }
+    return filled(resource(_HERE, "page.html"), values)
