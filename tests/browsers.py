@@ -38,7 +38,7 @@ def chromium():
 def opened(browser, address, **settings):
     """A page in a fresh profile; at the end its console must be silent and no script have failed.
 
-    ``settings`` are those of Playwright's ``new_context``: ``viewport``, ``color_scheme`` and so on.
+    ``settings`` are those of ``new_context`` of Playwright: ``viewport``, ``color_scheme``, ...
     """
     context = browser.new_context(**settings)
     page = context.new_page()
