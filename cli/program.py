@@ -18,6 +18,7 @@ import click
 from sentemb.errors import SentembError, printable
 from sentemb.system.files import reason_of
 from sentemb.system.parallel import signals_from_kernels
+from sentemb.system.terminal import note
 
 INTERRUPTED, TERMINATED = 130, 143
 
@@ -25,22 +26,6 @@ INTERRUPTED, TERMINATED = 130, 143
 def say(message: str) -> None:
     """Print ``message``, which may hold names of files, on standard output."""
     click.echo(printable(message))
-
-
-def note(message: str) -> None:
-    """Print ``message`` on standard error; if nobody can read it there, the work continues."""
-    draw(f"{printable(message)}\n")
-
-
-def draw(text: str) -> None:
-    """Print ``text`` on standard error as it is, control characters included."""
-    with contextlib.suppress(OSError):
-        click.echo(text, err=True, nl=False)
-
-
-def is_terminal() -> bool:
-    """Whether standard error is a terminal, on which a line can be drawn over."""
-    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def exit_code_of(run: Callable[[], object]) -> int:

@@ -2,11 +2,19 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self, TypeAlias, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sentemb.encode_options import (
+    EncodeKeywords,
+    EncodeOptions,
+    also_inputs_or_sentences,
+    check_device,
+    check_length,
+    with_progress,
+)
 from sentemb.errors import SentembError, naming
 from sentemb.face import Face, warn_of_texts
 from sentemb.former_names import former_names
@@ -25,6 +33,8 @@ from sentemb.system.parallel import signals_from_kernels
 from sentemb.system.paths import AnyPath
 from sentemb.text.checks import as_pairs, as_text, as_texts
 from sentemb.text.vocabulary import Vocabulary
+
+Texts: TypeAlias = str | Sequence[str]
 
 # Texts and characters of one pass at most: enough work for all threads, little memory.
 _PASS_TEXTS = 2048
@@ -237,35 +247,86 @@ class SentenceEncoder(Face):
 
     # -- embeddings ---------------------------------------------------------------------------
 
+    @overload
     def encode_query(
-        self, texts: str | Sequence[str], *, normalize_embeddings: bool = False
-    ) -> np.ndarray:
+        self,
+        texts: Texts,
+        *,
+        convert_to_tensor: Literal[False] = ...,
+        **keywords: Unpack[EncodeKeywords],
+    ) -> np.ndarray: ...
+    @overload
+    def encode_query(
+        self, texts: Texts, *, convert_to_tensor: bool, **keywords: Unpack[EncodeKeywords]
+    ) -> Any: ...
+
+    @also_inputs_or_sentences
+    def encode_query(self, texts: Texts, **keywords: Any) -> np.ndarray:
         """Embeddings of queries; see `encode`."""
-        return self.encode(texts, side="query", normalize_embeddings=normalize_embeddings)
+        return self._encoded(texts, "query", keywords)
 
+    @overload
     def encode_document(
-        self, texts: str | Sequence[str], *, normalize_embeddings: bool = False
-    ) -> np.ndarray:
-        """Embeddings of titles; see `encode`."""
-        return self.encode(texts, side="document", normalize_embeddings=normalize_embeddings)
+        self,
+        texts: Texts,
+        *,
+        convert_to_tensor: Literal[False] = ...,
+        **keywords: Unpack[EncodeKeywords],
+    ) -> np.ndarray: ...
+    @overload
+    def encode_document(
+        self, texts: Texts, *, convert_to_tensor: bool, **keywords: Unpack[EncodeKeywords]
+    ) -> Any: ...
 
+    @also_inputs_or_sentences
+    def encode_document(self, texts: Texts, **keywords: Any) -> np.ndarray:
+        """Embeddings of titles; see `encode`."""
+        return self._encoded(texts, "document", keywords)
+
+    @overload
     def encode(
         self,
-        texts: str | Sequence[str],
+        texts: Texts,
+        side: str | None = ...,
         *,
-        side: str = "query",
-        normalize_embeddings: bool = False,
-    ) -> np.ndarray:
+        convert_to_tensor: Literal[False] = ...,
+        **keywords: Unpack[EncodeKeywords],
+    ) -> np.ndarray: ...
+    @overload
+    def encode(
+        self,
+        texts: Texts,
+        side: str | None = ...,
+        *,
+        convert_to_tensor: bool,
+        **keywords: Unpack[EncodeKeywords],
+    ) -> Any: ...
+
+    @also_inputs_or_sentences
+    def encode(self, texts: Texts, side: str | None = None, **keywords: Any) -> np.ndarray:
         """Embed texts: for a recurrent encoder, y after the last word, then the bag if it has one.
+
+        The keywords are those of sentence-transformers.
 
         Parameters
         ----------
         texts : str or list of str
-            One text, or a list of them.
-        side : {"query", "document"}
-            Which tower reads them.
-        normalize_embeddings : bool
-            Divide each vector by its length, so that a dot product is the cosine.
+            One text, or a list of them. As a keyword it may also be called ``inputs`` or
+            ``sentences``.
+        side : {"query", "document"}, optional
+            Which tower reads them, by default that of queries. ``task`` and ``prompt_name`` are
+            other names for it.
+        **keywords
+            ``normalize_embeddings`` (bool): divide each vector by its length, so that a dot product
+            is the cosine. ``truncate_dim`` (int): keep this many numbers of each vector; they are
+            not ordered by importance. ``precision``: ``"float32"``, ``"float16"``, ``"int8"``,
+            ``"uint8"``, ``"binary"`` or ``"ubinary"`` in place of the model's own; int8 and uint8
+            are scaled by the texts of the call, so vectors of two calls cannot be compared.
+            ``show_progress_bar`` (bool): show progress on standard error; by default on a terminal,
+            if it takes some seconds. ``convert_to_tensor=True`` returns a tensor of PyTorch,
+            ``convert_to_numpy=False`` a list of tensors. ``batch_size``, ``chunk_size``,
+            ``device``, ``pool``, ``prompt`` and ``output_value`` are accepted where they ask for
+            what a model does anyway: one vector per text, computed on the cpu, without a prompt.
 
         Returns
         -------
@@ -277,23 +338,32 @@ class SentenceEncoder(Face):
         Raises
         ------
         SentembError
-            If ``side`` is unknown or ``texts`` is not one text or a list of texts.
+            If ``side`` is unknown, ``texts`` is not one text or a list of texts, or for a keyword
+            or a value that is not listed here.
         """
+        return self._encoded(texts, side, keywords)
+
+    def _encoded(self, texts: Texts, side: str | None, keywords: dict[str, Any]) -> np.ndarray:
+        """What `encode` returns; called by a decorated method."""
+        options = EncodeOptions.of(side, keywords, self.dim)
         single = isinstance(texts, str)
         listed = [texts] if isinstance(texts, str) else as_texts(texts)
-        vectors, without_words, unknown = self._encode(listed, side)
+        vectors, without_words, unknown = self._encode(listed, options.side, options.show)
         warn_of_texts(
             len(vectors),
             without_words,
             unknown,
             "their vectors are zero",
             "their vectors say nothing about them",
+            depth=5,
         )
-        if normalize_embeddings:
-            vectors = unit_rows(vectors)
-        return vectors[0] if single else vectors
+        # An array, unless tensors are asked for: the overloads say which.
+        finished: np.ndarray = options.finished(vectors, depth=5)
+        return finished[0] if single else finished
 
-    def _encode(self, texts: list[str], side: str) -> tuple[np.ndarray, int, int]:
+    def _encode(
+        self, texts: list[str], side: str, show: bool | None = False
+    ) -> tuple[np.ndarray, int, int]:
         """The embeddings of a list of texts, and how many have no words, and none that is known."""
         _check_side(side)
         weights = self.weights[side]
@@ -301,7 +371,7 @@ class SentenceEncoder(Face):
         end = without_words = unknown = 0
         with self._turn, signals_from_kernels():
             memory = self._memory(side, self.encoder, weights)
-            for part in _parts(texts):
+            for part in with_progress(_parts(texts), len(texts), show):
                 read = memory.look_up(part)
                 vectors[end : end + len(part)] = self.encoder.embed(
                     weights, read.P, read.word_index, read.offsets, self._workers
@@ -350,6 +420,50 @@ class SentenceEncoder(Face):
             If the shapes differ, or a value is not a finite number.
         """
         return pairwise_cosines(a, b)
+
+    # -- names of sentence-transformers ---------------------------------------------------------
+
+    @property
+    def similarity_fn_name(self) -> str:
+        """What `similarity` computes: the cosine."""
+        return "cosine"
+
+    @property
+    def max_seq_length(self) -> None:
+        """None: texts are read as a whole."""
+        return None
+
+    @max_seq_length.setter
+    def max_seq_length(self, length: None) -> None:
+        check_length(length)
+
+    @property
+    def device(self) -> str:
+        """Where a model computes: on the cpu."""
+        return "cpu"
+
+    def to(self, device: object) -> Self:
+        """The model itself, if ``device`` is the cpu.
+
+        Raises
+        ------
+        SentembError
+            For another device.
+        """
+        check_device(device)
+        return self
+
+    def eval(self) -> Self:
+        """The model itself: encoding never changes it."""
+        return self
+
+    def get_embedding_dimension(self) -> int:
+        """`dim`."""
+        return self.dim
+
+    def get_sentence_embedding_dimension(self) -> int:
+        """`dim`, under the former name of sentence-transformers."""
+        return self.dim
 
     # -- scores -------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from sentemb.storage.folder import CONFIG, TENSORS, VOCABULARY, WORDS, check_pla
 from sentemb.storage.history import HISTORY, check_line, history_of, without_times
 from sentemb.storage.old_formats import is_old, old_parts
 from sentemb.storage.saved_model import CLASSIFIER, PAIR, SavedModel
+from sentemb.storage.sentence_transformers_files import remove_modules, write_modules
 from sentemb.storage.tensor_files import TensorFile, damaged, open_tensors, write_tensors
 from sentemb.storage.text_files import lines_of, text_of
 from sentemb.system.files import is_file, is_folder, make_folder, path_of, write_text
@@ -56,8 +57,11 @@ def save_model(saved: SavedModel, path: AnyPath, force: bool = False) -> None:
         write_model(saved, path)
 
 
-def write_model(saved: SavedModel, path: AnyPath) -> None:
-    """`save_model` for a caller that has checked the place and locked the folder."""
+def write_model(saved: SavedModel, path: AnyPath, modules: bool = True) -> None:
+    """`save_model` for a caller that has checked the place and locked the folder.
+
+    Without ``modules``, the files of sentence-transformers are left as they are.
+    """
     path, model = Path(path), saved.model
     vocabulary = {
         "vocabulary": text_of(model.vocabulary.trigrams),
@@ -76,6 +80,10 @@ def write_model(saved: SavedModel, path: AnyPath) -> None:
     write_text(path / VOCABULARY, vocabulary["vocabulary"])
     write_text(path / WORDS, vocabulary["words"])
     write_text(path / HISTORY, "".join(json.dumps(line) + "\n" for line in saved.history))
+    if modules and isinstance(model, Matcher):
+        remove_modules(path)
+    elif modules:
+        write_modules(path)
     write_text(path / CARD, card_of(saved, path.resolve().name.encode(errors="replace").decode()))
 
 

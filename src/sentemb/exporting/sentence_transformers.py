@@ -1,0 +1,49 @@
+"""A model folder that sentence-transformers opens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from sentemb.exporting.targets import Exported
+from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.storage.model_files import save_model
+from sentemb.system.paths import AnyPath
+
+
+def write(
+    source: SentenceEncoder,
+    out: AnyPath,
+    *,
+    force: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Exported:
+    """Write a model folder, as `SentenceEncoder.save_pretrained` does.
+
+    Every model with two towers that this version writes can be opened by sentence-transformers.
+    This is for folders of earlier versions, and takes the model out of an index.
+
+    Parameters
+    ----------
+    source : SentenceEncoder
+        The model.
+    out : path
+        The folder to write.
+    force : bool
+        Replace a model that is there.
+    on_progress : callable, optional
+        Never called: there are no titles.
+
+    Raises
+    ------
+    SentembError
+        If the folder holds something else, holds a model and ``force`` is not set, or cannot be
+        written.
+    """
+    save_model(source.saved(), out, force)
+    folder = Path(out)
+    opened = f'SentenceTransformer("{out}", trust_remote_code=True)'
+    return Exported(
+        sorted(path for path in folder.iterdir() if path.is_file()),
+        notes=[f"{opened} opens it where sentemb is installed"],
+    )

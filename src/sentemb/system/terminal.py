@@ -1,0 +1,67 @@
+"""Standard error: messages, and a line that shows progress."""
+
+import contextlib
+import shutil
+import sys
+import time
+
+import click
+
+from sentemb.errors import printable
+
+
+def note(message: str) -> None:
+    """Print ``message`` on standard error; if nobody can read it there, the work continues."""
+    draw(f"{printable(message)}\n")
+
+
+def draw(text: str) -> None:
+    """Print ``text`` on standard error as it is, control characters included."""
+    with contextlib.suppress(OSError):
+        click.echo(text, err=True, nl=False)
+
+
+def is_terminal() -> bool:
+    """Whether standard error is a terminal, on which a line can be drawn over."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+class ProgressLine:
+    """A line on standard error that is drawn over on a terminal.
+
+    Parameters
+    ----------
+    seconds : float
+        Time between two drawings, and before the first.
+    """
+
+    def __init__(self, seconds: float = 0.2) -> None:
+        self.on_terminal = is_terminal()
+        self._seconds = seconds
+        self._drawn = time.monotonic()
+        self._is_open = False
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to draw again."""
+        return time.monotonic() - self._drawn >= self._seconds
+
+    def draw(self, text: str) -> None:
+        """Replace the line by ``text`` on a terminal; do nothing elsewhere."""
+        self._drawn = time.monotonic()
+        if self.on_terminal:
+            # A longer line would wrap, and could not be drawn over.
+            columns = shutil.get_terminal_size().columns
+            draw(f"\r\x1b[K{text[: columns - 1]}")
+            self._is_open = True
+
+    def note(self, message: str) -> None:
+        """Print a line that stays."""
+        self.close()
+        note(message)
+
+    def close(self) -> None:
+        """Remove the line."""
+        if self._is_open:
+            draw("\r\x1b[K")
+            self._is_open = False
