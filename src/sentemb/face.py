@@ -74,6 +74,10 @@ class Face(ABC):
         # The state holds the arguments of __init__; a subclass with others has its own state.
         self.__init__(**state)  # type: ignore[misc]
 
+    def __sklearn_clone__(self) -> Self:
+        # scikit-learn clones the parameters of what it fits again; a trained model is not fitted.
+        return self
+
     def _repr_html_(self) -> str:
         """The model's settings and sizes, for notebooks."""
         rows = self._facts()

@@ -13,6 +13,7 @@ from sentemb.errors import SentembError
 from sentemb.models.nearest import nearest
 from sentemb.models.similarity import unit_rows
 from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system.html_tables import html_table
 from sentemb.text.words import letter_trigrams
 
 _MOST = 20
@@ -35,6 +36,10 @@ class Synonyms:
 
     word: str
     near: list[Neighbour]
+
+    def _repr_html_(self) -> str:
+        near = ", ".join(f"{one.word} {one.score:.2f}" for one in self.near)
+        return html_table([(self.word, near)], texts=(0, 1))
 
 
 def synonyms(

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sentemb.bounds import MAX_SEED, whole
 from sentemb.errors import SentembError
+from sentemb.system.html_tables import facts_table
 
 _Floats: TypeAlias = NDArray[np.float64]
 
@@ -46,6 +47,15 @@ class Difference:
     low: float
     high: float
     p: float
+
+    def _repr_html_(self) -> str:
+        return facts_table(
+            {
+                "difference": f"{self.mean:+.4f}",
+                "95 % interval": f"{self.low:+.4f} to {self.high:+.4f}",
+                "p": f"{self.p:.2g}",
+            }
+        )
 
 
 def compare_all(

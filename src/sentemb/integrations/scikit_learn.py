@@ -23,16 +23,18 @@ from sentemb.vectors.reading import read_word_vectors
 from sentemb.vectors.sif import SIF
 from sentemb.vectors.word_vectors import WordVectors
 
-_base = package("sklearn.base", "scikit-learn", __name__)
-_validation = package("sklearn.utils.validation", "scikit-learn", __name__)
+_base: Any = package("sklearn.base", "scikit-learn", __name__)
+_validation: Any = package("sklearn.utils.validation", "scikit-learn", __name__)
+_NamedFeatures: Any = _base.ClassNamePrefixFeaturesOutMixin
+_Transformer: Any = _base.TransformerMixin
+_Estimator: Any = _base.BaseEstimator
 
 # A file or all files of a folder, as they are now: name, size, time of change and number.
 _State = tuple[tuple[str, int, int, int], ...]
 
 
-class _Vectorizer(  # type: ignore[misc]  # scikit-learn has no type hints
-    _base.ClassNamePrefixFeaturesOutMixin, _base.TransformerMixin, _base.BaseEstimator
-):
+# scikit-learn has no type hints.
+class _Vectorizer(_NamedFeatures, _Transformer, _Estimator):  # type: ignore[misc]
     """Texts in, the vectors of a `SentenceEncoder` out."""
 
     _side: str = SIDES[0]
@@ -265,7 +267,7 @@ class SIFVectorizer(_Vectorizer):
 
 def _texts(X: Any) -> list[str]:
     """``X`` as a list of str; a table or an array may have one column."""
-    shape = getattr(X, "shape", ())
+    shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) == 2 and shape[1] == 1:
         X = X[X.columns[0]] if hasattr(X, "columns") else X[:, 0]
     elif len(shape) > 1:

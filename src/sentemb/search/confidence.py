@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sentemb.bounds import is_finite, is_integer
 from sentemb.errors import SentembError
+from sentemb.system.html_tables import facts_table, html_table
 
 # Weight of a normal prior on the slope of standardised scores: it keeps the slope finite where a
 # threshold separates right from wrong.
@@ -49,6 +50,17 @@ class Confidence:
     n_queries: int
     brier: float
     base_brier: float
+
+    def _repr_html_(self) -> str:
+        scores = np.arange(1, 11) / 10
+        shown = [f"{confidence:.2f}" for confidence in self(scores).tolist()]
+        facts = {
+            "fitted to queries": self.n_queries,
+            "Brier score": self.brier,
+            "Brier score of a constant confidence": self.base_brier,
+        }
+        rows = [("confidence", *shown)]
+        return html_table(rows, ["score", *(f"{s:.1f}" for s in scores)]) + facts_table(facts)
 
     @classmethod
     def fit(cls, scores: ArrayLike, is_right: ArrayLike) -> Self:

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
-ItemT = TypeVar("ItemT")
+ItemT = TypeVar("ItemT", bound=tuple[Any, ...])
 
 # A translucent blue and orange, legible on light and dark pages and to the colour-blind.
 _SHADE = "rgba(0, 114, 178, {:.2f})"
@@ -102,17 +102,9 @@ class Rows(list[ItemT]):
     def _repr_html_(self) -> str:
         if not self:
             return "<p>nothing found</p>"
-        names: tuple[str, ...] = type(self[0])._fields  # type: ignore[attr-defined]
+        names: tuple[str, ...] = getattr(self[0], "_fields")  # noqa: B009
         # A column without any value says nothing.
-        columns = [
-            k
-            for k in range(len(names))
-            if any(item[k] is not None for item in self)  # type: ignore[index]
-        ]
-        texts = [
-            at
-            for at, k in enumerate(columns)
-            if isinstance(self[0][k], str)  # type: ignore[index]
-        ]
-        rows = [[item[k] for k in columns] for item in self[:_LISTED]]  # type: ignore[index]
+        columns = [k for k in range(len(names)) if any(item[k] is not None for item in self)]
+        texts = [at for at, k in enumerate(columns) if isinstance(self[0][k], str)]
+        rows = [[item[k] for k in columns] for item in self[:_LISTED]]
         return _first(rows, len(self), _LISTED, [names[k] for k in columns], texts)
