@@ -102,7 +102,7 @@ class BinaryCounts:
             "precision": self.precision,
             "recall": self.recall,
             "F1": self.f1,
-            "threshold": self.threshold,
+            "threshold": f"{self.threshold:.4g}",
         }
         return html_table(counted, ["", "predicted 1", "predicted 0"]) + facts_table(figures)
 

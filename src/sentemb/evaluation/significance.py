@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sentemb.bounds import MAX_SEED, whole
 from sentemb.errors import SentembError
-from sentemb.system.html_tables import facts_table
+from sentemb.system.html_tables import Rows, facts_table
 
 _Floats: TypeAlias = NDArray[np.float64]
 
@@ -112,10 +112,10 @@ def compare_all(
     few = np.count_nonzero(differences, axis=1) <= _EXACT
     for k in np.flatnonzero(few):
         p[k] = _exact_randomisation(differences[k][differences[k] != 0])
-    return [
+    return Rows(
         Difference(*map(float, found))
         for found in zip(differences.mean(axis=1), low, high, p, strict=True)
-    ]
+    )
 
 
 def holm(p_values: ArrayLike) -> _Floats:

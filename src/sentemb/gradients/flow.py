@@ -9,7 +9,7 @@ from sentemb.errors import SentembError
 from sentemb.gradients.recursion import Array, errors, matrices
 from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.towers import SIDES, Towers
-from sentemb.system.html_tables import html_table, shade
+from sentemb.system.html_tables import Rows, html_table, shade
 from sentemb.system.parallel import Workers
 from sentemb.text.checks import as_text
 
@@ -104,7 +104,7 @@ def gradient_flow(towers: Towers, query: str, title: str) -> list[ErrorFlow]:
         encoder.by_length(v[None], done[side].batch.offsets)[0]
         for side, v in zip(SIDES, by_embedding, strict=True)
     ]
-    flows = []
+    flows: Rows[ErrorFlow] = Rows()
     for (side, text), v in zip(texts.items(), starts, strict=True):
         for direction, state in enumerate(done[side].states):
             rows = done[side].packing.rows_of_tokens(direction)

@@ -25,6 +25,8 @@ _STEPS = 200
 _LEAST_QUERIES = 20
 # Parts that are left out in turn to measure a fit.
 _PARTS = 10
+# Confidences whose scores a notebook shows.
+_SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 # exp of more than this has no meaning for a share.
 _FAR = 700.0
 
@@ -52,15 +54,19 @@ class Confidence:
     base_brier: float
 
     def _repr_html_(self) -> str:
-        scores = np.arange(1, 11) / 10
-        shown = [f"{confidence:.2f}" for confidence in self(scores).tolist()]
         facts = {
             "fitted to queries": self.n_queries,
             "Brier score": self.brier,
             "Brier score of a constant confidence": self.base_brier,
         }
-        rows = [("confidence", *shown)]
-        return html_table(rows, ["score", *(f"{s:.1f}" for s in scores)]) + facts_table(facts)
+        if not self.slope:
+            return facts_table({"confidence": float(self(0.0)), **facts})
+        p = np.array(_SHARES)
+        scores = (np.log(p / (1 - p)) - self.intercept) / self.slope
+        rows = [("score", *scores.tolist())]
+        return html_table(rows, ["confidence", *(f"{share:.0%}" for share in p)]) + facts_table(
+            facts
+        )
 
     @classmethod
     def fit(cls, scores: ArrayLike, is_right: ArrayLike) -> Self:

@@ -647,18 +647,19 @@ class Index:
         if confidence is not None and found.places.size:
             # A query for which nothing is found has the score -inf; its confidence is not used.
             confidences = confidence(np.where(found.places[:, 0] >= 0, found.scores[:, 0], 0))
-        hits: list[list[Hit]] = []
+        hits: Rows[list[Hit]] = Rows()
         for q in range(len(texts)):
             sure = None if confidences is None else float(confidences[q])
             is_sure = min_confidence is None or (sure is not None and sure >= min_confidence)
-            hits.append(self._hits(found, q, sure, min_score, weight > 0) if is_sure else Rows())
+            own = self._hits(found, q, sure, min_score, weight > 0) if is_sure else []
+            hits.append(Rows(own, caption=texts[q]))
         return hits[0] if isinstance(queries, str) else hits
 
     def _hits(
         self, found: Found, q: int, confidence: float | None, min_score: float | None, bm25: bool
     ) -> list[Hit]:
         """What was found for one query."""
-        hits: Rows[Hit] = Rows()
+        hits: list[Hit] = []
         of_query = (one[q].tolist() for one in found)
         for place, score, cosine, lexical in zip(*of_query, strict=True):
             if place >= 0 and (min_score is None or score >= min_score):

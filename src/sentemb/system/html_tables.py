@@ -5,15 +5,16 @@ from html import escape
 from itertools import islice
 from typing import Any, TypeVar
 
-ItemT = TypeVar("ItemT", bound=tuple[Any, ...])
+ItemT = TypeVar("ItemT")
 
 # A translucent blue and orange, legible on light and dark pages and to the colour-blind.
 _SHADE = "rgba(0, 114, 178, {:.2f})"
 FAILED = "rgba(213, 94, 0, 0.20)"
 # What is marked in a table, such as its best row.
 MARKED = _SHADE.format(0.25)
-# Rows of a list, and rows that show what a data set looks like.
+# Rows of a list, objects of a list, and rows that show what a data set looks like.
 _LISTED = 100
+_BELOW_EACH_OTHER = 20
 _FIRST = 5
 _CHARACTERS = 300
 
@@ -88,7 +89,11 @@ def _first(
     texts: Collection[int],
 ) -> str:
     table = html_table(list(islice(rows, most)), heads, texts=texts)
-    return f"{table}<p>and {total - most:,} more</p>" if total > most else table
+    return table + _more(total - most)
+
+
+def _more(count: int) -> str:
+    return f"<p>and {count:,} more</p>" if count > 0 else ""
 
 
 def shade(share: float) -> str:
@@ -97,14 +102,32 @@ def shade(share: float) -> str:
 
 
 class Rows(list[ItemT]):
-    """A list of named tuples that a notebook shows as a table."""
+    """A list that a notebook shows: named tuples as a table, other objects one below the other.
+
+    Parameters
+    ----------
+    items : iterable
+        What is in the list.
+    caption : str
+        A line above.
+    """
+
+    def __init__(self, items: Iterable[ItemT] = (), caption: str = "") -> None:
+        super().__init__(items)
+        self._caption = caption
 
     def _repr_html_(self) -> str:
-        if not self:
-            return "<p>nothing found</p>"
-        names: tuple[str, ...] = getattr(self[0], "_fields")  # noqa: B009
+        caption = f"<p><b>{escape(_shown(self._caption))}</b></p>" if self._caption else ""
+        return caption + (self._table() if self else "<p>nothing found</p>")
+
+    def _table(self) -> str:
+        items: list[Any] = self[:_LISTED]
+        names = getattr(items[0], "_fields", None)
+        if names is None:
+            shown = "".join(item._repr_html_() for item in items[:_BELOW_EACH_OTHER])
+            return shown + _more(len(self) - _BELOW_EACH_OTHER)
         # A column without any value says nothing.
-        columns = [k for k in range(len(names)) if any(item[k] is not None for item in self)]
-        texts = [at for at, k in enumerate(columns) if isinstance(self[0][k], str)]
-        rows = [[item[k] for k in columns] for item in self[:_LISTED]]
+        columns = [k for k in range(len(names)) if any(item[k] is not None for item in items)]
+        texts = [at for at, k in enumerate(columns) if isinstance(items[0][k], str)]
+        rows = ([item[k] for k in columns] for item in items)
         return _first(rows, len(self), _LISTED, [names[k] for k in columns], texts)

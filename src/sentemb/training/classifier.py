@@ -87,7 +87,7 @@ class Classifier:
         last = self.history[-1] if self.history else {}
         return facts_table(
             {
-                "predicts": self._outcome,
+                "predicts": self._outcome if self.labels is None else None,
                 "reads": "pairs of texts" if self._head.paired else "texts",
                 "labels": None if self.labels is None else ", ".join(self.labels),
                 "epochs of training": len(self.history),

@@ -148,7 +148,8 @@ class SIF:
 
     def _repr_html_(self) -> str:
         """The settings, and after `fit` what was removed."""
-        facts = facts_table({"vectors": self.vectors, "p": self._p_name, **self.settings})
+        settings = {name: str(value) for name, value in self.settings.items()}
+        facts = facts_table({"vectors": self.vectors, "p": self._p_name, **settings})
         if not self.components_:
             return f"{facts}<p>not fitted yet</p>"
         removed = self.distinct_components().items()
