@@ -9,6 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from sentemb.bounds import brief
 from sentemb.errors import SentembError
 from sentemb.models.towers import SIDES
@@ -279,9 +281,9 @@ def _texts(X: Any) -> list[str]:
 
 
 def _flag(normalize: object) -> bool:
-    if not isinstance(normalize, bool):
+    if not isinstance(normalize, bool | np.bool_):
         raise SentembError(f"normalize is {brief(normalize)}; give True or False")
-    return normalize
+    return bool(normalize)
 
 
 def _kept(read: Callable[[AnyPath], Any], path: AnyPath) -> Any:
