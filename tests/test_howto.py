@@ -8,8 +8,10 @@ import shlex
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -17,11 +19,16 @@ from sentemb import Index
 from sentemb.cli import main
 from sentemb.data.click_log import read_click_log
 from sentemb.data.simulation.simulator import simulate
+from sentemb.text.words import plain_words
 
 HOWTO = Path(__file__).parents[1] / "docs/howto"
 # Pages in the order in which a reader would follow them: each uses files of those before.
-PAGES = ["shop", "fresh", "elasticsearch"]
+PAGES = ["shop", "fresh", "elasticsearch", "scikit-learn"]
 TAB = "\t"
+DEPARTMENTS = {
+    "travel": {"hotel", "guide", "photos", "suites", "city"},
+    "repair": {"mend", "mending", "repair", "repairing", "fix"},
+}
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.M | re.S)
 
 
@@ -72,6 +79,8 @@ def test_the_pages_run(shop, monkeypatch):
         names = {}
         for language, code in BLOCK.findall((HOWTO / f"{page}.md").read_text(encoding="utf-8")):
             if language == "python":
+                if "import pandas" in code and find_spec("pandas") is None:
+                    continue  # an optional package of scikit-learn
                 exec(compile(code, f"{page}.md", "exec"), names)
                 continue
             for command in code.splitlines():
@@ -125,6 +134,26 @@ def prepare(page, folder):
                 for n in range(len(queries))
                 for rank, id in enumerate(ids, 1)
             )
+    if page == "scikit-learn":
+        write_departments(folder)
+
+
+def write_departments(folder):
+    """A department for each query of the log, by the words of what was clicked; word vectors."""
+    log = read_click_log(folder / "pairs.tsv")
+    department_of = dict.fromkeys(log.queries, "other")
+    for query, title in zip(log.query_index, log.title_index, strict=True):
+        words = set(log.titles[title].lower().split())
+        for department, signs in DEPARTMENTS.items():
+            if words & signs:
+                department_of[log.queries[query]] = department
+    with open(folder / "departments.csv", "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("query", "department"), *department_of.items()])
+    words = sorted({word for query in log.queries for word in plain_words(query)})
+    vectors = np.random.default_rng(0).normal(size=(len(words), 8)).round(3).tolist()
+    with open(folder / "glove.6B.100d.txt", "w", encoding="utf-8") as file:
+        for word, vector in zip(words, vectors, strict=True):
+            file.write(f"{word} {' '.join(map(str, vector))}\n")
 
 
 def check(folder, printed):

@@ -19,7 +19,7 @@ from sentemb.models.word_reader import WordReader
 from sentemb.protocols import Arrays
 from sentemb.storage.model_files import load_model, save_model
 from sentemb.storage.saved_model import SavedModel
-from sentemb.system.html_tables import html_table
+from sentemb.system.html_tables import facts_table
 from sentemb.system.parallel import Workers, renew_after_fork
 from sentemb.system.paths import AnyPath
 from sentemb.text.checks import as_texts
@@ -74,12 +74,13 @@ class Face(ABC):
         # The state holds the arguments of __init__; a subclass with others has its own state.
         self.__init__(**state)  # type: ignore[misc]
 
+    def __sklearn_clone__(self) -> Self:
+        # scikit-learn clones the parameters of what it fits again; a trained model is not fitted.
+        return self
+
     def _repr_html_(self) -> str:
         """The model's settings and sizes, for notebooks."""
-        rows = self._facts()
-        if self.history:
-            rows.append(("epochs of training", len(self.history)))
-        return html_table(rows)
+        return facts_table({**dict(self._facts()), "epochs of training": len(self.history) or None})
 
     # -- storage ------------------------------------------------------------------------------
 

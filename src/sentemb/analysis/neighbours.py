@@ -9,6 +9,7 @@ from sentemb.errors import SentembError
 from sentemb.models.nearest import nearest
 from sentemb.models.similarity import unit_rows
 from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system.html_tables import Rows
 
 _MOST = 10_000
 # What texts put around words; "c++" and "#1" keep their signs.
@@ -70,7 +71,7 @@ def neighbours(
     for word, row, of_row in zip(looked_up, places.tolist(), scores.tolist(), strict=True):
         near = (Neighbour(known[p], score) for p, score in zip(row, of_row, strict=True))
         found[word] = [one for one in near if one.word != word][:k]
-    return [found.get(word, []) for word in read]
+    return Rows(Rows(found.get(word, []), caption=word) for word in read)
 
 
 def known_words(model: SentenceEncoder, words: Iterable[str]) -> list[str]:

@@ -13,6 +13,7 @@ from sentemb.errors import SentembError
 from sentemb.models.nearest import nearest
 from sentemb.models.similarity import unit_rows
 from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system.html_tables import Rows
 from sentemb.text.words import letter_trigrams
 
 _MOST = 20
@@ -35,6 +36,9 @@ class Synonyms:
 
     word: str
     near: list[Neighbour]
+
+    def _repr_html_(self) -> str:
+        return Rows(self.near, caption=self.word)._repr_html_()
 
 
 def synonyms(
@@ -87,7 +91,7 @@ def synonyms(
         )
     vectors = unit_rows(model.encode_query(words))
     places, scores = nearest(vectors, unit_rows(model.encode_document(others)), _LOOKED_AT)
-    found = []
+    found: Rows[Synonyms] = Rows()
     for word, row, of_row in zip(words, places.tolist(), scores.tolist(), strict=True):
         near = [
             Neighbour(others[place], score)

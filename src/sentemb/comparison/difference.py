@@ -14,6 +14,7 @@ from sentemb.errors import SentembError
 from sentemb.evaluation.overlap import Overlap, agreements, overlap
 from sentemb.evaluation.significance import Difference, compare_all
 from sentemb.protocols import Retriever
+from sentemb.system.html_tables import excerpt, facts_table
 from sentemb.tables import visible
 from sentemb.text.checks import as_texts
 
@@ -24,7 +25,7 @@ _NOT_FOUND = 0
 _COLUMN = 56
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ClickedDifference:
     """Where both rankers put the clicked titles.
 
@@ -56,8 +57,28 @@ class ClickedDifference:
     better: tuple[float, float, float]
     difference: Difference
 
+    def __repr__(self) -> str:
+        a, b = self.mrr
+        return f"ClickedDifference(MRR A {a:.3f}, B {b:.3f}, {self.n_queries:,} queries)"
 
-@dataclass(frozen=True, eq=False)
+    def _repr_html_(self) -> str:
+        a, b, equal = self.better
+        change = self.difference
+        return facts_table(
+            {
+                "MRR of A": self.mrr[0],
+                "MRR of B": self.mrr[1],
+                "B minus A": f"{change.mean:+.3f} ({change.low:+.3f} to {change.high:+.3f})",
+                "A better": f"{a:.0%}",
+                "B better": f"{b:.0%}",
+                "equal": f"{equal:.0%}",
+                "queries with clicks": self.n_queries,
+                "clicked pairs not in the catalogue": self.n_missing,
+            }
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class RankingDifference:
     """What two rankers A and B find for the same queries in the same catalogue.
 
@@ -87,6 +108,25 @@ class RankingDifference:
     def k(self) -> int:
         """Titles per query."""
         return int(self.places.shape[2])
+
+    def __repr__(self) -> str:
+        return f"RankingDifference({self.summary()[0]})"
+
+    def _repr_html_(self) -> str:
+        facts = facts_table(
+            {
+                "queries": len(self.queries),
+                "same top title": f"{self.overlap.same_first:.0%}",
+                f"top-{self.k} overlap": f"{self.overlap.shared:.0%}",
+            }
+        )
+        clicks = "" if self.by_clicks is None else self.by_clicks._repr_html_()
+        rows = (
+            (self.queries[q], *(self._marked(place, q) for place in self.places[:, q, 0].tolist()))
+            for q in self.order.tolist()
+        )
+        heads = ["differ most", "first title of A", "first title of B"]
+        return facts + clicks + excerpt(rows, len(self.queries), heads, texts=(0, 1, 2))
 
     def summary(self) -> list[str]:
         """All figures, in lines to read."""
@@ -126,12 +166,15 @@ class RankingDifference:
             ranks = f"rank A {self.rank(0, query)}, B {self.rank(1, query)}"
             lines.append(f"clicked: {_cut(self.titles[clicked[0]])}{more}   {ranks}")
         for rank, row in enumerate(self.places[:, query].T.tolist(), 1):
-            a, b = (
-                "" if place < 0 else f"{'*' if place in clicked else ' '} {self.titles[place]}"
-                for place in row
-            )
+            a, b = (self._marked(place, query) for place in row)
             lines.append(f"{rank:3}  {_cut(a):<{_COLUMN}} | {_cut(b)}".rstrip())
         return lines
+
+    def _marked(self, place: int, query: int) -> str:
+        """A title, with a ``*`` if it was clicked for the query; "" where none was found."""
+        if place < 0:
+            return ""
+        return f"{'*' if place in self.clicked(query) else ' '} {self.titles[place]}"
 
     def as_dict(self, limit: int) -> dict[str, Any]:
         """The figures and the first ``limit`` queries, as JSON can hold them."""

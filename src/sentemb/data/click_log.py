@@ -16,6 +16,7 @@ from sentemb.data.lines import write_lines
 from sentemb.data.spreadsheets import REMEDY, is_header, is_quoted
 from sentemb.errors import SentembError
 from sentemb.system.files import is_file, is_folder, path_of, place_name, raw_lines
+from sentemb.system.html_tables import excerpt, facts_table
 from sentemb.system.paths import AnyPath
 
 PAIRS = "pairs.tsv"  # in the folder of a data set
@@ -23,7 +24,7 @@ MAX_TEXT_WORDS = 10_000
 MAX_CLICKS = 2**63 - 1
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ClickLog:
     """Distinct (query, title) pairs in order of first appearance, with their clicks summed.
 
@@ -55,6 +56,26 @@ class ClickLog:
     skipped_offsets: NDArray[np.int64]
     skipped_index: NDArray[np.int32]
     bad_lines: int
+
+    def __repr__(self) -> str:
+        return (
+            f"ClickLog({len(self.clicks):,} pairs, {len(self.queries):,} queries, "
+            f"{len(self.titles):,} titles)"
+        )
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "pairs": len(self.clicks),
+            "queries": len(self.queries),
+            "titles": len(self.titles),
+            "clicks": int(self.clicks.sum()),
+            "titles shown and not clicked": self.skipped_index.size or None,
+            "lines left out": self.bad_lines or None,
+        }
+        pairs = zip(self.query_index, self.title_index, self.clicks.tolist(), strict=True)
+        rows = ((self.queries[q], self.titles[t], clicks) for q, t, clicks in pairs)
+        heads = ["query", "title", "clicks"]
+        return facts_table(facts) + excerpt(rows, len(self.clicks), heads, texts=(0, 1))
 
     @classmethod
     def from_pairs(cls, pairs: Iterable[Sequence[Any]]) -> "ClickLog":

@@ -15,13 +15,14 @@ from sentemb.data.lines import clean_lines, is_id, write_lines
 from sentemb.data.spreadsheets import is_header, is_quoted
 from sentemb.errors import SentembError
 from sentemb.system.files import is_file, path_of, place_name
+from sentemb.system.html_tables import excerpt, facts_table
 from sentemb.system.paths import AnyPath
 
 FILES = ("queries.tsv", "docs.tsv", "qrels.txt")
 _MAX_GRADE = 2**31 - 1
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class JudgedSet:
     """Queries, titles and graded judgments.
 
@@ -47,6 +48,26 @@ class JudgedSet:
     offsets: NDArray[np.int64]
     title_index: NDArray[np.int32]
     grade: NDArray[np.int32]
+
+    def __repr__(self) -> str:
+        return (
+            f"JudgedSet({len(self.queries):,} queries, {len(self.titles):,} titles, "
+            f"{len(self.grade):,} judgments)"
+        )
+
+    def _repr_html_(self) -> str:
+        grades, counts = np.unique(self.grade, return_counts=True)
+        facts = {
+            "queries": len(self.queries),
+            "titles": len(self.titles),
+            "judgments": len(self.grade),
+            **{f"grade {g}": n for g, n in zip(grades.tolist(), counts.tolist(), strict=True)},
+        }
+        query = np.searchsorted(self.offsets, np.arange(len(self.grade)), side="right") - 1
+        judgments = zip(query, self.title_index, self.grade.tolist(), strict=True)
+        rows = ((self.queries[q], self.titles[t], grade) for q, t, grade in judgments)
+        heads = ["query", "title", "grade"]
+        return facts_table(facts) + excerpt(rows, len(self.grade), heads, texts=(0, 1))
 
     def fingerprint(self) -> str:
         """The SHA-256 of everything in the set, in hexadecimal."""

@@ -11,6 +11,7 @@ from sentemb.data.click_log import clean_text
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
 from sentemb.system.files import place_name
+from sentemb.system.html_tables import excerpt
 from sentemb.system.paths import AnyPath
 
 ValueT = TypeVar("ValueT", str, float)
@@ -59,6 +60,11 @@ class ValuedTexts(Generic[ValueT]):
     def __repr__(self) -> str:
         what = "texts" if self.others is None else "pairs of texts"
         return f"ValuedTexts({len(self):,} {what})"
+
+    def _repr_html_(self) -> str:
+        rows = zip(self.values, *self.sides, strict=True)
+        heads = ["value", "text"] if self.others is None else ["value", "first text", "second text"]
+        return excerpt(rows, len(self), heads, texts=range(len(heads)))
 
     @property
     def sides(self) -> tuple[list[str], ...]:

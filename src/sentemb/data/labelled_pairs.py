@@ -12,6 +12,7 @@ from sentemb.data.labelled import read_valued
 from sentemb.data.lines import write_lines
 from sentemb.errors import SentembError
 from sentemb.system.files import place_name
+from sentemb.system.html_tables import excerpt, facts_table
 from sentemb.system.paths import AnyPath
 
 
@@ -54,6 +55,12 @@ class LabelledPairs:
 
     def __repr__(self) -> str:
         return f"LabelledPairs({len(self):,} pairs, {self.n_positive:,} with label 1)"
+
+    def _repr_html_(self) -> str:
+        facts = {"pairs": len(self), "with label 1": self.n_positive}
+        rows = zip(self.labels.tolist(), self.first, self.second, strict=True)
+        heads = ["label", "first text", "second text"]
+        return facts_table(facts) + excerpt(rows, len(self), heads, texts=(1, 2))
 
     @property
     def n_positive(self) -> int:

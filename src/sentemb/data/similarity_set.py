@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sentemb.data.labelled import read_valued, score_of
 from sentemb.errors import SentembError
 from sentemb.system.files import is_folder, names_in, path_of, place_name
+from sentemb.system.html_tables import excerpt
 from sentemb.system.paths import AnyPath
 
 _ENDINGS = (".tsv.gz", ".tsv")
@@ -61,6 +62,10 @@ class SimilaritySet:
 
     def __repr__(self) -> str:
         return f"SimilaritySet({self.name}, {len(self):,} pairs)"
+
+    def _repr_html_(self) -> str:
+        rows = zip(self.scores.tolist(), self.first, self.second, strict=True)
+        return excerpt(rows, len(self), ["score", "first text", "second text"], texts=(1, 2))
 
     @property
     def folder(self) -> str:

@@ -15,6 +15,7 @@ from sentemb.bounds import brief, is_number
 from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.errors import SentembError
 from sentemb.protocols import Ranker
+from sentemb.system.html_tables import facts_table, html_table
 
 # Half of a 95 % interval of the normal distribution, in standard deviations.
 _Z = 1.959963984540054
@@ -88,6 +89,22 @@ class BinaryCounts:
         """F1 of label 1: 2 TP / (2 TP + FP + FN); NaN if no pair has label 1 or gets it."""
         twice = 2 * self.true_positives
         return _share(twice, twice + self.false_positives + self.false_negatives)
+
+    def _repr_html_(self) -> str:
+        low, high = self.accuracy_interval
+        counted = [
+            ("label 1", self.true_positives, self.false_negatives),
+            ("label 0", self.false_positives, self.true_negatives),
+        ]
+        figures = {
+            "accuracy": f"{self.accuracy:.3f} ({low:.3f} to {high:.3f})",
+            "always the more frequent label": self.majority,
+            "precision": self.precision,
+            "recall": self.recall,
+            "F1": self.f1,
+            "threshold": f"{self.threshold:.4g}",
+        }
+        return html_table(counted, ["", "predicted 1", "predicted 0"]) + facts_table(figures)
 
 
 def labelled_scores(ranker: Ranker, pairs: LabelledPairs) -> NDArray[np.float64]:

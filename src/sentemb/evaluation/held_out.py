@@ -37,6 +37,7 @@ from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
 from sentemb.kernels.top_k import top_k
 from sentemb.protocols import Ranker, Retriever
+from sentemb.system.html_tables import facts_table
 
 METRICS = ("hit@1", "mrr@10", "recall@10", "ndcg@10")
 
@@ -50,7 +51,7 @@ _FETCHED = 4_000_000
 _PAIRS = 1_000_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
     """What held-out clicks say of a ranking; the module defines the metrics.
 
@@ -79,6 +80,21 @@ class Evaluation:
     n_titles: int
     n_clicked: int
     n_outside: int
+
+    def __repr__(self) -> str:
+        means = (f"{name} {mean:.3f}" for name, mean in zip(self.metrics, self.mean, strict=True))
+        return f"Evaluation({', '.join(means)}, {len(self.queries):,} queries)"
+
+    def _repr_html_(self) -> str:
+        return facts_table(
+            {
+                **dict(zip(self.metrics, self.mean.tolist(), strict=True)),
+                "queries": len(self.queries),
+                "titles in the catalogue": self.n_titles,
+                "clicked titles": self.n_clicked,
+                "of them not in the catalogue": self.n_outside,
+            }
+        )
 
 
 def checked_metrics(names: Iterable[str]) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from sentemb.bounds import brief, is_integer
 from sentemb.data.judged_set import JudgedSet
 from sentemb.errors import SentembError
+from sentemb.system.html_tables import facts_table
 
 # Query id -> title id -> score.
 Run: TypeAlias = Mapping[str, Mapping[str, float]]
@@ -70,6 +71,19 @@ class NDCG:
     n_without_relevant: int
     n_missing: int
     n_unknown: int
+
+    def _repr_html_(self) -> str:
+        means = zip(self.cutoffs, self.mean.tolist(), strict=True)
+        return facts_table(
+            {
+                **{f"NDCG@{cutoff}": mean for cutoff, mean in means},
+                "gain": self.gain,
+                "queries": self.n_evaluated,
+                "queries without a relevant title, left out": self.n_without_relevant,
+                "queries missing from the run, counted as 0": self.n_missing,
+                "queries of the run without judgments, ignored": self.n_unknown,
+            }
+        )
 
 
 def ndcg(

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sentemb.bounds import MAX_SEED, whole
 from sentemb.errors import SentembError
+from sentemb.system.html_tables import Rows, facts_table
 
 _Floats: TypeAlias = NDArray[np.float64]
 
@@ -46,6 +47,15 @@ class Difference:
     low: float
     high: float
     p: float
+
+    def _repr_html_(self) -> str:
+        return facts_table(
+            {
+                "difference": f"{self.mean:+.4f}",
+                "95 % interval": f"{self.low:+.4f} to {self.high:+.4f}",
+                "p": f"{self.p:.2g}",
+            }
+        )
 
 
 def compare_all(
@@ -102,10 +112,10 @@ def compare_all(
     few = np.count_nonzero(differences, axis=1) <= _EXACT
     for k in np.flatnonzero(few):
         p[k] = _exact_randomisation(differences[k][differences[k] != 0])
-    return [
+    return Rows(
         Difference(*map(float, found))
         for found in zip(differences.mean(axis=1), low, high, p, strict=True)
-    ]
+    )
 
 
 def holm(p_values: ArrayLike) -> _Floats:

@@ -9,6 +9,7 @@ from sentemb.errors import SentembError
 from sentemb.gradients.recursion import Array, errors, matrices
 from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.towers import SIDES, Towers
+from sentemb.system.html_tables import Rows, html_table, shade
 from sentemb.system.parallel import Workers
 from sentemb.text.checks import as_text
 
@@ -46,6 +47,17 @@ class ErrorFlow:
     def remaining(self) -> Array:
         """|e(t)| divided by its value at the last word, (T,)."""
         return self.output / self.output[-1] if self.output[-1] else np.zeros_like(self.output)
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, Array]] = [("output |e|", self.output)]
+        if self.cell is not None:
+            rows.append(("cell state", self.cell))
+        rows.append(("share of |e| that remains", self.remaining))
+        return html_table(
+            [(name, *(f"{value:.1e}" for value in values.tolist())) for name, values in rows],
+            [f"{self.side}, {self.direction}", *self.words],
+            [*[""] * (len(rows) - 1), [shade(share) for share in self.remaining.tolist()]],
+        )
 
 
 def gradient_flow(towers: Towers, query: str, title: str) -> list[ErrorFlow]:
@@ -92,7 +104,7 @@ def gradient_flow(towers: Towers, query: str, title: str) -> list[ErrorFlow]:
         encoder.by_length(v[None], done[side].batch.offsets)[0]
         for side, v in zip(SIDES, by_embedding, strict=True)
     ]
-    flows = []
+    flows: Rows[ErrorFlow] = Rows()
     for (side, text), v in zip(texts.items(), starts, strict=True):
         for direction, state in enumerate(done[side].states):
             rows = done[side].packing.rows_of_tokens(direction)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sentemb.bounds import is_finite, is_integer
 from sentemb.errors import SentembError
+from sentemb.system.html_tables import facts_table, html_table
 
 # Weight of a normal prior on the slope of standardised scores: it keeps the slope finite where a
 # threshold separates right from wrong.
@@ -24,6 +25,8 @@ _STEPS = 200
 _LEAST_QUERIES = 20
 # Parts that are left out in turn to measure a fit.
 _PARTS = 10
+# Confidences whose scores a notebook shows.
+_SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 # exp of more than this has no meaning for a share.
 _FAR = 700.0
 
@@ -49,6 +52,21 @@ class Confidence:
     n_queries: int
     brier: float
     base_brier: float
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "fitted to queries": self.n_queries,
+            "Brier score": self.brier,
+            "Brier score of a constant confidence": self.base_brier,
+        }
+        if not self.slope:
+            return facts_table({"confidence": float(self(0.0)), **facts})
+        p = np.array(_SHARES)
+        scores = (np.log(p / (1 - p)) - self.intercept) / self.slope
+        rows = [("score", *scores.tolist())]
+        return html_table(rows, ["confidence", *(f"{share:.0%}" for share in p)]) + facts_table(
+            facts
+        )
 
     @classmethod
     def fit(cls, scores: ArrayLike, is_right: ArrayLike) -> Self:

@@ -49,6 +49,7 @@ from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import fingerprint, save_model
 from sentemb.storage.saved_model import Stored
 from sentemb.system.files import names_in, path_of, status
+from sentemb.system.html_tables import Rows, excerpt, facts_table
 from sentemb.system.locks import is_temporary
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
@@ -371,6 +372,29 @@ class Index:
     def __repr__(self) -> str:
         return f"Index({len(self):,} titles, {self.dtype}, {self.model})"
 
+    def _repr_html_(self) -> str:
+        """What it holds, for notebooks."""
+        half, graph = self.bm25, self._graph_facts
+        heads = ["id", "title"]
+        return facts_table(
+            {
+                "titles": len(self),
+                "of them without a known word": self.n_empty or None,
+                "length of a vector": self.model.dim,
+                "dtype": self.dtype,
+                "model": self.model,
+                "BM25": "no" if half is None else f"weight {half.weight:g} in the score",
+                "queries that titles were clicked for": "part of BM25"
+                if half is not None and half.has_clicks
+                else None,
+                "confidence": "not calibrated" if self._confidence is None else "calibrated",
+                "search": "exact"
+                if graph is None
+                else f"approximate, finds {graph['recall']:.1%} of the 10 nearest titles",
+                "folder": None if self._opened is None else self._opened[0],
+            }
+        ) + excerpt(zip(self.ids, self.titles, strict=True), len(self), heads, texts=(0, 1))
+
     @property
     def ids(self) -> Sequence[str]:
         """The ids, in the order in which they were added."""
@@ -623,11 +647,12 @@ class Index:
         if confidence is not None and found.places.size:
             # A query for which nothing is found has the score -inf; its confidence is not used.
             confidences = confidence(np.where(found.places[:, 0] >= 0, found.scores[:, 0], 0))
-        hits: list[list[Hit]] = []
+        hits: Rows[list[Hit]] = Rows()
         for q in range(len(texts)):
             sure = None if confidences is None else float(confidences[q])
             is_sure = min_confidence is None or (sure is not None and sure >= min_confidence)
-            hits.append(self._hits(found, q, sure, min_score, weight > 0) if is_sure else [])
+            own = self._hits(found, q, sure, min_score, weight > 0) if is_sure else []
+            hits.append(Rows(own, caption=texts[q]))
         return hits[0] if isinstance(queries, str) else hits
 
     def _hits(

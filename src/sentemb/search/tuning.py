@@ -13,6 +13,7 @@ from sentemb.evaluation.held_out import HeldOutClicks, checked_metrics
 from sentemb.evaluation.significance import Difference, compare_all
 from sentemb.search.confidence import Confidence
 from sentemb.search.index import Index
+from sentemb.system.html_tables import MARKED, Rows, facts_table, html_table
 
 WEIGHTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5, 2.0)
 # k1 and b of BM25.
@@ -74,6 +75,24 @@ class Tuning:
     gain: Difference
     n_queries: int
     n_outside: int
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (f"weight {weight:g}", *means)
+            for weight, means in zip(self.weights, self.means.tolist(), strict=True)
+        ]
+        best = [MARKED if weight == self.weight else "" for weight in self.weights]
+        facts = {
+            "k1 of BM25": self.k1,
+            "b of BM25": self.b,
+            f"{self.metric} with BM25 minus without": f"{self.gain.mean:+.4f}",
+            "95 % interval": f"{self.gain.low:+.4f} to {self.gain.high:+.4f}",
+            "queries": self.n_queries,
+            "clicked titles not in the index": self.n_outside,
+        }
+        alone = ("BM25 alone", *self.lexical.tolist())
+        table = html_table([*rows, alone], ["BM25", *self.metrics], [*best, ""], texts=(0,))
+        return table + facts_table(facts)
 
 
 class _Weighted:
@@ -201,7 +220,7 @@ def score_bands(index: Index, clicks: ClickLog, count: int = 6) -> list[Band]:
         raise SentembError("the index is not calibrated; run `sentemb calibrate INDEX DEV`")
     scores, is_right = first_titles(index, clicks)
     sure = index.confidence(scores)
-    return [
+    return Rows(
         Band(
             float(scores[some].min()),
             float(scores[some].max()),
@@ -211,7 +230,7 @@ def score_bands(index: Index, clicks: ClickLog, count: int = 6) -> list[Band]:
         )
         for some in np.array_split(np.argsort(scores, kind="stable"), count)
         if len(some)
-    ]
+    )
 
 
 def first_titles(index: Index, clicks: ClickLog) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -1,43 +1,133 @@
 """Small HTML tables, with which objects draw themselves in a notebook."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
+from itertools import islice
+from typing import Any, TypeVar
+
+ItemT = TypeVar("ItemT")
 
 # A translucent blue and orange, legible on light and dark pages and to the colour-blind.
 _SHADE = "rgba(0, 114, 178, {:.2f})"
 FAILED = "rgba(213, 94, 0, 0.20)"
+# What is marked in a table, such as its best row.
+MARKED = _SHADE.format(0.25)
+# Rows of a list, objects of a list, and rows that show what a data set looks like.
+_LISTED = 100
+_BELOW_EACH_OTHER = 20
+_FIRST = 5
+_CHARACTERS = 300
 
 
 def html_table(
     rows: Sequence[Sequence[object]],
     heads: Sequence[object] = (),
     colours: Sequence[str | Sequence[str]] | None = None,
+    texts: Collection[int] = (),
 ) -> str:
-    """A table; the first cell of each row is its heading.
+    """A table that scrolls if it is wider than the page; a row's first cell is its heading.
 
     Parameters
     ----------
     rows : sequence of sequence
-        Shown with `str`, escaped.
+        Shown with `str`, floats with three digits, None as nothing; cut if long, and escaped.
     heads : sequence
         Headings of the columns.
     colours : sequence of str or of sequence of str, optional
         The background of each row, or of every cell after its heading; "" for none.
+    texts : collection of int
+        The columns that are flush left; notebooks put all others flush right.
     """
-    lines = ["<table>"]
+    lines = ['<div style="overflow-x: auto"><table>']
     if heads:
-        lines += ["<tr>", *(f"<th>{escape(str(head))}</th>" for head in heads), "</tr>"]
+        lines += ["<tr>", *(_cell("th", k, head, "", texts) for k, head in enumerate(heads))]
+        lines.append("</tr>")
     for number, (first, *rest) in enumerate(rows):
         colour = "" if colours is None else colours[number]
         cells = [colour] * len(rest) if isinstance(colour, str) else colour
-        lines.append(f"<tr><th>{escape(str(first))}</th>")
-        for value, background in zip(rest, cells, strict=True):
-            style = f' style="background: {background}"' if background else ""
-            lines.append(f"<td{style}>{escape(str(value))}</td>")
+        lines += ["<tr>", _cell("th", 0, first, "", texts)]
+        for k, (value, background) in enumerate(zip(rest, cells, strict=True), 1):
+            lines.append(_cell("td", k, value, background, texts))
         lines.append("</tr>")
-    return "".join([*lines, "</table>"])
+    return "".join([*lines, "</table></div>"])
+
+
+def _cell(tag: str, column: int, value: object, background: str, texts: Collection[int]) -> str:
+    styles = [f"background: {background}"] if background else []
+    if column in texts:
+        styles.append("text-align: left")
+    style = f' style="{"; ".join(styles)}"' if styles else ""
+    return f"<{tag}{style}>{escape(_shown(value))}</{tag}>"
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]}…"
+
+
+def facts_table(facts: Mapping[str, object]) -> str:
+    """A table of names and values; what is None is left out."""
+    return html_table([fact for fact in facts.items() if fact[1] is not None], texts=(0, 1))
+
+
+def excerpt(
+    rows: Iterable[Sequence[object]], total: int, heads: Sequence[object], texts: Collection[int]
+) -> str:
+    """The first of ``total`` rows, as `html_table` shows them, and how many more there are."""
+    return _first(rows, total, _FIRST, heads, texts)
+
+
+def _first(
+    rows: Iterable[Sequence[object]],
+    total: int,
+    most: int,
+    heads: Sequence[object],
+    texts: Collection[int],
+) -> str:
+    table = html_table(list(islice(rows, most)), heads, texts=texts)
+    return table + _more(total - most)
+
+
+def _more(count: int) -> str:
+    return f"<p>and {count:,} more</p>" if count > 0 else ""
 
 
 def shade(share: float) -> str:
     """A background from clear (0) to blue (1)."""
     return _SHADE.format(0.8 * min(max(share, 0.0), 1.0))
+
+
+class Rows(list[ItemT]):
+    """A list that a notebook shows: named tuples as a table, other objects one below the other.
+
+    Parameters
+    ----------
+    items : iterable
+        What is in the list.
+    caption : str
+        A line above.
+    """
+
+    def __init__(self, items: Iterable[ItemT] = (), caption: str = "") -> None:
+        super().__init__(items)
+        self._caption = caption
+
+    def _repr_html_(self) -> str:
+        caption = f"<p><b>{escape(_shown(self._caption))}</b></p>" if self._caption else ""
+        return caption + (self._table() if self else "<p>nothing found</p>")
+
+    def _table(self) -> str:
+        items: list[Any] = self[:_LISTED]
+        names = getattr(items[0], "_fields", None)
+        if names is None:
+            shown = "".join(item._repr_html_() for item in items[:_BELOW_EACH_OTHER])
+            return shown + _more(len(self) - _BELOW_EACH_OTHER)
+        # A column without any value says nothing.
+        columns = [k for k in range(len(names)) if any(item[k] is not None for item in items)]
+        texts = [at for at, k in enumerate(columns) if isinstance(items[0][k], str)]
+        rows = ([item[k] for k in columns] for item in items)
+        return _first(rows, len(self), _LISTED, [names[k] for k in columns], texts)

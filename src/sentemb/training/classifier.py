@@ -18,6 +18,7 @@ from sentemb.models.towers import Towers
 from sentemb.objectives.classifier import Head
 from sentemb.protocols import Arrays
 from sentemb.system.files import make_folder
+from sentemb.system.html_tables import facts_table
 from sentemb.system.locks import locked
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
@@ -81,6 +82,19 @@ class Classifier:
     def __repr__(self) -> str:
         what = "pairs of texts" if self._head.paired else "texts"
         return f"Classifier({self._outcome!r} of {what})"
+
+    def _repr_html_(self) -> str:
+        last = self.history[-1] if self.history else {}
+        return facts_table(
+            {
+                "predicts": self._outcome if self.labels is None else None,
+                "reads": "pairs of texts" if self._head.paired else "texts",
+                "labels": None if self.labels is None else ", ".join(self.labels),
+                "epochs of training": len(self.history),
+                "loss in the last epoch": last.get("loss"),
+                **{f"dev, last epoch: {name}": x for name, x in last.get("dev", {}).items()},
+            }
+        )
 
     def probabilities(
         self, texts: Iterable[str], others: Iterable[str] | None = None

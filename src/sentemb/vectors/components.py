@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
 from sentemb.kernels.sif import orthogonalise_rows, remove_components
+from sentemb.system.html_tables import html_table
 from sentemb.system.parallel import Workers
 from sentemb.vectors.averages import Moments
 
@@ -39,6 +40,16 @@ class Components:
         if len(self.strengths):
             workers.over(len(X), remove_components, X, self.directions, self.strengths)
         return X
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (f"component {number}", f"{share:.1%}", f"{strength:.0%}")
+            for number, (share, strength) in enumerate(
+                zip(self.shares.tolist(), self.strengths.tolist(), strict=True), 1
+            )
+        ]
+        heads = ["", "share of the squared lengths", "removed"]
+        return html_table(rows, heads, texts=(0,)) if rows else "<p>no components</p>"
 
 
 def common_components(moments: Moments, k: int, weighted: bool = False) -> Components:

@@ -24,6 +24,7 @@ from sentemb.models.towers import SIDES, Towers
 from sentemb.protocols import Arrays
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.saved_model import SavedModel
+from sentemb.system.html_tables import facts_table
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
 from sentemb.text.batch import Tokens, tokenize
@@ -140,6 +141,23 @@ class SIF:
                 f"components is {components}; give fewer than {vectors.dim}, the length of a vector"
             )
         self.components_: dict[str, Components] = {}
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
+        return f"SIF({self.vectors!r}, p={self._p_name!r}, {settings})"
+
+    def _repr_html_(self) -> str:
+        """The settings, and after `fit` what was removed."""
+        settings = {name: str(value) for name, value in self.settings.items()}
+        facts = facts_table({"vectors": self.vectors, "p": self._p_name, **settings})
+        if not self.components_:
+            return f"{facts}<p>not fitted yet</p>"
+        removed = self.distinct_components().items()
+        shown = (
+            f"<p>{f'removed from {side}' if side else 'removed'}</p>{one._repr_html_()}"
+            for side, one in removed
+        )
+        return facts + "".join(shown)
 
     def fit(
         self,

@@ -11,6 +11,7 @@ from sentemb.data.similarity_set import SimilaritySet
 from sentemb.errors import SentembError
 from sentemb.evaluation.correlation import pearson, spearman
 from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system.html_tables import html_table
 from sentemb.text.words import PLAIN
 from sentemb.vectors.options import COMPONENTS, FIT_U, REMOVAL, SIDES_OPTION
 from sentemb.vectors.sif import SIF
@@ -39,6 +40,9 @@ class Correlation:
     spearman: float
     unknown: int
 
+    def _repr_html_(self) -> str:
+        return _table([self])
+
 
 @dataclass(frozen=True)
 class Correlations:
@@ -57,6 +61,16 @@ class Correlations:
     sets: list[Correlation]
     folders: list[Correlation]
     mean: Correlation
+
+    def _repr_html_(self) -> str:
+        folders = self.folders if len(self.folders) > 1 else []
+        return _table([*self.sets, *folders, self.mean])
+
+
+def _table(rows: Sequence[Correlation]) -> str:
+    heads = ["set", "pairs", "Pearson", "Spearman", "texts without a known word"]
+    shown = [(one.name, one.pairs, one.pearson, one.spearman, one.unknown) for one in rows]
+    return html_table(shown, heads, texts=(0,))
 
 
 def sts(

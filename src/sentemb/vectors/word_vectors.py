@@ -3,16 +3,20 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.bounds import brief, whole
 from sentemb.errors import SentembError
+from sentemb.system.html_tables import facts_table
 from sentemb.vectors.limits import MAX_NUMBER, first_unsound, is_sound
 
 # Numbers that are in memory at a time while all vectors are read.
 _BLOCK_NUMBERS = 1 << 19
+# Words that a notebook shows.
+_FIRST = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,6 +61,25 @@ class WordVectors:
 
     def __repr__(self) -> str:
         return f"WordVectors({self.name}, {len(self):,} words, {self.dim} dimensions)"
+
+    def _repr_html_(self) -> str:
+        first = ", ".join(self.words[:_FIRST])
+        return facts_table(
+            {
+                "name": self.name or None,
+                "words": len(self),
+                "length of a vector": self.dim,
+                "dtype": self.vectors.dtype,
+                "first words": f"{first}, …" if len(self) > _FIRST else first,
+                "counts": None if self.counts is None else f"{self.counts.sum():,} in all",
+                "source": self.source or None,
+                "licence": self.licence or None,
+            }
+        )
+
+    def __sklearn_clone__(self) -> Self:
+        # scikit-learn clones the parameters of what it fits again; these never change.
+        return self
 
     def __len__(self) -> int:
         return len(self.words)

@@ -27,6 +27,7 @@ from sentemb.data.importers.texts import imported_id, imported_text
 from sentemb.data.lines import write_lines
 from sentemb.errors import SentembError
 from sentemb.system.files import is_file, place_name, status, writing
+from sentemb.system.html_tables import facts_table
 from sentemb.system.paths import AnyPath
 
 # Why a row is left out.
@@ -96,6 +97,14 @@ class Imported:
     left_out: Counter[str] = field(default_factory=Counter)
     catalogue: int | None = None
     notes: list[str] = field(default_factory=list)
+
+    def _repr_html_(self) -> str:
+        left_out = {f"left out: {reason}": count for reason, count in self.left_out.items()}
+        counts = {"rows read": self.rows, "lines written": self.lines}
+        notes = {f"note {number}": note for number, note in enumerate(self.notes, 1)}
+        return facts_table(
+            {**counts, "titles in the catalogue": self.catalogue, **left_out, **notes}
+        )
 
 
 AS_FOUND = Reading()
