@@ -33,7 +33,13 @@ def with_clicked_queries(titles: Sequence[str], log: ClickLog) -> list[str]:
     >>> with_clicked_queries(["Repair a Faucet", "Paint a Wall"], builder.build())
     ['Repair a Faucet fix tap drip', 'Paint a Wall']
     """
+    queries_of = clicked_queries(log)
+    return [" ".join([title, *queries_of.get(title.strip(), ())]) for title in titles]
+
+
+def clicked_queries(log: ClickLog) -> dict[str, list[str]]:
+    """Each title of ``log`` with the queries that it was clicked for."""
     queries_of: dict[str, list[str]] = {}
     for q, t in zip(log.query_index.tolist(), log.title_index.tolist(), strict=True):
         queries_of.setdefault(log.titles[t], []).append(log.queries[q])
-    return [" ".join([title, *queries_of.get(title.strip(), ())]) for title in titles]
+    return queries_of
