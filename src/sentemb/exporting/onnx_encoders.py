@@ -8,7 +8,7 @@ long. It has no full peepholes either.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -29,6 +29,14 @@ from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.rnn import IRNN, RNN
 from sentemb.protocols import Arrays
 
+# Element type and shape of each input.
+INPUTS: Mapping[str, tuple[int, list[str]]] = {
+    "features": (INT64, ["entries"]),
+    "counts": (FLOAT32, ["entries"]),
+    "word_offsets": (INT64, ["words + 1"]),
+    "words": (INT64, ["tokens"]),
+    "text_offsets": (INT64, ["texts + 1"]),
+}
 # Lower than any number that a float32 layer computes.
 _LOWEST = float(np.finfo(np.float32).min)
 
@@ -43,15 +51,6 @@ class Texts:
         The projections of the distinct words, (n_words + 1, width) float32. The last row is zero:
         it takes the places where a text has no word.
     """
-
-    # Element type and shape of each input.
-    INPUTS = {
-        "features": (INT64, ["entries"]),
-        "counts": (FLOAT32, ["entries"]),
-        "word_offsets": (INT64, ["words + 1"]),
-        "words": (INT64, ["tokens"]),
-        "text_offsets": (INT64, ["texts + 1"]),
-    }
 
     def __init__(self, graph: Graph, table: np.ndarray, bias: np.ndarray) -> None:
         self.graph = graph
@@ -180,8 +179,9 @@ def add_embeddings(graph: Graph, encoder: Encoder, weights: Arrays) -> str:
     Parameters
     ----------
     graph : Graph
-        Empty; its inputs will be `Texts.INPUTS`.
+        Empty; its inputs will be `INPUTS`.
     encoder : Encoder
+        The shape of the tower.
     weights : dict of arrays
         Stacked, float32.
 

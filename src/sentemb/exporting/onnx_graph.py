@@ -139,11 +139,13 @@ class Graph:
         Parameters
         ----------
         name : str
+            The name of the graph.
         inputs : dict
             Element type and shape by name; a size that may vary is a text.
         output : (str, str, list)
             The name of the only output, the value, float32, and its shape.
         metadata : dict of str
+            What the file says about itself.
         producer : (str, str)
             Name and version of the program.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from sentemb.errors import SentembError
 from sentemb.exporting.onnx_characters import character_table
-from sentemb.exporting.onnx_encoders import Texts, add_embeddings
+from sentemb.exporting.onnx_encoders import INPUTS, add_embeddings
 from sentemb.exporting.onnx_graph import OPSET, Graph
 from sentemb.exporting.targets import Exported
 from sentemb.models.towers import Towers, converted
@@ -138,7 +138,7 @@ def _model(onnx: Any, towers: Towers, side: str) -> bytes:
     }
     model = graph.model(
         "sentemb",
-        Texts.INPUTS,
+        INPUTS,
         ("embedding", embedding, ["texts", encoder.dim]),
         metadata,
         ("sentemb", __version__),
