@@ -80,6 +80,11 @@ class Ensemble(Encoder):
         for k, member in enumerate(self.members):
             yield k, member, slice(widths[k], widths[k + 1]), slice(dims[k], dims[k + 1])
 
+    def each_member(self, weights: Arrays) -> Iterator[tuple[Encoder, Arrays, slice]]:
+        """Each member, its weights under its own names as views, and its columns in ``table``."""
+        for k, member, columns, _ in self._columns():
+            yield member, _own(weights, k, columns), columns
+
     # -- weights ------------------------------------------------------------------------------
 
     def shapes(self, n_features: int) -> dict[str, tuple[int, ...]]:

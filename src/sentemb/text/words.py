@@ -4,8 +4,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping
 
-_BEFORE = "\"'`([{<\u00ab\u2039\u201c\u201e\u2018\u201a\u00bf\u00a1"
-_AFTER = "\"'`)]}>\u00bb\u203a\u201d\u201c\u2019\u2018.,;:!?\u2026"
+# What `bare_words` drops before and after a word.
+BEFORE = "\"'`([{<\u00ab\u2039\u201c\u201e\u2018\u201a\u00bf\u00a1"
+AFTER = "\"'`)]}>\u00bb\u203a\u201d\u201c\u2019\u2018.,;:!?\u2026"
 _RUN = re.compile(r"\w+")
 
 
@@ -55,7 +56,7 @@ def bare_words(text: str) -> list[str]:
 
 
 def _without_edges(word: str) -> str:
-    return word.lstrip(_BEFORE).rstrip(_AFTER) or word
+    return word.lstrip(BEFORE).rstrip(AFTER) or word
 
 
 # How a model may split texts into words: the name in model files, and the function.

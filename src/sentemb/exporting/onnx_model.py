@@ -1,0 +1,203 @@
+"""A model as ONNX: a graph for each tower, the vocabulary, and tokenisers in Python and Java."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from sentemb.errors import SentembError
+from sentemb.exporting.onnx_characters import character_table
+from sentemb.exporting.onnx_encoders import INPUTS, add_embeddings
+from sentemb.exporting.onnx_graph import OPSET, Graph
+from sentemb.exporting.targets import Exported
+from sentemb.models.towers import Towers, converted
+from sentemb.protocols import Arrays
+from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system.extras import package
+from sentemb.system.files import names_in, write_text, writing
+from sentemb.system.paths import AnyPath
+from sentemb.system.whole_folder import check_free, replacing_folder
+from sentemb.tables import markdown_table
+from sentemb.text.vocabulary import Vocabulary
+from sentemb.text.words import BARE, PLAIN, WHITE_SPACE
+from sentemb.version import __version__
+
+VOCABULARY, CHARACTERS, README = "vocabulary.txt", "characters.txt", "README.md"
+PYTHON, JAVA = "tokeniser.py", "Tokeniser.java"
+# The file of each tower, and the one of shared towers.
+TOWERS = {"query": "query.onnx", "document": "document.onnx"}
+SHARED = "model.onnx"
+_OURS = {VOCABULARY, CHARACTERS, README, PYTHON, JAVA, *TOWERS.values(), SHARED}
+# A message of protobuf has less than 2 GB; the graph itself is small.
+_MOST_BYTES = (1 << 31) - (1 << 20)
+_SPLITTINGS = {
+    WHITE_SPACE: "at white space",
+    PLAIN: "into runs of the characters in `word`",
+    BARE: (
+        "in Unicode's form NFC, at white space; then drop the characters in `before` from the "
+        "beginning of each word and those in `after` from its end, unless nothing is left"
+    ),
+}
+# The tokeniser has this line replaced by the text of the module.
+_IMPORT = "from sentemb.text.words import SPLITTINGS, letter_trigrams\n"
+
+
+def write(
+    source: SentenceEncoder,
+    out: AnyPath,
+    *,
+    force: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Exported:
+    """Write a model of two towers as a folder that runs without sentemb.
+
+    Parameters
+    ----------
+    source : SentenceEncoder
+        Weights in float64 are rounded to float32.
+    out : path
+        A new or empty folder, or with ``force`` one that holds such an export.
+    force : bool
+        Replace the export in ``out``.
+    on_progress : callable, optional
+        Called with how many towers are written and how many there are.
+
+    Returns
+    -------
+    Exported
+
+    Raises
+    ------
+    SentembError
+        If ``onnx`` is not installed; for a pair model, weights that are not finite in float32,
+        more than 2 GB of them, or an encoder that is not one of `sentemb.models`; if ``out`` holds
+        something else or cannot be written.
+    """
+    if not isinstance(source, SentenceEncoder):
+        raise SentembError(
+            "onnx needs a model with two towers; a pair model has no vector of a text"
+        )
+    onnx = package("onnx", "onnx", "--to onnx")
+    _check_place(out, force)
+    towers = source.towers
+    files = {SHARED: "query"} if towers.shared else {name: side for side, name in TOWERS.items()}
+    with replacing_folder(out) as folder:
+        for done, (name, side) in enumerate(files.items(), 1):
+            with writing(folder / name) as file:
+                file.write(_model(onnx, towers, side))
+            if on_progress:
+                on_progress(done, len(files))
+        texts = {
+            VOCABULARY: _vocabulary_file(towers.vocabulary),
+            CHARACTERS: character_table(),
+            PYTHON: _resource("onnx_tokeniser.py").replace(_IMPORT, _words_module()),
+            JAVA: _resource(JAVA),
+            README: _readme(source),
+        }
+        for name, text in texts.items():
+            write_text(folder / name, text)
+    notes = []
+    if source.dtype != "float32":
+        notes.append(f"the weights are {source.dtype}; the export has them in float32")
+    return Exported([Path(out) / name for name in (*files, *texts)], notes=notes)
+
+
+def _check_place(out: AnyPath, force: bool) -> None:
+    """Refuse what is not empty; with ``force`` only what does not look like an export."""
+    check_free(out, force)
+    names = names_in(out)
+    # What the examples leave there: compiled code.
+    other = [one for one in names if one not in _OURS | {"__pycache__", "Example.java"}]
+    other = [one for one in other if not one.endswith(".class")]
+    if other or (names and VOCABULARY not in names):
+        what = f"such as {other[0]}" if other else f"and no {VOCABULARY}"
+        raise SentembError(
+            f"{out}: holds other files than an ONNX export, {what}; name a new or empty folder"
+        )
+
+
+def _model(onnx: Any, towers: Towers, side: str) -> bytes:
+    """One tower as the bytes of an ONNX file: equal towers give equal bytes."""
+    encoder, weights = towers.encoder, _float32(towers.weights[side], side)
+    graph = Graph(onnx)
+    embedding = add_embeddings(graph, encoder, weights)
+    metadata = {
+        "sentemb_version": __version__,
+        "model": encoder.name,
+        "side": "both" if towers.shared else side,
+        "dim": str(encoder.dim),
+        "features": str(len(towers.vocabulary)),
+        "splitting": towers.vocabulary.splitting,
+        "normalisation": "unit length; zeros for a text without words",
+        "fingerprint": towers.fingerprint(),
+    }
+    model = graph.model(
+        "sentemb",
+        INPUTS,
+        ("embedding", embedding, ["texts", encoder.dim]),
+        metadata,
+        ("sentemb", __version__),
+    )
+    return bytes(model.SerializeToString(deterministic=True))
+
+
+def _float32(weights: Arrays, side: str) -> Arrays:
+    """``weights`` in float32, checked."""
+    size = sum(4 * array.size for array in weights.values())
+    if size > _MOST_BYTES:
+        raise SentembError(
+            f"the {side} tower has {size / 1e9:.1f} GB of weights, and an ONNX file holds 2; train "
+            "with fewer cells or a larger --word-features"
+        )
+    with np.errstate(over="ignore"):
+        rounded = converted(weights, "float32")
+    for name, array in rounded.items():
+        if not np.isfinite(array).all():
+            raise SentembError(
+                f"{side}.{name} has a value that is not a finite number in float32; load the "
+                "model again"
+            )
+    return rounded
+
+
+def _vocabulary_file(vocabulary: Vocabulary) -> str:
+    """The splitting and the number of trigrams, then a feature per line."""
+    lines = [f"{vocabulary.splitting} {len(vocabulary.trigrams)}"]
+    return "\n".join([*lines, *vocabulary.trigrams, *vocabulary.words, ""])
+
+
+def _words_module() -> str:
+    """The text of `sentemb.text.words` without its docstring."""
+    source = resources.files("sentemb.text").joinpath("words.py").read_text("utf-8")
+    return source.partition("\n\n")[2]
+
+
+def _resource(name: str) -> str:
+    return resources.files("sentemb.exporting").joinpath(name).read_text("utf-8")
+
+
+def _readme(model: SentenceEncoder) -> str:
+    if model.shared_towers:
+        files = {f"`{SHARED}`": "the tower, which reads queries and titles"}
+    else:
+        files = {f"`{TOWERS['query']}`": "the tower that reads queries"}
+        files[f"`{TOWERS['document']}`"] = "the tower that reads titles"
+    files |= {
+        f"`{PYTHON}`, `{JAVA}`": "from texts to the inputs of the models",
+        f"`{VOCABULARY}`": f"the features that the model knows: {model.vocabulary}",
+        f"`{CHARACTERS}`": f"properties of characters, for `{JAVA}`",
+    }
+    return Template(_resource("onnx_readme.md")).substitute(
+        kind=model.encoder.name,
+        dim=model.dim,
+        opset=OPSET,
+        files="\n".join(markdown_table([("file", "content"), *files.items()], left=2)),
+        query=SHARED if model.shared_towers else TOWERS["query"],
+        document=SHARED if model.shared_towers else TOWERS["document"],
+        splitting=_SPLITTINGS[model.vocabulary.splitting],
+    )

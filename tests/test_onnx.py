@@ -1,0 +1,466 @@
+"""Models exported to ONNX give the vectors of the package, from the tokenisers that they bring."""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+import warnings
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from helpers import (
+    FEED_FORWARD,
+    VARIANTS,
+    each_variant,
+    made_up_log,
+    made_up_model,
+    made_up_pair_model,
+    made_up_texts,
+    run_python,
+    tree,
+)
+
+from sentemb import SIF, SentembError, SentenceEncoder, train
+from sentemb.data.click_log import read_click_log
+from sentemb.exporting import onnx_model
+from sentemb.exporting.onnx_characters import character_table
+from sentemb.exporting.onnx_tokeniser import Tokeniser
+from sentemb.exporting.targets import export
+from sentemb.models.bag import Bag
+from sentemb.models.similarity import unit_rows
+from sentemb.models.towers import SIDES
+from sentemb.text.words import BARE, PLAIN, SPLITTINGS, WHITE_SPACE
+from sentemb.vectors.word_vectors import WordVectors
+
+ROOT = Path(__file__).parents[1]
+SHARED = ROOT.parent / "shared/data"
+JAVA = Path(__file__).parent / "java"
+INPUTS = ("features", "counts", "word_offsets", "words", "text_offsets")
+RNG = np.random.default_rng(0)
+KNOWN = made_up_texts(RNG, [4] * 40)
+STRANGE = [
+    "", "   ", "\t\n", "qqq xyz", "a", "qqq", "ab qqq", "qqq ab cd", "ab ab ab ab", "ABCD aBcD",
+    "ΑΒΣ ΣΑΣ Σ ΑΣ.Β ΑΣ' 'Σ aΣ\u0301b aΣ\u0301", "İstanbul ISPARTA ıi", "straße ẞ ǅ ﬁ Ⅷ ᾈ",
+    "こんにちは 世界", "مرحبا بالعالم", "नमस्ते दुनिया", "한국어 조선말",
+    "\U0001f600 a\U0001f3fdb \U00010400",
+    "a\u00a0b\u2003c\u3000d\u200be\u001cf\u0085g\u180eh\ufeffi", "cafe\u0301 café e\u0323\u0302",
+    '"ab" (cd), [ab]! “abc” …a… ..., ? \' "" ab\'s', "c++ .net 50% a_b a-b 1²3 x٣y",
+    "\ud800 a\udfffb", "#a# # ##", "\x00 a\x00b", "abcd" * 6, "abcd " * 100,
+]  # fmt: skip
+# float32 loses digits over so many words, and gates that are closed leave nothing but rounding.
+LONG = ["abcd " * 1400, "abcd" * 60, "abcd " * 150 + "ab" * 80, "a" * 4000]
+TEXTS = [*STRANGE, *made_up_texts(RNG, list(range(1, 31)) * 4, 80)]
+
+
+def exported(model, folder, **options):
+    return export(model, folder, "onnx", **options)
+
+
+def session(path):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
+
+
+def sessions(folder):
+    """The session of each side."""
+    if (folder / "model.onnx").exists():
+        return dict.fromkeys(SIDES, session(folder / "model.onnx"))
+    return {side: session(folder / f"{side}.onnx") for side in SIDES}
+
+
+def vectors_of(run, tokeniser, texts):
+    (found,) = run.run(None, tokeniser.batch(texts))
+    return found
+
+
+def unit_vectors(model, texts, side):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return unit_rows(model.encode(texts, side=side))
+
+
+def assert_agrees(model, folder, texts=TEXTS):
+    """The vectors of ``folder`` are those of ``model``, whatever is in a batch."""
+    tokeniser = Tokeniser(folder)
+    for side, run in sessions(folder).items():
+        found = vectors_of(run, tokeniser, texts)
+        assert found.dtype == np.float32 and found.shape == (len(texts), model.dim)
+        np.testing.assert_allclose(found, unit_vectors(model, texts, side), rtol=0, atol=1e-5)
+        assert not found[[not model.vocabulary.split(text) for text in texts]].any()
+        some = [0, 3, 9, len(texts) - 1]
+        for batch in ([place] for place in some), [some[::-1], some + some]:
+            for places in batch:
+                alone = vectors_of(run, tokeniser, [texts[place] for place in places])
+                np.testing.assert_allclose(alone, found[places], rtol=0, atol=1e-6)
+        for nothing in ([], ["", " "]):
+            assert not vectors_of(run, tokeniser, nothing).any()
+
+
+def assert_agrees_on_long_texts(model, folder):
+    """The vectors are those of the model in float64, unless hardly anything of a vector is left."""
+    exact = model.astype("float64")
+    for side, run in sessions(folder).items():
+        found = vectors_of(run, Tokeniser(folder), LONG)
+        assert np.isfinite(found).all()
+        is_long = np.linalg.norm(exact.encode(LONG, side=side), axis=1) > 1e-3
+        expected = unit_vectors(exact, LONG, side)
+        np.testing.assert_allclose(found[is_long], expected[is_long], rtol=0, atol=1e-5)
+        assert is_long[0]
+
+
+def made_up_vectors():
+    words = sorted({word for text in KNOWN for word in text.split()} | {"café", "世界"})
+    rows = np.random.default_rng(1).standard_normal((len(words), 6)).astype(np.float32)
+    return WordVectors(words, rows, name="made-up")
+
+
+def trained(**settings):
+    """A small model with trigrams and words."""
+    tiny = {"epochs": 1, "batch_size": 16, "threads": 1, "hard_negatives": 0, "cells": 4}
+    return train(made_up_log(), **tiny, word_features=2, **settings)
+
+
+@pytest.fixture(scope="module")
+def models():
+    """Models that differ in more than the encoder."""
+    bare = trained(splitting=BARE)
+    lstm = trained(peepholes="diagonal", forget_gate=True)
+    clsm = made_up_model(("clsm", {"hidden": 7, "window": 3}), KNOWN, dtype=np.float32)
+    return {
+        "words": lstm,
+        "bare": bare,
+        "shared": trained(shared_towers=True, model="bilstm"),
+        "sif": SIF(made_up_vectors()).fit(KNOWN, KNOWN[:9]),
+        "average": SentenceEncoder.average([lstm, clsm, trained(model="irnn")]),
+        "float64": made_up_model(("dssm", {"hidden": 7}), KNOWN),
+        "wide": made_up_model(("bilstm", {"bag_dim": 30}), KNOWN, cells=70, dtype=np.float32),
+    }
+
+
+@pytest.fixture(scope="module")
+def folders(models, tmp_path_factory):
+    """The exports of `models`."""
+    home = tmp_path_factory.mktemp("onnx")
+    for name, model in models.items():
+        exported(model, home / name)
+    return {name: home / name for name in models}
+
+
+# -- vectors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(**each_variant(VARIANTS + FEED_FORWARD))
+def test_every_encoder_gives_the_vectors_of_the_package(variant, tmp_path):
+    model = made_up_model(variant, KNOWN, dtype=np.float32)
+    exported(model, tmp_path / "out")
+    assert_agrees(model, tmp_path / "out")
+    assert_agrees_on_long_texts(model, tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["words", "bare", "shared", "sif", "average", "float64", "wide"])
+def test_every_kind_of_model_gives_the_vectors_of_the_package(models, folders, name):
+    assert_agrees(models[name], folders[name])
+
+
+def test_very_large_and_very_small_vectors_have_unit_length(tmp_path):
+    model = made_up_model(("bag", {}), KNOWN, dtype=np.float32)
+    model.weights["query"]["table"] *= np.float32(1e30)
+    model.weights["document"]["table"] *= np.float32(1e-30)
+    exported(model, tmp_path / "out")
+    assert_agrees(model, tmp_path / "out", KNOWN)
+    run = sessions(tmp_path / "out")["document"]
+    found = vectors_of(run, Tokeniser(tmp_path / "out"), KNOWN)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tldr", "occupations"])
+def test_ten_thousand_real_texts(name, tmp_path):
+    if not (SHARED / name).is_dir():
+        pytest.skip(f"needs {SHARED / name}")
+    log = read_click_log(SHARED / name / "pairs.tsv")
+    texts = [*log.queries[:8000], *log.titles[: 2000 - len(STRANGE)], *STRANGE]
+    assert len(texts) == 10_000
+    for settings in ({}, {"model": "clsm", "hidden": 30}, {"splitting": BARE, "bag_dim": 20}):
+        quick = {"epochs": 1, "batch_size": 512, "hard_negatives": 0, "cells": 32}
+        model = train(log, **quick, **settings)
+        folder = tmp_path / "-".join(["out", *settings])
+        exported(model, folder)
+        tokeniser = Tokeniser(folder)
+        for side, run in sessions(folder).items():
+            expected = unit_vectors(model, texts, side)
+            for first in range(0, len(texts), 500):
+                found = vectors_of(run, tokeniser, texts[first : first + 500])
+                np.testing.assert_allclose(found, expected[first : first + 500], rtol=0, atol=1e-5)
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def test_the_files_are_valid_and_say_what_they_hold(models, folders):
+    for name, folder in folders.items():
+        model = models[name]
+        for path in folder.glob("*.onnx"):
+            loaded = onnx.load(path)
+            onnx.checker.check_model(loaded, full_check=True)
+            assert [(one.domain, one.version) for one in loaded.opset_import] == [("", 13)]
+            assert [one.name for one in loaded.graph.input] == list(INPUTS)
+            assert [one.name for one in loaded.graph.output] == ["embedding"]
+            facts = {one.key: one.value for one in loaded.metadata_props}
+            assert facts["model"] == model.encoder.name and facts["dim"] == str(model.dim)
+            assert facts["side"] == ("both" if model.shared_towers else path.stem)
+            assert facts["fingerprint"] == model.towers.fingerprint()
+            assert facts["splitting"] == model.vocabulary.splitting
+            assert "unit length" in facts["normalisation"] and facts["sentemb_version"]
+        shared = {"model.onnx"} if model.shared_towers else {"query.onnx", "document.onnx"}
+        assert {path.name for path in folder.glob("*.onnx")} == shared
+
+
+def test_what_was_written_is_reported(models, tmp_path):
+    seen = []
+    done = exported(
+        models["float64"], tmp_path / "out", on_progress=lambda *counts: seen.append(counts)
+    )
+    assert sorted(done.files) == sorted((tmp_path / "out").iterdir())
+    assert seen == [(1, 2), (2, 2)] and "float32" in done.notes[0]
+    assert exported(models["words"], tmp_path / "out", force=True).notes == []
+
+
+def test_the_same_model_gives_the_same_bytes(models, folders, tmp_path):
+    models["average"].save_pretrained(tmp_path / "model")
+    exported(SentenceEncoder(tmp_path / "model"), tmp_path / "out")
+    assert tree(tmp_path / "out") == tree(folders["average"])
+
+
+@pytest.mark.slow
+def test_another_process_gives_the_same_bytes(models, folders, tmp_path):
+    models["average"].save_pretrained(tmp_path / "model")
+    code = (
+        "import sys; from sentemb import SentenceEncoder as S; from sentemb.exporting.targets "
+        "import export; export(S(sys.argv[1]), sys.argv[2], 'onnx')"
+    )
+    run_python(code, tmp_path / "model", tmp_path / "there", check=True, PYTHONHASHSEED="7")
+    assert tree(tmp_path / "there") == tree(folders["average"])
+
+
+# -- tokenisers ------------------------------------------------------------------------------------
+
+
+def load_tokeniser(folder):
+    """The module in the folder, which must not import sentemb."""
+    source = (folder / "tokeniser.py").read_text("utf-8")
+    assert "import sentemb" not in source and "from sentemb" not in source
+    spec = importlib.util.spec_from_file_location("tokeniser", folder / "tokeniser.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Tokeniser(folder)
+
+
+@pytest.mark.parametrize("name", ["words", "bare", "sif"])
+def test_the_tokeniser_in_python_reads_texts_as_the_package_does(models, folders, name):
+    ours, found = models[name].vocabulary.batch(TEXTS), load_tokeniser(folders[name]).batch(TEXTS)
+    assert ours.feature_ids.size > 4
+    np.testing.assert_array_equal(found["features"], ours.input_rows[ours.feature_ids])
+    np.testing.assert_array_equal(found["counts"], ours.feature_counts)
+    np.testing.assert_array_equal(found["word_offsets"], ours.feature_offsets)
+    np.testing.assert_array_equal(found["words"], ours.word_index)
+    np.testing.assert_array_equal(found["text_offsets"], ours.offsets)
+
+
+def test_python_adds_no_other_lower_case_of_several_characters():
+    """`Tokeniser.java` has the only one as code, all others from `character_table`."""
+    several = [chr(code) for code in range(sys.maxunicode + 1) if len(chr(code).lower()) > 1]
+    assert several == ["\u0130"] and "\u0130".lower() == "i\u0307"
+    assert "\u03a3".lower() == "\u03c3" and "a\u03a3".lower() == "a\u03c2"
+    table = dict(line.split(" ", 1) for line in character_table().splitlines())
+    assert set(table) == {"space", "word", "before", "after", "cased", "ignored", "lower"}
+
+
+def needs_java():
+    if not shutil.which("javac") or not shutil.which("java"):
+        pytest.skip("needs a Java compiler (javac)")
+
+
+def java(folder, *arguments):
+    """Run a class; what it printed."""
+    done = subprocess.run(
+        ["java", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-cp", folder, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=True,
+    )
+    return done.stdout
+
+
+def compiled(folder, *sources):
+    quick = ("-J-XX:TieredStopAtLevel=1", "-J-Xshare:auto", "-proc:none")
+    strict = ("-Xlint:all", "-Werror", "--release", "8", "-Xlint:-options")
+    subprocess.run(["javac", *quick, *strict, "-d", folder, *sources], check=True)
+
+
+def in_hex(texts):
+    return "".join(" ".join(f"{ord(letter):x}" for letter in text) + "\n" for text in texts)
+
+
+def words_in_hex(text, split):
+    return "".join("".join(f"{ord(one):x}." for one in word) + " " for word in split(text))
+
+
+def example_of(folder, language):
+    """The listing in a README."""
+    page = (folder / "README.md").read_text("utf-8")
+    return re.search(rf"^```{language}\n(.*?)^```", page, re.M | re.S)[1]
+
+
+def test_java_finds_the_same_features_and_the_example_gives_them_to_the_model(
+    models, folders, tmp_path
+):
+    needs_java()
+    names = ["words", "bare", "sif"]
+    (tmp_path / "texts").write_text(in_hex(TEXTS))
+    (tmp_path / "Example.java").write_text(example_of(folders["words"], "java"), "utf-8")
+    stubs = sorted((JAVA / "ai/onnxruntime").glob("*.java"))
+    compiled(
+        folders["words"],
+        folders["words"] / "Tokeniser.java",
+        JAVA / "Dump.java",
+        tmp_path / "Example.java",
+        *stubs,
+    )
+    of_each = ((folders[name], tmp_path / "texts", tmp_path / name) for name in names)
+    java(folders["words"], "Dump", *chain.from_iterable(of_each))
+    for name in names:
+        expected = Tokeniser(folders[name]).batch(TEXTS)
+        lines = (tmp_path / name).read_text().splitlines()
+        for key, line in zip(INPUTS, lines, strict=False):
+            numbers = np.array(line.strip("[]").split(", "), float)
+            np.testing.assert_array_equal(numbers, expected[key], key)
+        split = models[name].vocabulary.split
+        assert lines[5:] == [words_in_hex(text, split) for text in TEXTS]
+
+    printed = java(folders["words"], "Example", "abc ABCD", "b qqq").splitlines()
+    expected = Tokeniser(folders["words"]).batch(["abc ABCD", "b qqq"])
+    assert printed[0] == "query.onnx" and printed[-1] == "[[0.5, 0.0]]"
+    shown = {key: f"{expected[key].dtype} {expected[key].tolist()}" for key in sorted(INPUTS)}
+    assert printed[1:-1] == [f"{key} {numbers}" for key, numbers in shown.items()]
+
+
+@pytest.mark.slow
+def test_java_splits_texts_with_any_character_as_python_does(models, folders, tmp_path):
+    needs_java()
+    letters = [chr(code) for code in range(1, sys.maxunicode + 1)]
+    texts = [f"A{one}Σ{one}B Σ{one} {one}c" for one in letters]
+    (tmp_path / "texts").write_text(in_hex(texts))
+    (tmp_path / "classes").mkdir()
+    compiled(tmp_path / "classes", folders["words"] / "Tokeniser.java", JAVA / "Dump.java")
+    for name, splitting in (("words", WHITE_SPACE), ("bare", BARE), ("sif", PLAIN)):
+        assert models[name].vocabulary.splitting == splitting
+        java(tmp_path / "classes", "Dump", folders[name], tmp_path / "texts", tmp_path / "out")
+        with open(tmp_path / "out") as file:
+            lines = file.read().split("\n")[5:-1]
+        wrong = {
+            text
+            for text, line in zip(texts, lines, strict=True)
+            if line.removeprefix("? ") != words_in_hex(text, SPLITTINGS[splitting])
+        }
+        if splitting == BARE:
+            # Form C of a character that is newer than Java.
+            new = {text for text, line in zip(texts, lines, strict=True) if line.startswith("? ")}
+            assert len(wrong) < 100
+            wrong -= new
+        assert not wrong
+
+
+# -- examples --------------------------------------------------------------------------------------
+
+
+def test_the_example_in_python_runs(models, folders, monkeypatch, capsys):
+    for name in ("words", "shared"):
+        monkeypatch.chdir(folders[name])
+        monkeypatch.syspath_prepend(folders[name])
+        monkeypatch.delitem(sys.modules, "tokeniser", raising=False)
+        example = example_of(folders[name], "python")
+        exec(compile(example, "README.md", "exec"), {})
+        monkeypatch.delitem(sys.modules, "tokeniser")
+        query = "cheap hotel in paris"
+        titles = ["Affordable Lodging in Paris", "Paris Hair Salons"]
+        assert query in example and all(title in example for title in titles)
+        printed = np.array(capsys.readouterr().out.strip("[] \n").split(), float)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            np.testing.assert_allclose(printed, models[name].score(query, titles), atol=1e-5)
+
+
+def test_the_page_has_the_examples_of_the_readme(folders):
+    page = (ROOT / "docs/onnx.md").read_text("utf-8")
+    for language in ("python", "java"):
+        assert f"```{language}\n{example_of(folders['words'], language)}```" in page
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+def refused(model, out, message, **options):
+    before = tree(out.parent)
+    with pytest.raises(SentembError, match=message):
+        exported(model, out, **options)
+    assert tree(out.parent) == before
+
+
+def test_a_pair_model_is_refused(tmp_path):
+    refused(made_up_pair_model(KNOWN), tmp_path / "out", "two towers")
+
+
+def test_a_model_that_float32_cannot_hold_is_refused(models, tmp_path, monkeypatch):
+    model = made_up_model(("dssm", {"hidden": 7}), KNOWN)
+    model.weights["document"]["bias"][3] = 1e39
+    refused(model, tmp_path / "out", r"document.bias has a value that is not a finite number")
+    monkeypatch.setattr(onnx_model, "_MOST_BYTES", 1000)
+    refused(models["words"], tmp_path / "out", "GB of weights")
+
+
+def test_an_encoder_of_somebody_else_is_refused(tmp_path):
+    class Other(Bag):
+        name = "bag"
+
+    model = made_up_model(("bag", {}), KNOWN)
+    other = SentenceEncoder(Other(cells=5), model.vocabulary, model.weights)
+    refused(other, tmp_path / "out", "bag cannot be exported to ONNX")
+
+
+def test_only_an_export_is_replaced(models, tmp_path):
+    out = tmp_path / "out"
+    exported(models["words"], out)
+    (out / "Tokeniser$Batch.class").write_bytes(b"")
+    (out / "__pycache__").mkdir()
+    refused(models["shared"], out, "is not empty")
+    exported(models["shared"], out, force=True)
+    assert {path.name for path in out.glob("*.onnx")} == {"model.onnx"}
+    (out / "notes.txt").write_text("mine")
+    refused(models["words"], out, "other files than an ONNX export, such as notes.txt", force=True)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/README.md").write_text("mine")
+    refused(models["words"], tmp_path / "mine", "and no vocabulary.txt", force=True)
+    refused(models["words"], tmp_path / "mine/README.md", "is a file")
+
+
+def test_without_the_package_nothing_is_written(models, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    refused(
+        models["words"], tmp_path / "out", r"--to onnx needs onnx.*pip install 'sentemb\[onnx\]'"
+    )
+
+
+def test_a_disk_that_is_full_leaves_nothing(models, tmp_path, monkeypatch):
+    def full(path, text):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(onnx_model, "write_text", full)
+    refused(models["words"], tmp_path / "out", "No space left")
