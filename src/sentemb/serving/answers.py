@@ -65,7 +65,7 @@ class Answers:
         return {
             "name": self.name,
             "titles": len(index),
-            "model": index.model.encoder.name,
+            "model": f"{index.model.encoder.name}, vectors of {index.model.dim} numbers",
             "bm25": index.bm25 is not None and index.bm25.weight > 0,
             "calibrated": index.confidence is not None,
             "evidence": self._has_log,
@@ -96,9 +96,7 @@ class Answers:
 
         Parameters
         ----------
-        queries : list of str
-        k : int
-        min_score, only
+        queries, k, min_score, only
             As for `Index.search`.
         check : function
             Called now and then; it raises an exception if there is no time left.

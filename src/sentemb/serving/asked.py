@@ -126,15 +126,11 @@ def text(name: str, value: object, most: int) -> str:
     if not isinstance(value, str):
         raise Refusal(400, f"{name} is {_kind(value)}; give a text")
     if len(value) > most:
-        raise Refusal(
-            400, f"{name} has {len(value):,} characters; give a text of at most {most:,}"
-        )
+        raise Refusal(400, f"{name} has {len(value):,} characters; give a text of at most {most:,}")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        raise Refusal(
-            400, f"{name} has half of a surrogate pair; send valid Unicode"
-        ) from None
+        raise Refusal(400, f"{name} has half of a surrogate pair; send valid Unicode") from None
     return value
 
 

@@ -164,19 +164,15 @@ class Channel(HTTPChannel):  # type: ignore[misc]
             self._sends_since = None
         elif self._sends_since is None:
             self._sends_since = now
-        slow = limits.sending_seconds
-        if _is_older(self._sends_since, now - slow) or _is_older(self._receives_since, now - slow):
-            self._close()
-        elif not self.is_busy() and (ends or self._quiet_since < now - limits.idle_seconds):
+        since = (self._sends_since, self._receives_since)
+        is_slow = any(one is not None and one < now - limits.sending_seconds for one in since)
+        is_idle = not self.is_busy() and (ends or self._quiet_since < now - limits.idle_seconds)
+        if is_slow or is_idle:
             self._close()
 
     def is_busy(self) -> bool:
         """Whether a request is received, waits or is answered."""
         return bool(self.requests or self.total_outbufs_len or self._receives_since is not None)
-
-
-def _is_older(since: float | None, moment: float) -> bool:
-    return since is not None and since < moment
 
 
 class Dispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]

@@ -51,7 +51,8 @@ class Server:
     Attributes
     ----------
     address : str
-        Where it can be reached, such as ``http://127.0.0.1:8000``.
+        Where this machine reaches it, such as ``http://127.0.0.1:8000``.
+    port : int
 
     Raises
     ------
@@ -67,6 +68,7 @@ class Server:
 
         self._limits = limits or Limits()
         bound = _listening(host, whole("port", port, 0, 65535))
+        self.port: int = bound.getsockname()[1]
         self.address = _address(bound)
         # A full queue is answered, not logged; a client that leaves is nothing to report.
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)
@@ -169,9 +171,7 @@ class Server:
 def _listening(host: str, port: int) -> socket.socket:
     """A socket that is bound to an address of this machine."""
     try:
-        found = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
         raise SentembError(
             f"the host {host!r} is not known; give an address of this machine, such as 127.0.0.1"
@@ -211,4 +211,3 @@ def _connections(wanted: int) -> int:
         return wanted
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return wanted if files == resource.RLIM_INFINITY else max(1, min(wanted, files - _FILES))
-
