@@ -78,7 +78,7 @@ class Limits:
 
 
 class Rates:
-    """The rate of work of each address, as a bucket that fills and may be overdrawn by one request.
+    """The rate of work of each address: a bucket that fills and may be overdrawn by one request.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class Rates:
         with self._lock:
             left, seen = self._left.pop(key, (self._most, now))
             left = min(self._most, left + (now - seen) * self._rate)
-            waits = 0.0 if left > 0 else (1e-9 - left) / self._rate
+            waits = max(0.0, (1 - left) / self._rate)
             self._left[key] = (left if waits else left - units, now)
             if len(self._left) > _ADDRESSES:
                 self._left.popitem(last=False)
