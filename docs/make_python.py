@@ -91,6 +91,7 @@ PARTS = {
         "sentemb.analysis.attribution:word_effects",
         "sentemb.analysis.attribution:WordEffects",
         "sentemb.analysis.explanation:explain",
+        "sentemb.analysis.explanation:Explainer",
         "sentemb.analysis.explanation:Explanation",
         "sentemb.analysis.explanation:ExplainedText",
         "sentemb.analysis.explanation:SimilarQuery",

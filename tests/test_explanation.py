@@ -9,7 +9,8 @@ from click.testing import CliRunner
 from helpers import made_up_model, made_up_pair_model, made_up_texts
 
 from sentemb import SIF, SentembError, SentenceEncoder, train
-from sentemb.analysis.explanation import explain
+from sentemb.analysis import explanation
+from sentemb.analysis.explanation import Explainer, explain
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
 from sentemb.search.index import Index
@@ -165,6 +166,23 @@ def test_a_notebook_shows_what_the_text_shows(trained, log):
         assert head[1:] == text.words
         assert row == ["effect", *(f"{effect:+.3f}" for effect in text.effects)]
     assert [line[1].text for line in tables[2]][1:] == [one.query for one in found.similar]
+
+
+def test_an_explainer_embeds_the_log_once_and_explains_the_same(trained, log, monkeypatch):
+    pairs = [("nurse at night", "hospital staff"), ("上海 cook", "kitchen staff"), ("a", "b")]
+    expected = [explain(trained, *pair, log, k=3).as_dict() for pair in pairs]
+    monkeypatch.setattr(explanation, "_PORTION", 20)
+    told = []
+    explainer = Explainer(trained, log, lambda *counts: told.append(counts))
+    n = len(log.queries)
+    assert told == [(min(done, n), n) for done in range(20, n + 20, 20)]
+    encoded = []
+    encode = type(trained).encode
+    monkeypatch.setattr(
+        type(trained), "encode", lambda *a, **more: encoded.append(a[1]) or encode(*a, **more)
+    )
+    assert [explainer.explain(*pair, k=3).as_dict() for pair in pairs] == expected
+    assert encoded == [[query] for query, _ in pairs]
 
 
 @pytest.mark.parametrize(

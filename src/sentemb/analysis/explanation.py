@@ -1,9 +1,9 @@
 """Why a query and a title have their score: words, and what the log says of similar queries."""
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from sentemb.tables import aligned, visible
 from sentemb.text.checks import as_text, as_texts
 
 _MOST_QUERIES = 1000
+# Queries of a log that are embedded at a time.
+_PORTION = 8192
 # Characters of a text in a table for a terminal.
 _SHOWN = 48
 _EFFECTS = "effect of each word: the score minus the score without it"
@@ -165,6 +167,80 @@ def _clicked(clicked: Sequence[tuple[str, int]]) -> str:
     return f"{times}{fitting(title, _SHOWN)}{more}"
 
 
+class Explainer:
+    """Explains scores of one model, with evidence from a click log that is embedded once.
+
+    Several threads may use one object.
+
+    Parameters
+    ----------
+    model : SentenceEncoder
+        A model with two towers.
+    log : ClickLog, optional
+        Shows which queries are the nearest, what was clicked for them, and which words are new.
+    on_progress : function, optional
+        Called with the numbers of queries of the log that are embedded and of all.
+
+    Raises
+    ------
+    SentembError
+        For a pair model.
+
+    Examples
+    --------
+    >>> from sentemb.data.click_log import read_click_log
+    >>> explainer = Explainer(model, read_click_log("pairs.tsv"))  # doctest: +SKIP
+    >>> print(explainer.explain("coder", "Medical Records Specialists"))  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        model: SentenceEncoder,
+        log: ClickLog | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        if isinstance(model, PairScorer):
+            raise SentembError(
+                f"explain needs the vectors of a model with two towers, and a {model.model.name} "
+                "has none; `sentemb plot-match` shows what carries its scores"
+            )
+        self.model = model
+        self._evidence = None if log is None else _Evidence(model, log, on_progress)
+
+    def explain(self, query: str, title: str, k: int = 5) -> Explanation:
+        """Explain the score of a query and a title.
+
+        Parameters
+        ----------
+        query, title : str
+            Texts with at least one word.
+        k : int
+            How many queries of the log to show.
+
+        Raises
+        ------
+        SentembError
+            For a text without words.
+        """
+        whole("k", k, 1, _MOST_QUERIES)
+        words = _words_of(self.model, query, title)
+        score, of_query, of_title = left_out_effects(self.model, *words)
+        evidence = self._evidence
+        seen = (None, None) if evidence is None else (evidence.query_words, evidence.title_words)
+        return Explanation(
+            score,
+            self._explained(query, of_query, seen[0]),
+            self._explained(title, of_title, seen[1]),
+            None if evidence is None else evidence.similar_queries(query, k),
+        )
+
+    def _explained(self, text: str, effects: np.ndarray, seen: set[str] | None) -> ExplainedText:
+        """One of the two texts; ``seen`` are the words of its side of the log."""
+        words = self.model.vocabulary.split(text)
+        new = None if seen is None else [word for word in dict.fromkeys(words) if word not in seen]
+        return ExplainedText(text, words, effects, unknown_words(self.model, text), new)
+
+
 def explain(
     model: SentenceEncoder,
     query: str,
@@ -174,6 +250,8 @@ def explain(
     k: int = 5,
 ) -> Explanation:
     """Explain the score of a query and a title, with evidence from a click log.
+
+    For many explanations make one `Explainer`: it embeds the queries of the log once.
 
     Parameters
     ----------
@@ -206,11 +284,7 @@ def explain(
     >>> log = read_click_log("pairs.tsv")  # doctest: +SKIP
     >>> print(explain(model, "coder", log=log))  # doctest: +SKIP
     """
-    if isinstance(model, PairScorer):
-        raise SentembError(
-            f"explain needs the vectors of a model with two towers, and a {model.model.name} has "
-            "none; `sentemb plot-match` shows what carries its scores"
-        )
+    Explainer(model)  # refuses a pair model before the titles are read
     whole("k", k, 1, _MOST_QUERIES)
     if title is None:
         catalogue = log.titles if titles is None and log is not None else titles
@@ -219,51 +293,61 @@ def explain(
         catalogue = as_texts(catalogue)
         places, _ = TitleVectors(model, catalogue).find([as_text(query)], 1)
         title = catalogue[places[0, 0]]
-    split = model.vocabulary.split
-    words = [split(as_text(text)) for text in (query, title)]
+    _words_of(model, query, title)  # refuses a text without words before the log is embedded
+    return Explainer(model, log).explain(query, title, k)
+
+
+def _words_of(model: SentenceEncoder, *texts: str) -> list[list[str]]:
+    """The words of each text, of which there must be some."""
+    words = [model.vocabulary.split(as_text(text)) for text in texts]
     if not all(words):
         raise SentembError("a text without words cannot be explained; give one with words")
-    score, of_query, of_title = left_out_effects(model, *words)
-    seen = (None, None) if log is None else (log.queries, log.titles)
-    return Explanation(
-        score,
-        _explained(model, query, of_query, seen[0]),
-        _explained(model, title, of_title, seen[1]),
-        None if log is None else _similar_queries(model, query, log, k),
-    )
+    return words
 
 
-def _explained(
-    model: SentenceEncoder, text: str, effects: np.ndarray, seen: Sequence[str] | None
-) -> ExplainedText:
-    """One of the two texts; ``seen`` are the texts of its side of the log."""
-    split = model.vocabulary.split
-    words = split(text)
-    distinct = list(dict.fromkeys(words))
-    unknown = [word for word in distinct if not model.vocabulary.features(word)]
-    new = None
-    if seen is not None:
-        known = {word for other in seen for word in split(other)}
-        new = [word for word in distinct if word not in known]
-    return ExplainedText(text, words, effects, unknown, new)
+def unknown_words(model: SentenceEncoder, text: str) -> list[str]:
+    """The distinct words of a text of which the model knows no feature; it reads them as zero."""
+    features = model.vocabulary.features
+    return [word for word in dict.fromkeys(model.vocabulary.split(text)) if not features(word)]
 
 
-def _similar_queries(
-    model: SentenceEncoder, query: str, log: ClickLog, k: int
-) -> list[SimilarQuery]:
-    """The ``k`` queries of the log whose vectors are nearest to that of ``query``."""
-    vectors = unit_rows(model.encode_query(log.queries))
-    places, scores = nearest(unit_rows(model.encode_query([query])), vectors, k)
-    # Pairs by query, the most clicked first, equally clicked ones in the order of the log.
-    pairs = np.lexsort((-log.clicks, log.query_index))
-    first = np.searchsorted(log.query_index[pairs], np.arange(len(log.queries) + 1))
-    spans = list(pairwise(first.tolist()))
-    similar = []
-    for place, score in zip(places[0].tolist(), scores[0].tolist(), strict=True):
-        own = pairs[slice(*spans[place])]
-        clicked = [log.titles[t] for t in log.title_index[own]]
-        counts = log.clicks[own].tolist()
-        similar.append(
-            SimilarQuery(log.queries[place], score, list(zip(clicked, counts, strict=True)))
-        )
-    return similar
+class _Evidence:
+    """The queries of a log with their vectors, what was clicked for them, and all words."""
+
+    def __init__(
+        self,
+        model: SentenceEncoder,
+        log: ClickLog,
+        on_progress: Callable[[int, int], None] | None,
+    ) -> None:
+        self._model, self._log = model, log
+        split = model.vocabulary.split
+        self.query_words = {word for text in log.queries for word in split(text)}
+        self.title_words = {word for text in log.titles for word in split(text)}
+        n = len(log.queries)
+        self._vectors = np.empty((n, model.dim), model.dtype)
+        for first in range(0, n, _PORTION):
+            some = slice(first, min(first + _PORTION, n))
+            with warnings.catch_warnings():
+                # A query of the log without a known word is not what the user asks about.
+                warnings.simplefilter("ignore", UserWarning)
+                self._vectors[some] = unit_rows(model.encode_query(log.queries[some]))
+            if on_progress is not None:
+                on_progress(some.stop, n)
+        # Pairs by query, the most clicked first, equally clicked ones in the order of the log.
+        self._pairs = np.lexsort((-log.clicks, log.query_index))
+        self._first = np.searchsorted(log.query_index[self._pairs], np.arange(n + 1))
+
+    def similar_queries(self, query: str, k: int) -> list[SimilarQuery]:
+        """The ``k`` queries of the log whose vectors are nearest to that of ``query``."""
+        log = self._log
+        places, scores = nearest(unit_rows(self._model.encode_query([query])), self._vectors, k)
+        similar = []
+        for place, score in zip(places[0].tolist(), scores[0].tolist(), strict=True):
+            own = self._pairs[self._first[place] : self._first[place + 1]]
+            clicked = [log.titles[t] for t in log.title_index[own]]
+            counts = log.clicks[own].tolist()
+            similar.append(
+                SimilarQuery(log.queries[place], score, list(zip(clicked, counts, strict=True)))
+            )
+        return similar

@@ -1,0 +1,159 @@
+"""``sentemb serve``: an index as a search page and a JSON API."""
+
+import sys
+import time
+import warnings
+from typing import TYPE_CHECKING
+
+import click
+
+from sentemb.cli.common import ProgressLine, duration, warnings_to_stderr
+from sentemb.cli.options import command as new_command
+from sentemb.cli.options import option, threads_option
+from sentemb.cli.program import note, say
+from sentemb.errors import SentembError
+
+if TYPE_CHECKING:
+    from sentemb.data.click_log import ClickLog
+    from sentemb.search.index import Index
+
+
+@new_command("serve")
+@click.argument("index", type=click.Path())
+@option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on; 0.0.0.0 is all addresses of this machine.",
+)
+@option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="Port to listen on; 0 is any that is free.",
+)
+@option(
+    "--log",
+    metavar="LOG",
+    type=click.Path(),
+    help="Click log with evidence for explanations: what similar queries clicked.",
+)
+@option(
+    "--rate",
+    metavar="NUMBER",
+    type=float,
+    help="Texts per second that one address may ask for; more are refused with 429. [default: no "
+    "limit]",
+)
+@option(
+    "--queue",
+    type=click.IntRange(min=1),
+    help="Requests that may wait; more are refused with 503. [default: 100]",
+)
+@option(
+    "--allow-host",
+    metavar="NAME",
+    multiple=True,
+    help="Also answer to this name, such as that of a proxy. A server on the loopback address "
+    "answers only to localhost without it; any other server answers to any name.",
+)
+@option(
+    "--allow-origin",
+    metavar="ORIGIN",
+    multiple=True,
+    help="Let pages of this site call the API, such as https://shop.example.org.",
+)
+@threads_option()
+def command(
+    index: str,
+    host: str,
+    port: int,
+    log: str | None,
+    rate: float | None,
+    queue: int | None,
+    allow_host: tuple[str, ...],
+    allow_origin: tuple[str, ...],
+    threads: int | None,
+) -> None:
+    """Search an index from a browser and other programs.
+
+    Prints the address of a search page, which shows why each title was found, and answers programs
+    in JSON: /search, /explain, /gates, /encode, /health. docs/serve.md describes them. Ctrl-C ends
+    the server once it has answered; SIGHUP makes it read the index and the log again.
+
+    \b
+    sentemb serve index/ --log pairs.tsv
+    curl "http://127.0.0.1:8000/search?q=cheap+hotel&k=3"
+    """
+    from pathlib import Path
+
+    from sentemb.face import TextWarning
+    from sentemb.serving.app import create_app, replace_index
+    from sentemb.serving.hosts import LOOPBACK, is_loopback
+    from sentemb.serving.limits import Limits
+    from sentemb.serving.runner import Server
+
+    limits = Limits(rate=rate) if queue is None else Limits(rate=rate, queue=queue)
+    hosts = {host, *LOOPBACK, *allow_host} if is_loopback(host) or allow_host else None
+    # Texts without known words are no news here; the answers say it.
+    warnings.simplefilter("ignore", TextWarning)
+    line = _Progress()
+    try:
+        app = create_app(
+            *_read(index, log, threads),
+            limits,
+            name=Path(index).resolve().name or "index",
+            allowed_hosts=hosts,
+            allowed_origins=allow_origin,
+            on_progress=line.show,
+        )
+    finally:
+        line.close()
+    server = Server(app, host, port, limits)
+    if not is_loopback(host):
+        note(
+            f"note: anyone who can reach port {server.port} of this machine can search; put a "
+            "proxy with passwords and TLS in front if that is too many"
+        )
+
+    def read_again() -> None:
+        try:
+            replace_index(app, *_read(index, log, threads))
+        except SentembError as error:
+            note(f"still serving the old index: {error}")
+        else:
+            note(f"{index}: read again")
+
+    # Standard output has the address alone, at once, for programs that start a server.
+    say(server.address)
+    sys.stdout.flush()
+    note("Ctrl-C ends the server")
+    server.run(read_again)
+
+
+def _read(index: str, log: str | None, threads: int | None) -> "tuple[Index, ClickLog | None]":
+    """The index and the log."""
+    from sentemb.data.click_log import read_click_log
+    from sentemb.search.index import Index
+
+    with warnings_to_stderr():
+        opened = Index.open(index, threads)
+    return opened, None if log is None else read_click_log(log)
+
+
+class _Progress:
+    """How far the evidence is."""
+
+    def __init__(self) -> None:
+        self._line, self._began = ProgressLine(), time.monotonic()
+
+    def show(self, done: int, total: int) -> None:
+        """Draw how many queries of the log are embedded."""
+        if self._line.is_due:
+            left = duration((time.monotonic() - self._began) * (total - done) / done)
+            self._line.draw(f"{done:,} of {total:,} queries of the log, {left} left")
+
+    def close(self) -> None:
+        """Remove the line."""
+        self._line.close()

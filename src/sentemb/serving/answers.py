@@ -1,0 +1,165 @@
+"""What the server answers, as values that JSON can hold; nothing here knows of HTTP."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sentemb.analysis.explanation import Explainer, unknown_words
+from sentemb.data.click_log import ClickLog
+from sentemb.models.recurrent import RecurrentEncoder
+from sentemb.search.index import Hit, Index
+from sentemb.sentence_encoder import GateTrace
+from sentemb.version import __version__
+
+# Pairs of a query and a title that are scored between two looks at the clock.
+_PAIRS = 20_000_000
+# Gates as an answer names them, and as `GateTrace` does.
+_GATES = {
+    "input": "i",
+    "forget": "f",
+    "output": "o",
+    "candidate": "y_g",
+    "cell": "c",
+    "y": "y",
+}
+_DECIMALS = 3
+
+
+def _go_on() -> None:
+    """No reason to stop."""
+
+
+class Answers:
+    """Searches an index and explains what it finds; several threads may use one object.
+
+    Parameters
+    ----------
+    index : Index
+        It must not change while it is in use.
+    log : ClickLog, optional
+        Evidence for explanations. Its queries are embedded here, once.
+    name : str
+        What the page calls the index.
+    on_progress : function, optional
+        Called with the numbers of queries of the log that are embedded and of all.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        log: ClickLog | None = None,
+        name: str = "index",
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self.index, self.name, self._has_log = index, name, log is not None
+        self._explainer = Explainer(index.model, log, on_progress)
+        self._is_recurrent = isinstance(index.model.encoder, RecurrentEncoder)
+        self._began = time.monotonic()
+        index.place_of()  # made on first use, which takes a moment
+
+    def facts(self) -> dict[str, Any]:
+        """What the index is and what can be asked of it."""
+        index = self.index
+        return {
+            "name": self.name,
+            "titles": len(index),
+            "model": f"{index.model.encoder.name}, vectors of {index.model.dim} numbers",
+            "bm25": index.bm25 is not None and index.bm25.weight > 0,
+            "calibrated": index.confidence is not None,
+            "evidence": self._has_log,
+            "gates": self._is_recurrent,
+        }
+
+    def health(self) -> dict[str, Any]:
+        """That the server runs, for how long, and the facts."""
+        return {
+            "status": "ok",
+            "version": __version__,
+            "uptime_seconds": round(time.monotonic() - self._began, 3),
+            "dim": self.index.model.dim,
+            "dtype": self.index.dtype,
+            "model_sha256": self.index.model_sha256,
+            **self.facts(),
+        }
+
+    def search(
+        self,
+        queries: Sequence[str],
+        k: int,
+        min_score: float | None = None,
+        only: Sequence[str] | None = None,
+        check: Callable[[], None] = _go_on,
+    ) -> list[dict[str, Any]]:
+        """What the index finds for each query.
+
+        Parameters
+        ----------
+        queries, k, min_score, only
+            As for `Index.search`.
+        check : function
+            Called now and then; it raises an exception if there is no time left.
+        """
+        found = []
+        portion = max(1, _PAIRS // len(self.index)) if len(self.index) else len(queries)
+        for first in range(0, len(queries), portion):
+            check()
+            some = queries[first : first + portion]
+            hits = self.index.search(some, k, only=only, min_score=min_score)
+            found += [self._found(*one) for one in zip(some, hits, strict=True)]
+        return found
+
+    def _found(self, query: str, hits: list[Hit]) -> dict[str, Any]:
+        return {
+            "query": query,
+            "unknown": unknown_words(self.index.model, query),
+            "hits": [hit._asdict() for hit in hits],
+        }
+
+    def n_unknown(self, ids: Sequence[str]) -> int:
+        """How many of ``ids`` are not in the index."""
+        known = self.index.place_of()
+        return sum(id not in known for id in ids)
+
+    def title_of(self, id: str) -> str | None:
+        """The title with this id, or None."""
+        place = self.index.place_of().get(id)
+        return None if place is None else self.index.titles[place]
+
+    def n_words(self, text: str) -> int:
+        """The number of words that the model reads in ``text``."""
+        return len(self.index.model.vocabulary.split(text))
+
+    def explain(self, query: str, title: str) -> dict[str, Any]:
+        """Why ``title`` has its score; see `sentemb.analysis.explanation.Explanation.as_dict`."""
+        return self._explainer.explain(query, title).as_dict()
+
+    def gates(self, query: str, title: str) -> dict[str, Any] | None:
+        """What the cells do word by word; None if the model has none."""
+        if not self._is_recurrent:
+            return None
+        trace = self.index.model.trace
+        return {
+            "query": _gates(trace(query, side="query")),
+            "title": _gates(trace(title, side="document")),
+        }
+
+    def encode(self, texts: Sequence[str], side: str, normalise: bool) -> dict[str, Any]:
+        """The embeddings of texts; zeros for a text without words."""
+        model = self.index.model
+        vectors = model.encode(texts, side=side, normalize_embeddings=normalise)
+        return {"side": side, "dim": model.dim, "vectors": vectors.tolist()}
+
+
+def _gates(trace: GateTrace) -> dict[str, Any]:
+    """Each gate that the model has as one list of numbers per word."""
+    gates = {name: getattr(trace, own) for name, own in _GATES.items()}
+    return {
+        "words": trace.words,
+        "gates": {
+            name: values.astype(float).round(_DECIMALS).tolist()
+            for name, values in gates.items()
+            if values is not None
+        },
+    }
