@@ -6,6 +6,7 @@ them is an error.
 """
 
 import functools
+import inspect
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -50,11 +51,29 @@ class EncodeKeywords(TypedDict, total=False):
     chunk_size: int | None
 
 
-_KNOWN = (*EncodeKeywords.__annotations__, "convert_to_tensor")
+_DEFAULTS: dict[str, Any] = {
+    "normalize_embeddings": False,
+    "truncate_dim": None,
+    "precision": None,
+    "show_progress_bar": None,
+    "task": None,
+    "prompt_name": None,
+    "prompt": None,
+    "convert_to_numpy": True,
+    "convert_to_tensor": False,
+    "output_value": "sentence_embedding",
+    "batch_size": None,
+    "device": None,
+    "pool": None,
+    "chunk_size": None,
+}
 
 
-def also_inputs_or_sentences(method: F) -> F:
-    """Let a method take its ``texts`` as ``inputs`` or ``sentences`` too."""
+def encodes(method: F) -> F:
+    """Let a method take its ``texts`` as ``inputs`` or ``sentences`` too; write out its keywords.
+
+    `inspect.signature`, and so notebooks, shows those of `EncodeKeywords` one by one.
+    """
 
     @functools.wraps(method)
     def call(*arguments: Any, **keywords: Any) -> Any:
@@ -65,6 +84,16 @@ def also_inputs_or_sentences(method: F) -> F:
                 keywords["texts"] = keywords.pop(name)
         return method(*arguments, **keywords)
 
+    told = inspect.signature(method)
+    types = EncodeKeywords.__annotations__ | {"convert_to_tensor": bool}
+    keywords = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=types[name]
+        )
+        for name, default in _DEFAULTS.items()
+    ]
+    named = [one for one in told.parameters.values() if one.kind != one.VAR_KEYWORD]
+    call.__signature__ = told.replace(parameters=[*named, *keywords])  # type: ignore[attr-defined]
     # With ``texts`` it takes what ``method`` takes.
     return call  # type: ignore[return-value]
 
@@ -77,7 +106,7 @@ class EncodeOptions:
     ----------
     side : str
         Which tower reads the texts.
-    normalize : bool
+    unit_length : bool
         Whether each vector is divided by its length.
     dim : int or None
         How many numbers of each vector are kept; None for all.
@@ -92,7 +121,7 @@ class EncodeOptions:
     """
 
     side: str = "query"
-    normalize: bool = False
+    unit_length: bool = False
     dim: int | None = None
     precision: str | None = None
     torch: Any = None
@@ -111,36 +140,35 @@ class EncodeOptions:
         if not keywords:
             return cls(side_of(side))
         for name in keywords:
-            if name not in _KNOWN:
-                raise SentembError(f"encode has no {name}; it takes {', '.join(_KNOWN)}")
-        given = keywords.get
-        if given("prompt") not in (None, ""):
-            raise SentembError(
-                f"prompt is {brief(given('prompt'))}, and a model has no prompts; write the words "
-                "into the texts, or give side='query' or 'document'"
-            )
-        _check_harmless(keywords)
-        as_numpy, as_tensor = (
-            _flag(name, given(name, default))
-            for name, default in (("convert_to_numpy", True), ("convert_to_tensor", False))
-        )
-        precision, kept = given("precision"), given("truncate_dim")
+            if name not in _DEFAULTS:
+                raise SentembError(f"encode has no {name}; it takes {', '.join(_DEFAULTS)}")
+        given = _DEFAULTS | keywords
+        _check_harmless(given)
+        for name, default in _DEFAULTS.items():
+            if isinstance(default, bool):
+                _check_flag(name, given[name])
+        precision, show = given["precision"], given["show_progress_bar"]
         if precision is not None and precision not in PRECISIONS:
             known = ", ".join(PRECISIONS)
             raise SentembError(f"precision is {brief(precision)}; give one of {known}")
-        show = given("show_progress_bar")
+        if show is not None:
+            _check_flag("show_progress_bar", show)
+        kept = given["truncate_dim"]
+        if kept is not None:
+            whole("truncate_dim", kept, 1, dim)
+        tensor = given["convert_to_tensor"]
         torch = None
-        if as_tensor or not as_numpy:
-            wanted = "convert_to_tensor" if as_tensor else "convert_to_numpy=False"
+        if tensor or not given["convert_to_numpy"]:
+            wanted = "convert_to_tensor" if tensor else "convert_to_numpy=False"
             torch = package("torch", "sentence-transformers", wanted)
         return cls(
-            side_of(side, given("task"), given("prompt_name")),
-            _flag("normalize_embeddings", given("normalize_embeddings", False)),
-            None if kept is None else whole("truncate_dim", kept, 1, dim),
+            side_of(side, given["task"], given["prompt_name"]),
+            given["normalize_embeddings"],
+            kept,
             precision,
             torch,
-            not as_tensor,
-            None if show is None else _flag("show_progress_bar", show),
+            not tensor,
+            show,
         )
 
     def finished(self, vectors: np.ndarray, depth: int) -> Any:
@@ -150,7 +178,7 @@ class EncodeOptions:
         """
         if self.dim is not None:
             vectors = np.ascontiguousarray(vectors[:, : self.dim])
-        if self.normalize:
+        if self.unit_length:
             vectors = unit_rows(vectors)
         if self.precision is not None:
             vectors = in_precision(vectors, self.precision, depth + 1)
@@ -194,26 +222,30 @@ def check_length(length: object) -> None:
         raise SentembError("max_seq_length is None: a model reads texts as a whole; cut them first")
 
 
-def _check_harmless(keywords: dict[str, Any]) -> None:
+def _check_harmless(given: dict[str, Any]) -> None:
     """Check the keywords that change nothing."""
+    if given["prompt"] not in (None, ""):
+        raise SentembError(
+            f"prompt is {brief(given['prompt'])}, and a model has no prompts; write the words into "
+            "the texts, or give side='query' or 'document'"
+        )
     for name in ("batch_size", "chunk_size"):
-        if keywords.get(name) is not None:
-            whole(name, keywords[name], 1, _MOST)
-    check_device(keywords.get("device"))
-    if keywords.get("pool") is not None:
+        if given[name] is not None:
+            whole(name, given[name], 1, _MOST)
+    check_device(given["device"])
+    if given["pool"] is not None:
         raise SentembError("pool is of no use: a model has threads; choose them when it is loaded")
-    output = keywords.get("output_value", "sentence_embedding")
-    if output != "sentence_embedding":
+    output = given["output_value"]
+    if output != _DEFAULTS["output_value"]:
         raise SentembError(
             f"output_value is {brief(output)}, and encode gives one vector per text; trace(text) "
             "gives the states after each word"
         )
 
 
-def _flag(name: str, value: object) -> bool:
+def _check_flag(name: str, value: object) -> None:
     if not isinstance(value, bool | np.bool_):
         raise SentembError(f"{name} is {brief(value)}; give True or False")
-    return bool(value)
 
 
 def with_progress(parts: Iterable[list[str]], total: int, show: bool | None) -> Iterator[list[str]]:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sentemb.encode_options import (
     EncodeKeywords,
     EncodeOptions,
-    also_inputs_or_sentences,
+    encodes,
     check_device,
     check_length,
     with_progress,
@@ -260,7 +260,7 @@ class SentenceEncoder(Face):
         self, texts: Texts, *, convert_to_tensor: bool, **keywords: Unpack[EncodeKeywords]
     ) -> Any: ...
 
-    @also_inputs_or_sentences
+    @encodes
     def encode_query(self, texts: Texts, **keywords: Any) -> np.ndarray:
         """Embeddings of queries; see `encode`."""
         return self._encoded(texts, "query", keywords)
@@ -278,7 +278,7 @@ class SentenceEncoder(Face):
         self, texts: Texts, *, convert_to_tensor: bool, **keywords: Unpack[EncodeKeywords]
     ) -> Any: ...
 
-    @also_inputs_or_sentences
+    @encodes
     def encode_document(self, texts: Texts, **keywords: Any) -> np.ndarray:
         """Embeddings of titles; see `encode`."""
         return self._encoded(texts, "document", keywords)
@@ -302,7 +302,7 @@ class SentenceEncoder(Face):
         **keywords: Unpack[EncodeKeywords],
     ) -> Any: ...
 
-    @also_inputs_or_sentences
+    @encodes
     def encode(self, texts: Texts, side: str | None = None, **keywords: Any) -> np.ndarray:
         """Embed texts: for a recurrent encoder, y after the last word, then the bag if it has one.
 
@@ -317,16 +317,7 @@ class SentenceEncoder(Face):
             Which tower reads them, by default that of queries. ``task`` and ``prompt_name`` are
             other names for it.
         **keywords
-            ``normalize_embeddings`` (bool): divide each vector by its length, so that a dot product
-            is the cosine. ``truncate_dim`` (int): keep this many numbers of each vector; they are
-            not ordered by importance. ``precision``: ``"float32"``, ``"float16"``, ``"int8"``,
-            ``"uint8"``, ``"binary"`` or ``"ubinary"`` in place of the model's own; int8 and uint8
-            are scaled by the texts of the call, so vectors of two calls cannot be compared.
-            ``show_progress_bar`` (bool): show progress on standard error; by default on a terminal,
-            if it takes some seconds. ``convert_to_tensor=True`` returns a tensor of PyTorch,
-            ``convert_to_numpy=False`` a list of tensors. ``batch_size``, ``chunk_size``,
-            ``device``, ``pool``, ``prompt`` and ``output_value`` are accepted where they ask for
-            what a model does anyway: one vector per text, computed on the cpu, without a prompt.
+            The other parameters.
 
         Returns
         -------
@@ -340,6 +331,27 @@ class SentenceEncoder(Face):
         SentembError
             If ``side`` is unknown, ``texts`` is not one text or a list of texts, or for a keyword
             or a value that is not listed here.
+
+        Other Parameters
+        ----------------
+        normalize_embeddings : bool
+            Divide each vector by its length, so that a dot product is the cosine.
+        truncate_dim : int, optional
+            Keep this many numbers of each vector. They are not ordered by importance.
+        precision : {"float32", "float16", "int8", "uint8", "binary", "ubinary"}, optional
+            By default the model's own. See `sentemb.models.precision.in_precision`: ``int8`` and
+            ``uint8`` are scaled by the texts of the call, so vectors of two calls do not compare.
+        show_progress_bar : bool, optional
+            Show progress on standard error; by default on a terminal, if it takes some seconds.
+        task, prompt_name : {"query", "document"}, optional
+            Other names for ``side``.
+        convert_to_tensor : bool
+            Return a tensor of PyTorch.
+        convert_to_numpy : bool
+            If False, return a list of tensors.
+        batch_size, chunk_size, device, pool, prompt, output_value
+            Accepted where they ask for what a model does anyway: one vector per text, computed on
+            the cpu in batches that it chooses itself, without a prompt.
         """
         return self._encoded(texts, side, keywords)
 

@@ -5,7 +5,7 @@ Importing this file imports sentence-transformers and torch, so nothing in the p
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from sentemb.encode_options import check_length, side_of
 from sentemb.errors import SentembError
@@ -25,7 +25,7 @@ _modules = package("sentence_transformers.base.modules", _EXTRA, _PURPOSE)
 _TEXTS, _SIDE = "texts", "side"
 
 
-class SentembModule(_modules.InputModule):  # type: ignore[misc]
+class SentembModule(_modules.InputModule):  # type: ignore[misc, name-defined]
     """Both towers of a model; ``task`` chooses between them.
 
     ``SentenceTransformer("model", trust_remote_code=True)`` has one such module, as has
@@ -43,7 +43,7 @@ class SentembModule(_modules.InputModule):  # type: ignore[misc]
         The model.
     """
 
-    forward_kwargs = {"task"}
+    forward_kwargs: ClassVar = {"task"}
 
     def __init__(self, model: SentenceEncoder | AnyPath) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class SentembModule(_modules.InputModule):  # type: ignore[misc]
         model_kwargs: dict[str, Any] | None = None,
         **others: Any,
     ) -> Self:
-        """Read a model folder, or one of a hub; ``model_kwargs={"threads": 1}`` sets the threads."""
+        """Read a model folder, or one from a hub; ``model_kwargs={"threads": 1}`` is obeyed."""
         folder = cls.load_dir_path(
             model_name_or_path,
             subfolder=subfolder,
