@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from sentemb.cli.common import ProgressLine, warnings_to_stderr
-from sentemb.cli.options import NearestChoice, given, option
 from sentemb.cli.options import command as new_command
+from sentemb.cli.options import given, option
 from sentemb.cli.program import note, say
 from sentemb.errors import SentembError
 from sentemb.exporting.targets import INDEX, MODEL, OPTIONS, TARGETS, checked_target, export
@@ -64,7 +64,7 @@ def _target_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--to",
     required=True,
     metavar="TARGET",
-    type=NearestChoice(list(TARGETS)),
+    shell_complete=lambda context, option, word: [to for to in TARGETS if to.startswith(word)],
     help="What to write.",
 )
 @_target_options
@@ -74,7 +74,7 @@ def command(source: str, out: str, to: str, force: bool, **options: Any) -> None
     try:
         checked_target(to, chosen)
     except SentembError as error:
-        raise click.UsageError(str(error)) from None
+        raise click.UsageError(_as_typed(str(error), chosen)) from None
     line = ProgressLine()
 
     def show(done: int, total: int) -> None:
@@ -94,6 +94,12 @@ def command(source: str, out: str, to: str, force: bool, **options: Any) -> None
         tell(f"{made.titles:,} titles" + _without(made.without_vector, made.left_out))
     for remark in made.notes:
         note(remark)
+
+
+def _as_typed(message: str, options: dict[str, Any]) -> str:
+    """A message that may begin with the name of one of ``options``, with its name on the line."""
+    name, blank, rest = message.partition(" ")
+    return f"--{name.replace('_', '-')}{blank}{rest}" if name in options else message
 
 
 def _without(without_vector: int, left_out: int) -> str:

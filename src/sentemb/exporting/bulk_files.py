@@ -8,10 +8,8 @@ unpacked lines.
 from __future__ import annotations
 
 import gzip
-from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import IO
 
 from sentemb.errors import SentembError
 
@@ -37,8 +35,7 @@ class BulkFiles:
     def __init__(self, folder: Path, part_bytes: int) -> None:
         self.names: list[str] = []
         self._folder, self._part_bytes = folder, part_bytes
-        self._open = ExitStack()
-        self._file: IO[bytes] | None = None
+        self._file: gzip.GzipFile | None = None
         self._size = 0
 
     def __enter__(self) -> BulkFiles:
@@ -50,7 +47,15 @@ class BulkFiles:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._open.close()
+        self._close()
+
+    def _close(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            try:
+                file.close()
+            finally:
+                self._raw.close()
 
     def add(self, lines: bytes) -> None:
         """Append the lines of one title, an action and its source, to one of the parts."""
@@ -60,11 +65,14 @@ class BulkFiles:
                 "give more, or shorten the title"
             )
         if self._file is None or self._size + len(lines) > self._part_bytes:
-            self._open.close()
-            self.names.append(f"bulk-{len(self.names) + 1:05}.ndjson.gz")
-            raw = self._open.enter_context(open(self._folder / self.names[-1], "wb"))
-            # Without a time stamp equal contents give equal files.
-            packed = gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0)
-            self._file, self._size = self._open.enter_context(packed), 0
+            self._file = self._next_part()
         self._file.write(lines)
         self._size += len(lines)
+
+    def _next_part(self) -> gzip.GzipFile:
+        self._close()
+        self.names.append(f"bulk-{len(self.names) + 1:05}.ndjson.gz")
+        self._size = 0
+        self._raw = (self._folder / self.names[-1]).open("wb")
+        # Without a time stamp equal contents give equal files.
+        return gzip.GzipFile("", "wb", _LEVEL, self._raw, mtime=0)

@@ -66,6 +66,7 @@ def write(
     Parameters
     ----------
     source : Index
+        What to export.
     out : path
         A folder.
     force : bool
@@ -73,6 +74,7 @@ def write(
     on_progress : callable, optional
         Called with how many titles are done and how many there are.
     engine : {"elasticsearch", "opensearch"}
+        Whose formats are written.
     name : str
         What the engine calls its index.
     log : ClickLog or path, optional

@@ -24,10 +24,11 @@ _M, _EF_CONSTRUCTION = 16, 100
 # Titles that the vectors find, and of which so many are looked at.
 _K, _CANDIDATES = 100, 1000
 # Stemmers of Snowball that Lucene has too.
-_LANGUAGES = (
-    "armenian basque catalan danish dutch english finnish french german hungarian irish italian "
-    "lithuanian norwegian porter portuguese romanian russian spanish swedish turkish"
-).split()
+_LANGUAGES = {
+    *("armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french"),
+    *("german", "hungarian", "irish", "italian", "lithuanian", "norwegian", "porter"),
+    *("portuguese", "romanian", "russian", "spanish", "swedish", "turkish"),
+}
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ def mapping(engine: Engine, dim: int, half: Lexical | None, with_clicks: bool) -
     Parameters
     ----------
     engine : Engine
+        Who is told.
     dim : int
         Length of a vector.
     half : Lexical, optional
@@ -117,6 +119,7 @@ def query(engine: Engine, boost: float | None, with_clicks: bool) -> dict[str, A
     Parameters
     ----------
     engine : Engine
+        Who is told.
     boost : float, optional
         Factor of BM25 in the score, next to the cosine plus 1; None leaves words out.
     with_clicks : bool

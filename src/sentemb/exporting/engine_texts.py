@@ -56,31 +56,34 @@ def readme(
 ) -> str:
     """What the files are and how to use them; ``boost`` says where the boost of words is from."""
     clicked = f"`{CLICKED}` holds the queries that were clicked on it. " if with_clicks else ""
+    sending = (
+        f"creates the index `{name}` from `mapping.json` and sends the bulk files one by one. It "
+        "stops at the first file with a title that is refused. Arguments go to curl, such as "
+        "`--user` and `--cacert`."
+    )
+    documents = (
+        f"A title is a document with its id as `_id`. `{TITLE}` is its text. {clicked}`{VECTOR}` "
+        f"is its vector, of unit length. {without_vector:,} titles have none, because the model "
+        "knows none of their words; only words find them."
+    )
+    searching = (
+        f"`query.json` is a search with {QUERY_TEXT} and {QUERY_VECTOR} in the places of a query. "
+        f"{boost} This fills it in:"
+    )
     return f"""\
 # {titles:,} titles for {engine.title}
 
-{_filled(f"Written by `sentemb export`. Needs {engine.title} {engine.since} or newer.")}
+Written by `sentemb export`. Needs {engine.title} {engine.since} or newer.
 
 ```sh
 URL=http://localhost:9200 sh {SCRIPT}
 ```
 
-{
-        _filled(f'''creates the index `{name}` from `mapping.json` and sends the bulk files one by one. It stops at
-the first bulk file with a title that is refused. Arguments of `{SCRIPT}` go to curl, such as `--user` and
-`--cacert`.''')
-    }
+{_filled(sending)}
 
-{
-        _filled(f'''A title is a document with its id as `_id`. `{TITLE}` is its text. {clicked}`{VECTOR}` is its
-vector, of unit length. {without_vector:,} titles have none, because the model knows none of their
-words; only words find them.''')
-    }
+{_filled(documents)}
 
-{
-        _filled(f'''`query.json` is a search with {QUERY_TEXT} and {QUERY_VECTOR} in the places of a query.
-{boost} This fills it in:''')
-    }
+{_filled(searching)}
 
 ```python
 import json
@@ -109,12 +112,13 @@ def _filled(text: str) -> str:
 # How the two places of a query are filled in.
 _FILL = {
     "Elasticsearch": """\
+    for field in body.get("query", {}).get("match", {}).values():
+        field["query"] = text
     if vector.any():
         body["knn"]["query_vector"] = vector.tolist()
     else:  # the model knows no word of the text
         del body["knn"]
-    for field in body.get("query", {}).get("match", {}).values():
-        field["query"] = text""",
+        body.setdefault("query", {"match_none": {}})""",
     "OpenSearch": """\
     should = body["query"]["bool"]["should"]
     for part in should[1:]:
@@ -123,5 +127,5 @@ _FILL = {
     if vector.any():
         should[0]["knn"]["vector"]["vector"] = vector.tolist()
     else:  # the model knows no word of the text
-        del should[0]""",
+        should[0] = {"match_none": {}}""",
 }

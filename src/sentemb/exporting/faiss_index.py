@@ -34,6 +34,7 @@ def write(
     Parameters
     ----------
     source : Index
+        What to export.
     out : path
         A folder.
     force : bool

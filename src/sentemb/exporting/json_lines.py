@@ -32,6 +32,7 @@ def write(
     Parameters
     ----------
     source : Index
+        What to export.
     out : path
         A file, compressed if its name ends in .gz; - is standard output.
     force : bool

@@ -37,6 +37,7 @@ def write(
     Parameters
     ----------
     source : Index
+        What to export.
     out : path
         A folder.
     force : bool

@@ -36,6 +36,7 @@ def write(
     Parameters
     ----------
     source : Index
+        What to export.
     out : path
         A file.
     force : bool

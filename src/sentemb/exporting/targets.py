@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -224,8 +225,12 @@ def export(
 
 def checked_target(to: str, options: Mapping[str, Any]) -> Target:
     """The target with this name; a `SentembError` unless it exists and has these options."""
-    if to not in TARGETS:
-        raise SentembError(f"no such target: {brief(to)}; choose one of {', '.join(TARGETS)}")
+    if not isinstance(to, str) or to not in TARGETS:
+        near = nearest_names(str(to), TARGETS)
+        question = f"did you mean {' or '.join(near)}? " if near else ""
+        raise SentembError(
+            f"no such target: {brief(to)}; {question}choose one of {', '.join(TARGETS)}"
+        )
     target = TARGETS[to]
     for option, value in options.items():
         if option not in target.options:
@@ -236,6 +241,13 @@ def checked_target(to: str, options: Mapping[str, Any]) -> Target:
         if allowed and value not in allowed:
             raise SentembError(f"{option} is {brief(value)}; {to} takes {' or '.join(allowed)}")
     return target
+
+
+def nearest_names(name: str, names: Iterable[str]) -> list[str]:
+    """Up to two of ``names`` that begin with ``name``, or are like it."""
+    every = list(names)
+    longer = [one for one in every if name and one.startswith(name)]
+    return list(dict.fromkeys([*longer, *get_close_matches(name, every, 2)]))[:2]
 
 
 def _opened(source: SentenceEncoder | Index | AnyPath, target: Target, to: str) -> Any:

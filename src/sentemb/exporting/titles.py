@@ -64,6 +64,7 @@ def portions(index: Index, on_progress: OnProgress, size: int = _PORTION) -> Ite
     Parameters
     ----------
     index : Index
+        What to read.
     on_progress : callable, optional
         Called with how many titles are done and how many there are.
     size : int
@@ -77,7 +78,8 @@ def portions(index: Index, on_progress: OnProgress, size: int = _PORTION) -> Ite
     for first in range(0, len(index), size):
         some = slice(first, min(first + size, len(index)))
         vectors = _unit_vectors(index, some)
-        yield Portion(index.ids[some], index.titles[some], vectors, vectors.any(axis=1))
+        known = np.asarray(vectors.any(axis=1))
+        yield Portion(list(index.ids[some]), list(index.titles[some]), vectors, known)
         if on_progress is not None:
             on_progress(some.stop, len(index))
 

@@ -1,0 +1,187 @@
+"""What Elasticsearch and OpenSearch document of mappings and bulk requests, read strictly.
+
+A stand-in for a server: it refuses what the documentation does not allow. Sources are the
+reference pages of both engines on the bulk API, dense_vector, knn_vector and k-NN spaces.
+"""
+
+import gzip
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+
+# Keys that each type of field may have here.
+FIELDS = {
+    "text": {"type", "analyzer", "similarity", "copy_to"},
+    "dense_vector": {"type", "dims", "index", "similarity", "index_options"},
+    "knn_vector": {"type", "dimension", "method"},
+}
+ACTIONS = {"index", "create"}
+
+
+def strict_json(text):
+    """A JSON text without NaN, without infinities and without a key that is there twice."""
+
+    def refuse(value):
+        raise ValueError(f"{value} is not JSON")
+
+    def pairs(items):
+        keys = [key for key, _ in items]
+        assert len(keys) == len(set(keys)), f"a key is there twice: {keys}"
+        return dict(items)
+
+    return json.loads(text, parse_constant=refuse, object_pairs_hook=pairs)
+
+
+def check_mapping(body):
+    """The length of a vector and the fields, after all checks."""
+    assert set(body) <= {"settings", "mappings"} and set(body["mappings"]) == {"properties"}
+    index = body.get("settings", {}).get("index", {})
+    assert set(index) <= {"knn", "similarity", "analysis"}
+    for own in index.get("similarity", {}).values():
+        assert set(own) == {"type", "k1", "b"} and own["type"] == "BM25"
+        assert own["k1"] >= 0 and 0 <= own["b"] <= 1
+    analysis = index.get("analysis", {"analyzer": {}, "filter": {}})
+    for own in analysis["analyzer"].values():
+        assert own["type"] == "custom" and own["tokenizer"] == "standard"
+        assert all(name == "lowercase" or name in analysis["filter"] for name in own["filter"])
+    fields = body["mappings"]["properties"]
+    for field in fields.values():
+        assert set(field) <= FIELDS[field["type"]], field
+        if field["type"] == "text":
+            assert field.get("similarity", "BM25") in {"BM25", *index.get("similarity", {})}
+            assert field.get("analyzer", "standard") in {"standard", *analysis["analyzer"]}
+            assert field.get("copy_to", "title") in fields
+    vector = fields["vector"]
+    if vector["type"] == "dense_vector":
+        assert vector["similarity"] == "dot_product" and vector["index"] is True
+        options = vector["index_options"]
+        assert options["type"] == "int8_hnsw" and set(options) == {"type", "m", "ef_construction"}
+        assert 1 <= vector["dims"] <= 4096
+        return vector["dims"], fields
+    method = vector["method"]
+    assert index["knn"] is True and method["name"] == "hnsw"
+    assert (method["engine"], method["space_type"]) == ("lucene", "cosinesimil")
+    assert set(method["parameters"]) == {"m", "ef_construction"}
+    assert 1 <= vector["dimension"] <= 16_000
+    return vector["dimension"], fields
+
+
+def read_bulk(raw, mapping):
+    """The documents of the body of one bulk request, by id."""
+    dim, fields = check_mapping(mapping)
+    assert raw.endswith(b"\n"), "the last line must end in a line end"
+    lines = raw[:-1].split(b"\n")
+    assert len(lines) % 2 == 0, "an action without its source"
+    found = {}
+    for action_line, source_line in zip(lines[::2], lines[1::2], strict=True):
+        action = strict_json(action_line.decode("utf-8"))
+        assert len(action) == 1 and set(action) <= ACTIONS, action
+        (about,) = action.values()
+        assert set(about) == {"_id"} and isinstance(about["_id"], str)
+        id = about["_id"]
+        assert 0 < len(id.encode()) <= 512 and id not in found
+        source = strict_json(source_line.decode("utf-8"))
+        assert set(source) <= set(fields), f"fields that are not in the mapping: {set(source)}"
+        for name, value in source.items():
+            if fields[name]["type"] == "text":
+                texts = value if isinstance(value, list) else [value]
+                assert all(isinstance(text, str) for text in texts)
+                continue
+            numbers = np.array(value, np.float32)
+            assert numbers.shape == (dim,) and np.isfinite(numbers).all()
+            assert abs(float(numbers @ numbers) - 1) <= 1e-4, "not of unit length"
+        found[id] = source
+    return found
+
+
+def read_folder(folder, part_bytes=50_000_000):
+    """Mapping and documents of an exported folder; parts are checked."""
+    mapping = strict_json((folder / "mapping.json").read_text(encoding="utf-8"))
+    parts = sorted(folder.glob("bulk-*.ndjson.gz"))
+    assert [path.name for path in parts] == [
+        f"bulk-{number:05}.ndjson.gz" for number in range(1, len(parts) + 1)
+    ]
+    documents = {}
+    for path in parts:
+        raw = gzip.decompress(path.read_bytes())
+        assert len(raw) <= part_bytes
+        part = read_bulk(raw, mapping)
+        assert not set(part) & set(documents), "an id is in two parts"
+        documents |= part
+    return mapping, documents
+
+
+class StandIn(ThreadingHTTPServer):
+    """A server on the loopback address that takes an index and bulk requests.
+
+    Attributes
+    ----------
+    address : str
+    mappings, documents : dict
+        By the name of the index.
+    refused : dict
+        Id -> reason; a title with such an id is answered with an error.
+    """
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.address = f"http://127.0.0.1:{self.server_port}"
+        self.mappings, self.documents, self.refused, self.users = {}, {}, {}, []
+
+    def __enter__(self):
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *error):
+        self.shutdown()
+        self.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+    def answer(self, status, body):
+        raw = json.dumps(body, separators=(",", ":")).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def body(self):
+        raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        is_packed = self.headers.get("Content-Encoding") == "gzip"
+        return gzip.decompress(raw) if is_packed else raw
+
+    def do_PUT(self):
+        name, raw = self.path.strip("/"), self.body()
+        if name in self.server.mappings:
+            self.answer(400, {"error": {"type": "resource_already_exists_exception"}})
+            return
+        assert self.headers["Content-Type"] == "application/json"
+        mapping = strict_json(raw.decode())
+        check_mapping(mapping)
+        self.server.mappings[name], self.server.documents[name] = mapping, {}
+        self.server.users.append(self.headers.get("Authorization"))
+        self.answer(200, {"acknowledged": True})
+
+    def do_POST(self):
+        path, _, query = self.path.partition("?")
+        name, action = path.strip("/").split("/")
+        raw = self.body()
+        if action == "_refresh":
+            self.answer(200, {"_shards": {"failed": 0}})
+            return
+        assert action == "_bulk" and query == "filter_path=errors,items.*.error"
+        assert self.headers["Content-Type"] == "application/x-ndjson"
+        found = read_bulk(raw, self.server.mappings[name])
+        refused = {id: self.server.refused[id] for id in found if id in self.server.refused}
+        self.server.documents[name] |= {id: found[id] for id in found if id not in refused}
+        answer = {"errors": bool(refused)}
+        if refused:
+            answer["items"] = [{"index": {"error": {"reason": why}}} for why in refused.values()]
+        self.answer(200, answer)

@@ -1,0 +1,405 @@
+"""`sentemb export`: targets, the files of tables and other libraries, and what is refused."""
+
+import gzip
+import json
+import os
+import re
+import signal
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from helpers import made_up_model, made_up_pair_model, made_up_texts, run_python, tree
+
+from sentemb import Index, SentembError, export
+from sentemb.cli import main
+from sentemb.exporting.targets import INDEX, MODEL, OPTIONS, TARGETS
+
+# "日本 9" has no trigram that the model knows.
+TITLES = [
+    "red hat",
+    "blue bag",
+    "日本 9",
+    'a "quoted" \\ title',
+    "green\u2028hat\r",
+    "\U0001f600 red bag",
+]
+IDS = ["a", "b", "c", "d", "é", "f"]
+UNKNOWN = 2
+TABLES = ["jsonl", "parquet", "numpy", "faiss", "usearch"]
+FOLDERS = ["numpy", "faiss", "usearch", "elasticsearch"]
+
+
+def run(*arguments, code=0):
+    """Standard output and standard error of `sentemb export`."""
+    result = CliRunner().invoke(main, ["export", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert result.exit_code == code, result.output
+    return result.stdout, result.stderr
+
+
+@pytest.fixture(scope="module")
+def model():
+    return made_up_model(("bag", {}), TITLES[:2] + TITLES[3:], cells=12, dtype=np.float32)
+
+
+@pytest.fixture(scope="module")
+def place(model, tmp_path_factory):
+    """A folder with a model, a pair model and an index."""
+    place = tmp_path_factory.mktemp("export")
+    model.save_pretrained(place / "model")
+    made_up_pair_model(TITLES).save_pretrained(place / "pairs")
+    Index.build(model, TITLES, IDS).save(place / "index")
+    return place
+
+
+def lines_of(path):
+    with open(path, encoding="utf-8", newline="\n") as file:
+        return file.read().split("\n")[:-1]
+
+
+# -- what the targets write ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("to", TABLES)
+def test_a_table_has_every_title_and_unit_vectors(model, tmp_path, to, dtype):
+    index = Index.build(model, TITLES, IDS, dtype=dtype)
+    exact = Index.build(model, TITLES, IDS).vectors
+    made = export(index, tmp_path / "out", to)
+    assert all(path.is_file() for path in made.files)
+    ids, titles, vectors = READERS[to](tmp_path / "out")
+    has_all = to in ("jsonl", "parquet")
+    assert (made.titles, made.left_out, made.without_vector) == (
+        (6, 0, 1) if has_all else (5, 1, 0)
+    )
+    kept = [place for place in range(6) if has_all or place != UNKNOWN]
+    assert ids == [IDS[place] for place in kept] and titles == [TITLES[place] for place in kept]
+    for place, vector in zip(kept, vectors, strict=True):
+        if place == UNKNOWN:
+            assert vector is None
+            continue
+        assert float(np.linalg.norm(np.float64(vector))) == pytest.approx(1, abs=2e-6)
+        assert np.float64(vector) @ exact[place] == pytest.approx(1, abs=1e-3)
+        if dtype == "float32":
+            assert np.allclose(vector, exact[place], atol=1e-7)
+
+
+def read_jsonl(path):
+    rows = [json.loads(line) for line in lines_of(path)]
+    assert all(list(row) == ["id", "title", "vector"] for row in rows)
+    return tuple([row[name] for row in rows] for name in ("id", "title", "vector"))
+
+
+def read_parquet(path):
+    table = pytest.importorskip("pyarrow.parquet").read_table(path)
+    assert table.schema.names == ["id", "title", "vector"]
+    assert str(table.schema.field("vector").type) == "fixed_size_list<element: float>[12]"
+    return tuple(table[name].to_pylist() for name in table.schema.names)
+
+
+def read_numpy(folder):
+    vectors = np.load(folder / "vectors.npy", mmap_mode="r")
+    assert vectors.dtype == np.float32 and vectors.flags.c_contiguous
+    return lines_of(folder / "ids.txt"), lines_of(folder / "titles.txt"), list(vectors)
+
+
+def read_faiss(folder):
+    flat = pytest.importorskip("faiss").read_index(str(folder / "vectors.faiss"))
+    vectors = list(flat.reconstruct_n(0, flat.ntotal))
+    return lines_of(folder / "ids.txt"), lines_of(folder / "titles.txt"), vectors
+
+
+def read_usearch(folder):
+    graph = pytest.importorskip("usearch.index").Index.restore(folder / "vectors.usearch")
+    ids = lines_of(folder / "ids.txt")
+    return ids, lines_of(folder / "titles.txt"), [graph.get(key) for key in range(len(ids))]
+
+
+READERS = {
+    "jsonl": read_jsonl,
+    "parquet": read_parquet,
+    "numpy": read_numpy,
+    "faiss": read_faiss,
+    "usearch": read_usearch,
+}
+
+
+def test_json_lines_can_be_compressed_and_piped(place, tmp_path):
+    run(place / "index", tmp_path / "t.jsonl", "--to", "jsonl")
+    run(place / "index", tmp_path / "t.jsonl.gz", "--to", "jsonl")
+    plain = (tmp_path / "t.jsonl").read_text(encoding="utf-8")
+    assert gzip.decompress((tmp_path / "t.jsonl.gz").read_bytes()).decode() == plain
+    out, err = run(place / "index", "-", "--to", "jsonl")
+    assert out == plain and "6 titles" in err
+
+
+def test_parquet_in_half_the_space(place, tmp_path):
+    tables = pytest.importorskip("pyarrow.parquet")
+    run(place / "index", tmp_path / "t.parquet", "--to", "parquet", "--dtype", "float16")
+    schema = tables.read_schema(tmp_path / "t.parquet")
+    assert str(schema.field("vector").type) == "fixed_size_list<element: halffloat>[12]"
+
+
+@pytest.fixture(scope="module")
+def many():
+    """An index of some 1,500 titles, and queries for it."""
+    texts = list(dict.fromkeys(made_up_texts(np.random.default_rng(0), [3] * 1500, n_words=400)))
+    model = made_up_model(("bag", {}), texts, cells=24, dtype=np.float32)
+    return Index.build(model, texts), texts[::30]
+
+
+def test_faiss_finds_what_the_index_finds(many, tmp_path):
+    faiss = pytest.importorskip("faiss")
+    index, queries = many
+    export(index, tmp_path / "out", "faiss")
+    flat = faiss.read_index(str(tmp_path / "out/vectors.faiss"))
+    vectors = index.model.encode_query(queries, normalize_embeddings=True)
+    scores, places = flat.search(vectors, 10)
+    ids = lines_of(tmp_path / "out/ids.txt")
+    for own, found, hits in zip(scores, places, index.search(queries), strict=True):
+        assert np.allclose(own, [hit.score for hit in hits], atol=1e-6)
+        # Equal scores may be in another order.
+        assert own[-1] - own[0] == 0 or {ids[place] for place in found[own > own[-1] + 1e-6]} <= {
+            hit.id for hit in hits
+        }
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_usearch_finds_most_of_it(many, tmp_path, dtype):
+    usearch = pytest.importorskip("usearch.index")
+    index, queries = many
+    export(index, tmp_path / "out", "usearch", dtype=dtype)
+    graph = usearch.Index.restore(tmp_path / "out/vectors.usearch")
+    vectors = index.model.encode_query(queries)  # of any length
+    exact = index.search(queries)
+    found = graph.search(vectors, 10).keys
+    cosines = [[index.vectors[key] for key in keys] for keys in found.astype(int)]
+    units = index.model.encode_query(queries, normalize_embeddings=True)
+    good = [
+        (np.array(rows) @ unit >= hits[-1].score - 1e-6).mean()
+        for rows, unit, hits in zip(cosines, units, exact, strict=True)
+    ]
+    assert np.mean(good) > (0.9 if dtype == "int8" else 0.97)
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def test_the_command_prints_files_and_titles(place, tmp_path):
+    out, err = run(place / "index", tmp_path / "np", "--to", "numpy")
+    names = ["vectors.npy", "ids.txt", "titles.txt"]
+    assert out.splitlines() == [
+        *(str(tmp_path / "np" / name) for name in names),
+        "5 titles; 1 left out: the model knows none of their words",
+    ]
+    assert err == ""
+    out, err = run(place / "index", tmp_path / "es", "--to", "elasticsearch", "--name", "shop")
+    assert out.splitlines()[-1].startswith("6 titles, 1 of them without a vector: the model")
+    assert "has no BM25" in err and "9200}/shop" in (tmp_path / "es/send.sh").read_text()
+
+
+def test_the_help_lists_every_target_and_option():
+    text = run("--help")[0]
+    for name, target in TARGETS.items():
+        assert re.search(rf"^ +{name} +{re.escape(target.help[:40])}", text, re.M), name
+    for name in OPTIONS:
+        assert f"--{name.replace('_', '-')} " in text
+    for target in TARGETS.values():
+        assert target.takes in (MODEL, INDEX) and set(target.options) <= set(OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--to", "elastic"), "did you mean elasticsearch?"),
+        (("--to", "opensaerch"), "did you mean opensearch"),
+        (("--to", "xyz"), "choose one of elasticsearch"),
+        (("--to", "numpy", "--dtype", "int8"), "--dtype is not an option of numpy; only parquet"),
+        (("--to", "faiss", "--part-bytes", "9"), "--part-bytes is not an option of faiss; only el"),
+        (("--to", "parquet", "--dtype", "int8"), "--dtype is 'int8'; parquet takes float32 or"),
+        ((), "Missing option '--to'"),
+    ],
+)
+def test_wrong_usage(place, tmp_path, arguments, said):
+    _, err = run(place / "index", tmp_path / "out", *arguments, code=2)
+    assert said in err and not (tmp_path / "out").exists()
+
+
+def test_python_says_the_same(place, tmp_path):
+    index = Index.open(place / "index")
+    for to, options, said in [
+        ("elastic", {}, "no such target: 'elastic'; did you mean elasticsearch"),
+        ("numpy", {"dtype": "int8"}, "dtype is not an option of numpy"),
+        ("numpy", {"speed": 3}, "speed is not an option of numpy"),
+        ("parquet", {"dtype": "int8"}, "parquet takes float32 or float16"),
+        ("elasticsearch", {"part_bytes": 0}, "part_bytes"),
+        (["numpy"], {}, "no such target"),
+    ]:
+        with pytest.raises(SentembError, match=re.escape(said)):
+            export(index, tmp_path / "out", to, **options)
+    for source in (3, ["red hat"]):
+        with pytest.raises(SentembError, match="a model or an index is needed, not"):
+            export(source, tmp_path / "out", "numpy")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_where_an_index_is_needed(place, tmp_path):
+    _, err = run(place / "model", tmp_path / "out", "--to", "numpy", code=1)
+    assert "numpy needs an index, and this is a model" in err
+    for to in ("numpy", "onnx"):
+        _, err = run(place / "pairs", tmp_path / "out", "--to", to, code=1)
+        assert "scores pairs and has no vector of a text" in err
+    for missing in (place, place / "nothing", place / "model/config.json"):
+        _, err = run(missing, tmp_path / "out", "--to", "numpy", code=1)
+        assert err.startswith("Error: ") and err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_package_is_named_before_anything_else(place, tmp_path, monkeypatch):
+    for name, extra in (("pyarrow", "parquet"), ("faiss", "faiss"), ("usearch", "approximate")):
+        to = name if name in TARGETS else "parquet"
+        for module in (name, TARGETS[to].needs[0]):
+            monkeypatch.setitem(sys.modules, module, None)
+        _, err = run(tmp_path / "no index", tmp_path / "out", "--to", to, code=1)
+        assert (
+            f"--to {to} needs {name}, which is not installed; pip install 'sentemb[{extra}]'" in err
+        )
+    assert not list(tmp_path.iterdir())
+
+
+# -- where it is written ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("to", ["jsonl", *FOLDERS])
+def test_nothing_is_written_into_an_index(place, tmp_path, to):
+    before = tree(place)
+    for out in (place / "index", place / "index/model", place / "index/new/deeper"):
+        for force in ((), ("--force",)):
+            _, err = run(place / "index", out, "--to", to, *force, code=1)
+            assert "is an index" in err or "is inside the index" in err
+    (tmp_path / "link").symlink_to(place / "index")
+    _, err = run(place / "index", tmp_path / "link/new", "--to", to, code=1)
+    assert "is inside the index" in err
+    _, err = run(place / "index", place / "model", "--to", to, "--force", code=1)
+    assert "is a model" in err and tree(place) == before
+
+
+@pytest.mark.parametrize("to", FOLDERS)
+def test_a_folder_of_other_files_is_left_alone(place, tmp_path, to):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "precious.txt").write_text("mine")
+    _, err = run(place / "index", out, "--to", to, code=1)
+    assert "is not empty" in err
+    _, err = run(place / "index", out, "--to", to, "--force", code=1)
+    assert "holds other files than this export, such as precious.txt" in err
+    assert tree(tmp_path) == {"out": None, "out/precious.txt": b"mine"}
+    (out / "precious.txt").unlink()
+    run(place / "index", out, "--to", to)  # an empty folder
+    first = tree(out)
+    _, err = run(place / "index", out, "--to", to, code=1)
+    assert "use --force" in err
+    run(place / "index", out, "--to", to, "--force")
+    assert tree(out) == first
+    _, err = run(place / "index", next(iter(out.iterdir())) / "x", "--to", to, code=1)
+    assert err.startswith("Error: ") and tree(out) == first
+
+
+@pytest.mark.parametrize("to", ["jsonl", "parquet"])
+def test_a_file_is_replaced_only_with_force(place, tmp_path, to):
+    out = tmp_path / "out"
+    out.write_text("mine")
+    _, err = run(place / "index", out, "--to", to, code=1)
+    assert "is there already" in err and out.read_text() == "mine"
+    run(place / "index", out, "--to", to, "--force")
+    assert out.stat().st_size > 100
+    _, err = run(place / "index", tmp_path, "--to", to, "--force", code=1)
+    assert "is a folder; name a file" in err and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("to", [*TABLES, "elasticsearch"])
+def test_ctrl_c_leaves_everything_as_it_was(model, tmp_path, to):
+    index = Index.build(model, TITLES * 2, [*IDS, *map(str, range(6))])
+    export(Index.build(model, TITLES), tmp_path / "out", to)
+    before = tree(tmp_path)
+
+    def interrupt(done, total):
+        assert done == total == 12
+        os.kill(os.getpid(), signal.SIGINT)
+
+    for out in ("out", "new"):
+        with pytest.raises(KeyboardInterrupt):
+            export(index, tmp_path / out, to, force=True, on_progress=interrupt)
+    assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_a_damaged_vector_is_not_exported(model, tmp_path, dtype):
+    Index.build(model, TITLES, IDS, dtype=dtype).save(tmp_path / "index")
+    name = "scales.npy" if dtype == "int8" else "vectors.npy"
+    raw = bytearray((tmp_path / "index" / name).read_bytes())
+    raw[-2:] = b"\x7f\x7f"
+    (tmp_path / "index" / name).write_bytes(raw)
+    for to in (*TABLES, "elasticsearch"):
+        _, err = run(tmp_path / "index", tmp_path / "out", "--to", to, code=1)
+        assert "the vector of title 5 is not of unit length" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+
+
+def test_a_damaged_model_in_an_index(place, tmp_path):
+    Index.open(place / "index").save(tmp_path / "index")
+    path = tmp_path / "index/model/model.safetensors"
+    path.write_bytes(path.read_bytes()[:-9])
+    _, err = run(tmp_path / "index", tmp_path / "out", "--to", "numpy", code=1)
+    assert "model.safetensors" in err and not (tmp_path / "out").exists()
+
+
+# -- memory ----------------------------------------------------------------------------------------
+
+MANY = """
+import resource, sys, time
+import numpy as np
+from sentemb import export, Index, SentenceEncoder
+from sentemb.models.int8_rows import Int8Rows
+from sentemb.search.index_files import Contents
+from sentemb.search.texts import Texts
+folder, n, to = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+if to == "index":
+    model = SentenceEncoder.from_pretrained(folder + "/model")
+    rng = np.random.default_rng(0)
+    codes = rng.integers(-127, 128, (n, model.dim), np.int8)
+    rows = Int8Rows(codes, (1 / np.linalg.norm(codes, axis=1)).astype(np.float32))
+    ids, titles = Texts.of(map(str, range(n))), Texts.of(f"title {i} of many" for i in range(n))
+    contents = Contents(ids, titles, rows, np.empty(0, np.int64))
+    Index(model, contents, Index.build(model, ["a"]).model_sha256).save(folder + "/index")
+else:
+    index = Index.open(folder + "/index")
+    small = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.perf_counter()
+    made = export(index, folder + "/" + to, to)
+    seconds = time.perf_counter() - began
+    assert made.titles == n
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(round((most - small) / 1024), round(seconds))
+"""
+
+
+def growth(folder, n, targets):
+    """Megabytes by which a process grows while it exports ``n`` titles, for each target."""
+    run_python(MANY, folder, n, "index", check=True)
+    return {to: run_python(MANY, folder, n, to, check=True).stdout.split() for to in targets}
+
+
+@pytest.mark.slow
+def test_a_million_titles_take_no_more_memory_than_the_index(tmp_path):
+    model = made_up_model(("bag", {}), TITLES, cells=96, dtype=np.float32)
+    model.save_pretrained(tmp_path / "model")
+    targets = ["jsonl", "parquet", "numpy", "elasticsearch"]
+    found = growth(tmp_path, 1_000_000, targets)
+    files = (tmp_path / "index").iterdir()
+    size = sum(path.stat().st_size for path in files if path.is_file()) / 2**20
+    print({to: f"{mb} MB, {seconds} s" for to, (mb, seconds) in found.items()}, f"{size:.0f} MB")
+    # The pages of the mapped index count too.
+    assert all(int(mb) < size + 100 for mb, _ in found.values()), found
