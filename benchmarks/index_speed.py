@@ -15,7 +15,7 @@ from pathlib import Path
 import faiss
 import numpy as np
 from pages import machine, write_results
-from rounds import Result, note
+from rounds import CLOCKS, note, take_turns
 from sif_speed import COMMAND, in_process
 from threadpoolctl import threadpool_limits
 from usearch.index import MetricKind
@@ -36,7 +36,6 @@ from sentemb.tables import markdown_table
 K = 10
 # Rows of one product of the contender that is a bare matrix product, and of one look-up in it.
 BLOCK = 65_536
-CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
 def mixed_titles(titles, n):
@@ -48,18 +47,6 @@ def mixed_titles(titles, n):
         " ".join(words[a][: (len(words[a]) + 1) // 2] + words[b][len(words[b]) // 2 :])
         for a, b in chosen.tolist()
     ]
-
-
-def take_turns(contenders, rounds, clock):
-    """Seconds of every contender, round by round, after one turn each to warm up."""
-    seconds = {name: [] for name in contenders}
-    for count in range(rounds + 1):
-        for name, function in contenders.items():
-            began = clock()
-            function()
-            if count:
-                seconds[name].append(clock() - began)
-    return Result(seconds)
 
 
 def numpy_top(queries, titles):

@@ -3,6 +3,7 @@
 import json
 import sys
 import tempfile
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from synthetic import write_log
 
 # Losses of two contenders may differ by this much in any of the first steps.
 TOLERANCE = 1e-4
+CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
 class DisagreementError(Exception):
@@ -128,6 +130,18 @@ class Bench:
                 answer = racer.ask(job, **details)
                 seconds[name].append(float(np.median(answer[self.clock])))
         return seconds
+
+
+def take_turns(contenders, rounds, clock):
+    """Seconds of every contender, round by round, after one turn each to warm up."""
+    seconds = {name: [] for name in contenders}
+    for count in range(rounds + 1):
+        for name, function in contenders.items():
+            began = clock()
+            function()
+            if count:
+                seconds[name].append(clock() - began)
+    return Result(seconds)
 
 
 def note(message):

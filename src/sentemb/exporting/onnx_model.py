@@ -14,14 +14,14 @@ from sentemb.errors import SentembError
 from sentemb.exporting.onnx_characters import character_table
 from sentemb.exporting.onnx_encoders import INPUTS, add_embeddings
 from sentemb.exporting.onnx_graph import OPSET, Graph
+from sentemb.exporting.places import new_folder
 from sentemb.exporting.targets import Exported
 from sentemb.models.towers import Towers, converted
 from sentemb.protocols import Arrays
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.extras import package
-from sentemb.system.files import names_in, write_text, writing
+from sentemb.system.files import write_text, writing
 from sentemb.system.paths import AnyPath
-from sentemb.system.whole_folder import check_free, replacing_folder
 from sentemb.tables import markdown_table
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import BARE, PLAIN, WHITE_SPACE
@@ -32,7 +32,9 @@ PYTHON, JAVA = "tokeniser.py", "Tokeniser.java"
 # The file of each tower, and the one of shared towers.
 TOWERS = {"query": "query.onnx", "document": "document.onnx"}
 SHARED = "model.onnx"
-_OURS = {VOCABULARY, CHARACTERS, README, PYTHON, JAVA, *TOWERS.values(), SHARED}
+# What such a folder may hold, with what the examples leave there.
+_NAMES = (VOCABULARY, CHARACTERS, README, PYTHON, JAVA, *TOWERS.values(), SHARED)
+_LEFT_BY_EXAMPLES = ("Example.java", "*.class", "__pycache__")
 # A message of protobuf has less than 2 GB; the graph itself is small.
 _MOST_BYTES = (1 << 31) - (1 << 20)
 _SPLITTINGS = {
@@ -65,7 +67,7 @@ def write(
     force : bool
         Replace the export in ``out``.
     on_progress : callable, optional
-        Called with how many towers are written and how many there are.
+        Not called: no titles are written.
 
     Returns
     -------
@@ -74,24 +76,17 @@ def write(
     Raises
     ------
     SentembError
-        If ``onnx`` is not installed; for a pair model, weights that are not finite in float32,
-        more than 2 GB of them, or an encoder that is not one of `sentemb.models`; if ``out`` holds
-        something else or cannot be written.
+        If ``onnx`` is not installed; for weights that are not finite in float32, more than 2 GB of
+        them, or an encoder that is not one of `sentemb.models`; if ``out`` holds something else or
+        cannot be written.
     """
-    if not isinstance(source, SentenceEncoder):
-        raise SentembError(
-            "onnx needs a model with two towers; a pair model has no vector of a text"
-        )
     onnx = package("onnx", "onnx", "--to onnx")
-    _check_place(out, force)
     towers = source.towers
     files = {SHARED: "query"} if towers.shared else {name: side for side, name in TOWERS.items()}
-    with replacing_folder(out) as folder:
-        for done, (name, side) in enumerate(files.items(), 1):
+    with new_folder(out, force, *_NAMES, *_LEFT_BY_EXAMPLES) as folder:
+        for name, side in files.items():
             with writing(folder / name) as file:
                 file.write(_model(onnx, towers, side))
-            if on_progress:
-                on_progress(done, len(files))
         texts = {
             VOCABULARY: _vocabulary_file(towers.vocabulary),
             CHARACTERS: character_table(),
@@ -105,20 +100,6 @@ def write(
     if source.dtype != "float32":
         notes.append(f"the weights are {source.dtype}; the export has them in float32")
     return Exported([Path(out) / name for name in (*files, *texts)], notes=notes)
-
-
-def _check_place(out: AnyPath, force: bool) -> None:
-    """Refuse what is not empty; with ``force`` only what does not look like an export."""
-    check_free(out, force)
-    names = names_in(out)
-    # What the examples leave there: compiled code.
-    other = [one for one in names if one not in _OURS | {"__pycache__", "Example.java"}]
-    other = [one for one in other if not one.endswith(".class")]
-    if other or (names and VOCABULARY not in names):
-        what = f"such as {other[0]}" if other else f"and no {VOCABULARY}"
-        raise SentembError(
-            f"{out}: holds other files than an ONNX export, {what}; name a new or empty folder"
-        )
 
 
 def _model(onnx: Any, towers: Towers, side: str) -> bytes:
