@@ -96,7 +96,7 @@ def command(
 
     limits = Limits(rate=rate) if queue is None else Limits(rate=rate, queue=queue)
     hosts = {host, *LOOPBACK, *allow_host} if is_loopback(host) or allow_host else None
-    # Texts without known words are no news here; the answers say it.
+    # The answers name unknown words themselves.
     warnings.simplefilter("ignore", TextWarning)
     line = _Progress()
     try:

@@ -90,6 +90,10 @@ def test_only_the_kernel_cache_unpickles_and_nothing_else_executes():
                 found[path.relative_to(ROOT).as_posix()] = names
     # renameat2 of the system's own library, with two names.
     assert found.pop("src/sentemb/system/exchange.py") == {"ctypes"}
+    # The server listens, and reads addresses; nothing else of the package touches a socket.
+    assert found.pop("src/sentemb/serving/runner.py") == {"socket"}
+    assert found.pop("src/sentemb/serving/channels.py") == {"socket"}
+    assert found.pop("src/sentemb/serving/asked.py") == {"urllib"}
     assert found == {"src/sentemb/kernels/cache.py": {"pickle"}}
 
 

@@ -1,4 +1,4 @@
-"""The JSON API: same answers as the index, strict checks, refusals as JSON, rates, hosts, origins."""
+"""The JSON API: the answers of the index, what is refused, rates, hosts and origins."""
 
 import json
 import math
@@ -423,7 +423,7 @@ def test_limits_can_be_set(index):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"texts": 0}, {"k": True}, {"seconds": 0}, {"seconds": math.nan}, {"rate": -1}, {"queue": 1.5}],
+    [{"texts": 0}, {"k": True}, {"seconds": 0}, {"seconds": math.nan}, {"rate": -1}, {"queue": 2.5}]
 )  # fmt: skip
 def test_wrong_limits(wrong):
     with pytest.raises(SentembError, match=next(iter(wrong))):
@@ -506,7 +506,8 @@ def test_only_allowed_hosts_are_answered(index):
     for host in ("localhost", "LocalHost:8000", "127.0.0.1:80", "[::1]:8000", "a.example:443"):
         assert client.get("/health", headers={"Host": host}).status_code == 200, host
     wrong = ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "", "localhost:x",
-             "127.0.0.1:8000, evil.example", "evil@localhost", "localhost:99999", "[::1", "2130706433"]  # fmt: skip
+             "127.0.0.1:8000, evil.example", "evil@localhost", "localhost:99999", "[::1",
+             "2130706433"]  # fmt: skip
     for host in wrong:
         for path in EVERY:
             found = client.get(path, headers={"Host": host}, environ_overrides={"HTTP_HOST": host})
@@ -521,8 +522,8 @@ def test_a_page_of_another_site_may_call_only_if_it_is_allowed(index):
     closed = create_app(index).test_client()
     opened = create_app(index, allowed_origins=[shop]).test_client()
     allow = "Access-Control-Allow-Origin"
-    strangers = ["https://evil.example", "null", shop + ".evil.example", shop + ":8443",
-                 "http://shop.example.org", shop + "/", "HTTPS://shop.example.org", "*"]  # fmt: skip
+    strangers = ["https://evil.example", "null", shop + ".evil.example", shop + ":8443", "*",
+                 "http://shop.example.org", shop + "/", "HTTPS://shop.example.org"]  # fmt: skip
     for method in ("get", "options"):
         call = partial(getattr(opened, method), "/search?q=a")
         assert call(headers={"Origin": shop}).headers[allow] == shop

@@ -46,7 +46,7 @@ class Limits:
         Open connections; more wait until one is closed.
     sending_seconds : float
         Time for a client to send a request, and to read an answer.
-    idle_seconds : int
+    idle_seconds : float
         Time after which a connection without a request is closed.
 
     Raises
@@ -65,13 +65,12 @@ class Limits:
     queue: int = 100
     connections: int = 500
     sending_seconds: float = 10.0
-    idle_seconds: int = 60
+    idle_seconds: float = 60.0
 
     def __post_init__(self) -> None:
         for name in ("texts", "characters", "k", "words", "body", "queue", "connections"):
             whole(name, getattr(self, name), 1, 2**31 - 1)
-        whole("idle_seconds", self.idle_seconds, 1, 86_400)
-        for name in ("seconds", "sending_seconds"):
+        for name in ("seconds", "sending_seconds", "idle_seconds"):
             positive(name, getattr(self, name), 86_400)
         if self.rate is not None:
             positive("rate", self.rate, 1e9)
