@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,25 @@ _FILES = {
 
 # (n + 1,) offsets, and what they divide.
 Lists = tuple[NDArray[np.int64], NDArray[np.int32]]
+
+
+class Contents(NamedTuple):
+    """What an `InvertedIndex` holds.
+
+    Attributes
+    ----------
+    words : list of str
+        In the order of their characters.
+    offsets : (n_words + 1,) int64
+        Word w is in the entries ``offsets[w]`` to ``offsets[w + 1]`` of the next two.
+    titles, counts : (n_entries,) int32
+        The titles that hold the word, in ascending order, and how often.
+    """
+
+    words: list[str]
+    offsets: NDArray[np.int64]
+    titles: NDArray[np.int32]
+    counts: NDArray[np.int32]
 
 
 class InvertedIndex:
@@ -261,6 +280,10 @@ class InvertedIndex:
         encoded = word.encode("utf-8", "surrogatepass")
         place = bisect.bisect_left(range(self._n_words), encoded, key=self._word)
         return place if place < self._n_words and self._word(place) == encoded else -1
+
+    def contents(self) -> Contents:
+        """All words with the titles that hold them; do not change the arrays."""
+        return Contents(self._all_words(), self._offsets, self._titles, self._counts)
 
     # -- changes ------------------------------------------------------------------------------
 

@@ -53,6 +53,9 @@ OPTIONS = {
         "Size of a bulk file before compression. [default: 50000000]", int, "BYTES"
     ),
     "dtype": TargetOption("Type of the numbers."),
+    "title": TargetOption(
+        "What the page is called. [default: the name of the file]", metavar="TEXT"
+    ),
 }
 
 # An option that a target has -> the values that it may have, the default first; () for any.
@@ -158,7 +161,7 @@ TARGETS = {
         "page",
         INDEX,
         "one HTML file that searches without a server",
-        {"dtype": ("int8", "float32")},
+        {"dtype": ("int8", "float32"), "title": ()},
     ),
     "onnx": Target(
         "onnx_model",
@@ -200,7 +203,7 @@ def export(
         Called with how many titles are written and how many there are.
     **options
         What the target allows: ``name``, ``log`` and ``part_bytes`` of ``elasticsearch`` and
-        ``opensearch``, ``dtype`` of ``parquet``, ``usearch`` and ``page``.
+        ``opensearch``, ``dtype`` of ``parquet``, ``usearch`` and ``page``, ``title`` of ``page``.
 
     Returns
     -------

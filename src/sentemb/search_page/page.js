@@ -100,7 +100,9 @@ async function search() {
   searching?.abort();
   searching = new AbortController();
   $("problem").hidden = true;
-  if (!state.query.trim()) {
+  const query = state.query.trim();
+  document.title = query ? `${query} – ${engine.facts.name}` : engine.facts.name;
+  if (!query) {
     show({ query: state.query, unknown: [], hits: [] });
     return;
   }
@@ -243,7 +245,14 @@ function panelOf(k) {
   return $(`panel-${k}`);
 }
 
+/** Close the open explanation and forget it. */
 function collapse() {
+  close();
+  state.open = null;
+  remember(false);
+}
+
+function close() {
   explaining?.abort();
   explaining = null;
   maps = [];
@@ -251,13 +260,11 @@ function collapse() {
     button.setAttribute("aria-expanded", "false");
     button.nextElementSibling.hidden = true;
   }
-  state.open = null;
-  remember(false);
 }
 
 async function expand(k) {
   const hit = shown.hits[k];
-  if (state.open !== null) collapse();
+  close();
   state.open = hit.id;
   $(`hit-${k}`).setAttribute("aria-expanded", "true");
   const panel = panelOf(k);
@@ -309,7 +316,7 @@ function account(hit) {
   }
   if (hit.confidence !== null) {
     const percent = fixed(100 * hit.confidence, 0);
-    parts.push(` Of queries whose best title has such a score, ${percent} % find a clicked one.`);
+    parts.push(` For ${percent} % of the queries with such a score, the best title is a clicked one.`);
   }
   parts.push(" Id ", text(hit.id), ".");
   return parts;
@@ -474,12 +481,11 @@ function means(side, some, names) {
 
 /** One map per text, words down and cells across, and the scale of both. */
 function heatMaps(found, name) {
-  const furthest = Math.max(
-    ...SIDES.flatMap((side) => found[side].gates[name].flat().map(Math.abs)),
-  );
-  const sigmoid = SIGMOIDS.includes(name);
-  // From -1 to 1: how far a value is from the middle of the scale.
-  const scaled = sigmoid ? (x) => 2 * x - 1 : (x) => x / (furthest || 1);
+  // Gates are drawn from the middle of their range, one half, the others from 0.
+  const middle = SIGMOIDS.includes(name) ? 0.5 : 0;
+  const all = SIDES.flatMap((side) => found[side].gates[name].flat());
+  const reach = Math.max(1e-9, ...all.map((x) => Math.abs(x - middle)));
+  const scaled = (x) => (x - middle) / reach;
   const figures = SIDES.map((side) => {
     const { words, gates } = found[side];
     const canvas = make("canvas", {
@@ -495,7 +501,7 @@ function heatMaps(found, name) {
   });
   const canvas = make("canvas", { "aria-hidden": "true" });
   maps.push({ canvas, rows: [Array.from({ length: 101 }, (_, k) => k / 50 - 1)], height: 8 });
-  const ends = sigmoid ? ["0", "1"] : [fixed(-furthest, 2), fixed(furthest, 2)];
+  const ends = [fixed(middle - reach, 2), fixed(middle + reach, 2)];
   return [...figures, make("div", { className: "scale quiet" }, ends[0], canvas, ends[1])];
 }
 
@@ -532,7 +538,6 @@ function remember(isNew) {
   const address = `#${parts}`;
   if (address === (location.hash || "#")) return;
   history[isNew ? "pushState" : "replaceState"](null, "", address);
-  document.title = state.query ? `${state.query} – ${engine.facts.name}` : engine.facts.name;
 }
 
 function recall() {

@@ -57,6 +57,7 @@ def search_page(
         "made": f"Made by sentemb {html.escape(__version__)}.",
         "data": "".join(blocks),
         "engine": engine,
-        "script": resource(_HERE, "page.js"),
+        # In a scope of its own: the engine may use any name.
+        "script": f"(() => {{\n{resource(_HERE, 'page.js')}}})();\n",
     }
     return filled(resource(_HERE, "page.html"), values)

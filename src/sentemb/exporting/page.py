@@ -1,0 +1,130 @@
+"""``--to page``: one HTML file that searches without a server, in the browser that opens it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import string
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sentemb.bounds import brief
+from sentemb.errors import SentembError
+from sentemb.exporting.page_arrays import Arrays, add_index
+from sentemb.exporting.places import new_file
+from sentemb.exporting.targets import Exported
+from sentemb.models.recurrent import RecurrentEncoder
+from sentemb.search_page.page import search_page
+from sentemb.system.html_pages import resource
+
+if TYPE_CHECKING:
+    from sentemb.search.index import Index
+    from sentemb.system.paths import AnyPath
+
+# A page reads all its titles into memory, and a browser loads it as a whole.
+MAX_TITLES = 50_000
+# Base 85 takes 6 % less than base 64. These are the characters of `base64.b85encode`, with a comma
+# for the one that would end an element of HTML.
+_ALPHABET = (
+    string.digits + string.ascii_uppercase + string.ascii_lowercase + "!#$%&()*+-;<=>?@^_`{|}~"
+).replace("<", ",")
+_DTYPES = ("int8", "float32")
+# In the order in which they refer to each other.
+_PARTS = ("texts", "towers", "bm25", "engine")
+
+
+def write(
+    source: Index,
+    out: AnyPath,
+    *,
+    dtype: str = "int8",
+    title: str | None = None,
+    force: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Exported:
+    """Write a search page with the model, the titles and the ranking inside.
+
+    It opens from a disk or from any web server, loads nothing else and sends nothing. The same
+    index gives the same bytes.
+
+    Parameters
+    ----------
+    source : Index
+        Of at most 50,000 titles. Searches of the page are exact, also if it is approximate.
+    out : path
+        An HTML file; - is standard output.
+    dtype : {"int8", "float32"}
+        How input weights and vectors are stored. int8 takes a quarter; scores differ from those of
+        the index in the third decimal.
+    title : str, optional
+        What the page is called; by default the name of the file without its ending.
+    force : bool
+        Replace the file.
+    on_progress : callable, optional
+        Called with how many titles are done and how many there are.
+
+    Raises
+    ------
+    SentembError
+        For too many titles, another dtype, or a file that is there or cannot be written.
+    """
+    if dtype not in _DTYPES:
+        raise SentembError(f"dtype is {brief(dtype)}; a page takes {' or '.join(_DTYPES)}")
+    if len(source) > MAX_TITLES:
+        raise SentembError(
+            f"a page holds at most {MAX_TITLES:,} titles, and the index has {len(source):,}; "
+            "use `sentemb serve`"
+        )
+    name = title or (Path(out).stem if str(out) != "-" else "Search")
+    arrays = Arrays()
+    header, notes = add_index(arrays, source, dtype)
+    content = arrays.content()
+    packed = gzip.compress(content, 9, mtime=0)
+    header |= {
+        "facts": _facts(source, name),
+        "arrays": arrays.places,
+        "bytes": len(content),
+        "packed": len(packed),
+        "alphabet": _ALPHABET,
+    }
+    data = {"header": _as_json(header), "packed": _as_text(packed)}
+    page = search_page(name, _engine(), data).encode()
+    with new_file(out, force) as file:
+        file.write(page)
+    if on_progress is not None:
+        on_progress(len(source), len(source))
+    notes.append(
+        f"{len(page) / 1e6:.1f} MB; whoever gets the file gets all titles, and the model with words "
+        "of its click log"
+    )
+    return Exported([Path(out)], len(source), without_vector=source.n_empty, notes=notes)
+
+
+def _facts(index: Index, name: str) -> dict[str, Any]:
+    """What the page says about the index; see `sentemb.search_page.page`."""
+    encoder = index.model.encoder
+    return {
+        "name": name,
+        "titles": len(index),
+        "model": f"{encoder.name}, vectors of {index.model.dim:,} numbers",
+        "bm25": index.bm25 is not None and index.bm25.weight > 0,
+        "calibrated": index.confidence is not None,
+        "evidence": False,
+        "gates": isinstance(encoder, RecurrentEncoder),
+    }
+
+
+def _engine() -> str:
+    """The script that answers, in a scope of its own."""
+    parts = [resource("sentemb.exporting", f"page_engine/{part}.js") for part in _PARTS]
+    return '(() => {\n"use strict";\n' + "".join(parts) + "})();\n"
+
+
+def _as_text(packed: bytes) -> str:
+    return base64.b85encode(packed, pad=True).replace(b"<", b",").decode()
+
+
+def _as_json(header: dict[str, Any]) -> str:
+    return json.dumps(header, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

@@ -1,0 +1,43 @@
+"""Words and the stems that a stemmer reduces them to, for places where the stemmer cannot run."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from os.path import commonprefix
+
+# Endings that are tried on every stem: the most frequent ones of the words that are known.
+_ENDINGS = 40
+
+
+def forms_of_stems(
+    stem_words: Callable[[str], list[str]], stems: Sequence[str], words: Iterable[str]
+) -> dict[str, int]:
+    """Words that have one of ``stems``, each with the place of its stem, in a fixed order.
+
+    They are those of ``words``, the stems themselves, and stems with frequent endings, as far as
+    the stemmer says that they have that stem.
+
+    Parameters
+    ----------
+    stem_words : function of a str
+        The stems of the words of a text.
+    stems : sequence of str
+        The stems that matter.
+    words : iterable of str
+        Words that are known to occur.
+    """
+    place_of = {stem: place for place, stem in enumerate(stems)}
+    known = sorted(words)
+    endings: Counter[tuple[str, str]] = Counter()
+    for word, stem in zip(known, stem_words(" ".join(known)), strict=True):
+        common = len(commonprefix([word, stem]))
+        # What is cut from the stem and what is put in its place: "y" and "ies" for "flies".
+        endings[stem[common:], word[common:]] += 1
+    candidates = {*known, *stems}
+    frequent = sorted(endings, key=lambda ending: (-endings[ending], ending))[:_ENDINGS]
+    for cut, ending in frequent:
+        candidates.update(
+            stem[: len(stem) - len(cut)] + ending for stem in stems if stem.endswith(cut)
+        )
+    listed = sorted(candidates)
+    found = zip(listed, stem_words(" ".join(listed)), strict=True)
+    return {word: place_of[stem] for word, stem in found if stem in place_of}
