@@ -47,7 +47,7 @@ COMMANDS = {
     "plot-gates": "Draw the gates of a model, word by word.",
     "plot-match": "Draw what carries the score of a pair model.",
     "plot-loss": "Draw the training cost of runs, epoch by epoch.",
-    "report": "Write a page that shows a model at work.",
+    "report": "Write a page that shows where a model ranks badly, and why.",
 }
 
 # Commands that are named instead of an unknown one: how many, and how alike at least, from 0 to 1.

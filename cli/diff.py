@@ -76,7 +76,7 @@ def command(
     from sentemb.comparison.difference_page import difference_page
     from sentemb.data.click_log import read_click_log
     from sentemb.data.lines import write_lines
-    from sentemb.evaluation.held_out import in_tie_order
+    from sentemb.evaluation.catalogue import in_tie_order
     from sentemb.models.nearest import TitleVectors
     from sentemb.sentence_encoder import SentenceEncoder
     from sentemb.system.files import write_text

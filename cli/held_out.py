@@ -72,7 +72,7 @@ def evaluated(
 
     learned = None if log is None else read_click_log(log)
     opened = {name: _opened(name) for name in dict.fromkeys((model, *others))}
-    place, titles = _catalogue(model, opened[model], path, catalogue, clicks)
+    place, titles = catalogue_of(model, opened[model], path, catalogue, clicks)
     held_out = HeldOutClicks(clicks, titles, metrics)
     with warnings_to_stderr():
         found = {
@@ -114,7 +114,7 @@ def _opened(name: str) -> "Index | SentenceEncoder | PairScorer | None":
     return Index.open(name) if is_index(Path(name)) else load(name)
 
 
-def _catalogue(
+def catalogue_of(
     name: str, model: object, path: str, catalogue: str | None, clicks: "ClickLog"
 ) -> tuple[str, list[str]]:
     """Where the titles to rank are from, and the titles."""
@@ -167,9 +167,14 @@ def _retriever(
         return model
     if isinstance(model, SentenceEncoder):
         return TitleVectors(model, titles)
-    if n_queries * len(titles) > _MANY_PAIRS:
-        note(f"{name}: a pair model; {n_queries * len(titles):,} pairs to score")
+    note_pairs(name, n_queries * len(titles))
     return AllPairs(model, titles)
+
+
+def note_pairs(name: str, n_pairs: int) -> None:
+    """Say that a pair model has many pairs to score, which takes a while."""
+    if n_pairs > _MANY_PAIRS:
+        note(f"{name}: a pair model; {n_pairs:,} pairs to score")
 
 
 def _differences(found: "dict[str, Evaluation]") -> "dict[str, list[Difference]]":

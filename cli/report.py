@@ -1,50 +1,180 @@
-"""``sentemb report``: a page that shows a model at work."""
+"""``sentemb report``: a page that shows where a model ranks badly, and why."""
+
+from typing import TYPE_CHECKING
 
 import click
 
-from sentemb.cli.common import check_ending, warnings_to_stderr
+from sentemb.cli.common import check_ending, read_texts, warnings_to_stderr
+from sentemb.cli.held_out import catalogue_of, note_pairs
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import option
 from sentemb.cli.program import note
 
+if TYPE_CHECKING:
+    from sentemb.analysis.triage import Triage
+    from sentemb.data.click_log import ClickLog
+    from sentemb.data.judged_set import JudgedSet
+    from sentemb.pair_scorer import PairScorer
+    from sentemb.search.index import Index
+    from sentemb.sentence_encoder import SentenceEncoder
+
+_LIMIT = 20
+# More would make a page that browsers open slowly.
+_MOST_WORST = 1000
+
 
 @new_command("report")
 @click.argument("model", type=click.Path())
-@click.argument("queries", type=click.Path())
+@click.argument("dev", type=click.Path())
 @click.argument("output", type=click.Path(), metavar="OUT.html")
+@option(
+    "--worst",
+    type=click.IntRange(0, _MOST_WORST),
+    default=50,
+    show_default=True,
+    help="Number of queries to show with their rankings and word effects.",
+)
+@option(
+    "--top",
+    type=click.IntRange(1, 100),
+    default=10,
+    show_default=True,
+    help="Number of titles to show for each of them.",
+)
+@option(
+    "--catalogue",
+    metavar="TITLES",
+    type=click.Path(),
+    help="File of lines id<TAB>title, all of which are ranked. [default: the judged titles of each "
+    "query; for held-out clicks titles.tsv next to DEV, without it the titles of DEV]",
+)
+@option(
+    "--log",
+    metavar="PAIRS",
+    type=click.Path(),
+    help="Click log of the training: shows what titles were clicked for, and whether it has the "
+    "best title.",
+)
 @option(
     "--limit",
     type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    help="Number of pairs on the page, taken from the start of QUERIES.",
+    help="Show the first pairs of DEV, this many, without looking for the worst queries. "
+    f"[default for queries alone and standard input: {_LIMIT}]",
 )
-def command(model: str, queries: str, output: str, limit: int) -> None:
-    """Write a page that shows a model at work.
+def command(
+    model: str,
+    dev: str,
+    output: str,
+    worst: int,
+    top: int,
+    catalogue: str | None,
+    log: str | None,
+    limit: int | None,
+) -> None:
+    """Write a page that shows where a model ranks badly, and why.
 
-    The page is one HTML file that needs no network. It shows the model and its learning curve; for
-    each pair of a query and a title the score, the effect of each word on it, keywords and gates;
-    and the words that each cell collects over the first 5000 queries. For a pair model it
-    shows the scores and the effects of words, and for arc2 also what each pair of windows carries.
+    The page is one HTML file that needs no network. It lists the queries of DEV, worst first, with
+    a box to filter them, and says which kinds of queries lose most: by length, unknown words and
+    score. For each of the worst it shows the ranked titles with their grades, the effect of
+    each word on the score of the title that is wrongly first and of the right one, and what the
+    cells of a recurrent model do. The settings of the model and its learning curve are there too.
 
-    QUERIES is a file with one pair per line, query<TAB>title, such as a click log; a query alone on
-    a line is shown without a score, but a pair model needs both. It may also be the folder of a
-    judged set: each query is then shown with the title that the model ranks first and, if that is
-    not among the most relevant titles, with the best of these.
+    MODEL is the folder of a model, or of an index, whose titles are then ranked.
+
+    DEV is the folder of a judged set, measured by NDCG@10, or a file of held-out clicks, measured
+    by MRR@10, as `sentemb evaluate` does; its --per-query and --json give the figures to programs.
+    A file of queries alone, or of pairs with --limit, is shown as it is.
 
     \b
-    sentemb report model/ test/ model.html
+    sentemb report model/ dev/ report.html
+    sentemb report model/ log/dev.tsv report.html --log log/pairs.tsv
+    sentemb report index/ log/dev.tsv report.html --worst 200
     """
     from pathlib import Path
 
-    from sentemb.analysis.report.page import collect, page, read_pairs
+    from sentemb.analysis.report.page import collect, page, triage_report
+    from sentemb.analysis.report.pairs import read_pairs
     from sentemb.loading import load
+    from sentemb.search.index import Index
+    from sentemb.search.index_files import is_index
     from sentemb.system.files import write_text
 
     check_ending(output, (".html", ".htm"), "the page is HTML")
-    shown = load(model)
-    with warnings_to_stderr():
-        pairs, texts = read_pairs(shown, queries, limit)
-        report = page(collect(shown, Path(model).resolve().name, pairs, texts))
+    opened = Index.open(model) if is_index(Path(model)) else load(model)
+    own = opened.model if isinstance(opened, Index) else opened
+    name = Path(model).resolve().name
+    if limit is None and _has_titles(dev):
+        with warnings_to_stderr():
+            found = _triage(model, opened, dev, catalogue, log, worst, top)
+            report = page(triage_report(own, name, found))
+        what = f"{len(found.order):,} queries, the worst {len(found.worst):,} in detail"
+    else:
+        _refuse({"--catalogue": catalogue, "--log": log})
+        with warnings_to_stderr():
+            pairs, texts = read_pairs(own, dev, limit or _LIMIT)
+            report = page(collect(own, name, pairs, texts))
+        what = f"{len(pairs)} pairs"
     write_text(output, report)
-    note(f"{output}: {len(pairs)} pairs, {len(report.encode()) / 1e6:.1f} MB")
+    note(f"{output}: {what}, {len(report.encode()) / 1e6:.1f} MB")
+
+
+def _has_titles(dev: str) -> bool:
+    """Whether titles can be ranked: for a judged set, and for a file whose first line has two."""
+    from sentemb.data.lines import clean_lines
+    from sentemb.system.files import is_file
+
+    if dev == "-":
+        return False
+    return not is_file(dev) or "\t" in next(clean_lines(dev), (0, "\t"))[1]
+
+
+def _refuse(given: dict[str, str | None]) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise click.UsageError(
+                f"{name} needs a judged set or held-out clicks, without --limit"
+            )
+
+
+def _triage(
+    model: str,
+    opened: "Index | SentenceEncoder | PairScorer",
+    dev: str,
+    catalogue: str | None,
+    log: str | None,
+    worst: int,
+    top: int,
+) -> "Triage":
+    """Rank the titles for the queries of ``dev``."""
+    from sentemb.analysis.triage import triage
+    from sentemb.data.click_log import read_click_log
+    from sentemb.data.held_out_clicks import read_held_out
+    from sentemb.pair_scorer import PairScorer
+    from sentemb.search.index import Index
+
+    held_out = read_held_out(dev)
+    titles = _titles(model, opened, dev, catalogue, held_out)
+    if isinstance(opened, PairScorer) and titles is not None:
+        note_pairs(model, len(held_out.queries) * len(titles))
+    learned = None if log is None else read_click_log(log)
+    ranked = None if isinstance(opened, Index) else titles
+    found = triage(opened, held_out, ranked, worst=worst, top=top, log=learned)
+    if found.n_outside:
+        note(f"{found.n_outside:,} relevant titles are not in the catalogue: they cannot be found")
+    return found
+
+
+def _titles(
+    model: str,
+    opened: "Index | SentenceEncoder | PairScorer",
+    dev: str,
+    catalogue: str | None,
+    held_out: "JudgedSet | ClickLog",
+) -> list[str] | None:
+    """The catalogue to rank; None for the judged titles of each query."""
+    from sentemb.data.judged_set import JudgedSet
+    from sentemb.search.index import Index
+
+    if not isinstance(held_out, JudgedSet) or isinstance(opened, Index):
+        return catalogue_of(model, opened, dev, catalogue, held_out)[1]
+    return None if catalogue is None else read_texts(catalogue)[1]

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from helpers import made_up_pair_model
 
 from sentemb import SentembError, SentenceEncoder, load, train
+from sentemb.analysis.parameters import trained_parameters
 from sentemb.baselines import BASELINES
 from sentemb.baselines.baseline import Baseline
 from sentemb.cli import COMMANDS, main
@@ -22,7 +23,6 @@ from sentemb.comparison.rows import (
     PairRow,
     Row,
     rows_of,
-    trained_parameters,
 )
 from sentemb.comparison.runner import Comparison
 from sentemb.comparison.table import table_of

@@ -17,7 +17,7 @@ from sentemb.cli import main
 from sentemb.data.click_log import ClickLog, ClickLogBuilder, write_click_log
 from sentemb.data.held_out_clicks import read_held_out
 from sentemb.data.judged_set import JudgedSet
-from sentemb.evaluation import held_out
+from sentemb.evaluation import catalogue, held_out
 from sentemb.evaluation.held_out import AllPairs, HeldOutClicks, checked_metrics, evaluate_clicks
 from sentemb.models.nearest import TitleVectors
 
@@ -92,7 +92,7 @@ def clicked_of(log, query):
 @pytest.mark.parametrize("n_values", [1, 2, 4, 1000])
 def test_against_the_twin(n_values, repeated, monkeypatch):
     rng = np.random.default_rng([n_values, repeated])
-    monkeypatch.setattr(held_out, "_FETCHED", 20)
+    monkeypatch.setattr(catalogue, "_FETCHED", 20)
     for number in range(10):
         clicks, titles, scores = made_up_case(rng, n_values, repeated)
         # With a rank below the catalogue's last, all titles are fetched.

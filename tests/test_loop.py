@@ -45,6 +45,9 @@ class Count:
     def before_epoch(self, epoch, stopped):
         self.calls.append(("before", epoch))
 
+    def remarks(self, epoch):
+        return {"middle": True} if epoch == 1 else {}
+
     def plan(self, epoch, step):
         self.calls.append(("plan", epoch, step))
         return epoch * 10 + step
@@ -103,6 +106,7 @@ def test_the_loop_plans_the_next_mini_batch_while_one_is_trained_on():
     ]  # fmt: skip
     assert [line["loss"] for line in saved.history] == [1.0, 11.0]
     assert [(line["epoch"], line["step"]) for line in saved.history] == [(1, 3), (2, 6)]
+    assert ["middle" in line for line in saved.history] == [False, True]
     assert saved.training["pairs"] == 30 and saved.training["finished"]
 
 

@@ -11,7 +11,8 @@ import pytest
 from helpers import made_up_pair_model
 from matplotlib.image import imread
 
-from sentemb.analysis.report.page import Pair, collect, page
+from sentemb.analysis.report.page import collect, page
+from sentemb.analysis.report.pairs import Pair
 from sentemb.comparison.difference import difference
 from sentemb.comparison.difference_page import difference_page
 from sentemb.data.click_log import ClickLogBuilder

@@ -308,6 +308,10 @@ class Task(Protocol[BatchT, ModelT_co]):
         """
         ...
 
+    def remarks(self, epoch: int) -> dict[str, Any]:
+        """What the history says of ``epoch`` besides its loss and dev figures, as JSON has it."""
+        ...
+
     def plan(self, epoch: int, step: int) -> BatchT:
         """One mini-batch.
 

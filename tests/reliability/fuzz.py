@@ -480,7 +480,8 @@ class Attack:
     def _read_model(self, name, repaired):
         from sentemb import PairScorer, load
         from sentemb.analysis.matching import match
-        from sentemb.analysis.report.page import Pair, collect, page
+        from sentemb.analysis.report.page import collect, page
+        from sentemb.analysis.report.pairs import Pair
 
         folder, file = name.split("/")
         model = load(folder, threads=1)

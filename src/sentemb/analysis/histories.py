@@ -2,15 +2,18 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from sentemb.analysis.labels import short_names
 from sentemb.errors import SentembError
+from sentemb.storage.folder import CONFIG
 from sentemb.storage.history import HISTORY, deciding_figure, history_line
+from sentemb.storage.tensor_files import parse_json
 from sentemb.system.files import is_file, is_folder, numbered_lines, place_name
 from sentemb.system.paths import AnyPath
+from sentemb.training.look_ups import epochs_of
 
 
 @dataclass(frozen=True)
@@ -25,20 +28,32 @@ class History:
         The mean training loss of each epoch.
     dev : list of dict
         Figures by name, such as ``{"ndcg@1": 0.8}``; empty where the dev set was not measured.
+    ranked : list of int
+        The epochs before which hard negatives were looked up.
     """
 
     epochs: list[int]
     losses: list[float]
     dev: list[dict[str, float]]
+    ranked: list[int] = field(default_factory=list)
 
     @classmethod
-    def of(cls, lines: Iterable[Mapping[str, Any]]) -> Self:
-        """The history of a model in memory: one dict per epoch, as its ``history`` has them."""
+    def of(cls, lines: Iterable[Mapping[str, Any]], training: Mapping[str, Any]) -> Self:
+        """The history of a model in memory.
+
+        Parameters
+        ----------
+        lines : list of dict
+            One per epoch, as the model's ``history`` has them.
+        training : dict
+            The model's ``training``.
+        """
         lines = list(lines)
         return cls(
             [line["epoch"] for line in lines],
             [line["loss"] for line in lines],
             [line.get("dev") or {} for line in lines],
+            epochs_of(lines, training),
         )
 
     def measured(self, metric: str) -> tuple[list[int], list[float]]:
@@ -66,7 +81,7 @@ def read_history(path: AnyPath) -> History:
             raise SentembError(
                 f"{path}: no {HISTORY} is here; give the folder of a model whose training has ended"
             )
-    history = History([], [], [])
+    lines: list[dict[str, Any]] = []
     for number, text in numbered_lines(file):
         place = f"{place_name(file)}:{number}"
         try:
@@ -74,14 +89,21 @@ def read_history(path: AnyPath) -> History:
         except SentembError as error:
             raise _damaged(place, str(error)) from error
         epoch = line["epoch"]
-        if history.epochs and epoch <= history.epochs[-1]:
-            raise _damaged(place, f"epoch {epoch} comes after epoch {history.epochs[-1]}")
-        history.epochs.append(epoch)
-        history.losses.append(line["loss"])
-        history.dev.append(line.get("dev") or {})
-    if not history.epochs:
+        if lines and epoch <= lines[-1]["epoch"]:
+            raise _damaged(place, f"epoch {epoch} comes after epoch {lines[-1]['epoch']}")
+        lines.append(line)
+    if not lines:
         raise SentembError(f"{place_name(file)}: no epoch is recorded here; give a trained model")
-    return history
+    return History.of(lines, _training_of(file.with_name(CONFIG)))
+
+
+def _training_of(config: Path) -> dict[str, Any]:
+    """How the model next to a history was trained; nothing if that cannot be read."""
+    try:
+        training = parse_json("\n".join(text for _, text in numbered_lines(config)))["training"]
+    except (SentembError, ValueError, KeyError, TypeError):
+        return {}
+    return training if isinstance(training, dict) else {}
 
 
 def figure_of(histories: Iterable[History]) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from sentemb.analysis.parameters import trained_parameters
 from sentemb.bounds import brief, plain
 from sentemb.comparison.data import Data
 from sentemb.comparison.row import Point, Row, distinct
@@ -109,20 +110,6 @@ class ModelRow(Row):
     ) -> tuple[Ranker, int]:
         model = load(self.fixed["path"], threads)
         return model, trained_parameters(model)
-
-
-def trained_parameters(model: SentenceEncoder | PairScorer) -> int:
-    """Number of trainable parameters: the input rows seen in training, plus all dense arrays.
-
-    Input rows that a model did not see in training are zero, see `WordReader.initialise`.
-    """
-    total = 0
-    sides = [model.weights] if isinstance(model, PairScorer) else model.towers.each.values()
-    for weights in sides:
-        table = weights["table"]
-        total += int(table.any(axis=1).sum()) * table.shape[1]
-        total += sum(array.size for name, array in weights.items() if name != "table")
-    return total
 
 
 def some_of(names: Iterable[str]) -> str:

@@ -26,7 +26,6 @@ Every query counts the same in the mean, however often it was asked.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import TypeAlias
 
 import numpy as np
@@ -35,6 +34,7 @@ from numpy.typing import NDArray
 from sentemb.bounds import brief
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
+from sentemb.evaluation.catalogue import Catalogue
 from sentemb.kernels.top_k import top_k
 from sentemb.protocols import Ranker, Retriever
 from sentemb.system.html_tables import facts_table
@@ -45,8 +45,6 @@ _Integers: TypeAlias = NDArray[np.int64]
 _Floats: TypeAlias = NDArray[np.float64]
 
 _METRIC = re.compile(r"(hit|mrr|recall|ndcg)@([1-9]\d{0,8})")
-# Places and scores of a retriever in memory at a time: 64 MB of them.
-_FETCHED = 4_000_000
 # Pairs that are scored at a time where there is no other way.
 _PAIRS = 1_000_000
 
@@ -138,16 +136,11 @@ class HeldOutClicks:
         self, clicks: ClickLog, titles: Sequence[str], metrics: Iterable[str] = METRICS
     ) -> None:
         self.clicks, self.metrics = clicks, checked_metrics(metrics)
-        if not titles:
-            raise SentembError("the catalogue is empty; give the titles to rank")
-        number_of: dict[str, int] = {}
-        numbers = [number_of.setdefault(title.strip(), len(number_of)) for title in titles]
-        self._text_of = np.array(numbers, np.int64)  # place -> distinct text
-        self.n_titles = len(number_of)
-        self._tie_rank = _tie_ranks(list(number_of))
+        self._catalogue = Catalogue(titles)
         self._kinds = [(kind, int(k)) for kind, k in (name.split("@") for name in self.metrics)]
-        self._depth = min(max(k for _, k in self._kinds), self.n_titles)
+        self._depth = min(max(k for _, k in self._kinds), len(self._catalogue))
         offsets, clicked = clicks.titles_of_queries()
+        number_of = self._catalogue.number_of
         known = np.array([number_of.get(title, -1) for title in clicks.titles], np.int64)
         self._relevant = np.split(known[clicked], offsets[1:-1])
         held_out = np.unique(clicks.title_index)
@@ -157,48 +150,16 @@ class HeldOutClicks:
     def evaluate(self, retriever: Retriever) -> Evaluation:
         """The metrics of a retriever that was built for the catalogue."""
         hits = np.zeros((len(self.clicks.queries), self._depth), bool)
-        for number, top in self._rankings(retriever):
+        rankings = self._catalogue.rankings(retriever, self.clicks.queries, self._depth)
+        for number, top, _ in rankings:
             hits[number, : top.size] = np.isin(top, self._relevant[number])
         n_relevant = np.array([found.size for found in self._relevant])
         values = np.stack(
             [_value(kind, hits[:, :k], n_relevant, k) for kind, k in self._kinds], axis=1
         )
-        counts = self.n_titles, self.n_clicked, self.n_outside
+        counts = len(self._catalogue), self.n_clicked, self.n_outside
         mean: _Floats = values.mean(axis=0)
         return Evaluation(self.metrics, self.clicks.queries, values, mean, *counts)
-
-    def _rankings(self, retriever: Retriever) -> Iterable[tuple[int, _Integers]]:
-        """Every query's number and its best distinct titles, best first."""
-        fetched = min(self._depth + 1, self._text_of.size)
-        waiting = list(range(len(self.clicks.queries)))
-        while waiting:
-            later = []
-            portion = max(1, _FETCHED // fetched)
-            for first in range(0, len(waiting), portion):
-                some = waiting[first : first + portion]
-                places, scores = retriever.find([self.clicks.queries[q] for q in some], fetched)
-                for number, row, of_row in zip(some, places, scores, strict=True):
-                    top = self._top(row, of_row)
-                    if top is None:
-                        later.append(number)
-                    else:
-                        yield number, top
-            # Some titles have the same text, or the same score as the last one.
-            waiting, fetched = later, min(2 * fetched, self._text_of.size)
-
-    def _top(self, places: _Integers, scores: _Floats) -> _Integers | None:
-        """The best distinct titles, at most `_depth`; None if more must be fetched to know them."""
-        found = places >= 0
-        texts, values = self._text_of[places[found]], scores[found]
-        if np.isnan(values).any():
-            raise SentembError("a score is NaN; a ranking needs a number for each title")
-        order = np.lexsort((self._tie_rank[texts], -values))
-        _, first = np.unique(texts[order], return_index=True)
-        kept = order[np.sort(first)][: self._depth]
-        is_all = texts.size < places.size or places.size == self._text_of.size
-        if is_all or (kept.size == self._depth and values.min() < values[kept[-1]]):
-            return texts[kept]
-        return None
 
 
 def evaluate_clicks(
@@ -264,27 +225,6 @@ class AllPairs:
             top_k(places[some], scores, 0, len(asked))
             found[some] = np.take_along_axis(scores, places[some], axis=1)
         return places, found
-
-
-def in_tie_order(texts: Iterable[str]) -> list[str]:
-    """Distinct texts in the order that equal scores have here: that of their hashes.
-
-    A retriever that leaves equal scores in the order of the catalogue agrees with `HeldOutClicks`
-    if its catalogue has this order.
-    """
-    return sorted(texts, key=_tie_key)
-
-
-def _tie_key(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-
-
-def _tie_ranks(texts: Sequence[str]) -> _Integers:
-    """The place of each text in the order of their hashes."""
-    keys = list(map(_tie_key, texts))
-    ranks = np.empty(len(texts), np.int64)
-    ranks[sorted(range(len(texts)), key=keys.__getitem__)] = np.arange(len(texts))
-    return ranks
 
 
 def _value(kind: str, hits: NDArray[np.bool_], n_relevant: _Integers, k: int) -> _Floats:

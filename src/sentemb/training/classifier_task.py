@@ -279,6 +279,10 @@ class ClassifierTask:
     def before_epoch(self, epoch: int, stopped: Callable[[], bool]) -> None:
         """Nothing to prepare."""
 
+    def remarks(self, epoch: int) -> dict[str, Any]:
+        """Nothing to remark."""
+        return {}
+
     def plan(self, epoch: int, step: int) -> tuple[Any, NDArray[np.float64]]:
         some = self._order_of(epoch)[self.pairs_before(step) : self.pairs_before(step + 1)]
         planned = self.features.plan(self.examples.prepared, self.examples.texts_of(some))

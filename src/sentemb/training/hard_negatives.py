@@ -19,12 +19,11 @@ from sentemb.kernels.hard_negatives import highest_titles
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import TextBatch
 from sentemb.training.corpus import Corpus
-from sentemb.training.settings import HARD_AMONG, HARD_FROM_EPOCH
+from sentemb.training.settings import HARD_AMONG
 
 # Offsets of every query, and what they divide: titles or words.
 OfQueries: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32]]
 
-EPOCHS_BETWEEN = 3
 # Queries between two calls of ``stopped``: a few seconds even with many titles.
 _PORTION = 8_192
 
@@ -33,17 +32,6 @@ class _Towers(Protocol):
     """What a look-up needs of `TwoTowers`."""
 
     def embed(self, side: str, texts: TextBatch, workers: Workers) -> np.ndarray: ...
-
-
-def are_due(epoch: int) -> bool:
-    """Whether hard negatives are looked up before ``epoch`` (from 0)."""
-    since = epoch + 1 - HARD_FROM_EPOCH
-    return since >= 0 and since % EPOCHS_BETWEEN == 0
-
-
-def are_in_use(epoch: int, step: int) -> bool:
-    """Whether mini-batch ``step`` of ``epoch`` (both from 0) draws from an earlier look-up."""
-    return epoch + 1 >= HARD_FROM_EPOCH and not (step == 0 and are_due(epoch))
 
 
 def look_up(

@@ -151,6 +151,7 @@ class TrainingLoop:
             "dev": dev,
             "pairs_per_second": round(self.task.pairs_before(steps) / max(seconds, 1e-9), 1),
             "seconds": round(before + seconds, 3),
+            **self.task.remarks(at.epoch),
         }
         at.history.append(line)
         if self._best_epoch() is line:

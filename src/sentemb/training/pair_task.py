@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -123,6 +123,10 @@ class PairTask:
 
     def before_epoch(self, epoch: int, stopped: Callable[[], bool]) -> None:
         """Nothing to prepare."""
+
+    def remarks(self, epoch: int) -> dict[str, Any]:
+        """Nothing to remark."""
+        return {}
 
     def plan(self, epoch: int, step: int) -> Planned:
         batch = self.lessons.batch(epoch, step)

@@ -1,6 +1,7 @@
 """The task of training two towers on a click log."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.history import DEV_FIGURE
 from sentemb.storage.saved_model import SavedModel
 from sentemb.system.parallel import Workers
-from sentemb.training import hard_negatives
+from sentemb.training import hard_negatives, look_ups
 from sentemb.training.corpus import Corpus
 from sentemb.training.dev import Dev
 from sentemb.training.mini_batches import MiniBatch, mini_batch
@@ -73,11 +74,18 @@ class TwoTowerTask:
 
     def before_epoch(self, epoch: int, stopped: Callable[[], bool]) -> None:
         """Look up hard negatives if they are due."""
-        if self.settings.hard_negatives and hard_negatives.are_due(epoch):
+        if self._is_due(epoch):
             self._note(f"epoch {epoch + 1}: looking up hard negatives")
             self.hard_titles = hard_negatives.look_up(
                 self.corpus, self.towers, self._workers, stopped
             )
+
+    def _is_due(self, epoch: int) -> bool:
+        return bool(self.settings.hard_negatives) and look_ups.are_due(epoch)
+
+    def remarks(self, epoch: int) -> dict[str, Any]:
+        """Whether hard negatives were looked up before ``epoch``."""
+        return {"hard_negatives_ranked": True} if self._is_due(epoch) else {}
 
     def plan(self, epoch: int, step: int) -> tuple[MiniBatch, Layouts]:
         pairs = self._order_of(epoch)[self.pairs_before(step) : self.pairs_before(step + 1)]
@@ -122,7 +130,7 @@ class TwoTowerTask:
 
     def _check_hard_titles(self, stored: StoredState, epoch: int, step: int) -> None:
         if _HARD_TITLES not in stored:
-            if self.settings.hard_negatives and hard_negatives.are_in_use(epoch, step):
+            if self.settings.hard_negatives and look_ups.are_in_use(epoch, step):
                 raise stored.damaged(f"{_HARD_TITLES} is missing")
             return
         stored.expect(_HARD_TITLES, (self.corpus.n_queries, HARD_AMONG), np.int32)

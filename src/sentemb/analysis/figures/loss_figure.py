@@ -24,12 +24,15 @@ _PANEL_WIDTH, _PANEL_HEIGHT = 5.0, 2.6
 _FRAME_WIDTH, _FRAME_HEIGHT = 1.4, 0.6
 _LEGEND_LINE, _LETTER_WIDTH = 0.19, 0.08
 _LONGEST_LABEL = 32
+_RANKED = "new hard negatives"
 
 
 def loss_figure(
     histories: Sequence[History], labels: Sequence[str], metric: str = "ndcg@1"
 ) -> Figure:
     """Training cost on a logarithmic scale, and below it a dev metric if any run has it.
+
+    Filled marks are epochs before which hard negatives were ranked: there the cost jumps.
 
     Parameters
     ----------
@@ -46,13 +49,15 @@ def loss_figure(
     """
     measured = [history.measured(metric) for history in histories]
     panels = 2 if any(epochs for epochs, _ in measured) else 1
-    height = max(panels * _PANEL_HEIGHT, len(histories) * _LEGEND_LINE) + _FRAME_HEIGHT
     labels = [fitting(label, _LONGEST_LABEL) for label in labels]
-    width = _PANEL_WIDTH + _FRAME_WIDTH + max(map(letters, labels)) * _LETTER_WIDTH
+    named = [*labels, *([_RANKED] if any(history.ranked for history in histories) else [])]
+    width = _PANEL_WIDTH + _FRAME_WIDTH + max(map(letters, named)) * _LETTER_WIDTH
+    height = max(panels * _PANEL_HEIGHT, len(named) * _LEGEND_LINE) + _FRAME_HEIGHT
     figure = Figure((width, height), layout="constrained")
     axes = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
     costs = [(history.epochs, history.losses) for history in histories]
     lines = _draw(axes[0], costs)
+    marks = _mark_rankings(axes[0], histories, lines)
     _scale_costs(axes[0], [loss for history in histories for loss in history.losses if loss > 0])
     axes[0].set_ylabel("training cost", fontsize=LABEL_SIZE)
     if panels == 2:
@@ -62,7 +67,7 @@ def loss_figure(
     for ax in axes:
         ax.tick_params(labelsize=LABEL_SIZE)
         ax.grid(color="0.9")
-    _name_runs(figure, lines, labels)
+    _name_runs(figure, [*lines, *marks], named)
     return figure
 
 
@@ -79,6 +84,24 @@ def _draw(ax: Any, curves: Sequence[tuple[Sequence[int], Sequence[float]]]) -> l
         style = {"color": colour, "linestyle": dash, "marker": mark, "markevery": every}
         lines += ax.plot(epochs, values, **style, **marks)
     return lines
+
+
+def _mark_rankings(ax: Any, histories: Sequence[History], lines: Sequence[Any]) -> list[Any]:
+    """Fill the marks of the epochs before which hard negatives were ranked; returns one of them.
+
+    A cost of later epochs is not of the same negatives as one of earlier epochs.
+    """
+    marks: list[Any] = []
+    for history, line in zip(histories, lines, strict=True):
+        loss_of = dict(zip(history.epochs, history.losses, strict=True))
+        style = {"color": line.get_color(), "marker": line.get_marker(), "markersize": 5}
+        if history.ranked:
+            costs = [loss_of[epoch] for epoch in history.ranked]
+            marks += ax.plot(history.ranked, costs, linestyle="none", **style)
+    if not marks:
+        return []
+    (shown,) = ax.plot([], [], linestyle="none", color="0.35", marker="o", markersize=5)
+    return [shown]
 
 
 def _scale_costs(ax: Any, costs: Sequence[float]) -> None:

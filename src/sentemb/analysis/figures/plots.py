@@ -271,4 +271,4 @@ def _history(name: str, run: Any) -> History:
         return read_history(run)
     if not run.history:
         raise SentembError(f"{name}: no epoch is recorded; give a trained model")
-    return History.of(run.history)
+    return History.of(run.history, run.training)

@@ -4,6 +4,7 @@
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const PAIR_MODEL = data.kind === "pair"; // or else two towers
+const HAS_CELLS = data.cells.length > 0; // a recurrent model
 const SIDES = data.pairs.some((pair) => pair.title) ? ["query", "title"] : ["query"];
 const ROW = 20; // pixels, as --row in the style sheet
 const GAP = 10; // between the rows of the query and those of the title
@@ -18,7 +19,7 @@ const ORDERS = [
   ["share", "by share of the score"],
 ];
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const state = { pair: 0, cell: 0, side: "query", word: 0, gate: "y", order: "number" };
+const state = { query: 0, pair: 0, cell: 0, side: "query", word: 0, gate: "y", order: "number" };
 
 // -- small things --------------------------------------------------------------------------------
 
@@ -106,12 +107,19 @@ function unpack(packed, columns) {
 }
 
 function values(side, gate) {
+  // The second pair of a query has the gates of the query with the first.
+  if (typeof side.gates === "number") return values(data.pairs[side.gates].query, gate);
   const cache = (side.unpacked ??= {});
   return (cache[gate] ??= unpack(side.gates[gate], data.cells.length));
 }
 
 function pair() {
   return data.pairs[state.pair];
+}
+
+/** Whether the page has the gates of a pair. */
+function hasGates(some) {
+  return HAS_CELLS && some !== undefined && sidesOf(some).every((name) => some[name].gates != null);
 }
 
 function sidesOf(some) {
@@ -153,8 +161,9 @@ function showHistory() {
   }
   const measures = [...new Set(data.history.flatMap((line) => Object.keys(line.dev)))];
   const kinds = [...new Set(measures.map((name) => figureName(name).split("@")[0]))];
+  const ranked = data.ranked.filter((epoch) => data.history.some((line) => line.epoch === epoch));
   $("curves").append(
-    curve("Loss per pair", [["loss", (line) => line.loss]], 0),
+    curve("Loss per pair", [["loss", (line) => line.loss]], 0, ranked),
     ...(measures.length
       ? [
           curve(
@@ -164,6 +173,11 @@ function showHistory() {
         ]
       : []),
   );
+  if (ranked.length) {
+    const note = "Filled dots: new hard negatives are ranked before this epoch, so its loss is not "
+      + "comparable with the loss of the epoch before.";
+    $("curves").firstChild.append(make("p", { className: "note" }, note));
+  }
   const rows = data.history.map((line) =>
     make(
       "tr",
@@ -183,7 +197,7 @@ function figureName(name) {
 }
 
 /** A line chart over epochs; series are [name, value of a line of the history]. */
-function curve(title, series, lowest) {
+function curve(title, series, lowest, marked = []) {
   const [width, height, left, right, top, bottom] = [320, 190, 34, 66, 8, 24];
   const epochs = data.history.map((line) => line.epoch);
   const known = series.map(([name, value]) => [
@@ -227,9 +241,13 @@ function curve(title, series, lowest) {
     line.style.stroke = colour;
     svg.append(line);
     const dots = points.length <= 12 ? points : points.slice(-1);
-    for (const point of dots) {
-      const dot = makeSvg("circle", { cx: x(point[0]), cy: y(point[1]), r: 3 });
-      dot.style.fill = colour;
+    for (const point of points) {
+      const isMarked = marked.includes(point[0]);
+      if (!isMarked && !dots.includes(point)) continue;
+      const dot = makeSvg("circle", { cx: x(point[0]), cy: y(point[1]), r: isMarked ? 4 : 3 });
+      dot.classList.toggle("hollow", marked.length > 0 && !isMarked);
+      dot.style.stroke = colour;
+      dot.style.fill = dot.classList.contains("hollow") ? "var(--ground)" : colour;
       svg.append(dot);
     }
     const label = makeSvg("text", { x: x(points.at(-1)[0]) + 8, y: ends[k] }, name);
@@ -252,7 +270,9 @@ function niceTicks(low, high) {
 
 // -- lists to choose from ------------------------------------------------------------------------
 
-/** Make `list` a list box of `options`; `choose(number)` is called on every change of choice. */
+/** Make `list` a list box of `options`; `choose(number)` is called on every change of choice.
+ *
+ * Options may be hidden and put into another order later: keys follow what is seen. */
 function listBox(list, options, choose) {
   options.forEach((option, number) => {
     option.id = `${list.id}-${number}`;
@@ -261,8 +281,11 @@ function listBox(list, options, choose) {
   });
   list.append(...options);
   list.addEventListener("keydown", (event) => {
-    const at = options.findIndex((option) => option.getAttribute("aria-selected") === "true");
-    const row = options.filter((option) => option.offsetTop === options[0].offsetTop).length;
+    const seen = [...list.children].filter((option) => !option.hidden);
+    if (!seen.length) return;
+    const at = seen.findIndex((option) => option.getAttribute("aria-selected") === "true");
+    const below = seen.findIndex((option) => option.offsetTop !== seen[0].offsetTop);
+    const row = below < 0 ? seen.length : below;
     const moves = {
       ArrowDown: row,
       ArrowUp: -row,
@@ -270,22 +293,22 @@ function listBox(list, options, choose) {
       ArrowLeft: row > 1 ? -1 : 0,
       PageDown: 10 * row,
       PageUp: -10 * row,
-      Home: -options.length,
-      End: options.length,
+      Home: -seen.length,
+      End: seen.length,
     };
     const move = moves[event.key];
     if (move === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
-    const clamped = Math.min(Math.max(at + move, 0), options.length - 1);
+    const clamped = Math.min(Math.max(at + move, 0), seen.length - 1);
     // A step down from the last whole row stays where it is rather than jumping sideways.
-    if (Math.abs(move) === row && row > 1 && clamped !== at + move) return;
-    choose(clamped);
+    if (at >= 0 && Math.abs(move) === row && row > 1 && clamped !== at + move) return;
+    choose(Number(seen[clamped].id.slice(list.id.length + 1)));
   });
 }
 
 function markChosen(list, number) {
   list.querySelector('[aria-selected="true"]')?.setAttribute("aria-selected", "false");
-  const option = list.children[number];
+  const option = $(`${list.id}-${number}`);
   option.setAttribute("aria-selected", "true");
   list.setAttribute("aria-activedescendant", option.id);
   keepInView(list);
@@ -293,6 +316,7 @@ function markChosen(list, number) {
 
 function keepInView(list) {
   const option = list.querySelector('[aria-selected="true"]');
+  if (!option || option.hidden) return;
   // Only the list scrolls, never the page.
   const above = option.offsetTop - list.offsetTop - list.clientTop;
   if (above < list.scrollTop) list.scrollTop = above;
@@ -329,37 +353,48 @@ function showPairs() {
     }
     return option;
   });
-  listBox($("pair-list"), options, choosePair);
-  if (PAIR_MODEL) return;
+  listBox($("pair-list"), options, (number) => {
+    markChosen($("pair-list"), number);
+    const some = data.pairs[number];
+    $("pair-heading").replaceChildren(
+      ...sidesOf(some).flatMap((name) => [
+        make("span", { className: "side" }, capital(name)),
+        words(some[name].text, "span", "text"),
+      ]),
+    );
+    $("pair-facts").replaceChildren(...pairFacts(some));
+    showEffects([some], ["Left out"]);
+    choosePair(number);
+  });
+  $("title-box").hidden = true;
+}
+
+/** The choices of what the maps show. */
+function showChoices() {
+  if (!HAS_CELLS) return;
   const names = data.gates.map((gate) => [gate.key, gate.name]);
   radios($("gate-choice"), "gate", [...names, ["all", "all"]]);
   radios($("order-choice"), "order", ORDERS);
 }
 
+/** Show what is inside the model for a pair. */
 function choosePair(number) {
   state.pair = number;
   const some = pair();
   state.side = "query";
   state.word = some.query.words.length - 1;
-  markChosen($("pair-list"), number);
-  $("pair-heading").replaceChildren(
-    ...sidesOf(some).flatMap((name) => [
-      make("span", { className: "side" }, capital(name)),
-      words(some[name].text, "span", "text"),
-    ]),
-  );
-  $("pair-facts").replaceChildren(...pairFacts(some));
   $("words-note").textContent = wordsNote(some);
   showWords(some);
-  if (PAIR_MODEL) {
-    showWindows(some);
-    remember();
-    return;
+  showWindows(some);
+  if (HAS_CELLS) {
+    const known = hasGates(some);
+    $("heat-box").hidden = !known;
+    $("no-gates").hidden = known;
+    $("gate-box").hidden = data.gates.length === 1;
+    $("order-box").hidden = !some.share;
+    showHeat();
+    showCellValues();
   }
-  $("gate-box").hidden = data.gates.length === 1;
-  $("order-box").hidden = !some.share;
-  showHeat();
-  showCellValues();
   remember();
 }
 
@@ -372,18 +407,63 @@ function pairFacts(some) {
   return facts;
 }
 
+// -- what words do -------------------------------------------------------------------------------
+
+/** The effect of leaving out each word: a column for each of some pairs of one query. */
+function showEffects(some, heads) {
+  const shown = some.filter((one) => one.title);
+  $("effects-box").hidden = !shown.length;
+  if (!shown.length) return;
+  const what = PAIR_MODEL || data.triage === null ? "score" : "cosine";
+  $("effects-note").textContent =
+    `The ${what} minus the ${what} without the word. A bar to the right: the word raises it. ` +
+    "All bars share one scale.";
+  const all = shown.flatMap((one) => SIDES.flatMap((name) => one[name].left_out));
+  const largest = Math.max(...all.map(Math.abs), 1e-9);
+  const bar = (value) => make("td", {}, effectBar(value, largest));
+  const row = (word, cells) =>
+    make("tr", {}, make("th", { scope: "row" }, words(word)), ...cells);
+  const part = (text, rows) => {
+    const heading = make("th", { colSpan: heads.length + 1, scope: "rowgroup", className: "part" });
+    heading.append(...text);
+    return make("tbody", {}, make("tr", {}, heading), ...rows);
+  };
+  const made = table(["Word", ...heads], []);
+  const query = shown[0].query.words.map((word, t) =>
+    row(word, shown.map((one) => bar(one.query.left_out[t]))),
+  );
+  made.append(part(["Query"], query));
+  shown.forEach((one, k) => {
+    const rows = one.title.words.map((word, t) =>
+      row(
+        word,
+        shown.map((_, column) => (column === k ? bar(one.title.left_out[t]) : make("td"))),
+      ),
+    );
+    const name = shown.length > 1 ? [`${heads[k]}: `, words(one.title.text)] : ["Title"];
+    made.append(part(name, rows));
+  });
+  nameColumns(made, "", ...shown.map(() => "effect"));
+  $("effects").replaceChildren(made);
+}
+
 function wordsNote(some) {
-  const effects =
-    "Left out: the score minus the score without the word. Gradient × input: the derivative of " +
-    "the score with respect to the word’s input, times that input. ";
-  const scale = "The bars of a column share one scale.";
+  const gradient =
+    "Gradient × input is the derivative of the score with respect to the word’s input, times that " +
+    "input: a linear view of small changes at this point. Read the table above for what a word " +
+    "does; this one can differ from it, even in sign, because a saturated gate hardly answers a " +
+    "small change and because the cosine divides by the length of the vector. ";
   if (PAIR_MODEL) {
     const cut = SIDES.filter((name) => some[name].cut).map(
       (name) => `The last ${some[name].cut} words of the ${name} are not read. `,
     );
     const rest = some.rest ? ` with a rest of ${signed(some.rest)}` : "";
-    const sum = `These shares and ${signed(some.biases)} from biases add up to the score${rest}. `;
-    return effects + sum + cut.join("") + scale;
+    return (
+      "Gradient × input is the derivative of the score with respect to the word’s input, times " +
+      `that input. These shares and ${signed(some.biases)} from biases add up to the score${rest}. ` +
+      "Read the table above for what a word does; this one can differ from it because the words " +
+      `behind a word that is left out move up, and other values become the largest. ${cut.join("")}`
+    );
   }
   const { asked } = some.query;
   const ways = data.halves === 2 ? ", reading left to right, right to left" : "";
@@ -391,29 +471,32 @@ function wordsNote(some) {
     `Declared by: how many of the ${asked} cells that are most active at the end of the text ` +
     `change markedly at this word${ways}; ● is a keyword, with more than ` +
     `${100 * data.keyword_share} % of them. The first word that is read is marked –: there is ` +
-    "nothing before it to compare with. ";
-  if (!some.title) return keywords;
-  return keywords + effects + scale;
+    "nothing before it to compare with.";
+  return some.title ? gradient + keywords : keywords;
 }
 
+/** Keywords and gradient × input of the chosen pair, for models that have them. */
 function showWords(some) {
-  const measures = some.title ? ["left_out", "gradient"] : [];
-  const largest = measures.map((measure) =>
-    Math.max(
-      ...sidesOf(some)
-        .flatMap((name) => some[name][measure])
-        .map(Math.abs),
-      1e-9,
-    ),
-  );
-  const effects = some.title ? ["Left out", "Gradient × input"] : [];
-  const heads = [...(PAIR_MODEL ? [] : ["Declared by"]), ...effects];
+  const hasGradient = some.query.gradient !== undefined;
+  $("words-box").hidden = !hasGradient && !HAS_CELLS;
+  if ($("words-box").hidden) return;
+  // A query alone has no other table.
+  if (!some.title) $("words-box").open = true;
+  const names = [...(HAS_CELLS ? ["Keywords"] : []), ...(hasGradient ? ["gradient × input"] : [])];
+  $("words-summary").textContent = capital(names.join(" and "));
+  const all = sidesOf(some).flatMap((name) => some[name].gradient ?? []);
+  const largest = Math.max(...all.map(Math.abs), 1e-9);
+  const heads = [
+    ...(HAS_CELLS ? ["Declared by"] : []),
+    ...(hasGradient ? ["Gradient × input"] : []),
+  ];
   const made = wordTable(some, heads, (side, t) => [
-    ...(PAIR_MODEL ? [] : [make("td", { className: "declared" }, ...declaredBy(side, t))]),
-    ...measures.map((measure, k) => make("td", {}, effectBar(side[measure][t], largest[k]))),
+    ...(HAS_CELLS ? [make("td", { className: "declared" }, ...declaredBy(side, t))] : []),
+    ...(hasGradient ? [make("td", {}, effectBar(side.gradient[t], largest))] : []),
   ]);
-  nameColumns(made, "", ...(PAIR_MODEL ? [] : ["declared"]), ...measures.map(() => "effect"));
-  made.classList.toggle("narrow", !measures.length);
+  const columns = [...(HAS_CELLS ? ["declared"] : []), ...(hasGradient ? ["effect"] : [])];
+  nameColumns(made, "", ...columns);
+  made.classList.toggle("narrow", !hasGradient);
   $("words").replaceChildren(made);
 }
 
@@ -487,11 +570,15 @@ let cellOrder = []; // the cell in every column
 
 function showHeat() {
   const some = pair();
+  maps = [];
+  if (!hasGates(some)) {
+    $("heat").replaceChildren();
+    return;
+  }
   cellOrder = data.cells.map((_, cell) => cell);
   if (state.order === "share" && some.share)
     cellOrder.sort((a, b) => some.share[b] - some.share[a]);
   const gates = data.gates.filter((gate) => state.gate === "all" || state.gate === gate.key);
-  maps = [];
   $("heat").replaceChildren(
     ...(some.share ? [shareFigure(some)] : []),
     ...gates.map((gate) => gateFigure(some, gate)),
@@ -744,6 +831,7 @@ function moveInMap(event, map) {
 /** Say what is under the pointer, or else what is chosen. */
 function showReadout(cell = state.cell, row = null, gate = null) {
   const some = pair();
+  if (!hasGates(some)) return;
   const [name, t] = row ? [row.name, row.t] : [state.side, state.word];
   const gates = data.gates.filter((other) =>
     gate ? other === gate : state.gate === "all" || other.key === state.gate,
@@ -814,6 +902,9 @@ function chooseCell(cell) {
 
 /** Every gate of the chosen cell, word by word: what the maps show, as a table. */
 function showCellValues() {
+  const known = hasGates(pair());
+  $("cell-values-box").hidden = !known;
+  if (!known) return;
   const heads = data.gates.map((gate) => capital(gate.name));
   const made = wordTable(pair(), heads, (side, t) =>
     data.gates.map((gate) =>
@@ -821,51 +912,4 @@ function showCellValues() {
     ),
   );
   $("cell-values").replaceChildren(made);
-}
-
-// -- the address remembers what is chosen --------------------------------------------------------
-
-function remember() {
-  const { pair, cell, gate, order } = state;
-  const cells = PAIR_MODEL ? {} : { cell, gate, order };
-  const chosen = new URLSearchParams({ pair: pair + 1, ...cells });
-  history.replaceState(null, "", `#${chosen}`);
-}
-
-function recall() {
-  const asked = new URLSearchParams(location.hash.slice(1));
-  const pick = (name, known) => known.find((value) => String(value) === asked.get(name));
-  state.pair =
-    (pick(
-      "pair",
-      data.pairs.map((_, k) => k + 1),
-    ) || 1) - 1;
-  state.gate = pick("gate", [...data.gates.map((gate) => gate.key), "all"]) || "y";
-  state.order =
-    pick(
-      "order",
-      ORDERS.map(([order]) => order),
-    ) || "number";
-  // Without a wish, the cell that the score owes most to.
-  const share = pair().share || data.cells.map((topic) => topic.length);
-  state.cell = pick("cell", [...share.keys()]) ?? share.indexOf(Math.max(...share));
-}
-
-recall();
-showModel();
-showPairs();
-if (PAIR_MODEL) {
-  for (const element of document.querySelectorAll(".towers")) element.hidden = true;
-  choosePair(state.pair);
-  dark.addEventListener("change", () => showWindows(pair()));
-} else {
-  showCells();
-  choosePair(state.pair);
-  chooseCell(state.cell);
-  dark.addEventListener("change", drawHeat);
-  new ResizeObserver(() => {
-    drawHeat();
-    keepInView($("pair-list"));
-    keepInView($("cell-list"));
-  }).observe($("heat"));
 }

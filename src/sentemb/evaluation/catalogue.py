@@ -1,0 +1,134 @@
+"""The titles of a catalogue by their texts, and how a retriever ranks them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.errors import SentembError
+from sentemb.protocols import Retriever
+
+_Integers: TypeAlias = NDArray[np.int64]
+_Floats: TypeAlias = NDArray[np.float64]
+
+# Places and scores of a retriever in memory at a time: 64 MB of them.
+_FETCHED = 4_000_000
+
+
+class Catalogue:
+    """A catalogue of which titles of equal text count as one.
+
+    Parameters
+    ----------
+    titles : sequence of str
+        In the order of the retrievers' places. White space around a title does not count.
+
+    Attributes
+    ----------
+    number_of : dict of str to int
+        The number of each distinct text, in the order of first appearance.
+
+    Raises
+    ------
+    SentembError
+        Without any title.
+    """
+
+    def __init__(self, titles: Sequence[str]) -> None:
+        if not titles:
+            raise SentembError("the catalogue is empty; give the titles to rank")
+        self.number_of: dict[str, int] = {}
+        numbers = [self.number_of.setdefault(title.strip(), len(self.number_of)) for title in titles]
+        self._text_of = np.array(numbers, np.int64)  # place -> distinct text
+        self._tie_rank = _tie_ranks(list(self.number_of))
+
+    def __len__(self) -> int:
+        return len(self.number_of)
+
+    def rankings(
+        self, retriever: Retriever, queries: Sequence[str], depth: int
+    ) -> Iterator[tuple[int, _Integers, _Floats]]:
+        """The best distinct titles of each query, in any order of the queries.
+
+        Equal scores are ordered by a hash of the title's text. Memory is bounded, whatever the
+        number of queries.
+
+        Parameters
+        ----------
+        retriever : Retriever
+            Built for the titles.
+        queries : sequence of str
+            The queries.
+        depth : int
+            Titles per query.
+
+        Yields
+        ------
+        query : int
+            Its number.
+        titles : (m,) int64
+            Numbers of texts, best first, at most ``depth``.
+        scores : (m,) float64
+            Of these.
+
+        Raises
+        ------
+        SentembError
+            For a score that is NaN.
+        """
+        depth = min(depth, len(self))
+        fetched = min(depth + 1, self._text_of.size)
+        waiting = list(range(len(queries)))
+        while waiting:
+            later = []
+            portion = max(1, _FETCHED // fetched)
+            for first in range(0, len(waiting), portion):
+                some = waiting[first : first + portion]
+                places, scores = retriever.find([queries[q] for q in some], fetched)
+                for number, row, of_row in zip(some, places, scores, strict=True):
+                    top = self._top(row, of_row, depth)
+                    if top is None:
+                        later.append(number)
+                    else:
+                        yield number, *top
+            # Some titles have the same text, or the same score as the last one.
+            waiting, fetched = later, min(2 * fetched, self._text_of.size)
+
+    def _top(
+        self, places: _Integers, scores: _Floats, depth: int
+    ) -> tuple[_Integers, _Floats] | None:
+        """The best distinct titles, at most ``depth``; None if more must be fetched to know."""
+        found = places >= 0
+        texts, values = self._text_of[places[found]], scores[found]
+        if np.isnan(values).any():
+            raise SentembError("a score is NaN; a ranking needs a number for each title")
+        order = np.lexsort((self._tie_rank[texts], -values))
+        _, first = np.unique(texts[order], return_index=True)
+        kept = order[np.sort(first)][:depth]
+        is_all = texts.size < places.size or places.size == self._text_of.size
+        if is_all or (kept.size == depth and values.min() < values[kept[-1]]):
+            return texts[kept], values[kept]
+        return None
+
+
+def in_tie_order(texts: Iterable[str]) -> list[str]:
+    """Distinct texts in the order that equal scores have here: that of their hashes.
+
+    A retriever that leaves equal scores in the order of the catalogue agrees with `Catalogue` if
+    its catalogue has this order.
+    """
+    return sorted(texts, key=_tie_key)
+
+
+def _tie_key(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def _tie_ranks(texts: Sequence[str]) -> _Integers:
+    """The place of each text in the order of their hashes."""
+    keys = list(map(_tie_key, texts))
+    ranks = np.empty(len(texts), np.int64)
+    ranks[sorted(range(len(texts)), key=keys.__getitem__)] = np.arange(len(texts))
+    return ranks
