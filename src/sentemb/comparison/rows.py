@@ -13,9 +13,7 @@ from sentemb.comparison.store import is_row_name
 from sentemb.comparison.vector_rows import VECTOR_ROWS
 from sentemb.errors import SentembError
 from sentemb.loading import load
-from sentemb.pair_scorer import PairScorer
 from sentemb.protocols import Ranker
-from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.folder import TENSORS
 from sentemb.storage.model_files import load_model
 from sentemb.system.files import path_of, reading
