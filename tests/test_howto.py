@@ -15,15 +15,17 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from sentemb import Index
+from sentemb import Index, SentenceEncoder
 from sentemb.cli import main
 from sentemb.data.click_log import read_click_log
 from sentemb.data.simulation.simulator import simulate
+from sentemb.evaluation.held_out import evaluate_clicks
+from sentemb.models.nearest import TitleVectors
 from sentemb.text.words import plain_words
 
 HOWTO = Path(__file__).parents[1] / "docs/howto"
 # Pages in the order in which a reader would follow them: each uses files of those before.
-PAGES = ["shop", "fresh", "elasticsearch", "scikit-learn"]
+PAGES = ["shop", "fresh", "elasticsearch", "scikit-learn", "sentence-transformers"]
 TAB = "\t"
 DEPARTMENTS = {
     "travel": {"hotel", "guide", "photos", "suites", "city"},
@@ -71,21 +73,52 @@ def run(command, folder):
     return done.stdout
 
 
+def run_page(page, folder, leave_out=()):
+    """Run the blocks of a page that import no package of ``leave_out``.
+
+    Returns what its commands printed, and the names that its Python code defines.
+    """
+    prepare(page, folder)
+    names, printed = {}, {}
+    for language, code in BLOCK.findall((HOWTO / f"{page}.md").read_text(encoding="utf-8")):
+        if language == "sh":
+            printed |= {(page, command): run(command, folder) for command in code.splitlines()}
+        elif not any(
+            re.search(rf"^(from|import) {package}\b", code, re.M) for package in leave_out
+        ):
+            exec(compile(code, f"{page}.md", "exec"), names)
+    return printed, names
+
+
 def test_the_pages_run(shop, monkeypatch):
     monkeypatch.chdir(shop)
+    # sentence-transformers takes seconds to import: the next test runs these blocks.
+    leave_out = ["sentence_transformers", *(name for name in ["pandas"] if not find_spec(name))]
     printed = {}
     for page in PAGES:
-        prepare(page, shop)
-        names = {}
-        for language, code in BLOCK.findall((HOWTO / f"{page}.md").read_text(encoding="utf-8")):
-            if language == "python":
-                if "import pandas" in code and find_spec("pandas") is None:
-                    continue  # an optional package of scikit-learn
-                exec(compile(code, f"{page}.md", "exec"), names)
-                continue
-            for command in code.splitlines():
-                printed[page, command] = run(command, shop)
+        printed |= run_page(page, shop, leave_out)[0]
     check(shop, printed)
+
+
+@pytest.mark.slow
+def test_the_page_of_sentence_transformers_runs(shop, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    pytest.importorskip("sentence_transformers", reason="it is optional")
+    monkeypatch.chdir(shop)
+    if not (shop / "model").exists():
+        run_page("shop", shop)
+    _, names = run_page("sentence-transformers", shop)
+    catalogue = list(names["id_of"])
+    ours = evaluate_clicks(
+        TitleVectors(SentenceEncoder("model"), catalogue),
+        names["held_out"],
+        catalogue,
+        ["hit@1", "mrr@10", "recall@10", "ndcg@10"],
+    )
+    theirs = ("accuracy@1", "mrr@10", "recall@10", "ndcg@10")
+    assert [names["results"][f"cosine_{name}"] for name in theirs] == pytest.approx(
+        ours.mean, abs=0.01
+    )
 
 
 @pytest.mark.slow
@@ -117,7 +150,9 @@ def test_a_new_user_gets_there(shop, tmp_path):
 
 
 def prepare(page, folder):
-    """Write what a page expects to be there and does not make."""
+    """Write what a page expects to be there and does not make, and remove what it makes."""
+    if page == "sentence-transformers":
+        shutil.rmtree(folder / "model-st", ignore_errors=True)
     if page == "fresh":
         log = (folder / "pairs.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
         new = "".join(log[-200:]) + "zeppelin ride\tZeppelin Rides over Town\t3\n"

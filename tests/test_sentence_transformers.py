@@ -302,16 +302,19 @@ def test_the_evaluator_agrees_on_a_real_set(st, tmp_path):
     model = train(TLDR / "pairs.tsv", epochs=1, hard_negatives=0, cells=32)
     model.save_pretrained(tmp_path / "model")
     judged = read_judged_set(TLDR / "test")
+    # Ours counts titles of equal text once.
+    titles = list(dict.fromkeys(judged.titles))
+    place_of = {title: place for place, title in enumerate(titles)}
     builder, relevant = ClickLogBuilder(), {}
     for query, text in enumerate(judged.queries):
         span = slice(*judged.offsets[query : query + 2])
-        titles = judged.title_index[span][judged.grade[span] > 0].tolist()
-        relevant[query] = set(titles)
-        for title in titles:
-            builder.add(text, judged.titles[title], 1)
+        clicked = judged.title_index[span][judged.grade[span] > 0]
+        relevant[query] = {place_of[judged.titles[title]] for title in clicked}
+        for title in relevant[query]:
+            builder.add(text, titles[title], 1)
     log = builder.build()
     theirs, ours = judged_by_both(
-        st, tmp_path / "model", model, judged.queries, judged.titles, relevant, log
+        st, tmp_path / "model", model, judged.queries, titles, relevant, log
     )
-    # Cosines that differ in the last bit of a float32 change places.
-    assert theirs == pytest.approx(ours, abs=2e-3) and min(theirs) > 0.05
+    # A few titles have equal vectors, and no order.
+    assert theirs == pytest.approx(ours, abs=1e-3) and min(theirs) > 0.05

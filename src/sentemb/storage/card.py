@@ -39,6 +39,9 @@ def card_of(saved: SavedModel, name: str) -> str:
         "```",
         "",
     ]
+    if not isinstance(model, Matcher):
+        opened = f'SentenceTransformer("{name}", trust_remote_code=True)'
+        lines += [f"In sentence-transformers, where sentemb is installed: `{opened}`.", ""]
     if saved.training:
         lines += ["| training setting | value |", "| --- | --- |"]
         lines += [f"| {key} | {value} |" for key, value in saved.training.items()]
