@@ -106,7 +106,8 @@ def _write(
     with _sums_of_warnings(len(texts)):
         for first in range(0, len(texts), _PORTION):
             some = texts[first : first + _PORTION]
-            file.write(encoder.encode(some, side=side, normalize_embeddings=unit).data)
+            vectors = encoder.encode(some, side, normalize_embeddings=unit, show_progress_bar=False)
+            file.write(vectors.data)
             if line.is_due:
                 line.draw(f"{first + len(some):,} of {len(texts):,} texts")
     line.close()
