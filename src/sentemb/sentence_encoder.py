@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from sentemb.encode_options import (
     EncodeKeywords,
     EncodeOptions,
-    encodes,
     check_device,
     check_length,
+    encodes,
     with_progress,
 )
 from sentemb.errors import SentembError, naming
