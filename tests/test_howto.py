@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bulk_reader import StandIn, read_folder
 from click.testing import CliRunner
 
 from sentemb import Index
@@ -73,6 +74,14 @@ def run(command, folder):
 
 def test_the_pages_run(shop, monkeypatch):
     monkeypatch.chdir(shop)
+    with StandIn() as engine:
+        monkeypatch.setenv("URL", engine.address)
+        printed = run_pages(shop)
+    check(shop, printed, engine)
+
+
+def run_pages(shop):
+    """What each command of each page printed."""
     printed = {}
     for page in PAGES:
         prepare(page, shop)
@@ -85,7 +94,7 @@ def test_the_pages_run(shop, monkeypatch):
                 continue
             for command in code.splitlines():
                 printed[page, command] = run(command, shop)
-    check(shop, printed)
+    return printed
 
 
 @pytest.mark.slow
@@ -156,8 +165,8 @@ def write_departments(folder):
             file.write(f"{word} {' '.join(map(str, vector))}\n")
 
 
-def check(folder, printed):
-    """What the pages say of their results."""
+def check(folder, printed, engine):
+    """What the pages say of their results, and what the stand-in for an engine received."""
     titles = (folder / "titles.tsv").read_text(encoding="utf-8").splitlines()
     assert 'P99999\tNever clicked: 15.6" Laptop' in titles
     assert 'hotel "le petit" paris\t' in (folder / "pairs.tsv").read_text(encoding="utf-8")
@@ -173,8 +182,11 @@ def check(folder, printed):
     assert len(as_json["titles"]) == 3 and 0 <= as_json["titles"][0]["confidence"] <= 1
     index = Index.open(folder / "index")
     assert "P00000" not in index.ids and {"new-P00000", "new-P00001"} <= set(index.ids)
-    bulk = (folder / "bulk.ndjson").read_text(encoding="utf-8").splitlines()
-    assert len(bulk) == 2 * len(titles)
-    vector = json.loads(bulk[1])["vector"]
-    assert sum(value**2 for value in vector) == pytest.approx(1, abs=1e-4)
+    _, documents = read_folder(folder / "elastic")
+    assert list(documents) == list(index.ids) and engine.documents == {"products": documents}
+    assert any("clicked_queries" in source for source in documents.values())
+    answer = next(text for command, text in of.items() if command.startswith("curl "))
+    hits = [hit["_id"] for hit in json.loads(answer)["hits"]["hits"]]
+    by_vector = index.search("cheap hotel in paris", bm25_weight=0)
+    assert hits[:3] == [hit.id for hit in by_vector][:3]
     assert (folder / "both.run").stat().st_size and (folder / "diff.html").stat().st_size

@@ -21,7 +21,7 @@ QUERY_TEXT, QUERY_VECTOR = "QUERY TEXT", "QUERY VECTOR"
 _SIMILARITY, _ANALYZER, _STEMS = "sentemb_bm25", "sentemb_words", "sentemb_stems"
 # Neighbours per title and candidates for a new one, the defaults of both engines.
 _M, _EF_CONSTRUCTION = 16, 100
-# Titles that the vectors find, and of which so many are looked at.
+# Titles that the vectors find, and candidates that are looked at for them.
 _K, _CANDIDATES = 100, 1000
 # Stemmers of Snowball that Lucene has too.
 _LANGUAGES = {
