@@ -193,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
         """The answer to a search of Elasticsearch; words count nothing."""
         assert set(body) <= {"size", "_source", "knn", "query"}
         knn, documents = body["knn"], self.server.documents[name]
-        assert set(knn) == {"field", "query_vector", "k", "num_candidates", "boost"}
+        assert set(knn) == {"field", "query_vector", "k", "num_candidates"}
         assert 1 <= knn["k"] <= knn["num_candidates"] <= 10_000
         if "query" in body:
             ((field, match),) = body["query"]["match"].items()
@@ -202,7 +202,7 @@ class _Handler(BaseHTTPRequestHandler):
         vector = np.array(knn["query_vector"], np.float32)
         assert abs(float(vector @ vector) - 1) <= 1e-4
         scores = {
-            id: knn["boost"] * (1 + float(vector @ np.array(source["vector"], np.float32))) / 2
+            id: (1 + float(vector @ np.array(source["vector"], np.float32))) / 2
             for id, source in documents.items()
             if "vector" in source
         }
