@@ -28,6 +28,7 @@ PARTS = {
     "The package": [f"sentemb:{name}" for name in FIRST],
     "What they return": [
         "sentemb.search.index:Hit",
+        "sentemb.exporting.targets:Exported",
         "sentemb.sentence_encoder:GateTrace",
         "sentemb.gradients.flow:ErrorFlow",
         "sentemb.training.progress:Progress",

@@ -176,6 +176,9 @@ class _Handler(BaseHTTPRequestHandler):
         if action == "_refresh":
             self.answer(200, {"_shards": {"failed": 0}})
             return
+        if action == "_search":
+            self.answer(200, self.found(name, strict_json(raw.decode())))
+            return
         assert action == "_bulk" and query == "filter_path=errors,items.*.error"
         assert self.headers["Content-Type"] == "application/x-ndjson"
         found = read_bulk(raw, self.server.mappings[name])
@@ -185,3 +188,30 @@ class _Handler(BaseHTTPRequestHandler):
         if refused:
             answer["items"] = [{"index": {"error": {"reason": why}}} for why in refused.values()]
         self.answer(200, answer)
+
+    def found(self, name, body):
+        """The answer to a search of Elasticsearch; words count nothing."""
+        assert set(body) <= {"size", "_source", "knn", "query"}
+        knn, documents = body["knn"], self.server.documents[name]
+        assert set(knn) == {"field", "query_vector", "k", "num_candidates"}
+        assert 1 <= knn["k"] <= knn["num_candidates"] <= 10_000
+        if "query" in body:
+            ((field, match),) = body["query"]["match"].items()
+            assert field in self.server.mappings[name]["mappings"]["properties"]
+            assert set(match) == {"query", "boost"} and match["boost"] > 0
+        vector = np.array(knn["query_vector"], np.float32)
+        assert abs(float(vector @ vector) - 1) <= 1e-4
+        scores = {
+            id: (1 + float(vector @ np.array(source["vector"], np.float32))) / 2
+            for id, source in documents.items()
+            if "vector" in source
+        }
+        best = sorted(scores, key=scores.get, reverse=True)[: body["size"]]
+        return {
+            "hits": {
+                "hits": [
+                    {"_id": id, "_score": scores[id], "_source": {"title": documents[id]["title"]}}
+                    for id in best
+                ]
+            }
+        }

@@ -1,11 +1,14 @@
 """`sentemb export`: targets, the files of tables and other libraries, and what is refused."""
 
+import ast
 import gzip
 import json
 import os
 import re
+import shlex
 import signal
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -182,6 +185,38 @@ def test_usearch_finds_most_of_it(many, tmp_path, dtype):
         for rows, unit, hits in zip(cosines, units, exact, strict=True)
     ]
     assert np.mean(good) > (0.9 if dtype == "int8" else 0.97)
+
+
+def test_the_page_of_all_targets_runs(tmp_path, monkeypatch, capsys):
+    for module in ("faiss", "pyarrow", "usearch"):
+        pytest.importorskip(module)
+    titles = ["Affordable Lodging in Paris", "Cheap Hotels", "Paris Hair Salons", "日本 9"]
+    titles += [f"hotel {word} paris" for word in ("near", "in", "cheap", "the", "by", "at", "or")]
+    model = made_up_model(("bag", {}), [*titles[:3], *titles[4:]], cells=12, dtype=np.float32)
+    model.save_pretrained(tmp_path / "model")
+    Index.build(model, titles).save(tmp_path / "index")
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[1] / "docs/export.md").read_text(encoding="utf-8")
+    names = {}
+    for language, code in re.findall(r"^```(sh|python)\n(.*?)^```", page, re.M | re.S):
+        if language == "python":
+            exec(compile(code, "export.md", "exec"), names)
+        for command in code.splitlines() if language == "sh" else ():
+            words = shlex.split(command)
+            assert words[:2] == ["sentemb", "export"]
+            run(*words[2:])
+    best = list(Index.open("index").search("cheap hotel in paris"))
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[1] == best[0].title
+    assert ast.literal_eval(printed[2]) == [hit.id for hit in best]
+    for line in printed[3:]:
+        found = re.findall(r"\('(\d+)', (?:np\.float\w+\()?(-?[\d.]+)", line)
+        assert [id for id, _ in found] == [hit.id for hit in best]
+        assert [float(score) for _, score in found] == pytest.approx(
+            [hit.score for hit in best], abs=1e-5
+        )
+    assert len(printed) == 5 and names["vectors"].shape == (10, 12)
+    assert all(f"`{to}`" in page for to in TARGETS)
 
 
 # -- the command -----------------------------------------------------------------------------------

@@ -134,7 +134,7 @@ def score_of(body, documents, lists):
         assert abs(vector @ vector - 1) < 1e-4 and knn["k"] >= len(documents)
         for id, source in documents.items():
             if "vector" in source:
-                scores[id] += knn["boost"] * (1 + vector @ source["vector"]) / 2
+                scores[id] += (1 + vector @ source["vector"]) / 2
     if match:
         ((_, own),) = match.items()
         _, words = lists.look_up([own["query"]])
@@ -159,7 +159,7 @@ def test_the_request_scores_as_the_index_does(indexes, model, tmp_path, engine):
     for place, cosine, bm25 in zip(found.places[0], found.cosines[0], found.bm25[0], strict=True):
         if place < 0:
             continue  # the title without a vector
-        expected = 1 + cosine + 0.7 * bm25 / np.median(best)
+        expected = (1 + cosine + 0.7 * bm25 / np.median(best)) / 2
         assert scores[IDS[place]] == pytest.approx(expected, abs=1e-3)
     assert scores[IDS[UNKNOWN]] == 0 and found.bm25.max() > 0
     # A query that the model does not know is found by its words, and by nothing else.

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bulk_reader import StandIn, read_folder
 from click.testing import CliRunner
 
 from sentemb import Index, SentenceEncoder
@@ -95,9 +96,11 @@ def test_the_pages_run(shop, monkeypatch):
     # sentence-transformers takes seconds to import: the next test runs these blocks.
     leave_out = ["sentence_transformers", *(name for name in ["pandas"] if not find_spec(name))]
     printed = {}
-    for page in PAGES:
-        printed |= run_page(page, shop, leave_out)[0]
-    check(shop, printed)
+    with StandIn() as engine:
+        monkeypatch.setenv("URL", engine.address)
+        for page in PAGES:
+            printed |= run_page(page, shop, leave_out)[0]
+    check(shop, printed, engine)
 
 
 @pytest.mark.slow
@@ -191,8 +194,8 @@ def write_departments(folder):
             file.write(f"{word} {' '.join(map(str, vector))}\n")
 
 
-def check(folder, printed):
-    """What the pages say of their results."""
+def check(folder, printed, engine):
+    """What the pages say of their results, and what the stand-in for an engine received."""
     titles = (folder / "titles.tsv").read_text(encoding="utf-8").splitlines()
     assert 'P99999\tNever clicked: 15.6" Laptop' in titles
     assert 'hotel "le petit" paris\t' in (folder / "pairs.tsv").read_text(encoding="utf-8")
@@ -208,8 +211,11 @@ def check(folder, printed):
     assert len(as_json["titles"]) == 3 and 0 <= as_json["titles"][0]["confidence"] <= 1
     index = Index.open(folder / "index")
     assert "P00000" not in index.ids and {"new-P00000", "new-P00001"} <= set(index.ids)
-    bulk = (folder / "bulk.ndjson").read_text(encoding="utf-8").splitlines()
-    assert len(bulk) == 2 * len(titles)
-    vector = json.loads(bulk[1])["vector"]
-    assert sum(value**2 for value in vector) == pytest.approx(1, abs=1e-4)
+    _, documents = read_folder(folder / "elastic")
+    assert list(documents) == list(index.ids) and engine.documents == {"products": documents}
+    assert any("clicked_queries" in source for source in documents.values())
+    answer = next(text for command, text in of.items() if command.startswith("curl "))
+    hits = [hit["_id"] for hit in json.loads(answer)["hits"]["hits"]]
+    by_vector = index.search("cheap hotel in paris", bm25_weight=0)
+    assert hits[:3] == [hit.id for hit in by_vector][:3]
     assert (folder / "both.run").stat().st_size and (folder / "diff.html").stat().st_size

@@ -151,7 +151,7 @@ def _boost(index: Index, log: ClickLog | None) -> tuple[float | None, str]:
     """The boost of words, and a sentence for the README that says where it is from.
 
     Our score is the cosine plus weight · BM25 / the highest BM25 of the query. An engine cannot
-    divide by the latter, so a typical value takes its place.
+    divide by the latter, so a typical value takes its place, and its score is half of ours.
     """
     half = index.bm25
     if half is None:
@@ -165,11 +165,12 @@ def _boost(index: Index, log: ClickLog | None) -> tuple[float | None, str]:
     if not found.size:
         return None, "It compares vectors only, because no title has a word in common with the log."
     typical = float(np.median(found))
-    of = "titles as queries, which is more than queries have" if log is None else "queries of LOG"
-    boost = float(f"{half.weight / typical:.6g}")
+    of = "titles as queries, which is more than queries have" if log is None else "queries"
+    boost = float(f"{half.weight / typical / 2:.6g}")
     return boost, (
-        f"The score is 1 + cosine + {boost:g} · BM25: the weight of BM25 in the index, "
-        f"{half.weight:g}, divided by {typical:.4g}, the median of the highest BM25 of {of}."
+        f"The score is (1 + cosine) / 2 + {boost:g} · BM25. The factor is half of {half.weight:g}, "
+        f"the weight of BM25 in the index, divided by {typical:.4g}, the median of the highest "
+        f"BM25 of {of}."
     )
 
 

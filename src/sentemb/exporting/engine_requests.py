@@ -1,8 +1,8 @@
 """What Elasticsearch and OpenSearch are told: mapping and query.
 
 Both give a vector the score (1 + cosine) / 2: Elasticsearch for ``dot_product``, OpenSearch for
-``cosinesimil`` with Lucene, in all versions that have it. Twice that is the cosine plus 1. Both
-have Lucene's BM25, whose form is also that of `sentemb.baselines.inverted_index`.
+``cosinesimil`` with Lucene, in all versions that have it. Both have Lucene's BM25, whose form is
+also that of `sentemb.baselines.inverted_index`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ QUERY_TEXT, QUERY_VECTOR = "QUERY TEXT", "QUERY VECTOR"
 _SIMILARITY, _ANALYZER, _STEMS = "sentemb_bm25", "sentemb_words", "sentemb_stems"
 # Neighbours per title and candidates for a new one, the defaults of both engines.
 _M, _EF_CONSTRUCTION = 16, 100
-# Titles that the vectors find, and of which so many are looked at.
+# Titles that the vectors find, and candidates that are looked at for them.
 _K, _CANDIDATES = 100, 1000
 # Stemmers of Snowball that Lucene has too.
 _LANGUAGES = {
@@ -121,7 +121,7 @@ def query(engine: Engine, boost: float | None, with_clicks: bool) -> dict[str, A
     engine : Engine
         Who is told.
     boost : float, optional
-        Factor of BM25 in the score, next to the cosine plus 1; None leaves words out.
+        Factor of BM25 in the score, next to (1 + cosine) / 2; None leaves words out.
     with_clicks : bool
         As in `mapping`.
     """
@@ -148,7 +148,6 @@ def _elasticsearch_search(match: dict[str, Any] | None) -> dict[str, Any]:
         "query_vector": QUERY_VECTOR,
         "k": _K,
         "num_candidates": _CANDIDATES,
-        "boost": 2.0,
     }
     return {"knn": knn} if match is None else {"knn": knn, "query": match}
 
@@ -167,7 +166,7 @@ def _opensearch_field(dim: int) -> dict[str, Any]:
 
 
 def _opensearch_search(match: dict[str, Any] | None) -> dict[str, Any]:
-    knn = {"knn": {VECTOR: {"vector": QUERY_VECTOR, "k": _K, "boost": 2.0}}}
+    knn = {"knn": {VECTOR: {"vector": QUERY_VECTOR, "k": _K}}}
     return {"query": {"bool": {"should": [knn] if match is None else [knn, match]}}}
 
 
@@ -176,6 +175,6 @@ ENGINES = {
         "Elasticsearch", "8.12", 4096, {}, _elasticsearch_field, _elasticsearch_search
     ),
     "opensearch": Engine(
-        "OpenSearch", "2.4", 16_000, {"knn": True}, _opensearch_field, _opensearch_search
+        "OpenSearch", "2.12", 16_000, {"knn": True}, _opensearch_field, _opensearch_search
     ),
 }

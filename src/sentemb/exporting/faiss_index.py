@@ -28,7 +28,7 @@ def write(
 ) -> Exported:
     """Write ``vectors.faiss``, an ``IndexFlatIP``, with ``ids.txt`` and ``titles.txt``.
 
-    faiss calls a title by its place, which is its line in the text files, from 0. Titles of which
+    faiss numbers the titles from 0, in the order of the lines of the text files. Titles of which
     the model knows no word are left out. Needs the package faiss-cpu.
 
     Parameters

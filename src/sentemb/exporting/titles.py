@@ -35,7 +35,7 @@ class Portion:
     ----------
     ids, titles : list of str
     vectors : (n, dim) float32
-        Of unit length; zero for a title of which the model knows no word.
+        Vectors of unit length; zero for a title of which the model knows no word.
     known : (n,) bool
         Whether the vector is not zero.
     """
