@@ -19,6 +19,7 @@ from sentemb.exporting.targets import Exported
 from sentemb.models.towers import Towers, converted
 from sentemb.protocols import Arrays
 from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.storage.model_files import fingerprint
 from sentemb.system.extras import package
 from sentemb.system.files import write_text, writing
 from sentemb.system.paths import AnyPath
@@ -81,12 +82,12 @@ def write(
         cannot be written.
     """
     onnx = package("onnx", "onnx", "--to onnx")
-    towers = source.towers
+    towers, identity = source.towers, fingerprint(source.saved())
     files = {SHARED: "query"} if towers.shared else {name: side for side, name in TOWERS.items()}
     with new_folder(out, force, *_NAMES, *_LEFT_BY_EXAMPLES) as folder:
         for name, side in files.items():
             with writing(folder / name) as file:
-                file.write(_model(onnx, towers, side))
+                file.write(_model(onnx, towers, side, identity))
         texts = {
             VOCABULARY: _vocabulary_file(towers.vocabulary),
             CHARACTERS: character_table(),
@@ -102,7 +103,7 @@ def write(
     return Exported([Path(out) / name for name in (*files, *texts)], notes=notes)
 
 
-def _model(onnx: Any, towers: Towers, side: str) -> bytes:
+def _model(onnx: Any, towers: Towers, side: str, identity: str) -> bytes:
     """One tower as the bytes of an ONNX file: equal towers give equal bytes."""
     encoder, weights = towers.encoder, _float32(towers.weights[side], side)
     graph = Graph(onnx)
@@ -115,7 +116,7 @@ def _model(onnx: Any, towers: Towers, side: str) -> bytes:
         "features": str(len(towers.vocabulary)),
         "splitting": towers.vocabulary.splitting,
         "normalisation": "unit length; zeros for a text without words",
-        "fingerprint": towers.fingerprint(),
+        "fingerprint": identity,
     }
     model = graph.model(
         "sentemb",
