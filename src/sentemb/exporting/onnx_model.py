@@ -39,11 +39,12 @@ _LEFT_BY_EXAMPLES = ("Example.java", "*.class", "__pycache__")
 # A message of protobuf has less than 2 GB; the graph itself is small.
 _MOST_BYTES = (1 << 31) - (1 << 20)
 _SPLITTINGS = {
-    WHITE_SPACE: "at white space",
-    PLAIN: "into runs of the characters in `word`",
+    WHITE_SPACE: "Lower-case the text and split it at the characters in `space`.",
+    PLAIN: "Lower-case the text; its words are the runs of characters in `word`.",
     BARE: (
-        "in Unicode's form NFC, at white space; then drop the characters in `before` from the "
-        "beginning of each word and those in `after` from its end, unless nothing is left"
+        "Compose the text (Unicode's form NFC), lower-case it and split it at the characters in "
+        "`space`. Drop\n   characters in `before` from the beginning of a word, then those in "
+        "`after` from its end. A word of which\n   nothing would be left stays as it is."
     ),
 }
 # The tokeniser has this line replaced by the text of the module.
