@@ -104,6 +104,9 @@ bench: ## Measure speed and write the speed pages of docs/results (30 minutes)
 	$(BIN)/python benchmarks/import_speed.py
 	$(BIN)/python benchmarks/module_speed.py
 
+
+	$(BIN)/python benchmarks/onnx_speed.py
+
 .PHONY: analysis
 analysis: venv ## Measure keywords, attenuation and topics and write docs/analysis.md
 	$(BIN)/python benchmarks/analysis.py

@@ -2,8 +2,8 @@
 
 The graphs compute what `Encoder.embed` computes, in float32, from the same stacked weights. Where
 the paper has a recursion they have a Scan. The LSTM operator of ONNX takes dense inputs, while here
-an input is a sum of rows of a table; with an identity matrix in between it takes several times as
-long. It has no full peepholes either.
+an input is a sum of rows of a table; with an identity matrix in between, it has five times as many
+products to compute. It has no full peepholes either.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class Texts:
     words : str
         The projections of the distinct words, (n_words + 1, width) float32. The last row is zero:
         it takes the places where a text has no word.
+    n_words : str
+        The number of distinct words, (1,) int64.
     """
 
     def __init__(self, graph: Graph, table: np.ndarray, bias: np.ndarray) -> None:

@@ -19,6 +19,7 @@ from sentemb.exporting.targets import Exported
 from sentemb.models.towers import Towers, converted
 from sentemb.protocols import Arrays
 from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.storage.model_files import fingerprint
 from sentemb.system.extras import package
 from sentemb.system.files import write_text, writing
 from sentemb.system.paths import AnyPath
@@ -38,11 +39,12 @@ _LEFT_BY_EXAMPLES = ("Example.java", "*.class", "__pycache__")
 # A message of protobuf has less than 2 GB; the graph itself is small.
 _MOST_BYTES = (1 << 31) - (1 << 20)
 _SPLITTINGS = {
-    WHITE_SPACE: "at white space",
-    PLAIN: "into runs of the characters in `word`",
+    WHITE_SPACE: "Lower-case the text and split it at the characters in `space`.",
+    PLAIN: "Lower-case the text; its words are the runs of characters in `word`.",
     BARE: (
-        "in Unicode's form NFC, at white space; then drop the characters in `before` from the "
-        "beginning of each word and those in `after` from its end, unless nothing is left"
+        "Compose the text (Unicode's form NFC), lower-case it and split it at the characters in "
+        "`space`. Drop\n   characters in `before` from the beginning of a word, then those in "
+        "`after` from its end. A word of which\n   nothing would be left stays as it is."
     ),
 }
 # The tokeniser has this line replaced by the text of the module.
@@ -81,12 +83,12 @@ def write(
         cannot be written.
     """
     onnx = package("onnx", "onnx", "--to onnx")
-    towers = source.towers
+    towers, identity = source.towers, fingerprint(source.saved())
     files = {SHARED: "query"} if towers.shared else {name: side for side, name in TOWERS.items()}
     with new_folder(out, force, *_NAMES, *_LEFT_BY_EXAMPLES) as folder:
         for name, side in files.items():
             with writing(folder / name) as file:
-                file.write(_model(onnx, towers, side))
+                file.write(_model(onnx, towers, side, identity))
         texts = {
             VOCABULARY: _vocabulary_file(towers.vocabulary),
             CHARACTERS: character_table(),
@@ -102,7 +104,7 @@ def write(
     return Exported([Path(out) / name for name in (*files, *texts)], notes=notes)
 
 
-def _model(onnx: Any, towers: Towers, side: str) -> bytes:
+def _model(onnx: Any, towers: Towers, side: str, identity: str) -> bytes:
     """One tower as the bytes of an ONNX file: equal towers give equal bytes."""
     encoder, weights = towers.encoder, _float32(towers.weights[side], side)
     graph = Graph(onnx)
@@ -115,7 +117,7 @@ def _model(onnx: Any, towers: Towers, side: str) -> bytes:
         "features": str(len(towers.vocabulary)),
         "splitting": towers.vocabulary.splitting,
         "normalisation": "unit length; zeros for a text without words",
-        "fingerprint": towers.fingerprint(),
+        "fingerprint": identity,
     }
     model = graph.model(
         "sentemb",
