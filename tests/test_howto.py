@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from threadpoolctl import threadpool_limits
 
 from sentemb import Index
 from sentemb.cli import main
@@ -81,7 +82,8 @@ def test_the_pages_run(shop, monkeypatch):
             if language == "python":
                 if "import pandas" in code and find_spec("pandas") is None:
                     continue  # an optional package of scikit-learn
-                exec(compile(code, f"{page}.md", "exec"), names)
+                with threadpool_limits(1):  # threads that wait for each other take longer
+                    exec(compile(code, f"{page}.md", "exec"), names)
                 continue
             for command in code.splitlines():
                 printed[page, command] = run(command, shop)
