@@ -1,9 +1,11 @@
 """Vectorizers for scikit-learn: its own checks, pipelines, searches in processes, pickles."""
 
+import copy
 import importlib
 import io
 import pickle
 import sys
+import threading
 import warnings
 
 import joblib
@@ -23,8 +25,10 @@ from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
-from sentemb import SIF, SentembError
+from sentemb import SIF, Index, SentembError
+from sentemb.data.labelled import ValuedTexts
 from sentemb.integrations.scikit_learn import SentenceVectorizer, SIFVectorizer
+from sentemb.training.classifier import train_classifier
 from sentemb.vectors.word_vectors import WordVectors
 from sentemb.vectors.writing import write_word_vectors
 
@@ -142,11 +146,11 @@ def test_it_reads_texts(vectorizer):
 
 
 @pytest.mark.parametrize("side", ["query", "document"])
-@pytest.mark.parametrize("normalize", [True, False])
-def test_it_gives_the_vectors_of_the_model(model, folder, side, normalize):
-    wanted = model.encode(TEXTS, side=side, normalize_embeddings=normalize)
+@pytest.mark.parametrize("normalize_embeddings", [True, False])
+def test_it_gives_the_vectors_of_the_model(model, folder, side, normalize_embeddings):
+    wanted = model.encode(TEXTS, side=side, normalize_embeddings=normalize_embeddings)
     for given in (model, folder, str(folder)):
-        vectorizer = SentenceVectorizer(given, side=side, normalize=normalize)
+        vectorizer = SentenceVectorizer(given, side=side, normalize_embeddings=normalize_embeddings)
         found = vectorizer.fit(TEXTS[:1]).transform(TEXTS)
         assert found.dtype == np.float32
         np.testing.assert_array_equal(found, wanted)
@@ -154,17 +158,17 @@ def test_it_gives_the_vectors_of_the_model(model, folder, side, normalize):
 
 def test_sif_learns_from_the_texts_of_fit_alone():
     own = vectors(["red", "blue", "shoes", "tap"])
-    vectorizer = SIFVectorizer(own, a=0.1, p="texts", normalize=False).fit(TEXTS[:5])
+    vectorizer = SIFVectorizer(own, a=0.1, p="texts", normalize_embeddings=False).fit(TEXTS[:5])
     wanted = SIF(own, a=0.1, p="texts").fit(TEXTS[:5])
     np.testing.assert_array_equal(vectorizer.transform(TEXTS), wanted.encode(TEXTS))
-    other = SIFVectorizer(own, a=0.1, p="texts", normalize=False).fit(TEXTS[1:])
+    other = SIFVectorizer(own, a=0.1, p="texts", normalize_embeddings=False).fit(TEXTS[1:])
     assert np.abs(other.transform(TEXTS) - wanted.encode(TEXTS)).max() > 1e-3
 
 
 def test_sif_reads_a_folder_of_vectors_and_numbers_of_numpy(tmp_path):
     own = vectors(["red", "blue", "shoes", "tap"])
     write_word_vectors(own, tmp_path / "vectors")
-    settings = {"a": np.float64(0.01), "components": np.int64(2), "normalize": np.True_}
+    settings = {"a": np.float64(0.01), "components": np.int64(2), "normalize_embeddings": np.True_}
     found = SIFVectorizer(tmp_path / "vectors", **settings).fit_transform(TEXTS)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-6)
 
@@ -216,11 +220,14 @@ def test_anything_else_is_refused(model, given, message):
         (SentenceVectorizer("/nowhere"), "/nowhere: there is no model here"),
         (SentenceVectorizer(3), "model is int; give a model folder or a SentenceEncoder"),
         (SentenceVectorizer("/nowhere", side="titles"), "side is 'titles'; give query or document"),
-        (SentenceVectorizer("/nowhere", normalize="l2"), "normalize is 'l2'; give True or False"),
+        (
+            SentenceVectorizer("/nowhere", normalize_embeddings="l2"),
+            "normalize_embeddings is 'l2'; give True or False",
+        ),
         (SIFVectorizer("/nowhere"), "/nowhere: cannot be read"),
         (SIFVectorizer(None), "vectors is NoneType; give a file or folder"),
         (SIFVectorizer(vectors(["a"]), a=-1), "a is -1"),
-        (SIFVectorizer(vectors(["a"]), normalize=2), "normalize is 2"),
+        (SIFVectorizer(vectors(["a"]), normalize_embeddings=2), "normalize_embeddings is 2"),
     ],
     ids=lambda value: None if isinstance(value, str) else "",
 )
@@ -258,7 +265,7 @@ def test_a_search_in_two_processes(folder, tmp_path, backend):
     write_word_vectors(own, tmp_path / "vectors")
     pipeline = Pipeline([("vectors", SentenceVectorizer(folder)), ("label", LogisticRegression())])
     grid = [
-        {"vectors__side": ["query", "document"], "vectors__normalize": [True, False]},
+        {"vectors__side": ["query", "document"], "vectors__normalize_embeddings": [True, False]},
         {"vectors": [SIFVectorizer(tmp_path / "vectors", p="texts")], "vectors__a": [1e-3, 1.0]},
     ]
     with joblib.parallel_backend(backend):
@@ -349,14 +356,18 @@ def joblib_copy(thing):
     return joblib.load(file)
 
 
-@pytest.mark.parametrize("copy", [lambda x: pickle.loads(pickle.dumps(x)), joblib_copy])
-def test_a_fitted_vectorizer_can_be_pickled(model, folder, copy):
+def pickle_copy(thing):
+    return pickle.loads(pickle.dumps(thing))
+
+
+@pytest.mark.parametrize("copied", [pickle_copy, joblib_copy])
+def test_a_fitted_vectorizer_can_be_pickled(model, folder, copied):
     own = vectors(["red", "blue", "shoes", "tap"])
     for vectorizer in (SentenceVectorizer(model), SentenceVectorizer(folder), SIFVectorizer(own)):
-        copied = copy(vectorizer.fit(TEXTS))
-        np.testing.assert_array_equal(copied.transform(TEXTS), vectorizer.transform(TEXTS))
+        found = copied(vectorizer.fit(TEXTS)).transform(TEXTS)
+        np.testing.assert_array_equal(found, vectorizer.transform(TEXTS))
         with pytest.raises(NotFittedError):
-            copy(clone(vectorizer)).transform(TEXTS)
+            copied(clone(vectorizer)).transform(TEXTS)
 
 
 def test_a_pickle_of_a_path_is_small_and_checks_the_folder(model, tmp_path, monkeypatch):
@@ -385,6 +396,42 @@ def test_a_folder_is_read_once_per_process(folder, monkeypatch):
     first = SentenceVectorizer(folder).fit(TEXTS)
     assert clone(first).fit(TEXTS).model_ is first.model_
     assert pickle.loads(pickle.dumps(first)).model_ is first.model_
+
+
+def test_everything_can_be_copied_while_other_threads_use_it(tmp_path):
+    model = made_up_model(("lstm", {}), TEXTS, dtype=np.float32)
+    Index.build(model, TEXTS, bm25=True).save(tmp_path / "index")
+    examples = ValuedTexts(LABELS, TEXTS)
+    settings = {"epochs": 1, "hidden": 2, "map_dim": 2, "threads": 1}
+    things = [
+        (model, lambda one: one.encode(TEXTS).tolist()),
+        (made_up_pair_model(TEXTS), lambda one: one.score(TEXTS, TEXTS).tolist()),
+        (Index.build(model, TEXTS, bm25=True), lambda one: one.search(TEXTS)),
+        (Index.open(tmp_path / "index"), lambda one: one.search(TEXTS)),
+        (
+            train_classifier(examples, features=model.encode, **settings),
+            lambda one: one.predict(TEXTS),
+        ),
+        (SentenceVectorizer(model).fit(TEXTS), lambda one: one.transform(TEXTS).tolist()),
+    ]
+    for thing, use in things:
+        expected, wrong, stop = use(thing), [], threading.Event()
+
+        def work(thing=thing, use=use, expected=expected, wrong=wrong, stop=stop):
+            while not stop.is_set():
+                if use(thing) != expected:
+                    wrong.append(thing)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            for _ in range(3):
+                for copied in (copy.deepcopy(thing), joblib_copy(thing), pickle_copy(thing)):
+                    assert use(copied) == expected
+        finally:
+            stop.set()
+            thread.join()
+        assert not wrong
 
 
 # -- without scikit-learn ----------------------------------------------------------------------
