@@ -123,6 +123,10 @@ PARTS = {
         "sentemb.data.labelled:read_labelled",
         "sentemb.data.labelled:ValuedTexts",
     ],
+    "In scikit-learn": [
+        "sentemb.integrations.scikit_learn:SentenceVectorizer",
+        "sentemb.integrations.scikit_learn:SIFVectorizer",
+    ],
 }
 _WIDTH = 88
 _UNDERLINE = re.compile(r"-{3,}\s*")

@@ -8,7 +8,7 @@ from helpers import made_up_model, run_python
 
 from sentemb.cli.program import exit_code_of
 
-HEAVY = ("numba", "llvmlite", "matplotlib", "safetensors", "scipy", "torch")
+HEAVY = ("numba", "llvmlite", "matplotlib", "safetensors", "scipy", "sklearn", "torch")
 LOADED = "; import sys; print(*sorted({name.split('.')[0] for name in sys.modules}))"
 
 

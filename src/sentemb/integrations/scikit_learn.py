@@ -41,7 +41,7 @@ class _Vectorizer(_NamedFeatures, _Transformer, _Estimator):  # type: ignore[mis
 
     _side: str = SIDES[0]
     model_: SentenceEncoder
-    normalize: bool
+    normalize_embeddings: bool
 
     def fit(self, X: Iterable[str], y: object = None) -> Self:
         """Fit to texts."""
@@ -76,7 +76,7 @@ class _Vectorizer(_NamedFeatures, _Transformer, _Estimator):  # type: ignore[mis
         """
         _validation.check_is_fitted(self)
         return self.model_.encode(
-            _texts(X), side=self._side, normalize_embeddings=_flag(self.normalize)
+            _texts(X), side=self._side, normalize_embeddings=_flag(self.normalize_embeddings)
         )
 
     @property
@@ -104,7 +104,7 @@ class SentenceVectorizer(_Vectorizer):
         another model by then. A model is pickled as a whole. ``clone`` shares it.
     side : {"query", "document"}
         The tower that reads the texts.
-    normalize : bool
+    normalize_embeddings : bool
         Divide each vector by its length, so that Euclidean distances rank as cosines do.
 
     Attributes
@@ -121,11 +121,15 @@ class SentenceVectorizer(_Vectorizer):
     """
 
     def __init__(
-        self, model: SentenceEncoder | AnyPath, *, side: str = "query", normalize: bool = True
+        self,
+        model: SentenceEncoder | AnyPath,
+        *,
+        side: str = "query",
+        normalize_embeddings: bool = True,
     ) -> None:
         self.model = model
         self.side = side
-        self.normalize = normalize
+        self.normalize_embeddings = normalize_embeddings
 
     @property
     def _side(self) -> str:  # type: ignore[override]
@@ -149,7 +153,7 @@ class SentenceVectorizer(_Vectorizer):
         """
         if self.side not in SIDES:
             raise SentembError(f"side is {brief(self.side)}; give query or document")
-        _flag(self.normalize)
+        _flag(self.normalize_embeddings)
         _texts(X)
         self._folder: Path | None = None
         if isinstance(self.model, SentenceEncoder):
@@ -193,7 +197,7 @@ class SIFVectorizer(_Vectorizer):
         See `read_word_vectors`. A folder that `write_word_vectors` wrote opens fastest.
     a, weights, p, unknown_p, centre, keep, components, removal
         As in `SIF`.
-    normalize : bool
+    normalize_embeddings : bool
         Divide each vector by its length.
 
     Attributes
@@ -223,7 +227,7 @@ class SIFVectorizer(_Vectorizer):
         keep: str = KEEP.default,
         components: int = COMPONENTS.default,
         removal: str = REMOVAL.default,
-        normalize: bool = True,
+        normalize_embeddings: bool = True,
     ) -> None:
         self.vectors = vectors
         self.a = a
@@ -234,7 +238,7 @@ class SIFVectorizer(_Vectorizer):
         self.keep = keep
         self.components = components
         self.removal = removal
-        self.normalize = normalize
+        self.normalize_embeddings = normalize_embeddings
 
     def fit(self, X: Iterable[str], y: object = None) -> Self:
         """Find the common components of texts, and the weights of words.
@@ -252,7 +256,7 @@ class SIFVectorizer(_Vectorizer):
             For a wrong parameter, vectors that cannot be read, if ``X`` is not a list of texts, or
             if the parameters need more texts.
         """
-        _flag(self.normalize)
+        _flag(self.normalize_embeddings)
         vectors = self.vectors
         if isinstance(vectors, str | os.PathLike):
             vectors = _kept(read_word_vectors, vectors)
@@ -262,7 +266,7 @@ class SIFVectorizer(_Vectorizer):
                 "WordVectors"
             )
         own = self.get_params(deep=False)
-        settings = {name: own[name] for name in own.keys() - {"vectors", "normalize"}}
+        settings = {name: own[name] for name in own.keys() - {"vectors", "normalize_embeddings"}}
         self.model_ = SIF(vectors, **settings).fit(_texts(X))
         return self
 
@@ -280,10 +284,12 @@ def _texts(X: Any) -> list[str]:
     return as_texts(X)
 
 
-def _flag(normalize: object) -> bool:
-    if not isinstance(normalize, bool | np.bool_):
-        raise SentembError(f"normalize is {brief(normalize)}; give True or False")
-    return bool(normalize)
+def _flag(normalize_embeddings: object) -> bool:
+    if not isinstance(normalize_embeddings, bool | np.bool_):
+        raise SentembError(
+            f"normalize_embeddings is {brief(normalize_embeddings)}; give True or False"
+        )
+    return bool(normalize_embeddings)
 
 
 def _kept(read: Callable[[AnyPath], Any], path: AnyPath) -> Any:
