@@ -37,9 +37,9 @@ def index(model):
 
 
 @contextlib.contextmanager
-def running(app, limits=None):
+def running(app, limits=None, port=0):
     """The port of a server that runs in a thread."""
-    server = Server(app, port=0, limits=limits)
+    server = Server(app, port=port, limits=limits)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

@@ -1,0 +1,135 @@
+"""docs/serve.md: its commands and programs run, and its limits are those of the code."""
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import types
+from dataclasses import asdict
+from pathlib import Path
+from urllib.request import urlopen
+
+import click
+import numpy as np
+import pytest
+from helpers import made_up_model
+from test_serve_network import running
+
+from sentemb import Index
+from sentemb.cli import main
+from sentemb.data.click_log import ClickLogBuilder, read_click_log, write_click_log
+from sentemb.serving import limits as limits_module
+from sentemb.serving.app import create_app
+from sentemb.serving.limits import Limits
+from sentemb.serving.runner import _AT_ONCE
+
+PAGE = (Path(__file__).parents[1] / "docs/serve.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.M | re.S)
+TITLES = ["affordable lodging in paris", "bath tub repair", "cheap hotel deals in paris"]
+
+
+def blocks(language):
+    return [code for found, code in BLOCKS if found == language]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("docs")
+    model = made_up_model(("lstm", {}), TITLES, dtype=np.float32)
+    Index.build(model, TITLES, ["P00000", "P1", "P2"]).save(path / "index")
+    builder = ClickLogBuilder()
+    for title in TITLES:
+        builder.add(title, title)
+    write_click_log(builder.build(), path / "pairs.tsv")
+    return path
+
+
+@pytest.fixture(scope="module")
+def port(folder):
+    app = create_app(Index.open(folder / "index"), read_click_log(folder / "pairs.tsv"))
+    with running(app) as port:
+        yield port
+
+
+def test_the_requests_of_the_page_are_answered(port):
+    if shutil.which("curl") is None:
+        pytest.skip("no curl on the PATH")
+    lines = [line for code in blocks("sh") for line in code.replace("\\\n", " ").splitlines()]
+    requests = [line for line in lines if line.startswith("curl ")]
+    answers = []
+    for line in requests:
+        command = [
+            "curl",
+            "--silent",
+            "--fail",
+            *shlex.split(line.replace(":8000", f":{port}"))[1:],
+        ]
+        answers.append(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
+    one, many, explained, gates, encoded, health = answers
+    (sample,) = map(json.loads, blocks("json"))
+    assert one.keys() == sample.keys() and one["query"] == sample["query"]
+    assert one["hits"][0].keys() == sample["hits"][0].keys()
+    assert [result["query"] for result in many["results"]] == [one["query"], "bath tub repair"]
+    assert explained["nearest_queries"] and gates["query"]["words"] == one["query"].split()
+    assert len(encoded["vectors"][0]) == health["dim"]
+
+
+def test_the_programs_of_the_page_run(port, folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    client, wsgi = blocks("python")
+    exec(compile(client.replace(":8000", f":{port}"), "client", "exec"), {})
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 2 and printed[1].startswith("bath tub repair [")
+    module = types.ModuleType("wsgi")
+    exec(compile(wsgi, "wsgi.py", "exec"), module.__dict__)
+    assert module.app.test_client().get("/health", headers={"Host": "127.0.0.1"}).json["evidence"]
+
+
+def test_the_commands_of_the_page_are_right():
+    lines = [line for code in (*blocks("sh"), *blocks("ini")) for line in code.splitlines()]
+    commands = [line.split("sentemb ", 1)[1] for line in lines if re.search(r"(^|/)sentemb ", line)]
+    commands = [line for line in commands if line.startswith(("serve ", "index "))]
+    assert len(commands) == 3
+    for line in commands:
+        name, *arguments = shlex.split(line)
+        command = main.get_command(click.Context(main), name)
+        command.make_context(name, arguments)
+    serve = main.get_command(click.Context(main), "serve")
+    options = {name for one in serve.params for name in one.opts if name.startswith("--")}
+    named = set(re.findall(r"`(--[a-z-]+)", PAGE))
+    assert named <= options | {"--json"}
+    assert {"--host", "--port", "--rate", "--queue", "--allow-host", "--allow-origin"} <= named
+
+
+def test_the_limits_of_the_page_are_those_of_the_code():
+    table = PAGE.split("## Limits")[1].split("\n\n")[1]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]
+    ]
+    of_code = asdict(Limits())
+    for _, default, name in rows:
+        name = name.strip("`").removeprefix("Limits.").removeprefix("--")
+        shown = None if default == "no limit" else float(default.replace(",", ""))
+        assert of_code.pop(name) == shown, name
+    assert of_code == {}
+    assert limits_module._BURST_SECONDS == 10 and "ten seconds' worth" in PAGE
+    assert _AT_ONCE == 4 and "Four\nrequests are computed at a time" in PAGE
+    assert Limits().connections * Limits().body / 2**30 == pytest.approx(0.5, abs=0.02)
+
+
+def test_the_statuses_of_the_page_are_those_of_the_code():
+    source = Path(sys.modules["sentemb.serving"].__path__[0])
+    code = "".join(path.read_text(encoding="utf-8") for path in source.glob("*.py"))
+    raised = set(re.findall(r"Refusal\(\s*(\d{3})", code)) | set(
+        re.findall(r"^    (\d{3}):", code, re.M)
+    )
+    raised |= set(re.findall(r"code = (\d{3})", code)) | {"413"}
+    table = PAGE.split("### Errors")[1].split("##")[0]
+    assert raised == set(re.findall(r"\b(\d{3})\b", table))
+
+
+def test_the_page_is_served(port):
+    with urlopen(f"http://127.0.0.1:{port}/") as answer:
+        assert b"globalThis.engine" in answer.read()

@@ -1,0 +1,233 @@
+"""The search page of a running server in Chromium: typing, keys, errors, a phone, dark mode."""
+
+import contextlib
+import re
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+from browsers import chromium, needs_chromium, opened
+from helpers import made_up_model, made_up_texts
+from test_serve_network import running
+
+from sentemb import Index
+from sentemb.data.click_log import ClickLogBuilder
+from sentemb.search.confidence import Confidence
+from sentemb.serving.app import create_app
+
+pytestmark = [needs_chromium, pytest.mark.filterwarnings("ignore::sentemb.face.TextWarning")]
+NASTY = "<img src=x onerror=\"document.title='broken'\"> & <b>bold</b>"
+TITLES = [
+    *made_up_texts(np.random.default_rng(1), [4] * 60),
+    NASTY,
+    "فنادق في شنغهاي",
+    "上海 酒店 🏨",
+]
+QUERY = " ".join(TITLES[7].split()[:2])
+
+
+@pytest.fixture(scope="module")
+def index():
+    model = made_up_model(("lstm", {}), TITLES[:61], dtype=np.float32)
+    made = Index.build(model, TITLES, [f"t{k}" for k in range(len(TITLES))], bm25=True)
+    made.set_bm25(1.2, 0.75, 0.3)
+    made.confidence = Confidence(-3.0, 5.0, 100, 0.1, 0.1)
+    return made
+
+
+@pytest.fixture(scope="module")
+def app(index):
+    builder = ClickLogBuilder()
+    for place in range(40):
+        builder.add(" ".join(TITLES[place].split()[1:]), TITLES[place], place + 1)
+    builder.add(NASTY, NASTY)
+    return create_app(index, builder.build(), name=f"shop {NASTY}")
+
+
+@pytest.fixture(scope="module")
+def address(app):
+    with running(app) as port:
+        yield f"http://127.0.0.1:{port}/"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as browser:
+        yield browser
+
+
+@contextlib.contextmanager
+def opened_with_errors(browser, address):
+    """As `opened`, for pages that are to report failed requests."""
+    context = browser.new_context()
+    try:
+        page = context.new_page()
+        thrown = []
+        page.on("pageerror", lambda error: thrown.append(str(error)))
+        page.goto(address)
+        yield page
+        assert not thrown
+    finally:
+        context.close()
+
+
+def titles_of(page):
+    return [one.text_content() for one in page.locator(".hit .title").all()]
+
+
+def wait_for(page, query):
+    """Wait until the results are those of ``query``."""
+    page.wait_for_function("query => shown !== null && shown.query === query", arg=query)
+
+
+def wide(page):
+    """Pixels by which the page is wider than the window."""
+    return page.evaluate(
+        "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+
+
+def test_typing_explaining_and_gates(browser, address, index):
+    with opened(browser, address) as page:
+        assert "63 titles" in page.text_content("#about")
+        page.locator("#query").press_sequentially(QUERY)
+        wait_for(page, QUERY)
+        hits = index.search(QUERY, 10)
+        assert titles_of(page) == [hit.title for hit in hits]
+        scores = [one.text_content() for one in page.locator(".hit .score").all()]
+        assert scores[:3] == [f"{hit.score:.3f}" for hit in hits[:3]]
+        assert "confidence" in page.locator(".hit").first.text_content()
+        # Arrows and Enter explain, Escape goes back.
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#panel-1 table.log")
+        panel = page.text_content("#panel-1")
+        assert all(word in panel for word in hits[1].title.split()) and "BM25" in panel
+        assert page.locator("#panel-1 table.log tbody tr").count() == 5
+        page.get_by_role("button", name="Show the gates").press("Enter")
+        page.wait_for_selector("#gates canvas")
+        page.keyboard.press("Escape")
+        page.wait_for_selector("#panel-1", state="hidden")
+
+
+def test_markup_stays_text(browser, address):
+    with opened(browser, address) as page:
+        page.select_option("#count", "100")
+        page.fill("#query", NASTY)
+        wait_for(page, NASTY)
+        place = titles_of(page).index(NASTY)
+        page.locator(".hit").nth(place).click()
+        page.wait_for_selector(f"#panel-{place} table.log")
+        assert NASTY in page.text_content(f"#panel-{place} table.log")
+        assert page.locator("main img, main b").count() == 0
+        assert page.text_content("#name") == f"shop {NASTY}" and "broken" not in page.title()[:6]
+
+
+def problem_of(page, part):
+    """Wait until the page tells of a problem that ``part`` is in the description of."""
+    page.wait_for_function(
+        "part => !document.getElementById('problem').hidden && "
+        "document.getElementById('problem').textContent.includes(part)",
+        arg=part,
+    )
+
+
+def test_a_server_that_refuses_or_is_gone_is_named(browser, app):
+    with running(app) as port, opened_with_errors(browser, f"http://127.0.0.1:{port}/") as page:
+        page.evaluate("document.getElementById('query').removeAttribute('maxlength')")
+        page.fill("#query", "a" * 2001)
+        problem_of(page, "failed: q has 2,001 characters; give a text of at most 2,000")
+        page.fill("#query", QUERY)
+        wait_for(page, QUERY)
+        assert page.locator("#problem").is_hidden()
+        page.route("**/search?*", lambda route: route.abort())  # as if it had ended
+        page.fill("#query", "another")
+        problem_of(page, "failed: the server cannot be reached; is it running?")
+        page.unroute("**/search?*")
+        page.get_by_role("button", name="Try again").click()
+        wait_for(page, "another")
+
+
+@pytest.mark.slow
+def test_a_server_that_ends_while_the_page_is_open(browser, app):
+    with contextlib.ExitStack() as stack:
+        port = stack.enter_context(running(app))
+        with opened_with_errors(browser, f"http://127.0.0.1:{port}/") as page:
+            page.fill("#query", QUERY)
+            wait_for(page, QUERY)
+            stack.close()
+            page.locator(".hit").first.click()
+            page.wait_for_selector("#panel-0 .problem")
+            told = "This cannot be explained: the server cannot be reached; is it running?"
+            assert page.text_content("#panel-0 .problem") == told
+            page.fill("#query", "another")
+            problem_of(page, "the server cannot be reached")
+            with running(app, port=port):
+                page.get_by_role("button", name="Try again").click()
+                wait_for(page, "another")
+
+
+@pytest.mark.slow
+def test_a_slow_server(browser, address, index, monkeypatch):
+    search = Index.search
+
+    def slow(self, texts, *arguments, **more):
+        if texts[0] != QUERY:
+            time.sleep(0.8)
+        return search(self, texts, *arguments, **more)
+
+    monkeypatch.setattr(Index, "search", slow)
+    with opened(browser, address) as page:
+        page.fill("#query", "slow")
+        page.wait_for_selector("#results.old", state="attached")
+        page.fill("#query", QUERY)  # the answer to the first query comes later, and is dropped
+        wait_for(page, QUERY)
+        time.sleep(1.2)
+        assert titles_of(page) == [hit.title for hit in search(index, QUERY, 10)]
+
+
+def fulfil(answer, route):
+    route.fulfill(**answer)
+
+
+@pytest.mark.slow
+def test_strange_answers_and_none(browser, address):
+    with opened_with_errors(browser, address) as page:
+        for query, answer, told in (
+            ("a", {"status": 502, "body": "<h1>Bad</h1>"}, "the server answered with status 502"),
+            ("b", {"status": 503, "body": "null"}, "the server answered with status 503"),
+            ("c", {"status": 200, "body": "{}x"}, "the server answered with status 200"),
+            ("d", {"status": 503, "body": '{"error": "try <b>later</b>"}'}, "try <b>later</b>"),
+        ):
+            page.route("**/search?*", partial(fulfil, answer))
+            page.fill("#query", query)
+            problem_of(page, told)
+            page.unroute("**/search?*")
+        page.clock.install()
+        page.route("**/search?*", lambda route: None)  # never answered
+        page.fill("#query", "e")
+        page.clock.run_for(1000)
+        assert page.locator("#problem").is_hidden()
+        page.clock.run_for(30_000)
+        problem_of(page, "the server has not answered for 30 seconds")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [375, 1280])
+def test_it_fits_every_window(browser, address, width, scheme, tmp_path):
+    shape = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
+    with opened(browser, address, **shape) as page:
+        for query in (QUERY, NASTY, "فنادق", "supercalifragilistic" * 8):
+            page.fill("#query", query)
+            wait_for(page, query)
+            page.locator(".hit").first.click()
+            page.wait_for_selector("#panel-0 .effects")
+            page.get_by_role("button", name="Show the gates").click()
+            page.wait_for_selector("#gates canvas")
+            assert wide(page) <= 0, query
+        ground = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+        light = sum(map(int, re.findall(r"\d+", ground)[:3])) > 3 * 128
+        assert light == (scheme == "light")
