@@ -93,7 +93,8 @@ def check_page(tab, index, tolerance=TOLERANCE):
             texts.map((text) => [...towers[side].embed(vocabulary.split(text))]);
           const answers = [];
           for (const query of queries) answers.push(await engine.search(query, 1000));
-          return { query: vectors("query", queries), document: vectors("document", titles), answers };
+          const [query, document] = [vectors("query", queries), vectors("document", titles)];
+          return { query, document, answers };
         }""",
         [QUERIES, TITLES],
     )
@@ -241,7 +242,15 @@ def test_forms_of_stems_are_only_those_that_the_stemmer_confirms():
         return [word.removesuffix("s").removesuffix("e") for word in text.split()]
 
     found = forms_of_stems(cut, ["box", "hous"], ["box", "boxes", "house", "cats"])
-    assert found == {"box": 0, "boxe": 0, "boxes": 0, "boxs": 0, "house": 1, "houses": 1, "houss": 1}
+    assert found == {
+        "box": 0,
+        "boxe": 0,
+        "boxes": 0,
+        "boxs": 0,
+        "house": 1,
+        "houses": 1,
+        "houss": 1,
+    }
 
 
 @needs_browser
@@ -384,7 +393,7 @@ def test_the_same_index_gives_the_same_bytes(tmp_path):
     assert len(set(written)) == 1
     assert exported.files == [path]
     assert exported.titles == len(TITLES)
-    assert "whoever gets the file gets all titles" in exported.notes[-1]
+    assert "a reader of the file can see all titles" in exported.notes[-1]
 
 
 def test_rows_that_no_text_needs_are_left_out(tmp_path):

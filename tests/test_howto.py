@@ -23,7 +23,7 @@ from sentemb.text.words import plain_words
 
 HOWTO = Path(__file__).parents[1] / "docs/howto"
 # Pages in the order in which a reader would follow them: each uses files of those before.
-PAGES = ["shop", "fresh", "elasticsearch", "scikit-learn"]
+PAGES = ["shop", "fresh", "elasticsearch", "scikit-learn", "search-page"]
 TAB = "\t"
 DEPARTMENTS = {
     "travel": {"hotel", "guide", "photos", "suites", "city"},
@@ -177,4 +177,6 @@ def check(folder, printed):
     assert len(bulk) == 2 * len(titles)
     vector = json.loads(bulk[1])["vector"]
     assert sum(value**2 for value in vector) == pytest.approx(1, abs=1e-4)
+    page = (folder / "search.html").read_text(encoding="utf-8")
+    assert "<title>Our products</title>" in page and "connect-src 'none'" in page
     assert (folder / "both.run").stat().st_size and (folder / "diff.html").stat().st_size
