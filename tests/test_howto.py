@@ -27,7 +27,14 @@ from sentemb.text.words import plain_words
 
 HOWTO = Path(__file__).parents[1] / "docs/howto"
 # Pages in the order in which a reader would follow them: each uses files of those before.
-PAGES = ["shop", "fresh", "elasticsearch", "scikit-learn", "sentence-transformers"]
+PAGES = [
+    "shop",
+    "fresh",
+    "elasticsearch",
+    "scikit-learn",
+    "sentence-transformers",
+    "search-page",
+]
 TAB = "\t"
 DEPARTMENTS = {
     "travel": {"hotel", "guide", "photos", "suites", "city"},
@@ -220,4 +227,6 @@ def check(folder, printed, engine):
     hits = [hit["_id"] for hit in json.loads(answer)["hits"]["hits"]]
     by_vector = index.search("cheap hotel in paris", bm25_weight=0)
     assert hits[:3] == [hit.id for hit in by_vector][:3]
+    page = (folder / "search.html").read_text(encoding="utf-8")
+    assert "<title>Our products</title>" in page and "connect-src 'none'" in page
     assert (folder / "both.run").stat().st_size and (folder / "diff.html").stat().st_size

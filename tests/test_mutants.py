@@ -17,7 +17,8 @@ FAULTS = read_faults()
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_fault_changes_one_place_and_names_tests_that_exist(fault):
     changed = fault.applied_to((ROOT / fault.file).read_text("utf-8"))
-    ast.parse(changed)
+    if fault.file.endswith(".py"):
+        ast.parse(changed)
     assert fault.tests
     for tests in fault.tests:
         assert (ROOT / shlex.split(tests)[0].split("::")[0]).is_file(), tests

@@ -22,8 +22,8 @@ const explained = (text) => ({
 });
 const rows = (text, shift) => text.split(" ").map((_, t) =>
   Array.from({ length: 7 }, (_, k) => 0.5 + 0.4 * Math.sin(shift + t + k)));
-const read = (text) => ({ words: text.split(" "),
-  gates: Object.fromEntries(["input", "output", "cell", "y"].map((name, k) => [name, rows(text, k)])) });
+const read = (text) => ({ words: text.split(" "), gates: Object.fromEntries(
+  ["input", "output", "cell", "y"].map((name, k) => [name, rows(text, k)])) });
 const titleOf = (id) => TITLES.find(([own]) => own === id)[1];
 globalThis.asked = [];
 globalThis.engine = {
@@ -39,7 +39,8 @@ globalThis.engine = {
       const [cosine, bm25] = [0.9 - 0.1 * j, Math.max(0, 6 - 3 * j)];
       return { id, title, cosine, bm25, score: cosine + bm25 / 60, confidence: j ? null : 0.731 };
     });
-    return { query, unknown, hits: hits.map((hit, j) => (j === 3 ? { ...hit, title: query } : hit)) };
+    hits[3].title = query;
+    return { query, unknown, hits };
   },
   async explain(query, id) {
     if (query.startsWith("broken")) throw new Error("a text without words");
@@ -215,8 +216,10 @@ def test_gates_are_drawn_on_demand(page):
     assert heads == ["Query", "input", "output", "cell", "y"]
     mean = page.locator(".gates").first.locator("tbody td").first.inner_text()
     assert mean == page.evaluate(
-        "(async () => { const row = (await engine.gates('cheap hotels', 't1')).query.gates.input[0];"
-        " return (row.reduce((a, b) => a + b) / row.length).toFixed(2); })()"
+        """async () => {
+          const [row] = (await engine.gates("cheap hotels", "t1")).query.gates.input;
+          return (row.reduce((a, b) => a + b) / row.length).toFixed(2);
+        }"""
     )
     pixels = "canvas => [...canvas.getContext('2d').getImageData(3, 3, 1, 1).data]"
     canvas = page.locator(".maps canvas").first
@@ -308,8 +311,9 @@ def test_texts_can_be_read_in_both_colour_schemes(page, scheme):
         const own = [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
         if (!own || !one.checkVisibility() || one.closest("canvas, script")) continue;
         const under = [];
-        for (let up = one; up; up = up.parentElement) under.push(getComputedStyle(up).backgroundColor);
-        pairs.push([one.textContent, getComputedStyle(one).color, under]);
+        const style = getComputedStyle;
+        for (let up = one; up; up = up.parentElement) under.push(style(up).backgroundColor);
+        pairs.push([one.textContent, style(one).color, under]);
       }
       return pairs;
     }""")

@@ -52,7 +52,7 @@ def write(
     Parameters
     ----------
     source : Index
-        Of at most 50,000 titles. Searches of the page are exact, also if it is approximate.
+        It has at most 50,000 titles. Searches of the page are exact, also if it is approximate.
     out : path
         An HTML file; - is standard output.
     dtype : {"int8", "float32"}
@@ -96,8 +96,8 @@ def write(
     if on_progress is not None:
         on_progress(len(source), len(source))
     notes.append(
-        f"{len(page) / 1e6:.1f} MB; whoever gets the file gets all titles, and the model with words "
-        "of its click log"
+        f"{len(page) / 1e6:.1f} MB; a reader of the file can see all titles, and the words "
+        "that the model knows from its click log"
     )
     return Exported([Path(out)], len(source), without_vector=source.n_empty, notes=notes)
 

@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from os.path import commonprefix
+from itertools import takewhile
 
 # Endings that are tried on every stem: the most frequent ones of the words that are known.
-_ENDINGS = 40
+_ENDINGS = 12
 
 
 def forms_of_stems(
@@ -29,7 +29,8 @@ def forms_of_stems(
     known = sorted(words)
     endings: Counter[tuple[str, str]] = Counter()
     for word, stem in zip(known, stem_words(" ".join(known)), strict=True):
-        common = len(commonprefix([word, stem]))
+        pairs = zip(word, stem, strict=False)
+        common = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
         # What is cut from the stem and what is put in its place: "y" and "ies" for "flies".
         endings[stem[common:], word[common:]] += 1
     candidates = {*known, *stems}

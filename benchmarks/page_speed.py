@@ -1,0 +1,195 @@
+"""How large an exported search page is, how fast it answers, and how near it is to the package.
+
+Models are trained with the defaults on real logs, split as in `held_out`; a training that is in
+``build/held-out`` is not repeated. Titles are those of the log, and beyond these, mixtures of two.
+Writes docs/results/page-speed.md.
+
+    python benchmarks/page_speed.py [--data DIR] [--threads N]
+"""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from held_out import parts_of, trained
+from index_speed import mixed_titles
+from pages import machine, options_for, write_results
+from playwright.sync_api import sync_playwright
+from rounds import note
+
+from sentemb import Index
+from sentemb.baselines.words_and_stems import Stems
+from sentemb.exporting.stem_forms import forms_of_stems
+from sentemb.exporting.targets import export
+from sentemb.models.similarity import unit_rows
+from sentemb.tables import markdown_table
+from sentemb.text.words import plain_words
+
+LOGS = ("tldr", "occupations")
+SIZES = (1_000, 5_000, 10_000, 20_000, 50_000)
+EXACT = 5_000  # titles for the comparison with the package
+K = 10
+QUERIES = 500
+# Notes for how long the page does not react while it starts.
+WATCH = """
+globalThis.longest = 0;
+new PerformanceObserver((list) => {
+  for (const task of list.getEntries()) longest = Math.max(longest, task.duration);
+}).observe({ type: "longtask", buffered: true });
+"""
+ASK = """async ([queries, k]) => {
+  const { towers, vocabulary } = await engine.ready;
+  const started = performance.now();
+  const [answers, times] = [[], []];
+  for (const query of queries) {
+    const start = performance.now();
+    const found = await engine.search(query, k);
+    times.push(performance.now() - start);
+    answers.push(found.hits.map((hit) => [hit.id, hit.score]));
+  }
+  const vectors = queries.map((query) => [...towers.query.embed(vocabulary.split(query))]);
+  return { answers, times, vectors };
+}"""
+
+
+def asked(browser, path, queries):
+    """What a page answers, and how long the start and each query took."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.add_init_script(WATCH)
+    page.goto(path.as_uri())
+    start = page.evaluate("async () => { await engine.ready; return performance.now(); }")
+    longest = page.evaluate("longest")
+    # The first queries compile the script.
+    page.evaluate(ASK, [queries[:20], K])
+    found = page.evaluate(ASK, [queries, K])
+    context.close()
+    return found | {"start": start, "longest": longest}
+
+
+def index_of(parts, model, n):
+    titles = parts.titles[:n]
+    titles = titles + mixed_titles(parts.titles, n - len(titles))
+    return Index.build(model, titles, bm25=True, log=parts.train)
+
+
+def sizes(browser, folder, parts, model, queries):
+    """A row for each number of titles."""
+    rows = [["titles", "MB", "start", "longest block", "query, median", "query, 95 of 100"]]
+    for n in SIZES:
+        note(f"{n:,} titles")
+        path = folder / f"{n}.html"
+        export(index_of(parts, model, n), path, "page", force=True)
+        found = asked(browser, path, queries)
+        times = np.array(found["times"])
+        rows.append(
+            [
+                f"{n:,}",
+                f"{path.stat().st_size / 1e6:.1f}",
+                f"{found['start'] / 1e3:.2f} s",
+                f"{found['longest']:.0f} ms",
+                f"{np.median(times):.1f} ms",
+                f"{np.percentile(times, 95):.1f} ms",
+            ]
+        )
+    return rows
+
+
+def agreement(browser, folder, parts, model, queries):
+    """A row for each dtype: vectors, scores and rankings against the package."""
+    index = index_of(parts, model, EXACT)
+    units = unit_rows(model.encode_query(queries)).astype(np.float64)
+    hits = index.search(queries, K)
+    head = [
+        "",
+        "MB",
+        "1 − cosine, mean",
+        "… largest",
+        f"recall@{K}",
+        "same first",
+        "score, largest",
+    ]
+    rows = [head]
+    for dtype in ("int8", "float32"):
+        path = folder / f"{dtype}.html"
+        export(index, path, "page", force=True, dtype=dtype)
+        found = asked(browser, path, queries)
+        away = 1 - np.sum(np.array(found["vectors"]) * units, axis=1)
+        away = away[units.any(axis=1)]
+        shared, first, scores = [], [], []
+        for own, theirs in zip(found["answers"], hits, strict=True):
+            by_id = {hit.id: hit.score for hit in theirs}
+            shared.append(len({id for id, _ in own} & by_id.keys()) / len(by_id))
+            first.append(own[0][0] == theirs[0].id)
+            scores += [abs(score - by_id[id]) for id, score in own if id in by_id]
+        rows.append(
+            [
+                dtype,
+                f"{path.stat().st_size / 1e6:.1f}",
+                f"{away.mean():.1e}",
+                f"{away.max():.1e}",
+                f"{np.mean(shared):.4f}",
+                f"{np.mean(first):.1%}".replace("%", " %"),
+                f"{np.max(scores):.1e}",
+            ]
+        )
+    return rows
+
+
+def stems(parts, model):
+    """How many words of new queries have a stem of a title, and are not in the page."""
+    stem = Stems("english")
+    titles = parts.titles
+    indexed = sorted({one for title in titles for one in stem(title)})
+    seen = {word for title in titles for word in plain_words(title)}
+    seen.update(word for text in model.vocabulary.words for word in plain_words(text))
+    forms = forms_of_stems(stem, indexed, seen)
+    there = set(indexed)
+    words = [word for query in parts.test.queries for word in plain_words(query)]
+    matching = [word for word in words if stem(word)[0] in there]
+    missed = sum(word not in forms for word in matching)
+    return [f"{len(indexed):,}", f"{len(forms):,}", f"{len(matching):,}", f"{missed:,}"]
+
+
+def main():
+    options = options_for(__doc__, LOGS)
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        sys.exit("no chromium or google-chrome on the PATH")
+    lines = [
+        machine(),
+        "",
+        "Models with the defaults; titles of the log, and beyond these, mixtures of two; BM25 "
+        f"with the clicked queries; the {K} best titles of held-out queries in headless Chromium. "
+        "*Start* is the time from opening the file to the first possible query, *longest block* "
+        "the longest time without a reaction meanwhile.",
+        "",
+    ]
+    stem_rows = [["log", "stems", "words in the page", "words of queries", "not in the page"]]
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as name:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        for log in LOGS:
+            parts = parts_of(options.data, log, "query")
+            model = trained(parts, 0)
+            queries = list(parts.test.queries[:QUERIES])
+            rows = sizes(browser, Path(name), parts, model, queries)
+            lines += [f"## {log}: sizes and times", "", *markdown_table(rows), ""]
+            rows = agreement(browser, Path(name), parts, model, queries)
+            lines += [f"## {log}: against the package", "", *markdown_table(rows), ""]
+            lines += [f"{EXACT:,} titles; queries: {len(queries)} of the test part.", ""]
+            stem_rows.append([log, *stems(parts, model)])
+        browser.close()
+    lines += ["## Stems", "", *markdown_table(stem_rows), ""]
+    lines += [
+        "Words of held-out queries whose stem is in some title; BM25 in the page ignores those that "
+        "are not among its words.",
+    ]
+    write_results(
+        "page-speed", "Speed and size of a search page", "benchmarks/page_speed.py", lines
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,422 @@
+"""``--to page``: what the page computes in Chromium equals what the package computes."""
+
+import json
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from browsers import chromium, needs_chromium, opened
+from helpers import FEED_FORWARD, VARIANTS, each_variant, made_up_model, made_up_texts
+
+from sentemb import Index, SentembError, SentenceEncoder
+from sentemb.analysis.explanation import explain
+from sentemb.data.click_log import ClickLogBuilder
+from sentemb.exporting import page as page_module
+from sentemb.exporting.page_arrays import _coarse_rows
+from sentemb.exporting.stem_forms import forms_of_stems
+from sentemb.exporting.targets import export
+from sentemb.models.int8_rows import LARGEST
+from sentemb.models.similarity import unit_rows
+from sentemb.search.confidence import Confidence
+from sentemb.sentence_encoder import GateTrace
+from sentemb.text.batch import tokenize
+from sentemb.text.vocabulary import Vocabulary
+from sentemb.text.words import SPLITTINGS
+from sentemb.vectors.sif import SIF
+from sentemb.vectors.word_vectors import WordVectors
+
+needs_browser = needs_chromium
+
+RNG = np.random.default_rng(5)
+OTHERS = [
+    "Hotels in Shanghai",
+    "ΟΔΟΣ Σίσυφος ΣΑΣ",
+    "فنادق في شنغهاي",
+    "上海 酒店 🏨 预订",
+    "cafe\u0301 café Straße İstanbul",
+    "(cheap) «rooms», 50%! c++",
+    "ＦＵＬＬ Ⅷ ½ ²",
+    "a\u2003b\x1fc\u200bd\ufeffe",
+    "<b>bold</b> & \u2028 \\ `${1}`",
+    "𐐀𐐁 𝒳 👩\u200d👩\u200d👧",
+]
+TITLES = [*made_up_texts(RNG, (1, 3, 7, 2, 5, 12)), *OTHERS, OTHERS[0]]
+QUERIES = [*made_up_texts(RNG, (4, 1, 6)), *OTHERS, "qqqq", "abc qqqq", "  ", "HOTELS in ΣΑΣ café"]
+TOLERANCE = 2e-6  # of scores; vectors are float32
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory):
+    """A page in a browser, for all tests."""
+    blank = tmp_path_factory.mktemp("tab") / "blank.html"
+    blank.write_text("<!doctype html><link rel=icon href=data:,><title>blank</title>")
+    with chromium() as browser, opened(browser, blank.as_uri()) as page:
+        yield page
+
+
+@pytest.fixture
+def show(tab, tmp_path):
+    """A function that exports an index and opens the page; it returns the tab."""
+
+    def opened_page(index, **options):
+        path = tmp_path / "page.html"
+        export(index, path, "page", force=True, **options)
+        tab.goto(path.as_uri())
+        return tab
+
+    return opened_page
+
+
+def model_of(variant, texts=TITLES, splitting="white-space", shared=False, seed=0):
+    """A model in float32 that knows the trigrams of ``texts``, and whole words."""
+    made = made_up_model(variant, texts, dtype=np.float32, shared=shared, seed=seed)
+    tokens = tokenize(texts, SPLITTINGS[splitting])
+    vocabulary = Vocabulary.collect(tokens, word_features=1, splitting=splitting)
+    rng = np.random.default_rng(seed + 1)
+    weights = {side: dict(made.weights[side]) for side in made.towers.each}
+    for own in weights.values():
+        width = own["table"].shape[1]
+        own["table"] = 0.4 * rng.standard_normal((len(vocabulary), width), np.float32)
+        own["table"][::7] = 0  # features that the tower never met
+    weights.setdefault("document", weights["query"])
+    return SentenceEncoder(made.encoder, vocabulary, weights, threads=1)
+
+
+def check_page(tab, index, tolerance=TOLERANCE):
+    """Compare vectors, rankings and explanations with those of the package."""
+    model = index.model
+    found = tab.evaluate(
+        """async ([queries, titles]) => {
+          const { towers, vocabulary } = await engine.ready;
+          const vectors = (side, texts) =>
+            texts.map((text) => [...towers[side].embed(vocabulary.split(text))]);
+          const answers = [];
+          for (const query of queries) answers.push(await engine.search(query, 1000));
+          const [query, document] = [vectors("query", queries), vectors("document", titles)];
+          return { query, document, answers };
+        }""",
+        [QUERIES, TITLES],
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for side, texts in (("query", QUERIES), ("document", TITLES)):
+            units = unit_rows(model.encode(texts, side=side))
+            np.testing.assert_allclose(found[side], units, atol=tolerance)
+        expected = index.search(QUERIES, 1000)
+    for query, answer, hits in zip(QUERIES, found["answers"], expected, strict=True):
+        check_hits(answer["hits"], hits, tolerance)
+        words = dict.fromkeys(model.vocabulary.split(query))
+        assert answer["unknown"] == [word for word in words if not model.vocabulary.features(word)]
+
+
+def check_hits(answers, hits, tolerance):
+    """The same titles with the same scores; equal scores may be in another order."""
+    assert {one["id"] for one in answers} == {hit.id for hit in hits}
+    by_id = {hit.id: hit for hit in hits}
+    for rank, (one, hit) in enumerate(zip(answers, hits, strict=True)):
+        own = by_id[one["id"]]
+        assert one["title"] == own.title
+        assert one["bm25"] == own.bm25  # float32 sums, bit by bit
+        assert abs(one["cosine"] - own.cosine) <= tolerance
+        assert abs(one["score"] - own.score) <= 2 * tolerance
+        assert abs(one["score"] - hit.score) <= 2 * tolerance
+        assert (one["confidence"] is None) == (hit.confidence is None), rank
+        if hit.confidence is not None:
+            assert abs(one["confidence"] - hit.confidence) <= 100 * tolerance
+
+
+def check_explanation(tab, index, query, id, tolerance=TOLERANCE):
+    """Compare word effects, and gates if there are any, with those of the package."""
+    model = index.model
+    title = index.titles[index.place_of()[id]]
+    mine, gates = tab.evaluate(
+        "async (pair) => [await engine.explain(...pair), await engine.gates(...pair)]", [query, id]
+    )
+    expected = explain(model, query, title).as_dict()
+    assert abs(mine["score"] - expected["score"]) <= tolerance
+    for side in ("query", "title"):
+        assert mine[side]["text"] == expected[side]["text"]
+        assert mine[side]["unknown"] == expected[side]["unknown"]
+        words, effects = (
+            [[one[key] for one in told[side]["words"]] for key in ("word", "effect")]
+            for told in (mine, expected)
+        )
+        assert words[0] == effects[0]
+        np.testing.assert_allclose(words[1], effects[1], atol=2 * tolerance)
+    assert (gates is None) == (not model.encoder.recurrent)
+    if gates is not None:
+        for side, (name, text) in {"query": ("query", query), "document": ("title", title)}.items():
+            check_gates(gates[name], model.trace(text, side))
+
+
+def check_gates(told, trace: GateTrace):
+    names = {"input": "i", "forget": "f", "output": "o", "candidate": "y_g", "cell": "c", "y": "y"}
+    there = {name: getattr(trace, own) for name, own in names.items()}
+    assert told["words"] == trace.words
+    assert set(told["gates"]) == {name for name, values in there.items() if values is not None}
+    for name, rows in told["gates"].items():
+        np.testing.assert_allclose(rows, there[name], atol=6e-4)
+        assert np.array_equal(np.round(rows, 3), rows)
+
+
+@needs_browser
+@pytest.mark.parametrize(**each_variant([*VARIANTS, *FEED_FORWARD]))
+def test_every_encoder_is_the_one_of_the_package(show, variant):
+    index = Index.build(model_of(variant), TITLES)
+    tab = show(index, dtype="float32")
+    check_page(tab, index)
+    check_explanation(tab, index, "hotels in qqqq", "0")
+
+
+def average():
+    models = [model_of(("lstm", {"bag_dim": 3})), model_of(("dssm", {"hidden": 7}), seed=3)]
+    return SentenceEncoder.average(models)
+
+
+def sif():
+    words = sorted({word for title in TITLES for word in SPLITTINGS["words"](title)})
+    vectors = np.random.default_rng(0).standard_normal((len(words), 6)).astype(np.float32)
+    counts = np.arange(1, len(words) + 1)
+    return SIF(WordVectors(words, vectors, counts)).fit(titles=TITLES, threads=1)
+
+
+@needs_browser
+@pytest.mark.parametrize(
+    "make",
+    [
+        average,
+        sif,
+        lambda: model_of(("lstm", {}), shared=True),
+        lambda: model_of(("bilstm", {}), splitting="bare"),
+    ],
+    ids=["average", "sif", "shared", "bare"],
+)
+def test_other_models_are_those_of_the_package(show, make):
+    index = Index.build(make(), TITLES)
+    tab = show(index, dtype="float32")
+    check_page(tab, index)
+    check_explanation(tab, index, "hotels in 上海", "9")
+
+
+def clicks():
+    builder = ClickLogBuilder()
+    for number, query in enumerate(QUERIES):
+        if query.strip():
+            builder.add(query, TITLES[number % len(TITLES)], 2)
+    return builder.build()
+
+
+@needs_browser
+@pytest.mark.parametrize("stored", ["float32", "int8", "float16"])
+def test_words_and_confidence_are_those_of_the_package(show, stored):
+    model = model_of(("lstm", {}))
+    titles = [*TITLES, "\ufeffnothing known: ю", "hotels hotels rooms " * 20]
+    index = Index.build(model, titles, dtype=stored, bm25=True, log=clicks())
+    index.set_bm25(1.3, 0.6, 0.45)
+    index.confidence = Confidence(-2.0, 3.5, 100, 0.1, 0.2)
+    # int8 vectors stay as they are in both.
+    tab = show(index, dtype="float32")
+    check_page(tab, index)
+    index.set_bm25(1.3, 0.6, 0)
+    check_page(show(index, dtype="float32"), index)
+
+
+@needs_browser
+def test_stems_are_those_that_the_stemmer_gives(show):
+    pytest.importorskip("Stemmer", reason="stems need PyStemmer")
+    titles = ["cheap flights", "flying lessons", "the fly", "hotels and flies", "a hotel room"]
+    model = model_of(("bag", {}), titles)
+    index = Index.build(model, titles, bm25=True, stem="english")
+    tab = show(index, dtype="float32")
+    # "rooms" and "lesson" are in no title, but their endings are.
+    for query in ("flight", "flies", "hotel", "rooms", "Flights and flying", "lesson"):
+        found = tab.evaluate("(query) => engine.search(query, 10)", query)
+        check_hits(found["hits"], index.search(query, 10), TOLERANCE)
+    exported = export(index, "-", "page")
+    assert "BM25 compares stems" in exported.notes[0]
+
+
+def test_forms_of_stems_are_only_those_that_the_stemmer_confirms():
+    def cut(text):
+        return [word.removesuffix("s").removesuffix("e") for word in text.split()]
+
+    found = forms_of_stems(cut, ["box", "hous"], ["box", "boxes", "house", "cats"])
+    assert found == {
+        "box": 0,
+        "boxe": 0,
+        "boxes": 0,
+        "boxs": 0,
+        "house": 1,
+        "houses": 1,
+        "houss": 1,
+    }
+
+
+@needs_browser
+def test_int8_is_near(show):
+    rng = np.random.default_rng(2)
+    titles = made_up_texts(rng, rng.integers(1, 12, 400), n_words=300)
+    queries = made_up_texts(rng, rng.integers(1, 6, 100), n_words=300)
+    model = made_up_model(("lstm", {}), titles, cells=48, dtype=np.float32)
+    index = Index.build(model, titles, bm25=True)
+    tab = show(index)
+    vectors, answers = tab.evaluate(
+        """async (queries) => {
+          const { towers, vocabulary } = await engine.ready;
+          const vectors = queries.map((text) => [...towers.query.embed(vocabulary.split(text))]);
+          return [vectors, await Promise.all(queries.map((query) => engine.search(query, 10)))];
+        }""",
+        queries,
+    )
+    units = unit_rows(model.encode_query(queries))
+    assert 1 - np.sum(np.array(vectors) * units, axis=1).min() <= 1e-3
+    hits = index.search(queries, 10)
+    shared = [
+        len({one["id"] for one in answer["hits"]} & {hit.id for hit in own})
+        for answer, own in zip(answers, hits, strict=True)
+    ]
+    assert np.mean(shared) >= 9.8
+
+
+def test_no_row_of_int8_is_zero_and_steps_have_a_floor():
+    rng = np.random.default_rng(0)
+    rows = (rng.standard_normal((200, 9)) * 10.0 ** rng.integers(-9, 3, (200, 1))).astype("f4")
+    coded = _coarse_rows(rows)
+    assert coded.codes.any(axis=1).all()
+    usual = np.abs(rows).max(axis=1) / LARGEST
+    assert (coded.scales >= usual * (1 - 1e-6)).all()
+    assert (coded.scales > 1.5 * usual).any()
+    assert np.abs(coded.vectors() - rows).max(axis=1) == pytest.approx(
+        coded.scales / 2, rel=1, abs=0
+    )
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def texts_of_code_points(codes):
+    """Each code point inside a word, at its edges, after a sigma and after letters that compose."""
+    return [f"xΑΣ{c}Βe{c} {c}aΣ{c} I{c}\u0301" for c in map(chr, codes)]
+
+
+CODES = [code for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+
+
+@needs_browser
+@pytest.mark.parametrize("every", [401, pytest.param(1, marks=pytest.mark.slow)])
+def test_words_are_those_of_python_for_every_code_point(show, every):
+    # Letters of alphabets with two cases, marks and spaces are nearly all below U+3100.
+    codes = sorted({*CODES[: 0x3100 : min(every, 4)], *CODES[::every]})
+    for splitting, split in SPLITTINGS.items():
+        tab = show(Index.build(model_of(("bag", {}), splitting=splitting), TITLES))
+        for first in range(0, len(codes), 50_000):
+            texts = texts_of_code_points(codes[first : first + 50_000])
+            # As one text: Playwright takes long for many small ones.
+            found = tab.evaluate(
+                """async (texts) => {
+                  const { vocabulary } = await engine.ready;
+                  return JSON.stringify(JSON.parse(texts).map((text) => vocabulary.split(text)));
+                }""",
+                json.dumps(texts),
+            )
+            assert json.loads(found) == [split(text) for text in texts]
+
+
+@needs_browser
+def test_trigrams_are_those_of_python(show):
+    tab = show(Index.build(model_of(("bag", {})), TITLES))
+    words = ["a", "good", "🏨", "👩\u200d👩", "𐐨b", "上海", "#", "x#y"]
+    model = model_of(("bag", {}), words)
+    tab = show(Index.build(model, words))
+    found = tab.evaluate(
+        "async (words) => { const { vocabulary } = await engine.ready;"
+        " return words.map((word) => vocabulary.features(word).sort((a, b) => a - b)); }",
+        words,
+    )
+    features = [model.vocabulary.features(word) for word in words]
+    assert found == [[id for id, n in one.items() for _ in range(n)] for one in features]
+
+
+# -- the file --------------------------------------------------------------------------------------
+
+
+@needs_browser
+def test_the_page_works_from_a_disk_and_asks_for_nothing(tab, tmp_path):
+    index = Index.build(model_of(("lstm", {})), TITLES, bm25=True)
+    path = tmp_path / "Help pages.html"
+    export(index, path, "page")
+    requests = []
+    tab.on("request", lambda request: requests.append(request.url))
+    tab.goto(path.as_uri())
+    tab.locator("#status", has_text="Type to search 17 titles.").wait_for()
+    assert tab.title() == "Help pages"
+    tab.keyboard.type("hotels shanghai")
+    tab.locator(".hit").first.wait_for()
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("Enter")
+    tab.locator(".effects").first.wait_for()
+    tab.get_by_text("Show the gates").click()
+    tab.locator(".maps canvas").first.wait_for()
+    assert [url for url in requests if not url.startswith("data:")] == [path.as_uri()]
+    assert "connect-src 'none'" in path.read_text("utf-8")
+
+
+@needs_browser
+def test_what_is_typed_while_the_page_loads_counts(tab, tmp_path):
+    path = tmp_path / "page.html"
+    export(Index.build(model_of(("lstm", {})), TITLES), path, "page", title="Help & <more>")
+    tab.goto(f"{path.as_uri()}#q=hotels")
+    tab.locator(".hit").first.wait_for()
+    assert tab.title() == "hotels – Help & <more>"
+
+
+@needs_browser
+def test_an_old_browser_is_told(show):
+    tab = show(Index.build(model_of(("bag", {})), TITLES))
+    context = tab.context.browser.new_context()
+    context.add_init_script("delete globalThis.DecompressionStream")
+    page = context.new_page()
+    page.goto(tab.url)
+    page.get_by_text("this browser cannot decompress the model").wait_for()
+    context.close()
+
+
+def test_the_same_index_gives_the_same_bytes(tmp_path):
+    index = Index.build(model_of(("lstm", {})), TITLES, bm25=True, log=clicks())
+    index.save(tmp_path / "index")
+    written = []
+    for number, one in enumerate((index, index, Index.open(tmp_path / "index", 1))):
+        path = tmp_path / f"{number}" / "page.html"
+        exported = export(one, path, "page")
+        written.append(path.read_bytes())
+    assert len(set(written)) == 1
+    assert exported.files == [path]
+    assert exported.titles == len(TITLES)
+    assert "a reader of the file can see all titles" in exported.notes[-1]
+
+
+def test_rows_that_no_text_needs_are_left_out(tmp_path):
+    """The file grows with the features of the titles, not with those of the model."""
+    model = model_of(("lstm", {}))
+    sizes = []
+    for titles in (TITLES[:1], TITLES):
+        path = tmp_path / f"{len(titles)}.html"
+        export(Index.build(model, titles), path, "page")
+        sizes.append(path.stat().st_size)
+    assert sizes[1] - sizes[0] > 0.5 * model.weights["document"]["table"].size
+
+
+def test_titles_are_counted_before_anything_is_written(tmp_path, monkeypatch):
+    index = Index.build(model_of(("bag", {})), TITLES)
+    out = tmp_path / "page.html"
+    with pytest.raises(SentembError, match="dtype is 'float16'"):
+        page_module.write(index, out, dtype="float16")
+    monkeypatch.setattr(page_module, "MAX_TITLES", 3)
+    with pytest.raises(SentembError, match=r"at most 3 titles.*has 17; use `sentemb serve`"):
+        export(index, out, "page")
+    assert not out.exists()
+    monkeypatch.undo()
+    export(index, out, "page")
+    with pytest.raises(SentembError, match="is there already"):
+        export(index, out, "page")
