@@ -105,9 +105,8 @@ def test_opens_without_a_word_on_the_console(browser, report, name, settings):
 
 def test_a_console_that_complains_is_noticed(browser, tmp_path):
     (tmp_path / "broken.html").write_text("<!doctype html><script>nonsense()</script>")
-    with pytest.raises(AssertionError):
-        with opened(browser, (tmp_path / "broken.html").as_uri()):
-            pass
+    with pytest.raises(AssertionError), opened(browser, (tmp_path / "broken.html").as_uri()):
+        pass
 
 
 def test_the_page_of_a_pair_model(browser, tmp_path):
@@ -336,8 +335,7 @@ class TestTriage:
             assert shown.locator("#pair-heading .text").inner_text() == seen[1]
 
     def test_the_right_and_the_wrong_title_from_inside(self, browser, ranked):
-        address, found = ranked
-        with opened(browser, address, **WIDE) as shown:
+        with opened(browser, ranked[0], **WIDE) as shown:
             assert shown.locator("#title-choice input").count() == 2
             first = shown.locator("#words tbody").last.text_content()
             shown.get_by_label("best title").last.check()
