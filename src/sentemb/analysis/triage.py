@@ -120,7 +120,8 @@ class TriagedQuery:
     n_titles: int
 
 
-class Slice(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Slice:
     """The queries of one kind.
 
     Attributes
@@ -387,8 +388,10 @@ def _of_catalogue(
         given = held_out.titles if titles is None else as_texts(titles)
         texts = in_tie_order({title.strip() for title in given})
         catalogue = Catalogue(texts)
-        is_pair = isinstance(model, PairScorer)
-        retriever = AllPairs(model, texts) if is_pair else TitleVectors(model, texts)
+        if isinstance(model, PairScorer):
+            retriever = AllPairs(model, texts)
+        else:
+            retriever = TitleVectors(model, texts)
     else:
         catalogue, retriever = Catalogue(model.titles), model
     offsets, title, grade, every = _judgments(held_out, catalogue)

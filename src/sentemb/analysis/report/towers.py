@@ -126,10 +126,10 @@ def _gate(gate: str, traces: Sequence[GateTrace]) -> dict[str, Any]:
 
 def _plain_pair(model: SentenceEncoder, pair: Pair) -> dict[str, Any]:
     """A pair of a model without gates: the effect of leaving each word out."""
-    query = {"text": pair.query, "words": model.vocabulary.split(pair.query)}
+    query: dict[str, Any] = {"text": pair.query, "words": model.vocabulary.split(pair.query)}
     if pair.title is None:
         return {"query": query, "title": None}
-    title = {"text": pair.title, "words": model.vocabulary.split(pair.title)}
+    title: dict[str, Any] = {"text": pair.title, "words": model.vocabulary.split(pair.title)}
     score, *effects = left_out_effects(model, query["words"], title["words"])
     for side, left_out in zip((query, title), effects, strict=True):
         side["left_out"] = rounded(left_out)
