@@ -32,7 +32,8 @@ def command(
 
     Each RUN is a model folder or its history.jsonl. The cost has a logarithmic scale; a figure on
     the dev set is drawn below it for runs that were trained with one. The costs of two runs can be
-    compared only if both have the same negatives and the same loss.
+    compared only if both have the same negatives and the same loss. Filled marks are epochs before
+    which new hard negatives were ranked: there the cost can rise.
 
     \b
     sentemb plot-loss lstm rnn -o loss.png

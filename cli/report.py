@@ -131,9 +131,7 @@ def _has_titles(dev: str) -> bool:
 def _refuse(given: dict[str, str | None]) -> None:
     for name, value in given.items():
         if value is not None:
-            raise click.UsageError(
-                f"{name} needs a judged set or held-out clicks, without --limit"
-            )
+            raise click.UsageError(f"{name} needs a judged set or held-out clicks, without --limit")
 
 
 def _triage(

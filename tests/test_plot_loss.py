@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from helpers import made_up_log
 
-from sentemb import SentembError
+from sentemb import SentembError, plot_loss, train
 from sentemb.analysis.figures.drawing import save_figure
 from sentemb.analysis.figures.loss_figure import loss_figure
 from sentemb.analysis.histories import History, figure_of, read_history, run_names
@@ -92,6 +93,48 @@ def test_numbers_are_plain_and_nothing_is_covered(losses, runs):
     assert [text.get_text() for text in legend.get_texts()] == [
         "_a name of $30$ letters and more"
     ] * runs
+
+
+class TestHardNegatives:
+    def marks_of(self, ax):
+        """Epochs and costs of the filled marks."""
+        filled = [line for line in ax.lines if line.get_linestyle() == "None"]
+        return [point for line in filled for point in zip(*line.get_data(), strict=True)]
+
+    def test_epochs_of_new_hard_negatives_are_marked(self):
+        losses = [4.0, 2.0, 3.0, 2.5, 2.0, 1.9]
+        plain = History(list(range(1, 7)), losses, [{}] * 6)
+        other = History(list(range(1, 7)), losses, [{}] * 6, ranked=[3, 6])
+        figure = loss_figure([plain, other], ["plain", "other"])
+        assert self.marks_of(figure.axes[0]) == [(3, 3.0), (6, 1.9)]
+        names = [text.get_text() for text in figure.legends[0].get_texts()]
+        assert names == ["plain", "other", "new hard negatives"]
+        figure = loss_figure([plain], ["plain"])
+        assert self.marks_of(figure.axes[0]) == []
+        assert len(figure.legends[0].get_texts()) == 1
+
+    def test_a_training_records_them(self):
+        settings = {"cells": 2, "epochs": 7, "batch_size": 16, "threads": 1}
+        model = train(made_up_log(), output="hard", hard_negatives=1, **settings)
+        expected = [3, 6]
+        marked = [line["epoch"] for line in model.history if "hard_negatives_ranked" in line]
+        assert marked == read_history("hard").ranked == expected
+        assert read_history("hard/history.jsonl").ranked == expected
+        assert self.marks_of(plot_loss(model).figure.axes[0])
+        # As written before histories recorded it: the settings tell.
+        path = Path("hard/history.jsonl")
+        path.write_text(path.read_text().replace(', "hard_negatives_ranked": true', ""))
+        assert "ranked" not in path.read_text() and read_history("hard").ranked == expected
+        Path("hard/config.json").write_text("{")
+        assert read_history("hard").ranked == []
+        easy = train(made_up_log(), hard_negatives=0, **settings)
+        assert not any("hard_negatives_ranked" in line for line in easy.history)
+
+    def test_a_pair_model_has_its_lists_before_the_training(self):
+        lines = [{"epoch": epoch, "loss": 1.0} for epoch in range(1, 8)]
+        assert History.of(lines, {"hard_negatives": 2, "teacher": "bm25"}).ranked == []
+        assert History.of(lines, {"hard_negatives": 2}).ranked == [3, 6]
+        assert History.of(lines, {}).ranked == []
 
 
 @pytest.mark.filterwarnings("ignore:no font here has")

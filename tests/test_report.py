@@ -12,12 +12,17 @@ import pytest
 from click.testing import CliRunner
 from helpers import made_up_model, made_up_pair_model
 
-from sentemb import SentembError
+from sentemb import ClickLog, Index, SentembError
 from sentemb.analysis.attribution import word_effects
 from sentemb.analysis.labels import MAX_WORDS
-from sentemb.analysis.report.page import collect, page
+from sentemb.analysis.parameters import trained_parameters
+from sentemb.analysis.report import rankings, towers
+from sentemb.analysis.report.page import collect, page, triage_report
 from sentemb.analysis.report.pairs import Pair, read_pairs
+from sentemb.analysis.triage import triage
 from sentemb.cli import COMMANDS, main
+from sentemb.data.click_log import write_click_log
+from sentemb.data.judged_set import JudgedSet
 
 QUERY, TITLE = "hotels in shanghai", "Shanghai hotels and resorts"
 NASTY = "</script><img src=x onerror=alert(1)> <!-- {{data}} & \u2028 hotels"
@@ -174,6 +179,26 @@ class TestPage:
         model.parameters()["query"]["b1"][...] = np.nan
         with pytest.raises(SentembError, match="is not finite"):
             page_of(model, [Pair(QUERY)])
+
+    def test_new_hard_negatives_are_told(self, make_model):
+        model = make_model()
+        model.history = [{"epoch": epoch, "loss": 1.0} for epoch in (1, 2, 3, 4)]
+        assert data_of(page_of(model, [Pair(QUERY)]))["ranked"] == []
+        model.training = {"hard_negatives": 3}
+        assert data_of(page_of(model, [Pair(QUERY)]))["ranked"] == [3]
+        model.history[1]["hard_negatives_ranked"] = True
+        assert data_of(page_of(model, [Pair(QUERY)]))["ranked"] == [2]
+
+    def test_rows_that_training_did_not_see_are_told(self, make_model):
+        model = make_model()
+        model.weights["query"]["table"][0] = 0
+        facts = dict(data_of(page_of(model, [Pair(QUERY)]))["model"]["facts"])
+        blocks = [block for side in model.parameters().values() for block in side.values()]
+        stored = sum(block.size for block in blocks)
+        trained = trained_parameters(model)
+        assert trained < stored
+        assert facts["Parameters"].startswith(f"{trained:,} trained, as in `sentemb compare`; ")
+        assert f"{stored:,} stored" in facts["Parameters"]
 
     def test_shared_parameters_count_once(self):
         model = made_up_model(("rnn", {}), [QUERY], shared=True)
@@ -357,6 +382,148 @@ class TestPairModel:
         lines = f"{QUERY}\t{TITLE}\nhotels\n"
         said = refused(tmp_path / "m", "-", tmp_path / "x.html", input=lines)
         assert said.endswith(":2: no title; a pair model needs lines query<TAB>title\n")
+
+
+class TestTriage:
+    @pytest.fixture
+    def log(self):
+        return ClickLog.from_pairs(
+            [(QUERY, "bath tub repair"), (NASTY, TITLE), ("bath", NASTY), ("bath", TITLE)]
+        )
+
+    def ranked(self, model, log, **settings):
+        return triage_report(model, NASTY, triage(model, log, **settings))
+
+    def test_rows_and_the_worst_queries(self, model, log):
+        found = triage(model, log, worst=2, top=2, log=log)
+        data = data_of(page(triage_report(model, NASTY, found)))
+        shown = data["triage"]
+        assert [row[0] for row in shown["rows"]] == [found.queries[q] for q in found.order]
+        assert shown["mean"] == pytest.approx(found.mean, abs=1e-4)
+        assert shown["first"] == np.mean([found.best[q].rank == 1 for q in range(3)])
+        for one, own in zip(found.worst, shown["worst"], strict=True):
+            titles = [shown["titles"][place] for place, *_ in own["titles"]]
+            assert titles == [title.title for title in one.titles]
+            assert own["best"][1:3] == [1, one.best.rank]
+            pairs = [data["pairs"][k] for k in own["pairs"]]
+            wrong = one.titles[0].grade is None
+            expected = [titles[0], one.best.title] if wrong else [titles[0]]
+            assert [pair["title"]["text"] for pair in pairs] == expected
+            assert {pair["query"]["text"] for pair in pairs} == {found.queries[one.number]}
+        for number, parts in enumerate(found.slices.values()):
+            for place, part in enumerate(parts):
+                texts = {found.queries[q] for q in part.queries}
+                own = {row[0] for row in shown["rows"] if row[7][number] == place}
+                assert own == texts
+        place = shown["titles"].index(found.worst[0].best.title)
+        assert shown["evidence"][str(place)][0] >= 1
+
+    def test_texts_are_never_markup(self, model, log):
+        elements = Elements(page(self.ranked(model, log)))
+        assert not elements.all("img") and len(elements.all("script")) == 2
+
+    def test_gates_of_a_query_are_stored_once_and_only_of_some_pairs(self, model, log, monkeypatch):
+        pairs = self.ranked(model, log)["pairs"]
+        again = [
+            k
+            for k in range(1, len(pairs))
+            if pairs[k]["query"]["text"] == pairs[k - 1]["query"]["text"]
+        ]
+        assert again and all(pairs[k]["query"]["gates"] == k - 1 for k in again)
+        monkeypatch.setattr(towers, "MOST_VALUES", 4 * 8 * 15)
+        less = self.ranked(model, log)["pairs"]
+        kept = ["gates" in pair["title"] for pair in less]
+        assert 0 < sum(kept) < len(kept) and kept == sorted(kept, reverse=True)
+        assert ["gates" in pair["query"] for pair in less] == kept
+        assert [pair["query"]["left_out"] for pair in less] == [
+            pair["query"]["left_out"] for pair in pairs
+        ]
+
+    @pytest.mark.filterwarnings("ignore:.*no word")
+    def test_texts_without_words_and_very_long_ones_have_no_effects(self, model):
+        texts = [" ", "word " * (MAX_WORDS + 1)]
+        made = JudgedSet(
+            ["q1", "q2"],
+            texts,
+            ["d1", "d2"],
+            ["hotels", "bath"],
+            np.array([0, 2, 4]),
+            np.array([0, 1, 0, 1], np.int32),
+            np.array([1, 0, 1, 0], np.int32),
+        )
+        data = data_of(page(self.ranked(model, made)))
+        assert data["pairs"] == [] and [one["pairs"] for one in data["triage"]["worst"]] == [[], []]
+
+    def test_a_model_without_gates(self, make_model, log):
+        model = make_model("dssm", hidden=7)
+        data = data_of(page(self.ranked(model, log)))
+        assert data["cells"] == data["gates"] == []
+        for pair in data["pairs"]:
+            query, title = pair["query"], pair["title"]
+            assert pair["score"] == pytest.approx(
+                model.score(query["text"], title["text"]), abs=1e-6
+            )
+            rest = " ".join(query["words"][1:])
+            without = pair["score"] - (model.score(rest, title["text"]) if rest else 0)
+            assert query["left_out"][0] == pytest.approx(without, abs=1e-5)
+            assert "gradient" not in query
+
+    def test_a_page_lists_the_worst_of_many_queries(self, model, log, monkeypatch):
+        monkeypatch.setattr(rankings, "MOST_ROWS", 2)
+        found = triage(model, log)
+        shown = self.ranked(model, log)["triage"]
+        assert [row[0] for row in shown["rows"]] == [found.queries[q] for q in found.order[:2]]
+        assert shown["evaluated"] == 3
+
+    def test_the_command_on_clicks_and_an_index(self, model, model_dir, log, tmp_path):
+        write_click_log(log, tmp_path / "dev.tsv")
+        out = tmp_path / "out.html"
+        said = run(model_dir, tmp_path / "dev.tsv", out, "--worst", 2, "--top", 1).stderr
+        assert "without --catalogue only the 3 titles" in said
+        assert "out.html: 3 queries, the worst 2 in detail" in said
+        shown = data_of(out.read_text())["triage"]
+        assert shown["metric"] == "MRR@10" and [len(one["titles"]) for one in shown["worst"]] == [
+            1,
+            1,
+        ]
+        (tmp_path / "titles.tsv").write_text(f"a\t{TITLE}\nb\tbath tub\nc\tbath tub repair\n")
+        said = run(model_dir, tmp_path / "dev.tsv", out, "--log", tmp_path / "dev.tsv").stderr
+        assert "1 relevant titles are not in the catalogue" in said
+        assert data_of(out.read_text())["triage"]["has_log"]
+        Index.build(model, ["bath tub", TITLE], bm25=True).save(tmp_path / "index")
+        run(tmp_path / "index", tmp_path / "dev.tsv", out)
+        shown = data_of(out.read_text())["triage"]
+        assert all(len(title) == 5 for one in shown["worst"] for title in one["titles"])
+        assert data_of(out.read_text())["model"]["name"] == "index"
+        titles = "--catalogue", tmp_path / "titles.tsv"
+        assert (
+            "has titles of its own"
+            in run(tmp_path / "index", tmp_path / "dev.tsv", out, *titles, code=2).stderr
+        )
+        assert (
+            "without --limit"
+            in run(model_dir, tmp_path / "dev.tsv", out, "--limit", 2, *titles, code=2).stderr
+        )
+        run(model_dir, tmp_path / "dev.tsv", out, "--worst", -1, code=2)
+        run(model_dir, tmp_path / "dev.tsv", out, "--worst", 10**9, code=2)
+
+    def test_no_query_in_detail(self, model_dir, judged, tmp_path):
+        run(model_dir, judged, tmp_path / "out.html", "--worst", 0)
+        data = data_of((tmp_path / "out.html").read_text())
+        assert data["pairs"] == [] and len(data["triage"]["rows"]) == 2
+
+    def test_a_judged_set_with_a_catalogue(self, model_dir, judged, tmp_path):
+        (tmp_path / "all.tsv").write_text("x\tsomething else\ny\tshanghai hotels\n")
+        said = run(
+            model_dir, judged, tmp_path / "out.html", "--catalogue", tmp_path / "all.tsv"
+        ).stderr
+        assert "1 relevant titles are not in the catalogue" in said
+        assert data_of((tmp_path / "out.html").read_text())["triage"]["catalogue"] == 2
+
+    def test_model_and_dev_in_each_others_place(self, model_dir, judged, tmp_path):
+        assert "there is no model here" in refused(judged, model_dir, tmp_path / "out.html")
+        said = refused(model_dir, model_dir, tmp_path / "out.html")
+        assert "a judged set is a folder with" in said
 
 
 def test_template_files_are_package_data():

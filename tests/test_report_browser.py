@@ -1,130 +1,92 @@
 """The page of `sentemb report` in a real browser: no errors, keys, dark mode, a phone's width."""
 
-import html
-import json
 import re
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
+from browsers import chromium, needs_chromium, opened
 from helpers import made_up_pair_model
 from matplotlib.image import imread
 
-from sentemb.analysis.report.page import collect, page
+from sentemb import ClickLog
+from sentemb.analysis.report.page import collect, page, triage_report
 from sentemb.analysis.report.pairs import Pair
+from sentemb.analysis.triage import triage
 from sentemb.comparison.difference import difference
 from sentemb.comparison.difference_page import difference_page
-from sentemb.data.click_log import ClickLogBuilder
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="no chromium or google-chrome on the PATH to open the page with"
-)
+pytestmark = needs_chromium
 
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-    "--enable-logging=stderr",
-    "--v=0",
-]
-# For scripts that tests add to the page.
-HELP = """
-    const answer = (value) => parent.postMessage(value, "*");
-    const press = (element, key) => element.dispatchEvent(
-      new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));
-"""
-DARK = "--blink-settings=preferredColorScheme=0"
 NASTY = "</script><img src=x onerror=alert(1)> cheap hotels"
+LONG = "internationalisation" * 4
 PAIRS = [
     Pair("hotels in shanghai", "Shanghai hotels and resorts", 3, 1, 12),
     Pair("hotels", " ".join(f"word{k}" for k in range(30))),
     Pair("فنادق في شنغهاي", "上海 酒店 🏨 预订"),
-    Pair("internationalisation" * 4, NASTY),
+    Pair(LONG, NASTY),
     Pair("bath tub"),
 ]
 QUERIES = [pair.query for pair in PAIRS]
-
-
-class Browser:
-    """Opens pages of one folder, each time with a fresh profile."""
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    def run(self, path, *flags, place=""):
-        """What Chromium printed, after a check that the page's console is silent."""
-        profile = self.folder / f"profile{len(list(self.folder.glob('profile*')))}"
-        result = subprocess.run(
-            [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", *flags, f"{path.as_uri()}{place}"],
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert result.returncode == 0, result.stderr
-        said = [line for line in result.stderr.splitlines() if "CONSOLE" in line]
-        assert not said
-        return result.stdout
-
-    def elements(self, path, place=""):
-        """The page's HTML after its script has run, without script and style sheet."""
-        dom = self.run(path, "--dump-dom", place=place)
-        return re.sub(r"<(script|style)\b.*?</\1>", "", dom, flags=re.DOTALL)
-
-    def screenshot(self, path, name, width, height, *flags, place=""):
-        """The picture as (height, width, 3) from 0 to 1."""
-        target = self.folder / f"{name}.png"
-        flags = [f"--screenshot={target}", f"--window-size={width},{height}", *flags]
-        self.run(path, *flags, place=place)
-        return imread(target)[..., :3]
-
-    def answers(self, path, script, *, width=1000, place=""):
-        """What ``script``, added to a page without its policy, hands to ``answer(value)``.
-
-        The page is in a frame, which may be as narrow as a phone; a window may not.
-        """
-        text = path.read_text()
-        open_page = re.sub(r"<meta http-equiv[^>]*>", "", text)
-        assert open_page != text
-        inner, outer = self.folder / "inner.html", self.folder / "outer.html"
-        inner.write_text(open_page.replace("</body>", f"<script>{HELP}{script}</script></body>"))
-        outer.write_text(
-            "<!doctype html><pre></pre><script>addEventListener('message', (event) => {"
-            "document.querySelector('pre').textContent = JSON.stringify(event.data); });</script>"
-            f'<iframe src="{inner.name}{html.escape(place)}" width="{width}" height="800"></iframe>'
-        )
-        dom = self.run(outer, "--dump-dom", "--virtual-time-budget=2000")
-        return json.loads(html.unescape(re.search(r"<pre>(.*?)</pre>", dom, re.DOTALL)[1]))
+CLICKS = [
+    ("hotels in shanghai", "shanghai hotels and resorts"),
+    ("bath", NASTY),
+    ("bath tub", "bath tub repair"),
+    ("how to fix a bath tub that is not white", "fix a bath tub"),
+    ("上海", "上海 酒店 🏨 预订"),
+    (NASTY, LONG),
+    ("notebook", "a notebook for universities"),
+]
+WIDE = {"viewport": {"width": 1000, "height": 800}}
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    return Browser(tmp_path_factory.mktemp("browser"))
+def browser():
+    with chromium() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
-def report(make_model, browser):
-    """A function that writes the page of a model and returns its path."""
+def report(make_model, tmp_path_factory):
+    """A function that writes the page of a model and returns its address."""
+    folder = tmp_path_factory.mktemp("pages")
 
-    def write(name="lstm", pairs=PAIRS, **settings):
-        model = make_model(name, **settings)
-        model.history = [
-            {"epoch": 1, "loss": 4},
-            {"epoch": 2, "loss": 2, "dev": {"ndcg@1": 0.5}},
-            {"epoch": 3, "loss": 1, "dev": {"ndcg@1": 0.75, "ndcg@10": 0.8}},
-        ]
-        path = browser.folder / f"{name}{len(pairs)}{settings.get('cells', '')}.html"
-        path.write_text(page(collect(model, "tiny", pairs, QUERIES)))
-        return path
+    def write(name="lstm", **settings):
+        path = folder / f"{name}{''.join(settings)}.html"
+        if not path.exists():
+            path.write_text(
+                page(collect(trained(make_model, name, settings), "tiny", PAIRS, QUERIES))
+            )
+        return path.as_uri()
 
     return write
+
+
+@pytest.fixture(scope="module")
+def ranked(make_model, tmp_path_factory):
+    """The address of the page of a triage, and the triage."""
+    model = trained(make_model, "lstm", {})
+    log = ClickLog.from_pairs(CLICKS)
+    found = triage(model, log, worst=5, top=3, log=log)
+    path = tmp_path_factory.mktemp("ranked") / "page.html"
+    path.write_text(page(triage_report(model, NASTY, found)))
+    return path.as_uri(), found
+
+
+def trained(make_model, name, settings):
+    model = make_model(name, **settings)
+    model.history = [
+        {"epoch": 1, "loss": 4},
+        {"epoch": 2, "loss": 2, "dev": {"ndcg@1": 0.5}},
+        {"epoch": 3, "loss": 3, "dev": {"ndcg@1": 0.75, "ndcg@10": 0.8}},
+    ]
+    model.training = {"hard_negatives": 3}
+    return model
+
+
+def picture(shown, folder):
+    """The whole page as (height, width, 3) from 0 to 1."""
+    shown.screenshot(path=folder / "shown.png", full_page=True)
+    return imread(folder / "shown.png")[..., :3]
 
 
 @pytest.mark.parametrize(
@@ -133,148 +95,278 @@ def report(make_model, browser):
     ids=["rnn", "lstm", "bilstm", "300 cells"],
 )
 def test_opens_without_a_word_on_the_console(browser, report, name, settings):
-    dom = browser.elements(report(name, **settings))
-    dim = settings.get("cells", 8) * (2 if name == "bilstm" else 1)
-    assert dom.count('role="option"') == len(PAIRS) + dim
-    assert "onerror=alert(1)&gt;" in dom
-    assert "<img" not in dom
+    with opened(browser, report(name, **settings), **WIDE) as shown:
+        dim = settings.get("cells", 8) * (2 if name == "bilstm" else 1)
+        assert shown.locator("[role=option]").count() == len(PAIRS) + dim
+        assert shown.locator("#pair-list").inner_text().count("onerror=alert(1)>") == 1
+        assert shown.locator("img").count() == 0
+        assert shown.locator("#triage").is_hidden() and shown.locator("#filters").is_hidden()
 
 
-def test_the_page_of_a_pair_model(browser):
+def test_a_console_that_complains_is_noticed(browser, tmp_path):
+    (tmp_path / "broken.html").write_text("<!doctype html><script>nonsense()</script>")
+    with pytest.raises(AssertionError), opened(browser, (tmp_path / "broken.html").as_uri()):
+        pass
+
+
+def test_the_page_of_a_pair_model(browser, tmp_path):
     scorer = made_up_pair_model(QUERIES, name="arc2", maps=(4, 3), max_words=9)
     scorer.history = [{"epoch": 1, "loss": 0.5, "dev": {"accuracy": 0.75}}]
     pairs = [pair for pair in PAIRS if pair.title]
-    path = browser.folder / "pair.html"
+    path = tmp_path / "pair.html"
     path.write_text(page(collect(scorer, "tiny", pairs, [])))
-    dom = browser.elements(path, place="#pair=2")
-    assert dom.count('role="option"') == len(pairs)
-    assert "Accuracy on the dev set" in dom
-    assert "The last 21 words of the title are not read." in dom
-    cells = re.search(r'<table class="windows">.*?</table>', dom, re.DOTALL)[0]
-    assert cells.count('<td title="hotels × ') == 7, "windows of 9 words"
-    assert re.search(r'<section id="cells" class="towers"[^>]* hidden', dom)
+    with opened(browser, f"{path.as_uri()}#pair=2", **WIDE) as shown:
+        assert shown.locator("[role=option]").count() == len(pairs)
+        assert "Accuracy on the dev set" in shown.locator("#curves").inner_text()
+        cut = "The last 21 words of the title are not read."
+        assert cut in shown.locator("#words-note").text_content()
+        cells = shown.locator("table.windows td[title^='hotels × ']")
+        assert cells.count() == 7, "windows of 9 words"
+        assert shown.locator("#cells").is_hidden()
 
 
-def test_a_console_that_complains_is_noticed(browser):
-    path = browser.folder / "broken.html"
-    path.write_text("<!doctype html><script>nonsense()</script>")
-    with pytest.raises(AssertionError, match="CONSOLE"):
-        browser.elements(path)
+def test_a_model_without_gates(browser, make_model, tmp_path):
+    model = make_model("bag")
+    path = tmp_path / "bag.html"
+    path.write_text(page(collect(model, "bag", PAIRS, [])))
+    with opened(browser, path.as_uri(), **WIDE) as shown:
+        assert shown.locator("#effects tbody").count() == 2
+        for hidden in ("#words-box", "#heat-box", "#no-gates", "#cells", "#windows-box"):
+            assert shown.locator(hidden).is_hidden()
 
 
-@pytest.mark.parametrize("number", range(1, len(PAIRS) + 1))
-def test_every_pair_opens_by_its_address(browser, report, number):
-    dom = browser.elements(report(), place=f"#pair={number}&cell=3&gate=all&order=share")
-    heading = re.search(r'<h3 id="pair-heading">(.*?)</h3>', dom, re.DOTALL)[1]
-    shown = re.sub(r"<[^>]*>", "", heading)
-    assert PAIRS[number - 1].query in shown
-    assert re.search(r'<h3 id="cell-heading">Cell 3</h3>', dom)
-    assert dom.count('role="application"') == 4
+def test_every_pair_opens_by_its_address(browser, report):
+    with opened(browser, "about:blank", **WIDE) as shown:
+        for number, pair in enumerate(PAIRS, 1):
+            shown.goto("about:blank")
+            shown.goto(f"{report()}#pair={number}&cell=3&gate=all&order=share")
+            assert pair.query in shown.locator("#pair-heading").inner_text()
+            assert shown.locator("#cell-heading").inner_text() == "Cell 3"
+            assert shown.locator("[role=application]").count() == 4
 
 
-@pytest.mark.parametrize("place", ["#pair=99&cell=-1&gate=x", "#pair=&cell=1e999", "#cells", "#%"])
-def test_an_address_without_sense_opens_the_first_pair(browser, report, place):
-    script = "answer(document.querySelector('#pair-list [aria-selected=true]').id)"
-    assert browser.answers(report(), script, place=place) == "pair-list-0"
+def test_an_address_without_sense_opens_the_first(browser, report, ranked):
+    with opened(browser, "about:blank", **WIDE) as shown:
+        for place in ("#pair=99&cell=-1&gate=x&query=0", "#pair=&cell=1e999", "#cells", "#%"):
+            for address in (report(), ranked[0]):
+                shown.goto("about:blank")
+                shown.goto(address + place)
+                chosen = shown.locator("#pair-list [aria-selected=true]")
+                assert chosen.get_attribute("id") == "pair-list-0"
 
 
 def test_keys_move_through_pairs_cells_and_maps(browser, report):
-    script = """
-        const list = document.getElementById("pair-list");
-        const cells = document.getElementById("cell-list");
-        const heading = (id) => document.getElementById(id).innerText;
-        const said = {};
-        press(list, "ArrowDown");
-        said.second = location.hash;
-        press(list, "End");
-        said.last = location.hash;
-        press(list, "ArrowDown");
-        said.beyond = location.hash;
-        press(list, "Home");
-        press(cells, "Home");
-        press(cells, "ArrowRight");
-        said.cell = heading("cell-heading");
-        press(cells, "ArrowLeft");
-        press(cells, "ArrowLeft");
-        said.before = heading("cell-heading");
-        const map = () => document.querySelector('[role="application"]');
-        press(map(), "End");
-        press(map(), "ArrowUp");
-        said.map = document.getElementById("readout").innerText;
-        press(map(), "PageUp");
-        said.paged = heading("cell-heading");
-        document.querySelector('input[value="c"]').click();
-        said.gate = document.querySelector("figure.heat:last-of-type b").innerText;
-        said.readout = document.getElementById("readout").innerText;
-        answer(said);
-    """
-    said = browser.answers(report(), script, place="#cell=0")
-    assert said["second"].startswith("#pair=2&")
-    assert said["last"].startswith(f"#pair={len(PAIRS)}&")
-    assert said["beyond"] == said["last"]
-    assert said["cell"] == "Cell 1"
-    assert said["before"] == "Cell 0"
-    # From the query's last word, in the last cell, one word up.
-    assert said["map"].startswith("Cell 7 after “in” (query): output y ")
-    assert said["paged"] == "Cell 0"
-    assert said["gate"] == "Cell state c"
-    assert "cell state c" in said["readout"]
+    with opened(browser, f"{report()}#cell=0", **WIDE) as shown:
+
+        def place():
+            return shown.evaluate("location.hash")
+
+        def heading():
+            return shown.locator("#cell-heading").inner_text()
+
+        pairs, cells = shown.locator("#pair-list"), shown.locator("#cell-list")
+        pairs.press("ArrowDown")
+        assert place().startswith("#pair=2&")
+        pairs.press("End")
+        last = place()
+        assert last.startswith(f"#pair={len(PAIRS)}&")
+        pairs.press("ArrowDown")
+        assert place() == last
+        pairs.press("Home")
+        cells.press("Home")
+        cells.press("ArrowRight")
+        assert heading() == "Cell 1"
+        cells.press("ArrowLeft")
+        cells.press("ArrowLeft")
+        assert heading() == "Cell 0"
+        shown.locator("[role=application]").press("End")
+        shown.locator("[role=application]").press("ArrowUp")
+        # From the query's last word, in the last cell, one word up.
+        readout = shown.locator("#readout")
+        assert readout.inner_text().startswith("Cell 7 after “in” (query): output y ")
+        shown.locator("[role=application]").press("PageUp")
+        assert heading() == "Cell 0"
+        shown.locator("input[value=c]").click()
+        assert shown.locator("figure.heat").last.locator("b").inner_text() == "Cell state c"
+        assert "cell state c" in readout.inner_text()
 
 
-def test_all_that_is_operated_can_be_reached_by_tab_and_has_a_name(browser, report):
+def test_all_that_is_operated_can_be_reached_by_tab_and_has_a_name(browser, report, ranked):
     script = """
-        const operated = document.querySelectorAll(
-          'a[href], input, summary, [role="listbox"], [role="application"]');
-        answer([...operated].filter((element) => element.tabIndex < 0 || !(
+        () => [...document.querySelectorAll(
+          'a[href], input, select, button, summary, [role="listbox"], [role="application"]')]
+        .filter((element) => element.tabIndex < 0 || !(
           element.innerText?.trim() || element.getAttribute("aria-label") ||
-          element.getAttribute("aria-labelledby") || element.labels?.[0]?.innerText
-        )).map((element) => element.outerHTML));
+          element.getAttribute("aria-labelledby") || element.labels?.[0]?.innerText ||
+          element.closest("[hidden]")
+        )).map((element) => element.outerHTML)
     """
-    assert browser.answers(report(), script) == []
+    for address in (report(), ranked[0]):
+        with opened(browser, address, **WIDE) as shown:
+            assert shown.evaluate(script) == []
 
 
 def test_a_click_on_a_map_chooses_cell_and_word(browser, report):
-    script = """
-        const map = document.querySelector('[role="application"]');
-        const box = map.getBoundingClientRect();
-        map.dispatchEvent(new MouseEvent("click", {
-          clientX: box.left + box.width * 5.5 / 8, clientY: box.top + 10, bubbles: true}));
-        answer(document.getElementById("readout").innerText);
-    """
-    assert browser.answers(report(), script).startswith("Cell 5 after “hotels” (query)")
+    with opened(browser, report(), **WIDE) as shown:
+        box = shown.locator("[role=application]").bounding_box()
+        at = {"x": box["width"] * 5.5 / 8, "y": 10}
+        shown.locator("[role=application]").click(position=at)
+        assert shown.locator("#readout").inner_text().startswith("Cell 5 after “hotels” (query)")
 
 
-@pytest.mark.parametrize("width", [320, 390, 800, 1280])
-def test_nothing_is_wider_than_the_window(browser, report, width):
-    script = """
-        const list = document.getElementById("pair-list");
-        for (const box of document.querySelectorAll("details")) box.open = true;
-        press(list, "Home");
-        answer([...list.children].map(() => {
-          const widths = [innerWidth, document.documentElement.scrollWidth];
-          press(list, "ArrowDown");
-          return widths;
-        }));
-    """
-    measured = browser.answers(report(cells=300), script, width=width, place="#gate=all")
-    assert measured == [[width, width]] * len(PAIRS)
+def test_nothing_is_wider_than_the_window(browser, report, ranked):
+    for address in (f"{report(cells=300)}#gate=all", ranked[0]):
+        with opened(browser, address) as shown:
+            for width in (320, 375, 800, 1280):
+                shown.set_viewport_size({"width": width, "height": 800})
+                widths = shown.evaluate(
+                    """() => {
+                      for (const box of document.querySelectorAll("details")) box.open = true;
+                      return [...document.getElementById("pair-list").children].map((option) => {
+                        option.click();
+                        return document.documentElement.scrollWidth;
+                      });
+                    }"""
+                )
+                assert set(widths) == {width}
 
 
-def test_dark_and_light_follow_the_system(browser, report):
-    light = browser.screenshot(report(), "light", 1280, 2400)
-    dark = browser.screenshot(report(), "dark", 1280, 2400, DARK)
-    assert light[5, 5].min() > 0.9
-    assert dark[5, 5].max() < 0.2
-    # Both have drawn something on their grounds, the maps included.
-    for picture in (light, dark):
-        different = np.abs(picture - picture[5, 5]).max(axis=2) > 0.1
+def test_a_phone_breaks_no_usual_word(browser, ranked):
+    with opened(browser, f"{ranked[0]}#query=1", viewport={"width": 375, "height": 800}) as shown:
+        broken = shown.evaluate(
+            """() => [...document.getElementById("pair-list").children].flatMap((option) => {
+              option.click();
+              document.getElementById("words-box").open = true;
+              return [...document.querySelectorAll(".words tbody bdi")].filter(
+                (word) => word.closest("th.part") === null && word.textContent.length <= 16 &&
+                  word.getClientRects().length > 1).map((word) => word.textContent);
+            })"""
+        )
+        assert broken == []
+        assert "notebook" in shown.locator("body").inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_dark_and_light_follow_the_system(browser, report, ranked, scheme, tmp_path):
+    for address in (report(), ranked[0]):
+        with opened(
+            browser, address, color_scheme=scheme, viewport={"width": 390, "height": 900}
+        ) as shown:
+            seen = picture(shown, tmp_path)
+        assert seen[5, 5].min() > 0.9 if scheme == "light" else seen[5, 5].max() < 0.2
+        different = np.abs(seen - seen[5, 5]).max(axis=2) > 0.1
         assert different.mean() > 0.03
+        assert different.any(axis=1).mean() > 0.3
 
 
-def test_a_phone_shows_one_column(browser, report):
-    picture = browser.screenshot(report(), "phone", 390, 4000)
-    assert picture.shape == (4000, 390, 3)
-    assert (np.abs(picture - picture[5, 5]).max(axis=2) > 0.1).any(axis=1).mean() > 0.3
+class TestTriage:
+    def test_what_the_page_says_of_the_worst_query(self, browser, ranked):
+        address, found = ranked
+        one = found.worst[0]
+        with opened(browser, address, **WIDE) as shown:
+            assert shown.locator("h1").inner_text() == NASTY
+            assert shown.locator("img").count() == 0
+            heading = shown.locator("#pair-heading .text").inner_text()
+            assert heading == found.queries[one.number]
+            rows = shown.locator("#ranking tbody tr:not(.gap)")
+            titles = [title.title for title in one.titles]
+            if one.best.title not in titles:
+                titles.append(one.best.title)
+            assert rows.locator("th").all_inner_texts() == titles
+            best = shown.locator("#ranking tr.best")
+            assert best.locator(".mark").inner_text() == "clicked"
+            assert best.locator("td").first.inner_text() == str(one.best.rank)
+            assert shown.locator("#effects thead th").all_inner_texts() == [
+                "Word",
+                "First title",
+                f"Best title, rank {one.best.rank}",
+            ]
+            figures = shown.locator("#figures").inner_text()
+            assert f"{found.mean:.3f}" in figures and "7 titles" in figures
+            assert "1 click for 1 query" in shown.locator("#evidence").inner_text()
+
+    def test_filters_slices_and_orders(self, browser, ranked):
+        address, found = ranked
+        with opened(browser, address, **WIDE) as shown:
+
+            def left():
+                options = shown.locator("#pair-list [role=option]:visible > :first-child")
+                return options.all_inner_texts()
+
+            everything = [found.queries[q] for q in found.order]
+            assert left() == everything
+            shown.locator("#filter").fill("FIX A")
+            wanted = [
+                found.queries[q]
+                for q in found.order
+                if "fix a" in f"{found.queries[q]} {found.first[q].title} {found.best[q].title}"
+            ]
+            assert left() == wanted and 0 < len(wanted) < len(everything)
+            said = shown.locator("#matching").inner_text()
+            assert said == f"{len(wanted)} of {len(everything)} queries"
+            shown.locator("#filter").fill("")
+            shown.get_by_label("unknown words").check()
+            unknown = [found.queries[q] for q in found.order if found.n_unknown[q]]
+            assert left() == unknown and 0 < len(unknown) < len(everything)
+            shown.get_by_label("unknown words").uncheck()
+            shown.get_by_label("long").check()
+            assert left() == ["how to fix a bath tub that is not white"]
+            shown.get_by_label("long").uncheck()
+            lengths = found.slices["Words in the query"]
+            part = next(part for part in lengths if part.label == "1")
+            button = shown.locator("#slices table").first.get_by_role(
+                "button", name="1", exact=True
+            )
+            button.click()
+            assert sorted(left()) == sorted(found.queries[q] for q in part.queries)
+            assert button.get_attribute("aria-pressed") == "true"
+            button.click()
+            assert left() == everything
+            shown.locator("#sort").select_option(label="shortest query")
+            assert [len(query.split()) for query in left()] == sorted(
+                len(query.split()) for query in everything
+            )
+            # Keys follow what is seen, in its order.
+            shown.locator("#filter").fill("bath")
+            seen = left()
+            shown.locator("#pair-list").press("Home")
+            assert shown.locator("#pair-heading .text").inner_text() == seen[0]
+            shown.locator("#pair-list").press("ArrowDown")
+            assert shown.locator("#pair-heading .text").inner_text() == seen[1]
+
+    def test_the_right_and_the_wrong_title_from_inside(self, browser, ranked):
+        with opened(browser, ranked[0], **WIDE) as shown:
+            assert shown.locator("#title-choice input").count() == 2
+            first = shown.locator("#words tbody").last.text_content()
+            shown.get_by_label("best title").last.check()
+            assert re.search(r"query=1&pair=2&", shown.evaluate("location.hash"))
+            assert shown.locator("#words tbody").last.text_content() != first
+            # The gates of the query are stored once, with the first title.
+            assert shown.locator("[role=application]").is_visible()
+            shown.locator("#words-summary").click()
+            note = shown.locator("#words-note").inner_text()
+            assert "Read the table above" in note and "saturated gate" in note
+
+    def test_a_query_that_is_not_among_the_worst(self, browser, ranked):
+        address, found = ranked
+        with opened(browser, f"{address}#query=6", **WIDE) as shown:
+            text = shown.locator("#pair-heading .text").inner_text()
+            assert text == found.queries[found.order[5]]
+            assert "Only the worst queries" in shown.locator("#ranking-note").inner_text()
+            assert shown.locator("#inside").is_hidden()
+
+    def test_new_hard_negatives_are_marked(self, browser, ranked):
+        with opened(browser, ranked[0], **WIDE) as shown:
+            loss = shown.locator("#curves figure").first
+            assert loss.locator("circle").count() == 3
+            assert loss.locator("circle:not(.hollow)").count() == 1
+            assert "new hard negatives" in loss.inner_text()
+
+    def test_it_is_printed_without_lists_and_filters(self, browser, ranked):
+        with opened(browser, ranked[0], **WIDE) as shown:
+            shown.emulate_media(media="print")
+            assert shown.locator("#filters").is_hidden()
+            assert shown.locator("#ranking").is_visible()
 
 
 class Fixed:
@@ -288,20 +380,18 @@ class Fixed:
         return places, np.full(places.shape, 0.5)
 
 
-def test_the_page_of_diff(browser):
-    titles = [NASTY, "internationalisation" * 4, *QUERIES[:3]]
-    builder = ClickLogBuilder()
-    builder.add(QUERIES[2], NASTY)
-    found = difference(
-        Fixed([0, 1, 2]), Fixed([4, 3, 0]), QUERIES, titles, builder.build(), 3
-    )  # fmt: skip
-    path = browser.folder / "diff.html"
+def test_the_page_of_diff(browser, tmp_path):
+    titles = [NASTY, LONG, *QUERIES[:3]]
+    clicks = ClickLog.from_pairs([(QUERIES[2], NASTY)])
+    found = difference(Fixed([0, 1, 2]), Fixed([4, 3, 0]), QUERIES, titles, clicks, 3)
+    path = tmp_path / "diff.html"
     path.write_text(difference_page(found, ("old", NASTY), 5))
-    dom = browser.elements(path)
-    assert dom.count("<section") == 5
-    assert "onerror=alert(1)&gt;" in dom and "<img" not in dom
-    script = "answer([innerWidth, document.documentElement.scrollWidth])"
-    assert browser.answers(path, script, width=375) == [375, 375]
-    dark = browser.screenshot(path, "diff", 800, 1200, DARK)
+    phone = {"viewport": {"width": 375, "height": 900}, "color_scheme": "dark"}
+    with opened(browser, path.as_uri(), **phone) as shown:
+        assert shown.locator("section").count() == 5
+        assert "onerror=alert(1)>" in shown.locator("body").inner_text()
+        assert shown.locator("img").count() == 0
+        assert shown.evaluate("document.documentElement.scrollWidth") == 375
+        dark = picture(shown, tmp_path)
     assert dark[5, 5].max() < 0.2
     assert (np.abs(dark - dark[5, 5]).max(axis=2) > 0.1).mean() > 0.02

@@ -120,7 +120,8 @@ class TriagedQuery:
     n_titles: int
 
 
-class Slice(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Slice:
     """The queries of one kind.
 
     Attributes
@@ -221,8 +222,8 @@ class Triage:
 class _Rankings:
     """What both ways of ranking give.
 
-    ``titles`` are texts. Query q has the judgments ``offsets[q]`` to ``offsets[q + 1]``, each with a
-    title, a grade, a rank (0 where it was not found) and a score. ``top`` and ``top_scores``,
+    ``titles`` are texts. Query q has the judgments ``offsets[q]`` to ``offsets[q + 1]``, each with
+    a title, a grade, a rank (0 where it was not found) and a score. ``top`` and ``top_scores``,
     (n, top), are the first titles, -1 where there are fewer.
     """
 
@@ -311,9 +312,7 @@ def triage(
     detailed = [_triaged(rankings, q, best[q]) for q in order[:worst].tolist()]
     if index is not None and detailed:
         detailed = list(_with_cosines(index, queries, detailed, top))
-    named = {
-        title.title for one in detailed for title in (*one.titles[:1], one.best)
-    }
+    named = {title.title for one in detailed for title in (*one.titles[:1], one.best)}
     clicks = None
     if isinstance(held_out, ClickLog):
         clicks = np.bincount(held_out.query_index, held_out.clicks, len(queries)).astype(np.int64)
@@ -389,8 +388,10 @@ def _of_catalogue(
         given = held_out.titles if titles is None else as_texts(titles)
         texts = in_tie_order({title.strip() for title in given})
         catalogue = Catalogue(texts)
-        is_pair = isinstance(model, PairScorer)
-        retriever = AllPairs(model, texts) if is_pair else TitleVectors(model, texts)
+        if isinstance(model, PairScorer):
+            retriever = AllPairs(model, texts)
+        else:
+            retriever = TitleVectors(model, texts)
     else:
         catalogue, retriever = Catalogue(model.titles), model
     offsets, title, grade, every = _judgments(held_out, catalogue)
@@ -581,8 +582,9 @@ def _by_length(n_words: _Integers) -> _Parts:
         if high is None:
             yield f"{low} or more", n_words >= low
         else:
-            yield str(low) if low == high else f"{low} to {high}", (low <= n_words) & (
-                n_words <= high
+            yield (
+                str(low) if low == high else f"{low} to {high}",
+                (low <= n_words) & (n_words <= high),
             )
 
 

@@ -40,7 +40,9 @@ class Catalogue:
         if not titles:
             raise SentembError("the catalogue is empty; give the titles to rank")
         self.number_of: dict[str, int] = {}
-        numbers = [self.number_of.setdefault(title.strip(), len(self.number_of)) for title in titles]
+        numbers = [
+            self.number_of.setdefault(title.strip(), len(self.number_of)) for title in titles
+        ]
         self._text_of = np.array(numbers, np.int64)  # place -> distinct text
         self._tie_rank = _tie_ranks(list(self.number_of))
 

@@ -32,7 +32,7 @@ def loss_figure(
 ) -> Figure:
     """Training cost on a logarithmic scale, and below it a dev metric if any run has it.
 
-    Filled marks are epochs before which hard negatives were ranked: there the cost jumps.
+    Filled marks are epochs before which new hard negatives were ranked: there the cost can rise.
 
     Parameters
     ----------

@@ -27,9 +27,7 @@ _HERE = "sentemb.analysis.report"
 _SCRIPTS = ("report.js", "rankings.js", "start.js")
 
 
-def triage_report(
-    model: SentenceEncoder | PairScorer, name: str, found: Triage
-) -> dict[str, Any]:
+def triage_report(model: SentenceEncoder | PairScorer, name: str, found: Triage) -> dict[str, Any]:
     """Everything that the page of a `Triage` shows, as a dict that JSON can hold.
 
     Parameters

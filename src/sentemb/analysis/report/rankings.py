@@ -18,6 +18,7 @@ def collect_rankings(found: Triage, of_query: Sequence[Sequence[int]]) -> dict[s
     Parameters
     ----------
     found : Triage
+        Its worst queries are shown in detail.
     of_query : list of list of int
         For each of the worst queries, which of the page's pairs belong to it.
 
@@ -82,9 +83,7 @@ def collect_rankings(found: Triage, of_query: Sequence[Sequence[int]]) -> dict[s
         "rows": rows,
         "worst": worst,
         "evidence": {
-            str(places[text]): list(said)
-            for text, said in found.evidence.items()
-            if text in places
+            str(places[text]): list(said) for text, said in found.evidence.items() if text in places
         },
         "has_log": found.seen is not None,
         "titles": list(places),

@@ -55,6 +55,7 @@ def collect_towers(
     Parameters
     ----------
     model : SentenceEncoder
+        The model that the page is about.
     pairs : list of Pair
         With texts that have words.
     queries : list of str
@@ -78,7 +79,9 @@ def collect_towers(
     left = MOST_VALUES
     for number, (pair, some) in enumerate(zip(pairs, traces, strict=True)):
         # A query's two pairs are next to each other: its gates are stored once.
-        again = number > 0 and pairs[number - 1].query == pair.query and "gates" in shown[-1]["query"]
+        again = (
+            number > 0 and pairs[number - 1].query == pair.query and "gates" in shown[-1]["query"]
+        )
         sides = [side for side in some if not (again and side == SIDES[0])]
         left -= sum(some[side].y.size * len(gates) for side in sides)
         kept = sides if left >= 0 else []
@@ -123,10 +126,10 @@ def _gate(gate: str, traces: Sequence[GateTrace]) -> dict[str, Any]:
 
 def _plain_pair(model: SentenceEncoder, pair: Pair) -> dict[str, Any]:
     """A pair of a model without gates: the effect of leaving each word out."""
-    query = {"text": pair.query, "words": model.vocabulary.split(pair.query)}
+    query: dict[str, Any] = {"text": pair.query, "words": model.vocabulary.split(pair.query)}
     if pair.title is None:
         return {"query": query, "title": None}
-    title = {"text": pair.title, "words": model.vocabulary.split(pair.title)}
+    title: dict[str, Any] = {"text": pair.title, "words": model.vocabulary.split(pair.title)}
     score, *effects = left_out_effects(model, query["words"], title["words"])
     for side, left_out in zip((query, title), effects, strict=True):
         side["left_out"] = rounded(left_out)
