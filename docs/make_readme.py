@@ -1,4 +1,6 @@
-"""Fill README.md from the demo's model: outputs of its console blocks, and docs/figures/words.png.
+"""Fill README.md from the demo's model: outputs of its console blocks, and its two figures.
+
+docs/figures/words.png is drawn; docs/figures/search.png is a picture of the search page in Chromium.
 
 make demo
 python docs/make_readme.py [--demo demo]
@@ -9,11 +11,13 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 FIGURE = ROOT / "docs" / "figures" / "words.png"
+SCREENSHOT = ROOT / "docs" / "figures" / "search.png"
 QUERY = "cheap hotel in paris"
 TITLES = ("Affordable Lodging in Paris", "Paris Hair Salons")
 BLUE, ORANGE = (0.0, 0.45, 0.70), (0.84, 0.37, 0.0)  # safe for colour-blind eyes
@@ -85,6 +89,27 @@ def draw_words(model, path):
     pyplot.close(figure)
 
 
+def picture_search(demo, path):
+    """A picture of the exported search page: a query, and why its first title was found."""
+    from sentemb import Index, SentenceEncoder, export
+    from sentemb.data.judged_set import read_judged_set
+
+    sys.path.insert(0, str(ROOT / "tests"))
+    from browsers import chromium, opened
+
+    judged = read_judged_set(demo / "log/test")
+    model = SentenceEncoder.from_pretrained(demo / "model")
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "search.html"
+        export(Index.build(model, judged.titles, judged.title_ids), page, "page")
+        window = {"viewport": {"width": 860, "height": 620}, "device_scale_factor": 1.5}
+        with chromium() as browser, opened(browser, page.as_uri(), **window) as tab:
+            tab.locator("#query").fill(QUERY)
+            tab.locator("text=Affordable Lodging in Paris").first.click()
+            tab.locator("text=What each word does").first.wait_for()
+            tab.screenshot(path=path)
+
+
 def main():
     from sentemb import SentenceEncoder
 
@@ -94,6 +119,7 @@ def main():
     README.write_text(filled(README.read_text(encoding="utf-8"), demo), encoding="utf-8")
     FIGURE.parent.mkdir(exist_ok=True)
     draw_words(SentenceEncoder.from_pretrained(demo / "model"), FIGURE)
+    picture_search(demo, SCREENSHOT)
 
 
 if __name__ == "__main__":
