@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sentemb.system.paths import AnyPath
 
 # Titles per row group: one is in memory at a time.
-_ROWS = 32_768
+_ROWS = 16_384
 
 
 def write(

@@ -33,6 +33,7 @@ def new_folder(out: AnyPath, force: bool, *names: str) -> Iterator[Path]:
     SentembError
         If the folder holds other files, or cannot be written.
     """
+    _refuse_stream(out, "folder")
     check_free(out, force)
     there = [name for name in names_in(out) if not is_temporary(name)] if status(out) else []
     for name in there:
@@ -43,6 +44,12 @@ def new_folder(out: AnyPath, force: bool, *names: str) -> Iterator[Path]:
             )
     with replacing_folder(out) as folder:
         yield folder
+
+
+def _refuse_stream(out: AnyPath, kind: str) -> None:
+    """Refuse standard output, which would become a name."""
+    if str(out) == "-":
+        raise SentembError(f"standard output cannot hold this export; name a {kind}")
 
 
 def _check_file(out: AnyPath, force: bool) -> None:
@@ -64,6 +71,7 @@ def new_file(out: AnyPath, force: bool) -> Iterator[BufferedIOBase]:
 @contextmanager
 def new_path(out: AnyPath, force: bool) -> Iterator[Path]:
     """As `new_file`, for a library that opens the file itself: yields where to write it."""
+    _refuse_stream(out, "file")
     _check_file(out, force)
     with replacing(out) as path:
         yield path
