@@ -19,6 +19,7 @@ from sentemb.analysis.attribution import word_effects
 from sentemb.analysis.explanation import explain
 from sentemb.analysis.neighbours import neighbours
 from sentemb.analysis.synonyms import synonyms
+from sentemb.analysis.triage import triage
 from sentemb.comparison.difference import difference
 from sentemb.data.importers.click_table import Imported
 from sentemb.data.judged_set import JudgedSet
@@ -45,7 +46,8 @@ NOT_SHOWN = {
     "SentembError", "Hit", "Progress", "BlockCheck", "ClickLogBuilder", "Columns", "Reading",
     "HeldOutClicks", "AllPairs", "Candidates", "ScoringProgress", "ExplainedText", "SimilarQuery",
     "Settings", "Likelihood", "Sentences", "Likeliest", "Concentration",
-    "SentenceVectorizer", "SIFVectorizer",
+    "SentenceVectorizer", "SIFVectorizer", "Exported", "Explainer", "RankedTitle", "TriagedQuery",
+    "Slice", "Evidence",
 }  # fmt: skip
 
 
@@ -81,6 +83,7 @@ def shown():
         "Confidence": index.confidence,
         "bands": score_bands(index, log, 2),
         "JudgedSet": judged,
+        "Triage": triage(model, judged),
         "NDCG": evaluate_model(model, judged),
         "Evaluation": evaluate_clicks(index, log, TITLES),
         "WordVectors": own,
@@ -133,7 +136,15 @@ def test_every_result_shows_itself_and_markup_stays_text(shown):
         # A table that is wider than the page scrolls in a box of its own.
         assert page.count("<table>") == page.count('<div style="overflow-x: auto"><table>')
         assert len(repr(thing)) < 20_000
-    with_markup = ("ClickLog", "Index", "hits", "hits of queries", "JudgedSet", "WordVectors")
+    with_markup = (
+        "Triage",
+        "ClickLog",
+        "Index",
+        "hits",
+        "hits of queries",
+        "JudgedSet",
+        "WordVectors",
+    )
     for name in (*with_markup, "SIF", "Correlations", "ValuedTexts", "Imported", "Classifier"):
         assert "&lt;script&gt;" in shown[name]._repr_html_(), name
 
@@ -173,6 +184,15 @@ def test_judgments_are_shown_with_their_queries(shown):
     assert facts[3:] == [["grade 0", "1"], ["grade 1", "1"], ["grade 2", "1"]]
     (q0, q1), (t0, t1) = QUERIES[:2], TITLES[:2]
     assert judgments[1:] == [[q0, t0, "2"], [q0, t1, "0"], [q1, t1, "1"]]
+
+
+def test_the_worst_queries_come_first(shown):
+    found = shown["Triage"]
+    facts, worst = tables(found)
+    assert facts == [["ndcg@10", f"{found.mean:.3f}"], ["queries", "2"]]
+    assert worst[1][:2] == [QUERIES[found.order[0]], f"{found.values.min():.3f}"]
+    assert worst[1][2] == found.best[found.order[0]].title
+    assert repr(found) == f"Triage(ndcg@10 {found.mean:.3f}, 2 queries)"
 
 
 def test_hits_are_a_list_and_a_table(shown):

@@ -32,6 +32,7 @@ from sentemb.models.nearest import TitleVectors
 from sentemb.pair_scorer import PairScorer
 from sentemb.protocols import Retriever
 from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system.html_tables import excerpt, facts_table
 from sentemb.text.checks import as_texts
 from sentemb.text.vocabulary import Vocabulary
 
@@ -160,7 +161,7 @@ class Evidence(NamedTuple):
     examples: list[str]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Triage:
     """What `triage` found. Arrays have one entry per query.
 
@@ -216,6 +217,30 @@ class Triage:
     slices: dict[str, list[Slice]]
     worst: list[TriagedQuery]
     evidence: dict[str, Evidence]
+
+    def __repr__(self) -> str:
+        return f"Triage({self.metric} {self.mean:.3f}, {len(self.order):,} queries)"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            self.metric: self.mean,
+            "queries": len(self.order),
+            "titles of the catalogue": self.n_titles,
+            "relevant titles not in the catalogue": self.n_outside or None,
+        }
+        heads = ["worst query", self.metric, "best title", "rank", "first title"]
+        rows = (self._row(q) for q in self.order.tolist())
+        return facts_table(facts) + excerpt(rows, len(self.order), heads, texts=(0, 2, 4))
+
+    def _row(self, query: int) -> tuple[str | float | None, ...]:
+        best, first = self.best[query], self.first[query]
+        return (
+            self.queries[query],
+            float(self.values[query]),
+            best and best.title,
+            best and best.rank,
+            first and first.title,
+        )
 
 
 @dataclass(frozen=True, eq=False)
