@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -205,7 +206,8 @@ def main():
     options = parser.parse_args()
     seconds = 1 if options.quick else 10
     lines = [
-        machine(), "",
+        f"{machine()}. Load of other programs: {os.getloadavg()[0]:.1f}.",
+        "",
         f"Each client sends a request when its last one is answered, for {seconds} s; clients and "
         "server share the processors. A wait is the time from the request to the whole answer, "
         "with ten titles per query. Refused requests are those answered with 503.", "",

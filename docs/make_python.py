@@ -114,6 +114,12 @@ PARTS = {
         "sentemb.comparison.difference:ClickedDifference",
         "sentemb.comparison.difference_page:difference_page",
     ],
+    "The server": [
+        "sentemb.serving.app:create_app",
+        "sentemb.serving.app:replace_index",
+        "sentemb.serving.limits:Limits",
+        "sentemb.serving.runner:Server",
+    ],
     "Training settings": ["sentemb.training.settings:Settings"],
     "The generative model behind SIF": [
         "sentemb.objectives.likelihood:Likelihood",
