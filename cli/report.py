@@ -119,13 +119,16 @@ def command(
 
 
 def _has_titles(dev: str) -> bool:
-    """Whether titles can be ranked: for a judged set, and for a file whose first line has two."""
-    from sentemb.data.lines import clean_lines
-    from sentemb.system.files import is_file
+    """Whether titles can be ranked: for a judged set, and for a file whose first line has a title.
 
-    if dev == "-":
-        return False
-    return not is_file(dev) or "\t" in next(clean_lines(dev), (0, "\t"))[1]
+    A pipe can be read only once, and is read as pairs.
+    """
+    from sentemb.data.lines import clean_lines
+    from sentemb.system.files import is_file, is_folder, status
+
+    if is_file(dev):
+        return "\t" in next(clean_lines(dev), (0, "\t"))[1]
+    return dev != "-" and (is_folder(dev) or status(dev) is None)
 
 
 def _refuse(given: dict[str, str | None]) -> None:

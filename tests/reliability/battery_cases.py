@@ -307,7 +307,11 @@ NUMBERS = {
     },
     "sts": {"--components": (("-1", "4", "1000", HUGE), ("0", "3"))},
     "rank": {"--top-k": (("-1",), (HUGE,))},
-    "report": {"--limit": (("-1", "0"), (HUGE,))},
+    "report": {
+        "--limit": (("-1", "0"), (HUGE,)),
+        "--worst": (("-1", "1001", HUGE), ("0", "1000")),
+        "--top": (("-1", "0", "101", HUGE), ("100",)),
+    },
     "topics": {"--cell": (("-1", "8", HUGE), ()), "--top-k": (("-1", "0"), (HUGE,))},
     "compare": {"--seeds": (("-1", "0", HUGE), ()), "--threads": (("-1", "0", HUGE), ())},
 }
@@ -542,6 +546,8 @@ INPUTS = {
     "plot-loss RUN": ("either", ("plot-loss", "X", "-o", "new.svg")),
     "report MODEL": ("folder", ("report", "X", "queries.tsv", "new.html")),
     "report QUERIES": ("text or folder", ("report", "lstm", "X", "new.html")),
+    "report --catalogue": ("file", ("report", "lstm", "judged", "new.html", "--catalogue", "X")),
+    "report --log": ("file", ("report", "lstm", "judged", "new.html", "--log", "X")),
     "train PAIRS": ("file", ("train", "X", *QUICK, "-o", "new")),
     "train --dev": ("folder", (*TRAIN, "-o", "new", "--dev", "X")),
     "compare DATA": ("folder", ("compare", "X", "--models", "random", "-o", "new")),

@@ -441,14 +441,14 @@ def _of_catalogue(
         first = np.minimum.reduceat(np.where(rank > 0, rank, DEPTH + CUTOFF), offsets[:-1])
         values = np.where(first <= CUTOFF, 1 / first, 0.0)
     else:
-        numbers = [str(number) for number in range(len(every))]
+        distinct, place = np.unique(title, return_inverse=True)
         judged = JudgedSet(
             [str(q) for q in range(n)],
             held_out.queries,
-            numbers,
-            every,
+            list(map(str, distinct.tolist())),
+            [every[t] for t in distinct.tolist()],
             offsets,
-            title.astype(np.int32),
+            place.astype(np.int32),
             grade.astype(np.int32),
         )
         values = ndcg(judged, gained, (CUTOFF,)).values[:, 0]
@@ -474,9 +474,13 @@ def _judgments(
 
     Judgments of equal texts for a query become one, with the highest grade.
     """
-    every = dict(catalogue.number_of)
+    known, others = catalogue.number_of, dict[str, int]()
     number = np.array(
-        [every.setdefault(title.strip(), len(every)) for title in held_out.titles], np.int64
+        [
+            known[text] if text in known else others.setdefault(text, len(known) + len(others))
+            for text in map(str.strip, held_out.titles)
+        ],
+        np.int64,
     )
     n = len(held_out.queries)
     if isinstance(held_out, ClickLog):
@@ -492,7 +496,7 @@ def _judgments(
     new[1:] = (query[1:] != query[:-1]) | (title[1:] != title[:-1])
     query, title, grade = query[new], title[new], grade[new]
     offsets = np.concatenate([[0], np.cumsum(np.bincount(query, minlength=n))])
-    return offsets, title, grade, list(every)
+    return offsets, title, grade, [*known, *others]
 
 
 # -- the titles of a query ----------------------------------------------------------------------
