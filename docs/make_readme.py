@@ -101,11 +101,13 @@ def picture_search(demo, path):
     model = SentenceEncoder.from_pretrained(demo / "model")
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "search.html"
-        export(Index.build(model, judged.titles, judged.title_ids), page, "page")
+        export(Index.build(model, judged.titles, judged.title_ids), page, "page", title="Demo")
         window = {"viewport": {"width": 860, "height": 620}, "device_scale_factor": 1.5}
         with chromium() as browser, opened(browser, page.as_uri(), **window) as tab:
             tab.locator("#query").fill(QUERY)
-            tab.locator("text=Affordable Lodging in Paris").first.click()
+            tab.locator("#results li").first.wait_for()
+            tab.keyboard.press("ArrowDown")
+            tab.keyboard.press("Enter")
             tab.locator("text=What each word does").first.wait_for()
             tab.screenshot(path=path)
 
