@@ -301,7 +301,9 @@ def test_a_method_of_a_model_is_a_step(model):
 
 
 def test_texts_next_to_other_columns(model):
-    table = np.array([[text, text[::-1], str(len(text))] for text in TEXTS], object)
+    table = np.array(
+        [[text, " ".join(text.split()[::-1]), str(len(text))] for text in TEXTS], object
+    )
     columns = ColumnTransformer(
         [
             ("text", SentenceVectorizer(model), 0),
