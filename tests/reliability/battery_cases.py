@@ -1093,7 +1093,7 @@ def train_places():
 
 _MODEL_FILES = (
     *("config.json", "model.safetensors", "vocabulary.txt", "words.txt", "README.md"),
-    "history.jsonl",
+    *("history.jsonl", "modules.json", "config_sentence_transformers.json"),
 )  # fmt: skip
 
 

@@ -54,6 +54,9 @@ from reliability.samples import (
 )
 from reliability.sandbox import scratch
 
+# Files of folders that are one JSON value over several lines.
+_ONE_VALUE = ("config.json", "vectors.json", "modules.json", "config_sentence_transformers.json")
+
 LONGEST_MESSAGE = 300
 SECONDS = 2  # of processor time, for one case
 STUCK = 30  # seconds in which a case must end, however busy the machine is
@@ -387,7 +390,7 @@ class Attack:
 
     def _damage(self, rng, name):
         data, kind = self.pristine[name], rng.random()
-        whole = name.endswith(("config.json", "vectors.json")) or name.startswith(INDEXES)
+        whole = name.endswith(_ONE_VALUE) or name.startswith(INDEXES)
         whole = whole and name.endswith(".json")
         lines = name.endswith((".jsonl", ".json")) and not whole
         if name.endswith(".gz") and kind < 0.5:
