@@ -70,7 +70,7 @@ class Server:
         bound = _listening(host, whole("port", port, 0, 65535))
         self.port: int = bound.getsockname()[1]
         self.address = _address(bound)
-        # A full queue is answered, and a connection that has to wait is served later: neither is logged.
+        # A full queue is answered, and a connection that has to wait is served later.
         logging.getLogger("waitress").setLevel(logging.ERROR)
         settings = adjustments(
             sockets=[bound],
