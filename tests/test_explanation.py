@@ -177,9 +177,11 @@ def test_an_explainer_embeds_the_log_once_and_explains_the_same(trained, log, mo
     n = len(log.queries)
     assert told == [(min(done, n), n) for done in range(20, n + 20, 20)]
     encoded = []
-    encode = type(trained).encode
+    encode = type(trained).encode_query
     monkeypatch.setattr(
-        type(trained), "encode", lambda *a, **more: encoded.append(a[1]) or encode(*a, **more)
+        type(trained),
+        "encode_query",
+        lambda own, texts: encoded.append(texts) or encode(own, texts),
     )
     assert [explainer.explain(*pair, k=3).as_dict() for pair in pairs] == expected
     assert encoded == [[query] for query, _ in pairs]

@@ -70,8 +70,8 @@ class Server:
         bound = _listening(host, whole("port", port, 0, 65535))
         self.port: int = bound.getsockname()[1]
         self.address = _address(bound)
-        # A full queue is answered, not logged; a client that leaves is nothing to report.
-        logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+        # A full queue is answered, and a connection that has to wait is served later.
+        logging.getLogger("waitress").setLevel(logging.ERROR)
         settings = adjustments(
             sockets=[bound],
             threads=_AT_ONCE,
