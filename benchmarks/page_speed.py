@@ -175,16 +175,16 @@ def main():
             model = trained(parts, 0)
             queries = list(parts.test.queries[:QUERIES])
             rows = sizes(browser, Path(name), parts, model, queries)
-            lines += [f"## {log}: sizes and times", "", *markdown_table(rows), ""]
+            lines += [f"## Sizes and times, {log}", "", *markdown_table(rows), ""]
             rows = agreement(browser, Path(name), parts, model, queries)
-            lines += [f"## {log}: against the package", "", *markdown_table(rows), ""]
+            lines += [f"## Against the package, {log}", "", *markdown_table(rows), ""]
             lines += [f"{EXACT:,} titles; queries: {len(queries)} of the test part.", ""]
             stem_rows.append([log, *stems(parts, model)])
         browser.close()
     lines += ["## Stems", "", *markdown_table(stem_rows), ""]
     lines += [
-        "Words of held-out queries whose stem is in some title; BM25 in the page ignores those that "
-        "are not among its words.",
+        "Words of held-out queries whose stem is in some title; BM25 in the page ignores those "
+        "that are not among its words.",
     ]
     write_results(
         "page-speed", "Speed and size of a search page", "benchmarks/page_speed.py", lines
