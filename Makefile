@@ -102,6 +102,7 @@ bench: ## Measure speed and write the speed pages of docs/results (30 minutes)
 	$(BIN)/python benchmarks/pair_speed.py
 	$(BIN)/python benchmarks/index_speed.py
 	$(BIN)/python benchmarks/serve_speed.py
+	$(BIN)/python benchmarks/page_speed.py
 	$(BIN)/python benchmarks/import_speed.py
 	$(BIN)/python benchmarks/module_speed.py
 	$(BIN)/python benchmarks/onnx_speed.py

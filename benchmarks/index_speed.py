@@ -17,6 +17,7 @@ import numpy as np
 from pages import machine, write_results
 from rounds import CLOCKS, note, take_turns
 from sif_speed import COMMAND, in_process
+from synthetic import mixed_titles
 from threadpoolctl import threadpool_limits
 from usearch.index import MetricKind
 from usearch.index import search as usearch_search
@@ -36,17 +37,6 @@ from sentemb.tables import markdown_table
 K = 10
 # Rows of one product of the contender that is a bare matrix product, and of one look-up in it.
 BLOCK = 65_536
-
-
-def mixed_titles(titles, n):
-    """Titles of the first words of one title and the last words of another."""
-    rng = np.random.default_rng(0)
-    words = [title.split() for title in titles]
-    chosen = rng.integers(0, len(words), (n, 2))
-    return [
-        " ".join(words[a][: (len(words[a]) + 1) // 2] + words[b][len(words[b]) // 2 :])
-        for a, b in chosen.tolist()
-    ]
 
 
 def numpy_top(queries, titles):

@@ -2,7 +2,7 @@
 
 Models are trained with the defaults on real logs, split as in `held_out`; a training that is in
 ``build/held-out`` is not repeated. Titles are those of the log, and beyond these, mixtures of two.
-Writes docs/results/page-speed.md.
+Writes docs/results/page-speed.md, and the table of docs/howto/search-page.md.
 
     python benchmarks/page_speed.py [--data DIR] [--threads N]
 """
@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 from held_out import parts_of, trained
-from index_speed import mixed_titles
-from pages import machine, options_for, write_results
+from pages import DOCS, machine, options_for, write_results, write_section
 from playwright.sync_api import sync_playwright
 from rounds import note
+from synthetic import mixed_titles
 
 from sentemb import Index
 from sentemb.baselines.words_and_stems import Stems
@@ -27,6 +27,7 @@ from sentemb.models.similarity import unit_rows
 from sentemb.tables import markdown_table
 from sentemb.text.words import plain_words
 
+HOWTO = DOCS / "howto" / "search-page.md"
 LOGS = ("tldr", "occupations")
 SIZES = (1_000, 5_000, 10_000, 20_000, 50_000)
 EXACT = 5_000  # titles for the comparison with the package
@@ -39,15 +40,20 @@ new PerformanceObserver((list) => {
   for (const task of list.getEntries()) longest = Math.max(longest, task.duration);
 }).observe({ type: "longtask", buffered: true });
 """
-ASK = """async ([queries, k]) => {
+ROUNDS = 5
+ASK = """async ([queries, k, rounds]) => {
   const { towers, vocabulary } = await engine.ready;
-  const started = performance.now();
   const [answers, times] = [[], []];
   for (const query of queries) {
-    const start = performance.now();
     const found = await engine.search(query, k);
-    times.push(performance.now() - start);
     answers.push(found.hits.map((hit) => [hit.id, hit.score]));
+    let least = Infinity;
+    for (let round = 0; round < rounds; round++) {
+      const start = performance.now();
+      await engine.search(query, k);
+      least = Math.min(least, performance.now() - start);
+    }
+    times.push(least);
   }
   const vectors = queries.map((query) => [...towers.query.embed(vocabulary.split(query))]);
   return { answers, times, vectors };
@@ -55,18 +61,24 @@ ASK = """async ([queries, k]) => {
 
 
 def asked(browser, path, queries):
-    """What a page answers, and how long the start and each query took."""
-    context = browser.new_context()
-    page = context.new_page()
-    page.add_init_script(WATCH)
-    page.goto(path.as_uri())
-    start = page.evaluate("async () => { await engine.ready; return performance.now(); }")
-    longest = page.evaluate("longest")
-    # The first queries compile the script.
-    page.evaluate(ASK, [queries[:20], K])
-    found = page.evaluate(ASK, [queries, K])
-    context.close()
-    return found | {"start": start, "longest": longest}
+    """What a page answers, and how long the start and each query took.
+
+    Other programs make things slower and never faster, so the least of some rounds counts.
+    """
+    starts, blocks = [], []
+    for _ in range(ROUNDS):
+        context = browser.new_context()
+        page = context.new_page()
+        page.add_init_script(WATCH)
+        page.goto(path.as_uri())
+        starts.append(
+            page.evaluate("async () => { await engine.ready; return performance.now(); }")
+        )
+        blocks.append(page.evaluate("longest"))
+        if len(starts) == ROUNDS:
+            found = page.evaluate(ASK, [queries, K, ROUNDS])
+        context.close()
+    return found | {"start": min(starts), "longest": min(blocks)}
 
 
 def index_of(parts, model, n):
@@ -164,7 +176,8 @@ def main():
         "Models with the defaults; titles of the log, and beyond these, mixtures of two; BM25 "
         f"with the clicked queries; the {K} best titles of held-out queries in headless Chromium. "
         "*Start* is the time from opening the file to the first possible query, *longest block* "
-        "the longest time without a reaction meanwhile.",
+        f"the longest time without a reaction meanwhile. The least of {ROUNDS} rounds counts, for "
+        "each query and each start.",
         "",
     ]
     stem_rows = [["log", "stems", "words in the page", "words of queries", "not in the page"]]
@@ -175,16 +188,19 @@ def main():
             model = trained(parts, 0)
             queries = list(parts.test.queries[:QUERIES])
             rows = sizes(browser, Path(name), parts, model, queries)
-            lines += [f"## {log}: sizes and times", "", *markdown_table(rows), ""]
+            table = markdown_table(rows)
+            lines += [f"## Sizes and times, {log}", "", *table, ""]
+            if log == LOGS[0]:
+                write_section(HOWTO, "sizes", "\n".join(table))
             rows = agreement(browser, Path(name), parts, model, queries)
-            lines += [f"## {log}: against the package", "", *markdown_table(rows), ""]
+            lines += [f"## Against the package, {log}", "", *markdown_table(rows), ""]
             lines += [f"{EXACT:,} titles; queries: {len(queries)} of the test part.", ""]
             stem_rows.append([log, *stems(parts, model)])
         browser.close()
     lines += ["## Stems", "", *markdown_table(stem_rows), ""]
     lines += [
-        "Words of held-out queries whose stem is in some title; BM25 in the page ignores those that "
-        "are not among its words.",
+        "Words of held-out queries whose stem is in some title; BM25 in the page ignores those "
+        "that are not among its words.",
     ]
     write_results(
         "page-speed", "Speed and size of a search page", "benchmarks/page_speed.py", lines

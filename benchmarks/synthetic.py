@@ -54,3 +54,14 @@ def lexicon(trigrams, rng):
     text = "".join(letters[rng.integers(0, size, lengths.sum())])
     ends = np.cumsum(lengths).tolist()
     return list(dict.fromkeys(text[a:b] for a, b in pairwise([0, *ends])))
+
+
+def mixed_titles(titles, n):
+    """Titles of the first words of one title and the last words of another."""
+    rng = np.random.default_rng(0)
+    words = [title.split() for title in titles]
+    chosen = rng.integers(0, len(words), (n, 2))
+    return [
+        " ".join(words[a][: (len(words[a]) + 1) // 2] + words[b][len(words[b]) // 2 :])
+        for a, b in chosen.tolist()
+    ]

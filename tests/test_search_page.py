@@ -121,7 +121,7 @@ def test_results_come_as_one_types(page):
     assert "BM25 +0.100" in first
     assert "BM25" not in page.locator(".hit").nth(2).inner_text()
     status = page.locator("#status").inner_text()
-    assert re.fullmatch(r"4 best titles of 12,345 in (under 1|\d+) ms", status)
+    assert re.fullmatch(r"4 of 12,345 titles · (under 1|\d+) ms", status)
     # Typing quickly asks once, not for every letter.
     assert page.evaluate("asked.length") < 12
     assert page.evaluate("asked.at(-1)") == "cheap hotels 10"

@@ -92,7 +92,8 @@ def add_index(arrays: Arrays, index: Index, dtype: str) -> tuple[dict[str, Any],
     arrays.add_texts("titles", index.titles)
     arrays.add("empty", np.flatnonzero(~_has_vector(index)).astype("<u4"))
     arrays.add_rows("vectors", _vectors(index, dtype))
-    arrays.add("known", _known_code_points())
+    for name, edges in _code_points().items():
+        arrays.add(name, edges)
     _add_towers(arrays, towers, index.titles, dtype)
     header: dict[str, Any] = {
         "encoder": {"model": towers.encoder.name, **towers.encoder.settings()},
@@ -169,11 +170,22 @@ def _coarse_rows(rows: NDArray[np.float32]) -> Int8Rows:
 
 
 @lru_cache
-def _known_code_points() -> NDArray[np.uint32]:
-    """Where code points that this Python's Unicode assigns begin and end in turn."""
-    known = [unicodedata.category(chr(code)) != "Cn" for code in range(_CODE_POINTS)]
-    changes = np.flatnonzero(np.diff(np.concatenate([[False], known, [False]])))
-    return changes.astype("<u4")
+def _code_points() -> dict[str, NDArray[np.uint32]]:
+    """Where sets of code points begin and end in turn, as this Python's Unicode has them.
+
+    ``known`` are all that are assigned. A capital sigma becomes a final one after a letter that has
+    a case (``cased``) unless such a letter follows; what is ``skipped`` may be in between.
+    """
+    known, cased, skipped = (np.zeros(_CODE_POINTS + 2, np.bool_) for _ in range(3))
+    for code in range(_CODE_POINTS):
+        letter = chr(code)
+        category = unicodedata.category(letter)
+        known[code + 1] = category != "Cn"
+        if category not in ("Cn", "Co", "Cs"):
+            cased[code + 1] = f"{letter}Σ".lower()[-1] == "ς"
+            skipped[code + 1] = not cased[code + 1] and f"A{letter}Σ".lower()[-1] == "ς"
+    sets = {"known": known, "cased": cased, "skipped": skipped}
+    return {name: np.flatnonzero(np.diff(one)).astype("<u4") for name, one in sets.items()}
 
 
 def _add_bm25(arrays: Arrays, half: Lexical, index: Index, notes: list[str]) -> dict[str, Any]:

@@ -144,17 +144,13 @@ function show(found, milliseconds) {
 
 function showStatus(found, milliseconds) {
   const { facts } = engine;
-  const parts = [];
-  if (!found.query.trim()) parts.push(`Type to search ${counted(facts.titles, "title")}.`);
-  else if (!found.hits.length) parts.push("Nothing found.");
-  else {
+  let status = "Nothing found.";
+  if (!found.query.trim()) status = `Type to search ${counted(facts.titles, "title")}.`;
+  else if (found.hits.length) {
     const time = milliseconds < 1 ? "under 1" : Math.round(milliseconds).toLocaleString("en");
-    parts.push(
-      `${counted(found.hits.length, "best title")} of ${facts.titles.toLocaleString("en")}`,
-      ` in ${time} ms`,
-    );
+    status = `${found.hits.length} of ${counted(facts.titles, "title")} · ${time} ms`;
   }
-  $("status").textContent = parts.join("");
+  $("status").textContent = status;
 }
 
 function showRemark(found) {
@@ -641,6 +637,7 @@ async function start() {
     await engine.ready;
   } catch (error) {
     fail(error);
+    $("again").hidden = true; // only a reload would try it again
     return;
   }
   // What was typed while the engine was loading counts.

@@ -83,8 +83,8 @@ async function open() {
     const scales = `${name} scales` in HEADER.arrays ? array(`${name} scales`) : null;
     return new Table(array(name), scales, width);
   };
-  const known = array("known");
-  const split = splitterOf(SPLITTINGS[HEADER.splitting], known);
+  const sets = { known: array("known"), cased: array("cased"), skipped: array("skipped") };
+  const split = splitterOf(SPLITTINGS[HEADER.splitting], sets);
   const vocabulary = new Vocabulary(texts("trigrams"), texts("words"), split);
   await breathe();
   const towers = {};
@@ -104,7 +104,7 @@ async function open() {
     place: new Map(ids.map((id, place) => [id, place])),
     vectors: table("vectors", towers.query.encoder.dim),
     empty: new Set(array("empty")),
-    bm25: HEADER.bm25 ? openBm25(array, texts, known) : null,
+    bm25: HEADER.bm25 ? openBm25(array, texts, splitterOf(plainWords, sets)) : null,
   };
 }
 
@@ -114,7 +114,7 @@ function places(flags) {
   return Int32Array.from(flags, (flag) => (flag ? row++ : -1));
 }
 
-function openBm25(array, texts, known) {
+function openBm25(array, texts, split) {
   const holding = array("bm25 holding");
   const offsets = new Uint32Array(holding.length + 1);
   for (let w = 0; w < holding.length; w++) offsets[w + 1] = offsets[w] + holding[w];
@@ -127,7 +127,7 @@ function openBm25(array, texts, known) {
   const lists = array("bm25 lists");
   texts("bm25 words").forEach((word, k) => listOf.set(word, lists[k]));
   const facts = { ...HEADER.bm25, n: HEADER.facts.titles };
-  return new Bm25(facts, listOf, splitterOf(plainWords, known), offsets, titles, array("bm25 counts"));
+  return new Bm25(facts, listOf, split, offsets, titles, array("bm25 counts"));
 }
 
 /** The k places with the highest scores, equal scores in the order of the titles. */

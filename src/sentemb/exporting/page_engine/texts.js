@@ -8,9 +8,9 @@ const BEFORE = "\"'`([{<\u00ab\u2039\u201c\u201e\u2018\u201a\u00bf\u00a1";
 const AFTER = "\"'`)]}>\u00bb\u203a\u201d\u201c\u2019\u2018.,;:!?\u2026";
 const HIDDEN = "\ufffe"; // a code point that will never be a character
 
-const splitWords = (text) => text.toLowerCase().split(WHITE_SPACE).filter(Boolean);
-const plainWords = (text) => text.toLowerCase().match(RUN) || [];
-const bareWords = (text) => splitWords(text.normalize("NFC")).map(withoutEdges);
+const splitWords = (text, lower) => lower(text).split(WHITE_SPACE).filter(Boolean);
+const plainWords = (text, lower) => lower(text).match(RUN) || [];
+const bareWords = (text, lower) => splitWords(text.normalize("NFC"), lower).map(withoutEdges);
 
 function withoutEdges(word) {
   let [first, end] = [0, word.length];
@@ -21,34 +21,48 @@ function withoutEdges(word) {
 
 const SPLITTINGS = { "white-space": splitWords, words: plainWords, bare: bareWords };
 
+/** Whether a character is between two of `edges`, where a set of code points begins and ends. */
+function isIn(edges, letter) {
+  const code = letter.codePointAt(0);
+  let [low, high] = [0, edges.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (edges[middle] <= code) low = middle + 1;
+    else high = middle;
+  }
+  return low % 2 === 1;
+}
+
 /**
  * A function that splits as the Python does that wrote the page.
  *
- * A browser may know a newer Unicode than that Python and change letters which Python left alone.
- * Characters that Python did not know are hidden meanwhile.
- *
- * `known` holds code points in ascending order, at which characters that Python knows begin and
- * end in turn.
+ * A browser may know another Unicode than that Python. Characters that Python did not know are
+ * hidden meanwhile, since a browser may change them; and which characters make a sigma final is
+ * taken from Python. `sets` has the edges of three sets of code points: those that Python knows,
+ * letters with a case, and what is skipped in the search for one.
  */
-function splitterOf(split, known) {
-  const isKnown = (letter) => {
-    const code = letter.codePointAt(0);
-    let [low, high] = [0, known.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (known[middle] <= code) low = middle + 1;
-      else high = middle;
-    }
-    return low % 2 === 1;
+function splitterOf(split, { known, cased, skipped }) {
+  const lower = (text) => {
+    if (!text.includes("Σ")) return text.toLowerCase();
+    const letters = [...text];
+    const next = (k, step) => {
+      for (k += step; k in letters && isIn(skipped, letters[k]); k += step);
+      return k in letters && isIn(cased, letters[k]);
+    };
+    const written = letters.map((letter, k) => {
+      if (letter !== "Σ") return letter;
+      return next(k, -1) && !next(k, 1) ? "ς" : "σ";
+    });
+    return written.join("").toLowerCase();
   };
   return (text) => {
     const hidden = [];
     const visible = text.replace(/[^\0-\x7f]/gu, (letter) => {
-      if (isKnown(letter)) return letter;
+      if (isIn(known, letter)) return letter;
       hidden.push(letter);
       return HIDDEN;
     });
-    const words = split(visible);
+    const words = split(visible, lower);
     // A splitting keeps the order, and keeps such characters or drops all of them.
     return hidden.length
       ? words.map((word) => word.replaceAll(HIDDEN, () => hidden.shift()))
