@@ -197,7 +197,7 @@ class TestPage:
         stored = sum(block.size for block in blocks)
         trained = trained_parameters(model)
         assert trained < stored
-        assert facts["Parameters"].startswith(f"{trained:,} trained, as in `sentemb compare`; ")
+        assert facts["Parameters"].startswith(f"{trained:,} trained, as in sentemb compare; ")
         assert f"{stored:,} stored" in facts["Parameters"]
 
     def test_shared_parameters_count_once(self):

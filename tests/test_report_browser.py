@@ -237,8 +237,8 @@ def test_a_phone_breaks_no_usual_word(browser, ranked):
             """() => [...document.getElementById("pair-list").children].flatMap((option) => {
               option.click();
               document.getElementById("words-box").open = true;
-              return [...document.querySelectorAll(".words tbody bdi")].filter(
-                (word) => word.closest("th.part") === null && word.textContent.length <= 16 &&
+              return [...document.querySelectorAll("#pair tbody bdi, #cell tbody bdi")].filter(
+                (word) => !/\\s/.test(word.textContent) && word.textContent.length <= 16 &&
                   word.getClientRects().length > 1).map((word) => word.textContent);
             })"""
         )

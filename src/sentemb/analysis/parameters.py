@@ -28,7 +28,7 @@ def parameter_fact(model: SentenceEncoder | PairScorer) -> str:
     trained, stored = trained_parameters(model), stored_parameters(model)
     if trained == stored:
         return f"{trained:,}"
-    return f"{trained:,} trained, as in `sentemb compare`; {stored:,} stored, with untrained rows"
+    return f"{trained:,} trained, as in sentemb compare; {stored:,} stored, with untrained rows"
 
 
 def _sides(model: SentenceEncoder | PairScorer) -> list[Arrays]:

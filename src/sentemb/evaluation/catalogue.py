@@ -73,7 +73,7 @@ class Catalogue:
         titles : (m,) int64
             Numbers of texts, best first, at most ``depth``.
         scores : (m,) float64
-            Of these.
+            One for each of them.
 
         Raises
         ------

@@ -91,7 +91,7 @@ def collect_rankings(found: Triage, of_query: Sequence[Sequence[int]]) -> dict[s
 
 
 def _share(found: Triage, rank: int) -> float:
-    """Of how many queries one of the best titles is among the first ``rank``."""
+    """The share of queries that have a best title among the first ``rank``."""
     best = [found.best[q] for q in found.order.tolist()]
     ranks = [one.rank for one in best if one is not None and one.rank is not None]
     return sum(own <= rank for own in ranks) / len(best)
