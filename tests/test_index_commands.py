@@ -273,6 +273,6 @@ def test_the_graph_has_the_same_bytes_and_its_recall_is_measured(tmp_path):
 
 
 def test_without_the_extra_the_error_names_it(index, monkeypatch):
-    monkeypatch.setitem(sys.modules, "usearch", None)
+    monkeypatch.setitem(sys.modules, "usearch.index", None)
     _, err = run("index", index, "--approximate", code=1)
     assert "pip install 'sentemb[approximate]'" in err and len(err.splitlines()) == 1
