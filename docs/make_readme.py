@@ -1,6 +1,6 @@
 """Fill README.md from the demo's model: outputs of its console blocks, and its two figures.
 
-docs/figures/words.png is drawn; docs/figures/search.png is a picture of the search page in Chromium.
+docs/figures/words.png is drawn; docs/figures/search.png is taken of the search page in Chromium.
 
 make demo
 python docs/make_readme.py [--demo demo]
