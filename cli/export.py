@@ -93,7 +93,7 @@ def command(source: str, out: str, to: str, force: bool, **options: Any) -> None
     if TARGETS[to].takes == INDEX:
         tell(f"{made.titles:,} titles" + _without(made.without_vector, made.left_out))
     for remark in made.notes:
-        note(remark)
+        note(f"note: {remark}")
 
 
 def _as_typed(message: str, options: dict[str, Any]) -> str:

@@ -95,7 +95,7 @@ PARTS = {
         "sentemb.analysis.triage:Triage",
         "sentemb.analysis.triage:TriagedQuery",
         "sentemb.analysis.triage:RankedTitle",
-        "sentemb.analysis.triage:Slice",
+        "sentemb.analysis.query_kinds:Slice",
         "sentemb.analysis.triage:Evidence",
         "sentemb.analysis.report.page:triage_report",
         "sentemb.analysis.report.page:page",

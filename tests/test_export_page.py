@@ -429,7 +429,7 @@ def test_the_same_index_gives_the_same_bytes(tmp_path):
     assert len(set(written)) == 1
     assert exported.files == [path]
     assert exported.titles == len(TITLES)
-    assert "a reader of the file can see all titles" in exported.notes[-1]
+    assert "its readers can see all titles" in exported.notes[-1]
 
 
 def test_an_approximate_index_is_exact_in_a_page(tmp_path):
@@ -455,7 +455,7 @@ def test_titles_are_counted_before_anything_is_written(tmp_path, monkeypatch):
     index = Index.build(model_of(("bag", {})), TITLES)
     out = tmp_path / "page.html"
     with pytest.raises(SentembError, match="dtype is 'float16'"):
-        page_module.write(index, out, dtype="float16")
+        export(index, out, "page", dtype="float16")
     monkeypatch.setattr(page_module, "MAX_TITLES", 3)
     with pytest.raises(SentembError, match=r"at most 3 titles.*has 17; use `sentemb serve`"):
         export(index, out, "page")

@@ -35,24 +35,19 @@ def built(tmp_path_factory):
     return {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
 
 
-def _files(folder, inside, *endings):
+def _files(folder, inside):
     """What ``folder`` holds, under the names that it has ``inside`` the package."""
-    paths = (path for ending in endings for path in folder.rglob(f"*{ending}"))
-    return {f"{inside}/{path.relative_to(folder).as_posix()}" for path in paths}
+    return {
+        f"{inside}/{path.relative_to(folder).as_posix()}"
+        for path in folder.rglob("*")
+        if path.is_file() and path.parent.name != "__pycache__"
+    }
 
 
 def test_wheel_holds_every_module_and_every_file_that_they_read(built):
-    read = (".py", ".toml", ".css", ".html", ".js", "py.typed")
-    expected = _files(ROOT / "src/sentemb", "sentemb", *read)
-    expected |= _files(ROOT / "cli", "sentemb/cli", ".py")
+    expected = _files(ROOT / "src/sentemb", "sentemb") | _files(ROOT / "cli", "sentemb/cli")
+    assert {"sentemb/py.typed", "sentemb/exporting/Tokeniser.java"} <= expected
     assert built == expected
-
-
-def test_wheel_holds_the_files_that_are_not_modules(built):
-    assert "sentemb/py.typed" in built
-    assert "sentemb/cli/__main__.py" in built
-    assert {f"sentemb/analysis/report/report.{kind}" for kind in ("css", "html", "js")} <= built
-    assert any(name.startswith("sentemb/data/simulation/") and ".toml" in name for name in built)
 
 
 def test_every_public_name_can_be_had():

@@ -5,7 +5,8 @@ import pytest
 from helpers import made_up_judged_set, made_up_log, made_up_model, made_up_pair_model
 
 from sentemb import ClickLog, Index, SentembError
-from sentemb.analysis import triage as module
+from sentemb.analysis import dev_rankings
+from sentemb.analysis.query_kinds import by_score, count_words
 from sentemb.analysis.triage import Evidence, RankedTitle, triage
 from sentemb.data.judged_set import JudgedSet
 from sentemb.evaluation.catalogue import in_tie_order
@@ -120,7 +121,7 @@ class TestCatalogue:
             ]
 
     def test_titles_outside_the_catalogue_and_far_down(self, encoder, log, monkeypatch):
-        monkeypatch.setattr(module, "DEPTH", 12)
+        monkeypatch.setattr(dev_rankings, "DEPTH", 12)
         found = triage(encoder, log, log.titles[10:], worst=1000)
         assert found.n_outside == 10
         known = set(log.titles[10:])
@@ -220,12 +221,12 @@ class TestKinds:
         # This model has trigrams only.
         assert triage(encoder, log).n_rare is None
         vocabulary = type(encoder.vocabulary)(["#ab", "ab#"], ["cd"])
-        counts = module._words(vocabulary, ["ab cd", "ab ab", "x"])
+        counts = count_words(vocabulary, ["ab cd", "ab ab", "x"])
         assert [array.tolist() for array in counts] == [[2, 2, 1], [0, 0, 1], [1, 2, 1]]
 
     def test_bands_of_scores(self):
         scores = np.array([-0.5, 0.3, 0.55, 0.9, -np.inf])
-        bands = dict(module._by_score(scores, np.arange(5), True))
+        bands = dict(by_score(scores, np.arange(5), True))
         held = {label: np.flatnonzero(own).tolist() for label, own in bands.items() if own.any()}
         assert held == {
             "nothing found": [4],
@@ -234,7 +235,7 @@ class TestKinds:
             "0.50 to 0.60": [2],
             "0.90 or more": [3],
         }
-        fifths = dict(module._by_score(np.arange(10.0), np.arange(10), False))
+        fifths = dict(by_score(np.arange(10.0), np.arange(10), False))
         assert [int(own.sum()) for own in fifths.values()] == [0, 2, 2, 2, 2, 2]
 
     def test_evidence_of_the_log(self, encoder):

@@ -15,65 +15,43 @@ says little.
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.analysis.dev_rankings import (
+    CUTOFF,
+    DEPTH,
+    DevRankings,
+    SearchedIndex,
+    rank_catalogue,
+    rank_judged_titles,
+)
+from sentemb.analysis.query_kinds import (
+    Slice,
+    by_flag,
+    by_length,
+    by_score,
+    by_share,
+    count_words,
+    slices,
+)
 from sentemb.bounds import whole
 from sentemb.data.click_log import ClickLog
 from sentemb.data.judged_set import JudgedSet
 from sentemb.errors import SentembError
-from sentemb.evaluation.catalogue import Catalogue, in_tie_order
-from sentemb.evaluation.evaluate import judged_run
-from sentemb.evaluation.held_out import AllPairs
-from sentemb.evaluation.metrics import ndcg, tie_ranks
-from sentemb.models.nearest import TitleVectors
 from sentemb.pair_scorer import PairScorer
-from sentemb.protocols import Retriever
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.html_tables import excerpt, facts_table
-from sentemb.text.checks import as_texts
-from sentemb.text.vocabulary import Vocabulary
 
-# The rank from which on a title counts as not found.
-CUTOFF = 10
-# How far down a whole catalogue the best titles are looked for.
-DEPTH = 100
 MOST_WORST, MOST_TOP = 10_000, DEPTH
 # Queries of the log that are named as evidence for a title.
 _EXAMPLES = 3
-_LENGTHS = ((1, 1), (2, 2), (3, 3), (4, 5), (6, 8), (9, 12), (13, None))
-_COSINES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-_QUINTILES = (0.2, 0.4, 0.6, 0.8)
 
 _Integers: TypeAlias = NDArray[np.int64]
 _Floats: TypeAlias = NDArray[np.float64]
 _Booleans: TypeAlias = NDArray[np.bool_]
-
-
-class _Sums(Protocol):
-    """What an `Index` finds, and the cosine in each score; see `sentemb.search.hybrid.Found`."""
-
-    @property
-    def places(self) -> _Integers: ...
-    @property
-    def cosines(self) -> _Floats: ...
-
-
-class SearchedIndex(Retriever, Protocol):
-    """What is needed of a `sentemb.Index`."""
-
-    model: SentenceEncoder
-
-    @property
-    def titles(self) -> Sequence[str]:
-        """The catalogue."""
-        ...
-
-    def find_sums(self, queries: Sequence[str], k: int) -> _Sums:
-        """The best titles, with the cosines in their scores."""
-        ...
 
 
 class RankedTitle(NamedTuple):
@@ -119,29 +97,6 @@ class TriagedQuery:
     titles: list[RankedTitle]
     best: RankedTitle
     n_titles: int
-
-
-@dataclass(frozen=True, eq=False)
-class Slice:
-    """The queries of one kind.
-
-    Attributes
-    ----------
-    label : str
-    count : int
-    mean : float
-        Their mean figure.
-    lost : float
-        Their share of all that is lost: of the sum of 1 minus the figure over all queries.
-    queries : (count,) int64
-        Their places in `Triage.queries`.
-    """
-
-    label: str
-    count: int
-    mean: float
-    lost: float
-    queries: NDArray[np.int64]
 
 
 class Evidence(NamedTuple):
@@ -243,28 +198,6 @@ class Triage:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Rankings:
-    """What both ways of ranking give.
-
-    ``titles`` are texts. Query q has the judgments ``offsets[q]`` to ``offsets[q + 1]``, each with
-    a title, a grade, a rank (0 where it was not found) and a score. ``top`` and ``top_scores``,
-    (n, top), are the first titles, -1 where there are fewer.
-    """
-
-    titles: Sequence[str]
-    offsets: _Integers
-    title: _Integers
-    grade: _Integers
-    rank: _Integers
-    score: _Floats
-    top: _Integers
-    top_scores: _Floats
-    values: _Floats
-    n_titles: int | None
-    n_outside: int
-
-
 def triage(
     model: SentenceEncoder | PairScorer | SearchedIndex,
     held_out: JudgedSet | ClickLog,
@@ -318,9 +251,9 @@ def triage(
         raise SentembError("an index has titles of its own; leave the catalogue out")
     queries = held_out.queries
     if isinstance(held_out, JudgedSet) and index is None and titles is None:
-        rankings = _of_judged_titles(face, held_out, top)
+        rankings = rank_judged_titles(face, held_out, top)
     else:
-        rankings = _of_catalogue(index or face, held_out, titles, top)
+        rankings = rank_catalogue(index or face, held_out, titles, top)
     values = rankings.values
     best = _best_titles(rankings)
     first = [
@@ -329,7 +262,7 @@ def triage(
     first_scores = np.array([-np.inf if one is None else one.score for one in first])
     evaluated = np.flatnonzero(~np.isnan(values))
     order = evaluated[np.lexsort((-first_scores[evaluated], values[evaluated].round(9)))]
-    n_words, n_unknown, n_rare = _words(face.vocabulary, queries)
+    n_words, n_unknown, n_rare = count_words(face.vocabulary, queries)
     seen = None
     if log is not None:
         known = set(log.titles)
@@ -342,12 +275,12 @@ def triage(
     if isinstance(held_out, ClickLog):
         clicks = np.bincount(held_out.query_index, held_out.clicks, len(queries)).astype(np.int64)
     is_cosine = isinstance(face, SentenceEncoder) and not _has_bm25(model)
-    slices = {
-        "Words in the query": _by_length(n_words),
-        "Words that the model knows nothing of": _by_share(n_unknown, n_words),
-        "Words known by their letters only": _by_share(n_rare, n_words),
-        "Score of the first title": _by_score(first_scores, evaluated, is_cosine),
-        "Best title in the training log": _by_flag(seen, "clicked there", "not clicked there"),
+    kinds = {
+        "Words in the query": by_length(n_words),
+        "Words that the model knows nothing of": by_share(n_unknown, n_words),
+        "Words known by their letters only": by_share(n_rare, n_words),
+        "Score of the first title": by_score(first_scores, evaluated, is_cosine),
+        "Best title in the training log": by_flag(seen, "clicked there", "not clicked there"),
     }
     return Triage(
         metric=f"mrr@{CUTOFF}" if clicks is not None else f"ndcg@{CUTOFF}",
@@ -367,142 +300,18 @@ def triage(
         order=order,
         slices={
             name: found
-            for name, parts in slices.items()
-            if len(found := list(_slices(values, evaluated, parts))) > 1
+            for name, parts in kinds.items()
+            if len(found := list(slices(values, evaluated, parts))) > 1
         },
         worst=detailed,
         evidence={} if log is None else _evidence(log, named),
     )
 
 
-# -- ranking ----------------------------------------------------------------------------------
-
-
-def _of_judged_titles(
-    model: SentenceEncoder | PairScorer, judged: JudgedSet, top: int
-) -> _Rankings:
-    """The judged titles of each query, ranked as `evaluate_model` ranks them."""
-    run = judged_run(model, judged)
-    values = ndcg(judged, run, (CUTOFF,)).values[:, 0]
-    scores = np.array([score for id in judged.query_ids for score in run[id].values()])
-    n = len(judged.queries)
-    query = np.repeat(np.arange(n), np.diff(judged.offsets))
-    order = np.lexsort((tie_ranks(judged.title_ids)[judged.title_index], -scores, query))
-    place = np.arange(query.size) - judged.offsets[query]
-    rank = np.empty(query.size, np.int64)
-    rank[order] = place + 1
-    firsts = np.full((n, top), -1), np.full((n, top), -np.inf)
-    kept = place < top
-    for into, values_of in zip(firsts, (judged.title_index, scores), strict=True):
-        into[query[kept], place[kept]] = values_of[order[kept]]
-    title, grade = judged.title_index.astype(np.int64), judged.grade.astype(np.int64)
-    return _Rankings(
-        judged.titles, judged.offsets, title, grade, rank, scores, *firsts, values, None, 0
-    )
-
-
-def _of_catalogue(
-    model: SentenceEncoder | PairScorer | SearchedIndex,
-    held_out: JudgedSet | ClickLog,
-    titles: Sequence[str] | None,
-    top: int,
-) -> _Rankings:
-    """All titles of a catalogue, ranked for each query."""
-    retriever: Retriever
-    if isinstance(model, SentenceEncoder | PairScorer):
-        given = held_out.titles if titles is None else as_texts(titles)
-        texts = in_tie_order({title.strip() for title in given})
-        catalogue = Catalogue(texts)
-        if isinstance(model, PairScorer):
-            retriever = AllPairs(model, texts)
-        else:
-            retriever = TitleVectors(model, texts)
-    else:
-        catalogue, retriever = Catalogue(model.titles), model
-    offsets, title, grade, every = _judgments(held_out, catalogue)
-    n = len(held_out.queries)
-    rank = np.zeros(title.size, np.int64)
-    score = np.full(title.size, np.nan)
-    tops, top_scores = np.full((n, top), -1), np.full((n, top), -np.inf)
-    gained: dict[str, dict[str, float]] = {}
-    for q, found, scores in catalogue.rankings(retriever, held_out.queries, DEPTH):
-        own = slice(offsets[q], offsets[q + 1])
-        by_number = np.argsort(found)
-        at = np.searchsorted(found, title[own], sorter=by_number)
-        candidate = by_number[np.minimum(at, found.size - 1)] if found.size else at
-        hit = found[candidate] == title[own] if found.size else np.zeros(at.size, np.bool_)
-        rank[own] = np.where(hit, candidate + 1, 0)
-        score[own] = np.where(hit, scores[candidate] if found.size else np.nan, np.nan)
-        k = min(top, found.size)
-        tops[q, :k], top_scores[q, :k] = found[:k], scores[:k]
-        gained[str(q)] = {str(t): -float(r) for r, t in enumerate(found[:CUTOFF].tolist())}
-    if isinstance(held_out, ClickLog):
-        # The offsets of clicks are never empty.
-        first = np.minimum.reduceat(np.where(rank > 0, rank, DEPTH + CUTOFF), offsets[:-1])
-        values = np.where(first <= CUTOFF, 1 / first, 0.0)
-    else:
-        distinct, place = np.unique(title, return_inverse=True)
-        judged = JudgedSet(
-            [str(q) for q in range(n)],
-            held_out.queries,
-            list(map(str, distinct.tolist())),
-            [every[t] for t in distinct.tolist()],
-            offsets,
-            place.astype(np.int32),
-            grade.astype(np.int32),
-        )
-        values = ndcg(judged, gained, (CUTOFF,)).values[:, 0]
-    return _Rankings(
-        every,
-        offsets,
-        title,
-        grade,
-        rank,
-        score,
-        tops,
-        top_scores,
-        values,
-        len(catalogue),
-        np.unique(title[(grade > 0) & (title >= len(catalogue))]).size,
-    )
-
-
-def _judgments(
-    held_out: JudgedSet | ClickLog, catalogue: Catalogue
-) -> tuple[_Integers, _Integers, _Integers, list[str]]:
-    """Offsets, texts and grades by query, and all texts: the catalogue, then those it lacks.
-
-    Judgments of equal texts for a query become one, with the highest grade.
-    """
-    known, others = catalogue.number_of, dict[str, int]()
-    number = np.array(
-        [
-            known[text] if text in known else others.setdefault(text, len(known) + len(others))
-            for text in map(str.strip, held_out.titles)
-        ],
-        np.int64,
-    )
-    n = len(held_out.queries)
-    if isinstance(held_out, ClickLog):
-        offsets, titles = held_out.titles_of_queries()
-        title, grade = number[titles], np.ones(titles.size, np.int64)
-    else:
-        offsets, title = held_out.offsets, number[held_out.title_index]
-        grade = held_out.grade.astype(np.int64)
-    query = np.repeat(np.arange(n), np.diff(offsets))
-    order = np.lexsort((-grade, title, query))
-    query, title, grade = query[order], title[order], grade[order]
-    new = np.ones(query.size, np.bool_)
-    new[1:] = (query[1:] != query[:-1]) | (title[1:] != title[:-1])
-    query, title, grade = query[new], title[new], grade[new]
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(query, minlength=n))])
-    return offsets, title, grade, [*known, *others]
-
-
 # -- the titles of a query ----------------------------------------------------------------------
 
 
-def _best_titles(rankings: _Rankings) -> list[RankedTitle | None]:
+def _best_titles(rankings: DevRankings) -> list[RankedTitle | None]:
     """Of each query the title with the highest grade, None if that is below 1."""
     n = len(rankings.offsets) - 1
     query = np.repeat(np.arange(n), np.diff(rankings.offsets))
@@ -516,7 +325,7 @@ def _best_titles(rankings: _Rankings) -> list[RankedTitle | None]:
     return best
 
 
-def _judged_title(rankings: _Rankings, at: int) -> RankedTitle:
+def _judged_title(rankings: DevRankings, at: int) -> RankedTitle:
     is_found = rankings.rank[at] > 0
     return RankedTitle(
         rankings.titles[rankings.title[at]],
@@ -526,7 +335,7 @@ def _judged_title(rankings: _Rankings, at: int) -> RankedTitle:
     )
 
 
-def _first_titles(rankings: _Rankings, q: int, numbers: _Integers) -> Iterator[RankedTitle]:
+def _first_titles(rankings: DevRankings, q: int, numbers: _Integers) -> Iterator[RankedTitle]:
     """The titles ``numbers``, which are the first of query ``q``."""
     own = slice(rankings.offsets[q], rankings.offsets[q + 1])
     grades = dict(zip(rankings.title[own].tolist(), rankings.grade[own].tolist(), strict=True))
@@ -536,7 +345,7 @@ def _first_titles(rankings: _Rankings, q: int, numbers: _Integers) -> Iterator[R
             yield RankedTitle(rankings.titles[number], grades.get(number), rank, score)
 
 
-def _triaged(rankings: _Rankings, q: int, best: RankedTitle | None) -> TriagedQuery:
+def _triaged(rankings: DevRankings, q: int, best: RankedTitle | None) -> TriagedQuery:
     assert best is not None  # queries with a figure have one
     ranked = rankings.n_titles
     if ranked is None:
@@ -568,83 +377,6 @@ def _with_cosines(
             return title._replace(cosine=known.get(title.title))
 
         yield TriagedQuery(one.number, [told(t) for t in one.titles], told(one.best), one.n_titles)
-
-
-# -- kinds of queries ---------------------------------------------------------------------------
-
-
-def _words(
-    vocabulary: Vocabulary, queries: Sequence[str]
-) -> tuple[_Integers, _Integers, _Integers | None]:
-    """Words, unknown words and words without a feature of their own, of each query."""
-    split = [vocabulary.split(query) for query in queries]
-    words = list(dict.fromkeys(word for some in split for word in some))
-    places, _ = vocabulary.features_of_all(words)
-    unknown = set(words) - {words[place] for place in set(places.tolist())}
-    n_words = np.array([len(some) for some in split], np.int64)
-    n_unknown = np.array([sum(word in unknown for word in some) for some in split], np.int64)
-    if not (vocabulary.trigrams and vocabulary.words):
-        return n_words, n_unknown, None
-    own = set(vocabulary.words)
-    n_rare = np.array([sum(word not in own for word in some) for some in split], np.int64)
-    return n_words, n_unknown, n_rare
-
-
-_Parts: TypeAlias = Iterator[tuple[str, _Booleans]]
-
-
-def _slices(values: _Floats, evaluated: _Integers, parts: _Parts) -> Iterator[Slice]:
-    """The kinds that have queries with a figure."""
-    lost = 1 - values[evaluated]
-    total = float(lost.sum()) or 1.0
-    for label, is_part in parts:
-        own = is_part[evaluated]
-        if own.any():
-            mean = float(values[evaluated][own].mean())
-            share = float(lost[own].sum()) / total
-            yield Slice(label, int(own.sum()), mean, share, evaluated[own])
-
-
-def _by_length(n_words: _Integers) -> _Parts:
-    yield "0", n_words == 0
-    for low, high in _LENGTHS:
-        if high is None:
-            yield f"{low} or more", n_words >= low
-        else:
-            yield (
-                str(low) if low == high else f"{low} to {high}",
-                (low <= n_words) & (n_words <= high),
-            )
-
-
-def _by_share(count: _Integers | None, n_words: _Integers) -> _Parts:
-    """By whether no, some or all words are counted in ``count``."""
-    if count is None:
-        return
-    yield "none", (count == 0) & (n_words > 0)
-    yield "some", (count > 0) & (count < n_words)
-    yield "all", (count > 0) & (count == n_words)
-
-
-def _by_score(scores: _Floats, evaluated: _Integers, is_cosine: bool) -> _Parts:
-    """Bands of the first score: fixed ones of cosines, otherwise fifths of the queries."""
-    found = scores[evaluated][np.isfinite(scores[evaluated])]
-    edges = list(_COSINES) if is_cosine else sorted(set(np.quantile(found, _QUINTILES).round(2)))
-    yield "nothing found", ~np.isfinite(scores)
-    lows, highs = [-np.inf, *edges], [*edges, np.inf]
-    for low, high in zip(lows, highs, strict=True):
-        label = f"{low:.2f} to {high:.2f}"
-        if low == -np.inf:
-            label = f"below {high:.2f}"
-        elif high == np.inf:
-            label = f"{low:.2f} or more"
-        yield label, np.isfinite(scores) & (low <= scores) & (scores < high)
-
-
-def _by_flag(flags: _Booleans | None, yes: str, no: str) -> _Parts:
-    if flags is not None:
-        yield yes, flags
-        yield no, ~flags
 
 
 def _evidence(log: ClickLog, titles: set[str]) -> dict[str, Evidence]:

@@ -195,18 +195,16 @@ def _notes(index: Index, with_clicks: bool) -> list[str]:
     half = index.bm25
     if half is None:
         return [
-            "note: the index has no BM25, so query.json compares vectors only; make the index with "
+            "the index has no BM25, so query.json compares vectors only; make the index with "
             "--bm25 and run `sentemb tune` for a weight of words"
         ]
     notes = []
     if half.has_clicks and not with_clicks:
         notes.append(
-            "note: BM25 of the index has clicked queries, and its weight was chosen with them; "
+            "BM25 of the index has clicked queries, and its weight was chosen with them; "
             "give --log to write them too"
         )
     language = stem_of(half.lists.words)
     if language is not None and not has_stemmer(language):
-        notes.append(
-            f"note: the engines have no stemmer for {language}; the mapping compares words"
-        )
+        notes.append(f"the engines have no stemmer for {language}; the mapping compares words")
     return notes

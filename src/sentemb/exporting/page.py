@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sentemb.bounds import brief
 from sentemb.errors import SentembError
 from sentemb.exporting.page_arrays import Arrays, add_index
 from sentemb.exporting.places import new_file
@@ -30,7 +29,6 @@ MAX_TITLES = 50_000
 _ALPHABET = (
     string.digits + string.ascii_uppercase + string.ascii_lowercase + "!#$%&()*+-;<=>?@^_`{|}~"
 ).replace("<", ",")
-_DTYPES = ("int8", "float32")
 # In the order in which they refer to each other.
 _PARTS = ("texts", "towers", "bm25", "engine")
 
@@ -68,10 +66,8 @@ def write(
     Raises
     ------
     SentembError
-        For too many titles, another dtype, or a file that is there or cannot be written.
+        For too many titles, or a file that is there or cannot be written.
     """
-    if dtype not in _DTYPES:
-        raise SentembError(f"dtype is {brief(dtype)}; a page takes {' or '.join(_DTYPES)}")
     if len(source) > MAX_TITLES:
         raise SentembError(
             f"a page holds at most {MAX_TITLES:,} titles, and the index has {len(source):,}; "
@@ -96,8 +92,8 @@ def write(
     if on_progress is not None:
         on_progress(len(source), len(source))
     notes.append(
-        f"{len(page) / 1e6:.1f} MB; a reader of the file can see all titles, and the words "
-        "that the model knows from its click log"
+        f"the page has {len(page) / 1e6:.1f} MB; its readers can see all titles, and the words that "
+        "the model knows from its click log"
     )
     return Exported([Path(out)], len(source), without_vector=source.n_empty, notes=notes)
 

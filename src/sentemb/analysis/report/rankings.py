@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from sentemb.analysis.triage import CUTOFF, DEPTH, RankedTitle, Triage
+from sentemb.analysis.dev_rankings import CUTOFF, DEPTH
+from sentemb.analysis.triage import RankedTitle, Triage
 from sentemb.storage.history import shown_figure
 
 # Queries that a page lists.

@@ -1,0 +1,216 @@
+"""How a model ranks the titles of a dev set: every judgment with its rank, and the first titles.
+
+There are two ways: the judged titles of each query, or all titles of a catalogue. `triage` reads
+both alike.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.data.click_log import ClickLog
+from sentemb.data.judged_set import JudgedSet
+from sentemb.evaluation.catalogue import Catalogue, in_tie_order
+from sentemb.evaluation.evaluate import judged_run
+from sentemb.evaluation.held_out import AllPairs
+from sentemb.evaluation.metrics import ndcg, tie_ranks
+from sentemb.models.nearest import TitleVectors
+from sentemb.pair_scorer import PairScorer
+from sentemb.protocols import Retriever
+from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.text.checks import as_texts
+
+# The rank from which on a title counts as not found.
+CUTOFF = 10
+# How far down a whole catalogue the best titles are looked for.
+DEPTH = 100
+
+_Integers: TypeAlias = NDArray[np.int64]
+_Floats: TypeAlias = NDArray[np.float64]
+
+
+class _Sums(Protocol):
+    """What an `Index` finds, and the cosine in each score; see `sentemb.search.hybrid.Found`."""
+
+    @property
+    def places(self) -> _Integers: ...
+    @property
+    def cosines(self) -> _Floats: ...
+
+
+class SearchedIndex(Retriever, Protocol):
+    """What is needed of a `sentemb.Index`."""
+
+    model: SentenceEncoder
+
+    @property
+    def titles(self) -> Sequence[str]:
+        """The catalogue."""
+        ...
+
+    def find_sums(self, queries: Sequence[str], k: int) -> _Sums:
+        """The best titles, with the cosines in their scores."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class DevRankings:
+    """What both ways of ranking give for n queries with m judgments.
+
+    Attributes
+    ----------
+    titles : sequence of str
+        Texts; the arrays have their places.
+    offsets : (n + 1,) int64
+        Query q has the judgments ``offsets[q]`` to ``offsets[q + 1]``.
+    title, grade : (m,) int64
+        Of each judgment.
+    rank : (m,) int64
+        From 1; 0 where the title was not found.
+    score : (m,) float64
+        NaN where the title was not found.
+    top, top_scores : (n, top)
+        The first titles and their scores; -1 and -inf where there are fewer.
+    values : (n,) float64
+        The figure of each query, NaN without a relevant title.
+    n_titles : int or None
+        Distinct titles of the catalogue; None if only the judged titles are ranked.
+    n_outside : int
+        Distinct relevant titles that are not in the catalogue.
+    """
+
+    titles: Sequence[str]
+    offsets: _Integers
+    title: _Integers
+    grade: _Integers
+    rank: _Integers
+    score: _Floats
+    top: _Integers
+    top_scores: _Floats
+    values: _Floats
+    n_titles: int | None
+    n_outside: int
+
+
+def rank_judged_titles(
+    model: SentenceEncoder | PairScorer, judged: JudgedSet, top: int
+) -> DevRankings:
+    """The judged titles of each query, ranked as `evaluate_model` ranks them."""
+    run = judged_run(model, judged)
+    values = ndcg(judged, run, (CUTOFF,)).values[:, 0]
+    scores = np.array([score for id in judged.query_ids for score in run[id].values()])
+    n = len(judged.queries)
+    query = np.repeat(np.arange(n), np.diff(judged.offsets))
+    order = np.lexsort((tie_ranks(judged.title_ids)[judged.title_index], -scores, query))
+    place = np.arange(query.size) - judged.offsets[query]
+    rank = np.empty(query.size, np.int64)
+    rank[order] = place + 1
+    firsts = np.full((n, top), -1), np.full((n, top), -np.inf)
+    kept = place < top
+    for into, values_of in zip(firsts, (judged.title_index, scores), strict=True):
+        into[query[kept], place[kept]] = values_of[order[kept]]
+    title, grade = judged.title_index.astype(np.int64), judged.grade.astype(np.int64)
+    return DevRankings(
+        judged.titles, judged.offsets, title, grade, rank, scores, *firsts, values, None, 0
+    )
+
+
+def rank_catalogue(
+    model: SentenceEncoder | PairScorer | SearchedIndex,
+    held_out: JudgedSet | ClickLog,
+    titles: Sequence[str] | None,
+    top: int,
+) -> DevRankings:
+    """All titles of a catalogue, ranked for each query."""
+    retriever: Retriever
+    if isinstance(model, SentenceEncoder | PairScorer):
+        given = held_out.titles if titles is None else as_texts(titles)
+        texts = in_tie_order({title.strip() for title in given})
+        catalogue = Catalogue(texts)
+        if isinstance(model, PairScorer):
+            retriever = AllPairs(model, texts)
+        else:
+            retriever = TitleVectors(model, texts)
+    else:
+        catalogue, retriever = Catalogue(model.titles), model
+    offsets, title, grade, every = _judgments(held_out, catalogue)
+    n = len(held_out.queries)
+    rank = np.zeros(title.size, np.int64)
+    score = np.full(title.size, np.nan)
+    tops, top_scores = np.full((n, top), -1), np.full((n, top), -np.inf)
+    gained: dict[str, dict[str, float]] = {}
+    for q, found, scores in catalogue.rankings(retriever, held_out.queries, DEPTH):
+        own = slice(offsets[q], offsets[q + 1])
+        by_number = np.argsort(found)
+        at = np.searchsorted(found, title[own], sorter=by_number)
+        candidate = by_number[np.minimum(at, found.size - 1)] if found.size else at
+        hit = found[candidate] == title[own] if found.size else np.zeros(at.size, np.bool_)
+        rank[own] = np.where(hit, candidate + 1, 0)
+        score[own] = np.where(hit, scores[candidate] if found.size else np.nan, np.nan)
+        k = min(top, found.size)
+        tops[q, :k], top_scores[q, :k] = found[:k], scores[:k]
+        gained[str(q)] = {str(t): -float(r) for r, t in enumerate(found[:CUTOFF].tolist())}
+    if isinstance(held_out, ClickLog):
+        # The offsets of clicks are never empty.
+        first = np.minimum.reduceat(np.where(rank > 0, rank, DEPTH + CUTOFF), offsets[:-1])
+        values = np.where(first <= CUTOFF, 1 / first, 0.0)
+    else:
+        distinct, place = np.unique(title, return_inverse=True)
+        judged = JudgedSet(
+            [str(q) for q in range(n)],
+            held_out.queries,
+            list(map(str, distinct.tolist())),
+            [every[t] for t in distinct.tolist()],
+            offsets,
+            place.astype(np.int32),
+            grade.astype(np.int32),
+        )
+        values = ndcg(judged, gained, (CUTOFF,)).values[:, 0]
+    return DevRankings(
+        every,
+        offsets,
+        title,
+        grade,
+        rank,
+        score,
+        tops,
+        top_scores,
+        values,
+        len(catalogue),
+        np.unique(title[(grade > 0) & (title >= len(catalogue))]).size,
+    )
+
+
+def _judgments(
+    held_out: JudgedSet | ClickLog, catalogue: Catalogue
+) -> tuple[_Integers, _Integers, _Integers, list[str]]:
+    """Offsets, texts and grades by query, and all texts: the catalogue, then those it lacks.
+
+    Judgments of equal texts for a query become one, with the highest grade.
+    """
+    known, others = catalogue.number_of, dict[str, int]()
+    number = np.array(
+        [
+            known[text] if text in known else others.setdefault(text, len(known) + len(others))
+            for text in map(str.strip, held_out.titles)
+        ],
+        np.int64,
+    )
+    n = len(held_out.queries)
+    if isinstance(held_out, ClickLog):
+        offsets, titles = held_out.titles_of_queries()
+        title, grade = number[titles], np.ones(titles.size, np.int64)
+    else:
+        offsets, title = held_out.offsets, number[held_out.title_index]
+        grade = held_out.grade.astype(np.int64)
+    query = np.repeat(np.arange(n), np.diff(offsets))
+    order = np.lexsort((-grade, title, query))
+    query, title, grade = query[order], title[order], grade[order]
+    new = np.ones(query.size, np.bool_)
+    new[1:] = (query[1:] != query[:-1]) | (title[1:] != title[:-1])
+    query, title, grade = query[new], title[new], grade[new]
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(query, minlength=n))])
+    return offsets, title, grade, [*known, *others]
