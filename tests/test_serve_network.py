@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import http.client
 import json
 import os
@@ -10,10 +11,12 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -231,15 +234,18 @@ def test_who_has_waited_too_long_is_refused_and_who_has_left_is_skipped(index, m
         (b"POST /search HTTP/1.1\r\nContent-Length: " + b"9" * 30 + b"\r\n\r\n", 413, "too large"),
         (b"POST /search HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 501, "not supported"),
         (b"POST /search HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", 400, "chunk"),
-        (b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\n\r\n", 431, "headers are too large"),
+        (b"GET /" + b"a" * 40_000 + b" HTTP/1.1\r\n\r\n", 431, "headers are too large"),
         (b"GET / HTTP/1.1\r\n" + b"X-A: b\r\n" * 10_000 + b"\r\n", 431, "headers are too large"),
         (b"GET //search?q=%ff HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "not valid UTF-8"),
         (b"GET /search?q=\xff HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "Bad URI"),
-        (b"GET ../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "nothing at this"),
+        (b"GET ../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "begin it with /"),
         (b"GET /..%2f..%2fetc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "nothing at this"),
         (b"GET /%00 HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "nothing at this"),
         (b"GET file:///etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "nothing at this"),
         (b"BREW /search HTTP/1.1\r\nHost: localhost\r\n\r\n", 405, "the method BREW"),
+        (b"POST / HTTP/1.1\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n", 400, "Content-Length"),
+        (b"GET http://[x HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "the address is invalid"),
+        (b"GET ?q=a HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "begin it with /"),
     ],
 )  # fmt: skip
 def test_malformed_requests_get_json(port, sent, status, message):
@@ -249,6 +255,41 @@ def test_malformed_requests_get_json(port, sent, status, message):
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Content-Type"] == "application/json" and "Server" not in headers
     assert b"waitress" not in body and b"Traceback" not in body
+
+
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+def test_a_request_with_two_lengths_ends_the_connection(port, version):
+    """A proxy may read another end of it, and what follows as the request of another client."""
+    sent = (
+        b"POST /search HTTP/%s\r\nHost: localhost\r\nConnection: keep-alive\r\n"
+        b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" % version
+    )
+    with connected(port) as client:
+        client.sendall(sent + GET)
+        found = all_from(client)
+    assert found.count(b"HTTP/1.") == 1 and b"Transfer-Encoding are both given" in found
+
+
+def test_a_query_of_the_longest_letters_fits_into_an_address(port):
+    query = quote("\U0001f3e8" * Limits().characters)
+    assert answer_to(port, GET.replace(b"q=a", b"q=" + query.encode()))[0] == 200
+
+
+def test_large_answers_stay_in_memory(port, monkeypatch):
+    """Queries and titles are not written to a disk, which may be full."""
+
+    opened = []
+
+    def no_disk(*arguments, **settings):
+        opened.append(arguments)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", no_disk)
+    queries = ["\U0001f3e8" * Limits().characters] * 100
+    sent = json.dumps({"queries": queries, "k": 100}, ensure_ascii=False).encode()
+    status, _, body = answer_to(port, head_of("/search", len(sent)) + sent)
+    assert status == 200 and len(body) > 1 << 20
+    assert len(json.loads(body)["results"]) == 100 and not opened
 
 
 def test_noise_never_stops_the_server(port):
@@ -446,6 +487,34 @@ def test_without_the_extra_the_message_names_it(index, monkeypatch):
         Server(None)
 
 
+def test_only_one_hangup_waits_while_another_is_dealt_with(index):
+    """The index that is read last is the one that is served last."""
+    server = Server(create_app(index), port=0)
+    begun, go, at_once, seen = threading.Semaphore(0), threading.Event(), [], []
+
+    def read_again():
+        at_once.append(1)
+        seen.append(len(at_once))
+        begun.release()
+        assert go.wait(20)
+        at_once.pop()
+
+    with server._signals(read_again):
+        for _ in range(30):
+            os.kill(os.getpid(), signal.SIGHUP)
+            time.sleep(0.001)
+        assert begun.acquire(timeout=20)
+        go.set()
+        assert begun.acquire(timeout=20)
+        assert not begun.acquire(timeout=0.2)
+        # Later ones are not lost.
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert begun.acquire(timeout=20)
+    assert seen == [1, 1, 1]
+    server.stop()
+    server.run()
+
+
 # -- the command -------------------------------------------------------------------------------
 
 
@@ -485,9 +554,9 @@ def fetched(address, path):
 def test_the_command_serves_reads_again_and_ends(folder, index):
     with command(folder / "index", "--port", 0) as (process, address):
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+", address)
-        status, found = fetched(address, "/search?q=query+3&k=4")
+        status, found = fetched(address, "/search?q=hotels+3&k=4")
         assert status == 200
-        assert found["hits"] == [hit._asdict() for hit in index.search("query 3", 4)]
+        assert found["hits"] == [hit._asdict() for hit in index.search("hotels 3", 4)] != []
         # The folder is replaced: the old index answers until the signal.
         smaller = Index.open(folder / "index")
         smaller.remove(["0"])

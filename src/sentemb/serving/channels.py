@@ -12,6 +12,7 @@ from typing import Any
 
 from waitress import wasyncore
 from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.server import TcpWSGIServer
 from waitress.task import ErrorTask, ThreadedTaskDispatcher
 from waitress.utilities import Error
@@ -62,10 +63,28 @@ class _JsonErrorTask(ErrorTask):  # type: ignore[misc]
         self.write(body)
 
 
+class _Parser(HTTPRequestParser):  # type: ignore[misc]
+    """Reads a request, and refuses what different programs read differently."""
+
+    def parse_header(self, header_plus: bytes) -> None:
+        """Read the first line and the headers; see `HTTPRequestParser`."""
+        try:
+            super().parse_header(header_plus)
+        except ValueError:  # thousands of digits, or half of a bracket
+            raise ParsingError("Content-Length or the address is invalid") from None
+        # A proxy that believes the other one sees a second request in what is left.
+        has_length = "CONTENT_LENGTH" in self.headers
+        if (self.chunked and has_length) or "TRANSFER_ENCODING" in self.headers:
+            raise ParsingError("Content-Length and Transfer-Encoding are both given")
+        if not self.path.startswith("/"):
+            raise ParsingError("the address has no path; begin it with /")
+
+
 class Channel(HTTPChannel):  # type: ignore[misc]
     """A connection whose client has a limited time to send, and to read."""
 
     error_task_class = _JsonErrorTask
+    parser_class = _Parser
 
     def __init__(self, server: Any, *arguments: Any, **settings: Any) -> None:
         self._limits: Limits = server.limits
