@@ -188,7 +188,7 @@ def main():
             model = trained(parts, 0)
             queries = list(parts.test.queries[:QUERIES])
             rows = sizes(browser, Path(name), parts, model, queries)
-            table = markdown_table(rows)
+            table = list(markdown_table(rows))
             lines += [f"## Sizes and times, {log}", "", *table, ""]
             if log == LOGS[0]:
                 write_section(HOWTO, "sizes", "\n".join(table))

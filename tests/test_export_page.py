@@ -432,6 +432,14 @@ def test_the_same_index_gives_the_same_bytes(tmp_path):
     assert "its readers can see all titles" in exported.notes[-1]
 
 
+def test_an_approximate_index_is_exact_in_a_page(tmp_path):
+    pytest.importorskip("usearch", reason="an approximate index needs usearch")
+    index = Index.build(model_of(("bag", {})), TITLES)
+    index.build_graph()
+    notes = export(index, tmp_path / "page.html", "page").notes
+    assert notes[0] == "the page searches exactly: the graph of the index is left out"
+
+
 def test_rows_that_no_text_needs_are_left_out(tmp_path):
     """The file grows with the features of the titles, not with those of the model."""
     model = model_of(("lstm", {}))

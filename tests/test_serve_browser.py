@@ -150,6 +150,7 @@ def problem_of(page, part):
     )
 
 
+@pytest.mark.slow
 def test_a_server_that_refuses_or_is_gone_is_named(browser, app):
     with running(app) as port, opened_with_errors(browser, f"http://127.0.0.1:{port}/") as page:
         page.evaluate("document.getElementById('query').removeAttribute('maxlength')")

@@ -52,8 +52,8 @@ def write(
     out : path
         An HTML file; - is standard output.
     dtype : {"int8", "float32"}
-        How input weights and vectors are stored. int8 takes a quarter; scores differ from those of
-        the index in the third decimal.
+        How input weights and vectors are stored. int8 takes a quarter; its scores are rounded, by
+        0.02 at most in benchmarks/page_speed.py.
     title : str, optional
         What the page is called; by default the name of the file without its ending.
     force : bool
