@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sentemb.cli.common import ProgressLine, duration, read_texts
+from sentemb.cli.common import duration, read_texts
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import option, threads_option
 from sentemb.cli.program import note
 from sentemb.errors import SentembError
+from sentemb.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
     from sentemb.search.index import Index
