@@ -27,11 +27,11 @@ def _listed(takes: str) -> str:
 
 _HELP = f"""Write a model or an index for other programs.
 
-OUT is a file or a folder, written completely or not at all. Of an INDEX:
+OUT is a file or a folder, written completely or not at all. Targets for an INDEX:
 
 {_listed(INDEX)}
 
-Of a MODEL, or of the model of an INDEX:
+Targets for a MODEL, or for the model of an INDEX:
 
 {_listed(MODEL)}
 

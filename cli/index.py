@@ -39,7 +39,7 @@ _DTYPES = ["float32", "float16", "int8"]
     "--log",
     metavar="LOG",
     type=click.Path(),
-    help="Click log for --bm25: index each title together with the queries clicked on it.",
+    help="Click log for --bm25: index each title together with the queries it was clicked for.",
 )
 @option(
     "--stem",
