@@ -176,7 +176,7 @@ def main():
         "Models with the defaults; titles of the log, and beyond these, mixtures of two; BM25 "
         f"with the clicked queries; the {K} best titles of held-out queries in headless Chromium. "
         "*Start* is the time from opening the file to the first possible query, *longest block* "
-        f"the longest time without a reaction meanwhile. The least of {ROUNDS} rounds counts, for "
+        f"the longest time without a reaction meanwhile. The fastest of {ROUNDS} rounds counts for "
         "each query and each start.",
         "",
     ]

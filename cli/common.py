@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from sentemb.cli.program import note
 from sentemb.errors import SentembError
-from sentemb.system.terminal import ProgressLine as ProgressLine
 
 if TYPE_CHECKING:
     from sentemb.pair_scorer import PairScorer

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sentemb.cli.common import ProgressLine, check_ending, read_texts
+from sentemb.cli.common import check_ending, read_texts
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import option, side_option
 from sentemb.cli.program import note
 from sentemb.errors import SentembError
+from sentemb.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
     from sentemb.sentence_encoder import SentenceEncoder

@@ -5,12 +5,13 @@ from typing import Any
 
 import click
 
-from sentemb.cli.common import ProgressLine, warnings_to_stderr
+from sentemb.cli.common import warnings_to_stderr
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import given, option
 from sentemb.cli.program import note, say
 from sentemb.errors import SentembError
 from sentemb.exporting.targets import INDEX, MODEL, OPTIONS, TARGETS, checked_target, export
+from sentemb.system.terminal import ProgressLine
 
 
 def _listed(takes: str) -> str:
@@ -26,11 +27,11 @@ def _listed(takes: str) -> str:
 
 _HELP = f"""Write a model or an index for other programs.
 
-OUT is a file or a folder, written completely or not at all. Of an INDEX:
+OUT is a file or a folder, written completely or not at all. Targets for an INDEX:
 
 {_listed(INDEX)}
 
-Of a MODEL, or of the model of an INDEX:
+Targets for a MODEL, or for the model of an INDEX:
 
 {_listed(MODEL)}
 

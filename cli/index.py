@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sentemb.cli.common import ProgressLine, duration, read_texts
+from sentemb.cli.common import duration, read_texts
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import option, threads_option
 from sentemb.cli.program import note
 from sentemb.errors import SentembError
+from sentemb.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
     from sentemb.search.index import Index
@@ -38,7 +39,7 @@ _DTYPES = ["float32", "float16", "int8"]
     "--log",
     metavar="LOG",
     type=click.Path(),
-    help="Click log for --bm25: index each title together with the queries clicked on it.",
+    help="Click log for --bm25: index each title together with the queries it was clicked for.",
 )
 @option(
     "--stem",

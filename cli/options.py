@@ -6,7 +6,6 @@ where the option is declared and never shown in the help.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from itertools import islice
 from typing import Any
 
@@ -101,18 +100,6 @@ class Integers(click.ParamType):
             return tuple(int(part) for part in value.split(","))
         except ValueError:
             self.fail("give integers separated by commas, such as 1,3,10", param, ctx)
-
-
-class NearestChoice(click.Choice):
-    """A choice that answers an unknown value with the nearest ones."""
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        if value in self.choices:
-            return value
-        near = [name for name in self.choices if str(name).startswith(str(value))]
-        near += get_close_matches(str(value), self.choices, 2, 0.6)
-        question = f"did you mean {' or '.join(dict.fromkeys(near))}? " if near else ""
-        self.fail(f"{value!r}: {question}choose one of {', '.join(self.choices)}", param, ctx)
 
 
 class Names(click.ParamType):

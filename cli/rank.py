@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sentemb.cli.common import (
-    ProgressLine,
     duration,
     note_unknown_words,
     read_texts,
@@ -18,6 +17,7 @@ from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 from sentemb.cli.rankings import Ranking, form_of, form_options, write_rankings
 from sentemb.errors import SentembError
+from sentemb.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
     from sentemb.evaluation.reranking import Candidates, ScoringProgress

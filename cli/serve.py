@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sentemb.cli.common import ProgressLine, duration, warnings_to_stderr
+from sentemb.cli.common import duration, warnings_to_stderr
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import option, threads_option
 from sentemb.cli.program import note, say
 from sentemb.errors import SentembError
+from sentemb.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
     from sentemb.data.click_log import ClickLog

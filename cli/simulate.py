@@ -4,10 +4,10 @@ from typing import Any
 
 import click
 
-from sentemb.cli.common import ProgressLine
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import option
 from sentemb.cli.program import say
+from sentemb.system.terminal import ProgressLine
 
 SECONDS_BEFORE_PROGRESS = 1.5
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sentemb.cli.common import ProgressLine, duration
+from sentemb.cli.common import duration
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import given, merged, option, option_of, threads_option
 from sentemb.cli.program import say
@@ -20,6 +20,7 @@ from sentemb.models.registry import (
     describe,
     encoders_with,
 )
+from sentemb.system.terminal import ProgressLine
 from sentemb.training import pair_settings as of_pairs
 from sentemb.training.settings import HYPERPARAMETERS, PRESETS
 

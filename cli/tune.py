@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sentemb.cli.common import ProgressLine, warnings_to_stderr
+from sentemb.cli.common import warnings_to_stderr
 from sentemb.cli.held_out import shown
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import json_option, option, threads_option
 from sentemb.cli.program import note
+from sentemb.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
     from sentemb.search.tuning import Tuning

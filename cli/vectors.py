@@ -5,9 +5,9 @@ from typing import Any
 import click
 
 from sentemb.cli import Group
-from sentemb.cli.common import ProgressLine
 from sentemb.cli.options import Command, Text, given, json_option, option, option_of
 from sentemb.cli.program import note, say
+from sentemb.system.terminal import ProgressLine
 from sentemb.vectors.skip_gram import SETTINGS
 
 # Words that are printed of a file as a whole.

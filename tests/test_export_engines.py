@@ -184,7 +184,8 @@ def test_a_note_says_that_clicks_are_missing(indexes, tmp_path):
     assert "give --log" in made.notes[0]
     zero = Index.build(indexes["plain"].model, TITLES, bm25=True)
     zero.set_bm25(0.9, 0.4, 0)
-    export(zero, tmp_path / "zero", "elasticsearch")
+    (note,) = export(zero, tmp_path / "zero", "elasticsearch").notes
+    assert "is 0, so query.json compares vectors only" in note
     assert "query" not in strict_json((tmp_path / "zero/query.json").read_text())
 
 

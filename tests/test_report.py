@@ -5,7 +5,6 @@ import hashlib
 import html.parser
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -524,17 +523,6 @@ class TestTriage:
         assert "there is no model here" in refused(judged, model_dir, tmp_path / "out.html")
         said = refused(model_dir, model_dir, tmp_path / "out.html")
         assert "a judged set is a folder with" in said
-
-
-def test_template_files_are_package_data():
-    import sentemb.analysis.report
-
-    folder = Path(sentemb.analysis.report.__file__).parent
-    setup = (Path(__file__).parents[1] / "setup.cfg").read_text()
-    listed = re.search(r"^sentemb\.analysis\.report = (.*)$", setup, re.MULTILINE)[1].split(", ")
-    assert sorted(listed) == sorted(
-        path.name for path in folder.iterdir() if path.suffix in (".css", ".html", ".js")
-    )
 
 
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own(model, tmp_path):

@@ -63,11 +63,11 @@ class DevRankings:
     Attributes
     ----------
     titles : sequence of str
-        Texts; the arrays have their places.
+        All texts that are ranked or judged.
     offsets : (n + 1,) int64
         Query q has the judgments ``offsets[q]`` to ``offsets[q + 1]``.
     title, grade : (m,) int64
-        Of each judgment.
+        One for each judgment; titles as places in ``titles``.
     rank : (m,) int64
         From 1; 0 where the title was not found.
     score : (m,) float64

@@ -198,6 +198,8 @@ def _notes(index: Index, with_clicks: bool) -> list[str]:
             "the index has no BM25, so query.json compares vectors only; make the index with "
             "--bm25 and run `sentemb tune` for a weight of words"
         ]
+    if not half.weight:
+        return ["the weight of BM25 in the index is 0, so query.json compares vectors only"]
     notes = []
     if half.has_clicks and not with_clicks:
         notes.append(

@@ -55,7 +55,7 @@ def readme(
     boost: str,
 ) -> str:
     """What the files are and how to use them; ``boost`` says where the boost of words is from."""
-    clicked = f"`{CLICKED}` holds the queries that were clicked on it. " if with_clicks else ""
+    clicked = f"`{CLICKED}` holds the queries that it was clicked for. " if with_clicks else ""
     sending = (
         f"creates the index `{name}` from `mapping.json` and sends the bulk files one by one. It "
         "stops at the first file with a title that is refused. Arguments go to curl, such as "

@@ -6,15 +6,14 @@ the same words.
 """
 
 import sys
-import unicodedata
 from collections.abc import Iterable
 from functools import cache
 
+from sentemb.exporting.characters import assigned, cased_and_ignored
 from sentemb.text.words import AFTER, BEFORE
 
 # The only character whose lower case is more than one character: a capital I with a dot above.
 _DOTTED_I = "\u0130"
-_SIGMA, _FINAL_SIGMA = "\u03a3", "\u03c2"
 
 
 @cache
@@ -33,25 +32,17 @@ def character_table() -> str:
     ==================  ====================================================================
     """
     every = [chr(code) for code in range(sys.maxunicode + 1)]
-    known = [one for one in every if unicodedata.category(one) not in ("Cn", "Cs", "Co")]
-    # A sigma is final after "a" and an ignored or a cased character, and after "1" and a cased one.
-    after_letter = _final_sigmas("a", known)
-    cased = _final_sigmas("1", known)
+    cased, ignored = cased_and_ignored()
     lines = {
         "space": _ranges(one for one in every if one.isspace()),
         "word": _ranges(one for one in every if one.isalnum() or one == "_"),
         "before": _ranges(sorted(BEFORE)),
         "after": _ranges(sorted(AFTER)),
         "cased": _ranges(cased),
-        "ignored": _ranges(sorted(set(after_letter) - set(cased))),
-        "lower": _lower_cases(known),
+        "ignored": _ranges(ignored),
+        "lower": _lower_cases(assigned()),
     }
     return "".join(f"{name} {' '.join(entries)}\n" for name, entries in lines.items())
-
-
-def _final_sigmas(before: str, characters: list[str]) -> list[str]:
-    """The characters after which, and after ``before``, a capital sigma is final."""
-    return [one for one in characters if f"{before}{one}{_SIGMA}".lower()[-1] == _FINAL_SIGMA]
 
 
 def _ranges(characters: Iterable[str]) -> list[str]:

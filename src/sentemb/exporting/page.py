@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import base64
 import gzip
-import json
 import string
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sentemb.errors import SentembError
 from sentemb.exporting.page_arrays import Arrays, add_index
 from sentemb.exporting.places import new_file
 from sentemb.exporting.targets import Exported
-from sentemb.models.recurrent import RecurrentEncoder
-from sentemb.search_page.page import search_page
-from sentemb.system.html_pages import resource
+from sentemb.search_page.page import facts_of, search_page
+from sentemb.system.html_pages import json_data, resource
 
 if TYPE_CHECKING:
     from sentemb.search.index import Index
@@ -79,37 +77,23 @@ def write(
     content = arrays.content()
     packed = gzip.compress(content, 9, mtime=0)
     header |= {
-        "facts": _facts(source, name),
+        "facts": facts_of(source, name),
         "arrays": arrays.places,
         "bytes": len(content),
         "packed": len(packed),
         "alphabet": _ALPHABET,
     }
-    data = {"header": _as_json(header), "packed": _as_text(packed)}
+    data = {"header": json_data(header), "packed": _as_text(packed)}
     page = search_page(name, _engine(), data).encode()
     with new_file(out, force) as file:
         file.write(page)
     if on_progress is not None:
         on_progress(len(source), len(source))
     notes.append(
-        f"the page has {len(page) / 1e6:.1f} MB; its readers can see all titles, and the words that "
-        "the model knows from its click log"
+        f"the page has {len(page) / 1e6:.1f} MB; its readers can see all titles, and the words "
+        "that the model knows from its click log"
     )
     return Exported([Path(out)], len(source), without_vector=source.n_empty, notes=notes)
-
-
-def _facts(index: Index, name: str) -> dict[str, Any]:
-    """What the page says about the index; see `sentemb.search_page.page`."""
-    encoder = index.model.encoder
-    return {
-        "name": name,
-        "titles": len(index),
-        "model": f"{encoder.name}, vectors of {index.model.dim:,} numbers",
-        "bm25": index.bm25 is not None and index.bm25.weight > 0,
-        "calibrated": index.confidence is not None,
-        "evidence": False,
-        "gates": isinstance(encoder, RecurrentEncoder),
-    }
 
 
 def _engine() -> str:
@@ -120,7 +104,3 @@ def _engine() -> str:
 
 def _as_text(packed: bytes) -> str:
     return base64.b85encode(packed, pad=True).replace(b"<", b",").decode()
-
-
-def _as_json(header: dict[str, Any]) -> str:
-    return json.dumps(header, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

@@ -5,6 +5,7 @@ page_engine/engine.js reads them.
 
 from __future__ import annotations
 
+import sys
 import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.baselines.words_and_stems import Stems
+from sentemb.exporting.characters import cased_and_ignored
 from sentemb.exporting.stem_forms import forms_of_stems
 from sentemb.models.int8_rows import LARGEST, Int8Rows
 from sentemb.models.towers import Towers
@@ -36,7 +38,6 @@ _TYPES = {
 # added up, so the steps of small rows may be those of larger ones, and gzip packs small integers
 # well.
 _COARSEST = 2.0
-_CODE_POINTS = 0x110000
 
 
 class Arrays:
@@ -173,19 +174,20 @@ def _coarse_rows(rows: NDArray[np.float32]) -> Int8Rows:
 def _code_points() -> dict[str, NDArray[np.uint32]]:
     """Where sets of code points begin and end in turn, as this Python's Unicode has them.
 
-    ``known`` are all that are assigned. A capital sigma becomes a final one after a letter that has
-    a case (``cased``) unless such a letter follows; what is ``skipped`` may be in between.
+    ``known`` are all that are assigned; see `sentemb.exporting.characters` for the others.
     """
-    known, cased, skipped = (np.zeros(_CODE_POINTS + 2, np.bool_) for _ in range(3))
-    for code in range(_CODE_POINTS):
-        letter = chr(code)
-        category = unicodedata.category(letter)
-        known[code + 1] = category != "Cn"
-        if category not in ("Cn", "Co", "Cs"):
-            cased[code + 1] = f"{letter}Σ".lower()[-1] == "ς"
-            skipped[code + 1] = not cased[code + 1] and f"A{letter}Σ".lower()[-1] == "ς"
-    sets = {"known": known, "cased": cased, "skipped": skipped}
-    return {name: np.flatnonzero(np.diff(one)).astype("<u4") for name, one in sets.items()}
+    every = map(chr, range(sys.maxunicode + 1))
+    known = [letter for letter in every if unicodedata.category(letter) != "Cn"]
+    cased, ignored = cased_and_ignored()
+    sets = {"known": known, "cased": cased, "ignored": ignored}
+    return {name: _edges(letters) for name, letters in sets.items()}
+
+
+def _edges(letters: Iterable[str]) -> NDArray[np.uint32]:
+    """Where runs of code points begin, and where they end, in turn."""
+    is_in = np.zeros(sys.maxunicode + 3, np.bool_)
+    is_in[[ord(letter) + 1 for letter in letters]] = True
+    return np.flatnonzero(np.diff(is_in)).astype("<u4")
 
 
 def _add_bm25(arrays: Arrays, half: Lexical, index: Index, notes: list[str]) -> dict[str, Any]:

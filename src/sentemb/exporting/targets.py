@@ -45,7 +45,7 @@ class TargetOption:
 OPTIONS = {
     "name": TargetOption("What the engine calls its index. [default: titles]", metavar="NAME"),
     "log": TargetOption(
-        "Click log: each title gets the queries that were clicked on it, and the weight of words "
+        "Click log: each title gets the queries that it was clicked for, and the weight of words "
         "fits the scores of these queries.",
         metavar="LOG",
     ),

@@ -1,6 +1,4 @@
-"use strict";
-// The search page. It asks `engine`, which page.py describes, and draws the answers. Texts are only
-// ever set as text, never as markup.
+// The search page. It asks `engine`, which page.py describes, and draws the answers.
 
 const PAUSE = 80; // milliseconds without a key before a search begins
 const SETTLED = 1500; // milliseconds after which a query becomes an entry of the history
@@ -38,43 +36,13 @@ let maps = []; // heat maps to draw again when the colours or the width change
 
 // -- small things --------------------------------------------------------------------------------
 
-function $(id) {
-  return document.getElementById(id);
-}
-
-/** An element with properties (attributes, where it has no such property) and children. */
-function make(tag, properties, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(properties || {})) {
-    if (name in element) element[name] = value;
-    else element.setAttribute(name, value);
-  }
-  element.append(...children);
-  return element;
-}
-
-/** Text of the user's, in whatever script. */
-function text(words, tag = "bdi", className = "") {
-  return make(tag, { dir: "auto", className }, words);
-}
-
-function fixed(value, digits) {
-  const written = value.toFixed(digits);
-  return (Number(written) === 0 ? written.replace("-", "") : written).replace("-", "−");
-}
-
-function signed(value, digits) {
-  const written = fixed(value, digits);
-  return value > 0 && Number(written) !== 0 ? `+${written}` : written;
-}
-
 function counted(number, one, many = `${one}s`) {
   return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 }
 
 /** Texts with commas between them, each in its own direction. */
 function listed(words) {
-  return words.flatMap((word, k) => (k ? [", ", text(word)] : [text(word)]));
+  return words.flatMap((word, k) => (k ? [", ", isolated(word)] : [isolated(word)]));
 }
 
 function cssColour(name) {
@@ -208,7 +176,7 @@ function result(hit, k, highest) {
       id: `hit-${k}`,
     },
     make("span", { className: "rank", "aria-hidden": "true" }, String(k + 1)),
-    text(hit.title, "span", "title"),
+    isolated(hit.title, "span", "title"),
     make("span", { className: "score" }, fixed(hit.score, 3)),
     parts,
     meter,
@@ -314,7 +282,7 @@ function account(hit) {
     const percent = fixed(100 * hit.confidence, 0);
     parts.push(` For ${percent} % of the queries with such a score, the best title is a clicked one.`);
   }
-  parts.push(" Id ", text(hit.id), ".");
+  parts.push(" Id ", isolated(hit.id), ".");
   return parts;
 }
 
@@ -324,7 +292,7 @@ function effects(side, some, largest) {
     const item = make(
       "li",
       {},
-      text(word, "span", unknown.has(word) ? "word unknown" : "word"),
+      isolated(word, "span", unknown.has(word) ? "word unknown" : "word"),
       make("span", { className: "number" }, signed(effect, 3)),
     );
     item.style.background = shade(effect / largest);
@@ -352,7 +320,7 @@ function evidence(nearest) {
   const rows = nearest.map((one) => {
     const clicked = one.clicked.slice(0, 3).flatMap(({ title, clicks }, k) => {
       const times = clicks > 1 ? [make("span", { className: "clicks" }, ` × ${clicks}`)] : [];
-      return [...(k ? [make("br")] : []), text(title), ...times];
+      return [...(k ? [make("br")] : []), isolated(title), ...times];
     });
     if (one.clicked.length > 3) {
       const more = ` and ${one.clicked.length - 3} more`;
@@ -362,7 +330,7 @@ function evidence(nearest) {
       "tr",
       {},
       make("td", {}, fixed(one.score, 3)),
-      make("td", {}, text(one.query)),
+      make("td", {}, isolated(one.query)),
       make("td", {}, ...clicked),
     );
   });
@@ -461,7 +429,7 @@ function means(side, some, names) {
       cell.style.background = shade(values[j][t] / largest[j]);
       return cell;
     });
-    return make("tr", {}, make("th", { scope: "row" }, text(word)), ...cells);
+    return make("tr", {}, make("th", { scope: "row" }, isolated(word)), ...cells);
   });
   return make(
     "table",
@@ -492,7 +460,7 @@ function heatMaps(found, name) {
     });
     maps.push({ canvas, rows: gates[name].map((row) => row.map(scaled)) });
     const labels = make("div", { className: "labels", "aria-hidden": "true" });
-    labels.append(...words.map((word) => text(word, "div")));
+    labels.append(...words.map((word) => isolated(word, "div")));
     return make("figure", {}, make("div", { className: "map" }, labels, canvas));
   });
   const canvas = make("canvas", { "aria-hidden": "true" });

@@ -19,11 +19,38 @@ All of them may return promises. An error that they throw is shown with its mess
 
 import html
 from collections.abc import Mapping
+from typing import Any
 
-from sentemb.system.html_pages import Page, filled, resource
+from sentemb.models.recurrent import RecurrentEncoder
+from sentemb.search.index import Index
+from sentemb.system.html_pages import Page, filled, resource, script
 from sentemb.version import __version__
 
 _HERE = "sentemb.search_page"
+
+
+def facts_of(index: Index, name: str, evidence: bool = False) -> dict[str, Any]:
+    """The ``facts`` of an engine that searches ``index``.
+
+    Parameters
+    ----------
+    index : Index
+        What is searched.
+    name : str
+        What the page calls it.
+    evidence : bool
+        Whether explanations have queries of a click log.
+    """
+    encoder = index.model.encoder
+    return {
+        "name": name,
+        "titles": len(index),
+        "model": f"{encoder.name}, vectors of {index.model.dim:,} numbers",
+        "bm25": index.bm25 is not None and index.bm25.weight > 0,
+        "calibrated": index.confidence is not None,
+        "evidence": evidence,
+        "gates": isinstance(encoder, RecurrentEncoder),
+    }
 
 
 def search_page(
@@ -41,8 +68,8 @@ def search_page(
     engine : str
         JavaScript that sets ``globalThis.engine``; see above.
     data : dict of str, optional
-        Texts for the engine by the id of the element that holds them, such as base64. They must not
-        have the character ``<``.
+        Texts for the engine by the id of the element that holds them. They must not have the
+        character ``<``; `sentemb.system.html_pages.json_data` makes such texts.
     connects : bool
         Whether the engine may ask the server that the page came from.
     """
@@ -58,6 +85,6 @@ def search_page(
         "data": "".join(blocks),
         "engine": engine,
         # In a scope of its own: the engine may use any name.
-        "script": f"(() => {{\n{resource(_HERE, 'page.js')}}})();\n",
+        "script": f"(() => {{\n{script(_HERE, 'page.js')}}})();\n",
     }
     return filled(resource(_HERE, "page.html"), values)

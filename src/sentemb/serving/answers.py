@@ -10,6 +10,7 @@ from sentemb.analysis.explanation import Explainer, unknown_words
 from sentemb.data.click_log import ClickLog
 from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.search.index import Hit, Index
+from sentemb.search_page.page import facts_of
 from sentemb.sentence_encoder import GateTrace
 from sentemb.version import __version__
 
@@ -61,16 +62,7 @@ class Answers:
 
     def facts(self) -> dict[str, Any]:
         """What the index is and what can be asked of it."""
-        index = self.index
-        return {
-            "name": self.name,
-            "titles": len(index),
-            "model": f"{index.model.encoder.name}, vectors of {index.model.dim} numbers",
-            "bm25": index.bm25 is not None and index.bm25.weight > 0,
-            "calibrated": index.confidence is not None,
-            "evidence": self._has_log,
-            "gates": self._is_recurrent,
-        }
+        return facts_of(self.index, self.name, self._has_log)
 
     def health(self) -> dict[str, Any]:
         """That the server runs, for how long, and the facts."""

@@ -18,7 +18,7 @@ from sentemb.serving.asked import Refusal
 from sentemb.serving.hosts import checked_hosts, checked_origins, host_name
 from sentemb.serving.limits import Limits, Rates
 from sentemb.system.extras import package
-from sentemb.system.html_pages import resource
+from sentemb.system.html_pages import json_data, resource
 
 if TYPE_CHECKING:
     from flask import Flask, Response
@@ -175,9 +175,8 @@ class _App:
     def _page(self) -> Response:
         self._parameters()
         answers = self._answers
-        # No title or name may end the element that holds the facts.
-        facts = json.dumps(answers.facts()).replace("<", "\\u003c")
-        page = search_page(answers.name, self._engine, {"facts": facts}, connects=True)
+        data = {"facts": json_data(answers.facts())}
+        page = search_page(answers.name, self._engine, data, connects=True)
         found = self._respond(page.encode("utf-8"), mimetype="text/html")
         found.headers["Content-Security-Policy"] = _PAGE_POLICY
         return found

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import html
+import json
 from collections.abc import Mapping
 from importlib.resources import files
 
@@ -18,6 +19,24 @@ class Page(str):
 def resource(package: str, name: str) -> str:
     """The text of a file that is installed with a package."""
     return files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+def script(package: str, *names: str) -> str:
+    """JavaScript files of a package, after those functions that all pages have."""
+    return resource("sentemb.system", "elements.js") + "\n".join(
+        resource(package, name) for name in names
+    )
+
+
+def json_data(value: object) -> str:
+    """``value`` as JSON for an element of a page: no text in it can end the element.
+
+    ``<``, ``>`` and ``&`` are escaped.
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for letter in "<>&":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
 
 
 def filled(template: str, values: Mapping[str, str]) -> Page:

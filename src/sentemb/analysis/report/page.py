@@ -6,7 +6,6 @@ load nothing.
 """
 
 import html
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,12 +18,12 @@ from sentemb.analysis.report.towers import collect_towers, model_facts
 from sentemb.analysis.triage import Triage
 from sentemb.pair_scorer import PairScorer
 from sentemb.sentence_encoder import SentenceEncoder
-from sentemb.system.html_pages import Page, filled, resource
+from sentemb.system.html_pages import Page, filled, json_data, resource, script
 from sentemb.training.look_ups import epochs_of
 from sentemb.version import __version__
 
 _HERE = "sentemb.analysis.report"
-_SCRIPTS = ("report.js", "rankings.js", "start.js")
+_SCRIPTS = ("report.js", "model.js", "heat_maps.js", "rankings.js", "start.js")
 
 
 def triage_report(model: SentenceEncoder | PairScorer, name: str, found: Triage) -> dict[str, Any]:
@@ -93,17 +92,13 @@ def collect(
 def page(report: Mapping[str, Any]) -> Page:
     """The HTML of a report that `collect` or `triage_report` made.
 
-    The texts cannot become markup: numbers and texts are one JSON object in which ``<``, ``>`` and
-    ``&`` are escaped. A content security policy allows only this style sheet and this script, and
-    lets nothing load.
+    The texts cannot become markup; see `json_data`. A content security policy allows only this
+    style sheet and this script, and lets nothing load.
     """
-    data = json.dumps(report, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    for letter in "<>&":
-        data = data.replace(letter, f"\\u{ord(letter):04x}")
     values = {
         "title": html.escape(f"{report['model']['name']} – sentemb report"),
         "style": style() + resource(_HERE, "rankings.css"),
-        "script": "\n".join(resource(_HERE, name) for name in _SCRIPTS),
-        "data": data,
+        "script": script(_HERE, *_SCRIPTS),
+        "data": json_data(report),
     }
     return filled(resource(_HERE, "report.html"), values)

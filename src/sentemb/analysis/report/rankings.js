@@ -137,9 +137,9 @@ function showRows() {
     const option = make(
       "div",
       { "aria-selected": "false", className: number < triage.worst.length ? "" : "plain" },
-      words(row.text, "div"),
+      isolated(row.text, "div"),
       make("div", { className: "score" }, rankName(row.best.rank)),
-      words(row.first?.title ?? "nothing found", "div", "title"),
+      isolated(row.first?.title ?? "nothing found", "div", "title"),
       make("div", { className: "grade" }, isRight ? "right" : gradeName(row.first)),
     );
     return option;
@@ -205,7 +205,7 @@ function chooseQuery(number, wanted = null) {
   markChosen($("pair-list"), number);
   $("pair-heading").replaceChildren(
     make("span", { className: "side" }, "Query"),
-    words(row.text, "span", "text"),
+    isolated(row.text, "span", "text"),
   );
   $("pair-facts").replaceChildren(...queryFacts(row));
   $("ranking-box").hidden = false;
@@ -264,7 +264,7 @@ function showRanking(row, detail) {
       "tr",
       { className: one.title === best.title ? "best" : "" },
       make("td", { className: "number" }, rankName(one.rank)),
-      make("th", { scope: "row" }, words(one.title)),
+      make("th", { scope: "row" }, isolated(one.title)),
       make("td", {}, gradeMark(one, best)),
       make("td", { className: "number" }, one.score === null ? "" : fixed(one.score, 3)),
       ...(hasParts
@@ -314,14 +314,14 @@ function gradeMark(one, best) {
 }
 
 function evidenceLine(title, [clicks, queries, examples]) {
-  const line = make("li", {}, "In the log, ", words(title));
+  const line = make("li", {}, "In the log, ", isolated(title));
   if (!clicks) {
     line.append(" was never clicked.");
     return line;
   }
   const times = `${count(clicks)} ${clicks === 1 ? "click" : "clicks"}`;
   line.append(`: ${times} for ${count(queries)} ${queries === 1 ? "query" : "queries"}: `);
-  examples.forEach((example, k) => line.append(...(k ? ["; "] : []), words(example)));
+  examples.forEach((example, k) => line.append(...(k ? ["; "] : []), isolated(example)));
   if (queries > examples.length) line.append(" …");
   return line;
 }

@@ -83,7 +83,7 @@ async function open() {
     const scales = `${name} scales` in HEADER.arrays ? array(`${name} scales`) : null;
     return new Table(array(name), scales, width);
   };
-  const sets = { known: array("known"), cased: array("cased"), skipped: array("skipped") };
+  const sets = { known: array("known"), cased: array("cased"), ignored: array("ignored") };
   const split = splitterOf(SPLITTINGS[HEADER.splitting], sets);
   const vocabulary = new Vocabulary(texts("trigrams"), texts("words"), split);
   await breathe();

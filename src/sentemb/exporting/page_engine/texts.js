@@ -39,14 +39,14 @@ function isIn(edges, letter) {
  * A browser may know another Unicode than that Python. Characters that Python did not know are
  * hidden meanwhile, since a browser may change them; and which characters make a sigma final is
  * taken from Python. `sets` has the edges of three sets of code points: those that Python knows,
- * letters with a case, and what is skipped in the search for one.
+ * cased letters, and what is ignored in the search for one.
  */
-function splitterOf(split, { known, cased, skipped }) {
+function splitterOf(split, { known, cased, ignored }) {
   const lower = (text) => {
     if (!text.includes("Σ")) return text.toLowerCase();
     const letters = [...text];
     const next = (k, step) => {
-      for (k += step; k in letters && isIn(skipped, letters[k]); k += step);
+      for (k += step; k in letters && isIn(ignored, letters[k]); k += step);
       return k in letters && isIn(cased, letters[k]);
     };
     const written = letters.map((letter, k) => {
