@@ -8,11 +8,11 @@ from sentemb.system.files import write_text
 
 
 def test_some_kills():
-    held(writers.killed(every=67))
+    held(writers.killed(every=113))
 
 
 def test_some_errors():
-    held(writers.failing(every=67))
+    held(writers.failing(every=113))
 
 
 def test_the_harness_counts_and_kills(tmp_path):
