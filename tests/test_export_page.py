@@ -440,6 +440,12 @@ def test_an_approximate_index_is_exact_in_a_page(tmp_path):
     assert notes[0] == "the page searches exactly: the graph of the index is left out"
 
 
+def test_a_name_that_is_not_utf_8_is_shown_as_far_as_it_can_be(tmp_path):
+    out = tmp_path / "page.html"
+    export(Index.build(model_of(("bag", {})), TITLES), out, "page", title="caf\udce9")
+    assert "<title>caf\ufffd</title>" in out.read_text("utf-8")
+
+
 def test_rows_that_no_text_needs_are_left_out(tmp_path):
     """The file grows with the features of the titles, not with those of the model."""
     model = model_of(("lstm", {}))

@@ -525,6 +525,11 @@ class TestTriage:
         assert "a judged set is a folder with" in said
 
 
+def test_a_model_whose_folder_is_not_utf_8_has_a_page(model):
+    report = page(collect(model, "caf\udce9", [Pair("hotels in shanghai")], []))
+    assert "caf\ufffd" in report and report.encode()
+
+
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own(model, tmp_path):
     report = page(collect(model, "a <b> model", [Pair("hotels in shanghai")], []))
     shown = report._repr_html_()

@@ -230,6 +230,12 @@ def test_the_page_has_its_facts_and_no_markup_of_others(index):
     assert page.headers["Content-Security-Policy"] == "frame-ancestors 'none'"
 
 
+def test_a_folder_whose_name_is_not_utf_8_is_served(index):
+    client = create_app(index, name="caf\udce9").test_client()
+    assert "caf\ufffd" in client.get("/").text
+    assert client.get("/health").json["name"] == "caf\ufffd"
+
+
 def test_markup_stays_text(client):
     found = client.get("/search", query_string={"q": MARKUP, "k": 100})
     assert found.content_type == "application/json"

@@ -2,6 +2,7 @@
 
 import math
 import numbers
+import re
 from typing import TypeGuard
 
 from sentemb.errors import SentembError
@@ -10,6 +11,7 @@ from sentemb.errors import SentembError
 _QUOTED = 40
 MAX_SEED = 2**63 - 1
 MAX_THREADS = 1024
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def brief(value: object) -> str:
@@ -29,6 +31,11 @@ def plain(text: str) -> str:
     if len(text) > _QUOTED or not text.isprintable():
         return brief(text)
     return text
+
+
+def valid_unicode(text: str) -> str:
+    """``text`` without halves of surrogate pairs, as names that are not UTF-8 have them."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def whole(name: str, value: object, least: int, most: int) -> int:

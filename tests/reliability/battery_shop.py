@@ -1,4 +1,4 @@
-"""Cases of the battery: from a shop's clicks to an index, searches and explanations."""
+"""Cases of the battery: from a shop's clicks to an index, searches, exports and a server."""
 
 import gzip
 import json
@@ -75,7 +75,17 @@ WHOLE = {
     "average": ("average", "bag", "lstm", "-o", "new"),
     "rank INDEX": ("rank", "bag", "queries.tsv", "index"),
     "encode --ids": ("encode", "bag", "docs.tsv", "--ids", "-o", "new.npy"),
+    "export elasticsearch": (
+        *("export", "sums", "new", "--to", "elasticsearch", "--log", "log.tsv"),
+        *("--part-bytes", "2000"),
+    ),
+    "export -": ("export", "index8", "-", "--to", "jsonl"),
+    "export parquet": ("export", "index", "new.parquet", "--to", "parquet"),
+    "export page": ("export", "sums", "new.html", "--to", "page"),
+    "export sentence-transformers": ("export", "bag", "new", "--to", "sentence-transformers"),
 }
+# It does not end by itself.
+SERVE = ("serve", "index", "--port", "0")
 
 INPUTS = {
     "import FILE": ("file", ("import", "X", "-o", "new.tsv", "--clicks", "n")),
@@ -134,6 +144,14 @@ INPUTS = {
     "neighbours --log": ("file", ("neighbours", "bag", "hotels", "--log", "X")),
     "synonyms --log": ("file", ("synonyms", "bag", "--log", "X")),
     "average MODEL": ("folder", ("average", "bag", "X", "-o", "new")),
+    "export INDEX": ("folder", ("export", "X", "new.html", "--to", "page")),
+    "export MODEL": ("folder", ("export", "X", "new", "--to", "sentence-transformers")),
+    "export --log": (
+        "file",
+        ("export", "sums", "new", "--to", "opensearch", "--log", "X"),
+    ),
+    "serve INDEX": ("folder", ("serve", "X", "--port", "0")),
+    "serve --log": ("file", (*SERVE, "--log", "X")),
     "data orcas ORCAS": ("file", ("data", "orcas", "X", "marco/msmarco-docs.tsv", "new")),
     "data orcas DOCS": ("file", ("data", "orcas", "orcas.tsv", "X", "new")),
     "data msmarco SRC": ("folder", ("data", "msmarco", "X", "new")),
@@ -191,11 +209,18 @@ NUMBERS = {
         "--at-least": (("-1", "0"), (HUGE,)),
         "--min-score": (("nan", "2", "-2", "inf"), ("-1", "1")),
     },
+    "export elasticsearch": {"--part-bytes": (("-1", "0", "1", HUGE), ("2147483647",))},
+    "serve": {
+        "--port": (("-1", "65536", HUGE), ()),
+        "--rate": (("0", "-1", "nan", "inf", "1e300"), ()),
+        "--queue": (("0", "-1", HUGE), ()),
+        "--threads": (("0", "-1", HUGE), ()),
+    },
 }
 
 PRINTS = (
     *("search", "search sums", "search --queries", "search --trec", "evaluate clicks", "tune"),
-    *("calibrate", "explain", "explain INDEX", "diff", "neighbours", "rank INDEX"),
+    *("calibrate", "explain", "explain INDEX", "diff", "neighbours", "rank INDEX", "export -"),
 )
 OUTPUT_FILES = {
     "import -o": (".tsv", ("import", "clicks.csv", "-o", "X", "--clicks", "n")),
@@ -203,6 +228,7 @@ OUTPUT_FILES = {
     "search -o": (".txt", ("search", "index", "hotels", "-o", "X")),
     "synonyms -o": (".txt", (*WHOLE["synonyms"][:-1], "X")),
     "diff -o": (".html", (*WHOLE["diff -o"][:-1], "X")),
+    "export --to parquet": (".parquet", ("export", "index", "X", "--to", "parquet", "--force")),
 }
 OUTPUT_FOLDERS = {
     "split OUT": ("split", "log.tsv", "X", "--dev", "20%", "--test", "20%"),
@@ -210,6 +236,15 @@ OUTPUT_FOLDERS = {
     "index --add -o": ("index", "index", "--add", "more.tsv", "-o", "X"),
     "average -o": ("average", "bag", "lstm", "-o", "X"),
     "data beir OUT": ("data", "beir", "beir", "X"),
+    **{
+        f"export --to {to}": ("export", source, "X", "--to", to)
+        for source, to in (
+            ("index8", "faiss"),
+            ("sums", "usearch"),
+            ("index", "onnx"),
+            ("bag", "sentence-transformers"),
+        )
+    },
 }
 
 
@@ -276,6 +311,12 @@ def usage():
         (("search", "index", "hotels", "--queries", "queries.tsv"), "QUERY"),
         (("search", "index", "hotels", "--json", "--tsv"), "--json"),
         (("search", "index", "--queries", "-", "--only", "-"), "standard input"),
+        (("export", "index", "new"), "--to"),
+        (("export", "index", "new", "--to", "excel"), "no such target"),
+        (("export", "index", "new.jsonl", "--to", "jsonl", "--dtype", "int8"), "--dtype"),
+        (("export", "index", "new", "--to", "numpy", "--name", "x"), "--name"),
+        (("serve",), "INDEX"),
+        (("serve", "index", "docs.tsv"), "docs.tsv"),
     ):
         yield Case(f"shop usage: {' '.join(argv)}", argv, 2, (says,))
     for argv, says in (
@@ -291,6 +332,16 @@ def usage():
         (("evaluate", "bag", "held.tsv", "--metrics", "mrr@10,,"), "metric"),
         (("average", "bag", "arc2", "-o", "new"), "pair"),
         (("rank", "lstm", "queries.tsv", "index"), "model"),
+        (("export", "bag", "new", "--to", "page"), "index"),
+        (("export", "arc2", "new", "--to", "onnx"), "pair"),
+        (("export", "sums", "new", "--to", "elasticsearch", "--name", "../x"), "name"),
+        (("export", "sums", "-", "--to", "numpy"), "standard output"),
+        (("export", "sums", "sums", "--to", "numpy", "--force"), "sums"),
+        (("export", "sums", "new", "--to", "usearch", "--dtype", "x"), "dtype"),
+        ((*SERVE, "--host", "a b"), "host"),
+        ((*SERVE, "--allow-origin", "*"), "origin"),
+        ((*SERVE, "--allow-host", "a:80"), "host"),
+        (("serve", "bag", "--port", "0"), "index"),
         (("neighbours", "bag", ""), ""),
         (("neighbours", "arc2", "hotels"), "pair"),
         (("diff", "bag", "arc2", "--catalogue", "docs.tsv", "--clicks", "held.tsv"), ""),
@@ -301,7 +352,7 @@ def usage():
 def numbers():
     for name, options in NUMBERS.items():
         for option, (bad, perhaps) in options.items():
-            argv = list(WHOLE[name])
+            argv = list(SERVE if name == "serve" else WHOLE[name])
             if option in argv:
                 at = argv.index(option)
                 del argv[at : at + 2]
@@ -746,4 +797,11 @@ def signals():
             yield Case(
                 f"shop signals: {name}, {number.name} before standard input comes", argv, codes,
                 stdin="endless", stop=(number, None),
+            )  # fmt: skip
+        for stdout in ("file", "closed", "broken"):
+            # Without its standard output, nobody knows where it listens.
+            yield Case(
+                f"shop signals: serve, {number.name}, standard output {stdout}", SERVE,
+                codes if stdout == "file" else (1, *BROKEN_PIPE[1:], *codes),
+                stdout=stdout, stop=(number, None),
             )  # fmt: skip

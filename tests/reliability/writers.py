@@ -26,6 +26,7 @@ from sentemb.data.importers.click_table import Columns, import_clicks
 from sentemb.data.importers.columns import Reading
 from sentemb.data.lines import write_lines
 from sentemb.data.splitting import split_file
+from sentemb.exporting.targets import export
 from sentemb.search.index import Index
 from sentemb.system.locks import temporary_folder
 from sentemb.training.checkpoints import has_checkpoints
@@ -207,6 +208,14 @@ def _import(folder, again):
     import_clicks([_LOG_FILE], folder / "m", columns, min_clicks=1, how=how, force=True)
 
 
+def _export(letters, to, force=False):
+    def job(folder, again):
+        index = Index.build(_model(0), [f"{letters} {text}" for text in TEXTS], threads=1)
+        export(index, folder / "m", to, force=force or again)
+
+    return job
+
+
 def _read_folder(folder):
     found = [path for path in (folder / "m").rglob("*") if path.is_file()]
     return {path.name: path.read_bytes() for path in found} or None
@@ -222,6 +231,10 @@ def _old_model(folder):
 
 def _old_index(folder):
     _index("ab").save(folder / "m")
+
+
+def _old_export(to):
+    return lambda folder: _export("ab", to)(folder, False)
 
 
 def _old_vectors(folder):
@@ -256,6 +269,22 @@ WRITERS = (
     Writer("index, changed", _old_index, _change_index, _read_index),
     Writer("split", _nothing, _split, _read_folder),
     Writer("import", _old_file, _import, _read_file),
+    Writer(
+        "export to a file, force", _old_export("jsonl"), _export("dc", "jsonl", True), _read_file
+    ),
+    Writer(
+        "export to a folder, force",
+        _old_export("numpy"),
+        _export("dc", "numpy", True),
+        _read_folder,
+    ),
+    Writer("export in parts, new", _nothing, _export("dc", "elasticsearch"), _read_folder),
+    Writer(
+        "export a model, force",
+        _old_model,
+        _export("dc", "sentence-transformers", True),
+        _read_model,
+    ),
 )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from sentemb.exporting.targets import Exported
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import save_model
+from sentemb.system.files import is_file, names_in, path_of
 from sentemb.system.paths import AnyPath
 
 
@@ -41,9 +41,9 @@ def write(
         written.
     """
     save_model(source.saved(), out, force)
-    folder = Path(out)
+    folder = path_of(out)
     opened = f'SentenceTransformer("{out}", trust_remote_code=True)'
     return Exported(
-        sorted(path for path in folder.iterdir() if path.is_file()),
+        [folder / name for name in names_in(folder) if is_file(folder / name)],
         notes=[f"{opened} opens it where sentemb is installed"],
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sentemb.analysis.explanation import Explainer, unknown_words
+from sentemb.bounds import valid_unicode
 from sentemb.data.click_log import ClickLog
 from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.search.index import Hit, Index
@@ -54,7 +55,7 @@ class Answers:
         name: str = "index",
         on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        self.index, self.name, self._has_log = index, name, log is not None
+        self.index, self.name, self._has_log = index, valid_unicode(name), log is not None
         self._explainer = Explainer(index.model, log, on_progress)
         self._is_recurrent = isinstance(index.model.encoder, RecurrentEncoder)
         self._began = time.monotonic()

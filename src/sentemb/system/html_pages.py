@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from importlib.resources import files
 
+from sentemb.bounds import valid_unicode
+
 
 class Page(str):
     """The HTML of a page; a notebook shows it in a frame of its own."""
@@ -43,8 +45,10 @@ def filled(template: str, values: Mapping[str, str]) -> Page:
     """``template`` with each ``{{name}}`` replaced by its value, as it is.
 
     The value of ``{{name_hash}}`` is the name of the value ``name`` in a content security policy,
-    with which a page allows one inline style sheet or script and no other.
+    with which a page allows one inline style sheet or script and no other. What is not valid
+    Unicode is replaced, so that the page can be written as UTF-8.
     """
+    values = {name: valid_unicode(value) for name, value in values.items()}
     # Cut the template before filling it: what is filled in may contain braces.
     pieces = template.replace("}}", "{{").split("{{")
     return Page(
