@@ -27,6 +27,8 @@ from sentemb.system.html_pages import Page, filled, resource, script
 from sentemb.version import __version__
 
 _HERE = "sentemb.search_page"
+# The last one starts the page.
+_SCRIPTS = ("explanation.js", "page.js")
 
 
 def facts_of(index: Index, name: str, evidence: bool = False) -> dict[str, Any]:
@@ -85,6 +87,6 @@ def search_page(
         "data": "".join(blocks),
         "engine": engine,
         # In a scope of its own: the engine may use any name.
-        "script": f"(() => {{\n{script(_HERE, 'page.js')}}})();\n",
+        "script": f"(() => {{\n{script(_HERE, *_SCRIPTS)}}})();\n",
     }
     return filled(resource(_HERE, "page.html"), values)
