@@ -23,7 +23,7 @@ from typing import Any
 
 from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.search.index import Index
-from sentemb.system.html_pages import Page, filled, resource, script
+from sentemb.system.html_pages import Page, filled, resource, script, style
 from sentemb.version import __version__
 
 _HERE = "sentemb.search_page"
@@ -81,7 +81,7 @@ def search_page(
     )
     values = {
         "title": html.escape(title),
-        "style": resource(_HERE, "page.css"),
+        "style": style(_HERE, "page.css"),
         "connect": "'self'" if connects else "'none'",
         "made": f"Made by sentemb {html.escape(__version__)}.",
         "data": "".join(blocks),
