@@ -7,6 +7,7 @@ import pytest
 from browsers import chromium, needs_chromium, opened
 
 from sentemb.search_page.page import search_page
+from sentemb.system.html_pages import resource
 
 pytestmark = needs_chromium
 
@@ -383,3 +384,11 @@ def test_a_server_may_be_asked_and_nobody_else():
     assert "connect-src 'none'" in alone
     assert "connect-src 'self'" in served
     assert "<title>&lt;b&gt;</title>" in search_page("<b>", "engine")
+
+
+def test_numbers_have_a_minus_sign_and_a_rounded_zero_has_none(browser):
+    functions = resource("sentemb.system", "elements.js")
+    asked = "[fixed(-0.0001, 3), fixed(-1.5, 1), signed(0.0001), signed(0.25), signed(-2, 0)]"
+    with opened(browser, "about:blank") as tab:
+        found = tab.evaluate(f"() => {{ {functions} return {asked}; }}")
+    assert found == ["0.000", "−1.5", "0.000", "+0.250", "−2"]

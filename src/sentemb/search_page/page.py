@@ -23,10 +23,12 @@ from typing import Any
 
 from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.search.index import Index
-from sentemb.system.html_pages import Page, filled, resource, script
+from sentemb.system.html_pages import Page, filled, resource, script, style
 from sentemb.version import __version__
 
 _HERE = "sentemb.search_page"
+# The last one starts the page.
+_SCRIPTS = ("explanation.js", "page.js")
 
 
 def facts_of(index: Index, name: str, evidence: bool = False) -> dict[str, Any]:
@@ -79,12 +81,12 @@ def search_page(
     )
     values = {
         "title": html.escape(title),
-        "style": resource(_HERE, "page.css"),
+        "style": style(_HERE, "page.css"),
         "connect": "'self'" if connects else "'none'",
         "made": f"Made by sentemb {html.escape(__version__)}.",
         "data": "".join(blocks),
         "engine": engine,
         # In a scope of its own: the engine may use any name.
-        "script": f"(() => {{\n{script(_HERE, 'page.js')}}})();\n",
+        "script": f"(() => {{\n{script(_HERE, *_SCRIPTS)}}})();\n",
     }
     return filled(resource(_HERE, "page.html"), values)

@@ -158,7 +158,7 @@ class Server:
         def deal_with_hangup() -> None:
             assert on_hangup is not None
             with turn:
-                waits.release()  # whoever comes now has not been seen by this call
+                waits.release()  # a signal from here on needs another call
                 on_hangup()
 
         def hang_up(number: int, frame: Any) -> None:

@@ -23,6 +23,13 @@ def resource(package: str, name: str) -> str:
     return files(package).joinpath(name).read_text(encoding="utf-8")
 
 
+def style(package: str, *names: str) -> str:
+    """Style sheets of a package, after the rules that all pages have."""
+    return resource("sentemb.system", "base.css") + "".join(
+        resource(package, name) for name in names
+    )
+
+
 def script(package: str, *names: str) -> str:
     """JavaScript files of a package, after those functions that all pages have."""
     return resource("sentemb.system", "elements.js") + "\n".join(

@@ -1,8 +1,8 @@
 """The style sheet that the report and the comparison of two rankings share."""
 
-from sentemb.system.html_pages import resource
+from sentemb.system import html_pages
 
 
 def style() -> str:
     """The CSS as text."""
-    return resource("sentemb.analysis.report", "report.css")
+    return html_pages.style("sentemb.analysis.report", "report.css")
