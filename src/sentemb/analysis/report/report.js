@@ -340,7 +340,7 @@ function declaredBy(side, t) {
 
 /** A number, and a bar from the middle to the left or the right. */
 function effectBar(value, largest) {
-  const fill = make("i", { className: value < 0 ? "minus" : "plus" });
+  const fill = make("i", { className: value < 0 ? "lowers" : "raises" });
   const length = (50 * Math.abs(value)) / largest;
   fill.style.width = `${length}%`;
   fill.style.insetInlineStart = value < 0 ? `${50 - length}%` : "50%";
