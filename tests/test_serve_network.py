@@ -487,6 +487,18 @@ def test_without_the_extra_the_message_names_it(index, monkeypatch):
         Server(None)
 
 
+def test_requests_that_have_arrived_are_answered_at_the_end(index):
+    """The system has accepted them; the server has not yet seen them."""
+    server = Server(create_app(index), port=0)
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(connected(server.port)) for _ in range(3)]
+        for client in clients:
+            client.sendall(GET)
+        server.stop()
+        server.run()
+        assert [answer_on(client)[0] for client in clients] == [200] * 3
+
+
 def test_only_one_hangup_waits_while_another_is_dealt_with(index):
     """The index that is read last is the one that is served last."""
     server = Server(create_app(index), port=0)

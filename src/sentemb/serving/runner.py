@@ -133,6 +133,8 @@ class Server:
 
     def _drain(self) -> None:
         """Answer the requests that have begun."""
+        for _ in range(2):  # accept the connections that wait, and read what they have sent
+            self._listener.one_round(0)
         self._listener.stop_listening()
         end = time.monotonic() + self._limits.seconds
         self._listener.close_slow(ends=True)
