@@ -17,7 +17,7 @@ from synthetic import write_log
 
 from sentemb import SentenceEncoder
 from sentemb.data.click_log import read_click_log
-from sentemb.exporting.onnx_tokeniser import Tokeniser
+from sentemb.exporting.onnx.tokeniser import Tokeniser
 from sentemb.exporting.targets import export
 from sentemb.models import make_encoder
 from sentemb.models.similarity import unit_rows

@@ -21,7 +21,7 @@ from synthetic import mixed_titles
 
 from sentemb import Index
 from sentemb.baselines.words_and_stems import Stems
-from sentemb.exporting.stem_forms import forms_of_stems
+from sentemb.exporting.page.stem_forms import forms_of_stems
 from sentemb.exporting.targets import export
 from sentemb.models.similarity import unit_rows
 from sentemb.tables import markdown_table

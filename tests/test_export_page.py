@@ -12,9 +12,9 @@ from helpers import FEED_FORWARD, VARIANTS, made_up_model, made_up_texts, varian
 from sentemb import Index, SentembError, SentenceEncoder
 from sentemb.analysis.explanation import explain
 from sentemb.data.click_log import ClickLogBuilder
-from sentemb.exporting import page as page_module
-from sentemb.exporting.page_arrays import _coarse_rows
-from sentemb.exporting.stem_forms import forms_of_stems
+from sentemb.exporting.page import page as page_module
+from sentemb.exporting.page.arrays import _coarse_rows
+from sentemb.exporting.page.stem_forms import forms_of_stems
 from sentemb.exporting.targets import export
 from sentemb.models.int8_rows import LARGEST
 from sentemb.models.similarity import unit_rows

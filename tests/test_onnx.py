@@ -28,9 +28,9 @@ from onnx.reference import ReferenceEvaluator
 
 from sentemb import SIF, SentembError, SentenceEncoder, train
 from sentemb.data.click_log import read_click_log
-from sentemb.exporting import onnx_model
-from sentemb.exporting.onnx_characters import character_table
-from sentemb.exporting.onnx_tokeniser import Tokeniser
+from sentemb.exporting.onnx import model as onnx_model
+from sentemb.exporting.onnx.characters import character_table
+from sentemb.exporting.onnx.tokeniser import Tokeniser
 from sentemb.exporting.targets import export
 from sentemb.models.bag import Bag
 from sentemb.models.similarity import unit_rows

@@ -122,14 +122,14 @@ _ENGINE: Values = {"name": (), "log": (), "part_bytes": ()}
 
 TARGETS = {
     "elasticsearch": Target(
-        "elasticsearch",
+        "search_engines.elasticsearch",
         INDEX,
         "a folder with mapping, bulk files and a query",
         _ENGINE,
         {"engine": "elasticsearch"},
     ),
     "opensearch": Target(
-        "elasticsearch",
+        "search_engines.elasticsearch",
         INDEX,
         "the same for OpenSearch",
         _ENGINE,
@@ -158,13 +158,13 @@ TARGETS = {
         needs=("usearch.index", "approximate"),
     ),
     "page": Target(
-        "page",
+        "page.page",
         INDEX,
         "one HTML file that searches without a server",
         {"dtype": ("int8", "float32"), "title": ()},
     ),
     "onnx": Target(
-        "onnx_model",
+        "onnx.model",
         MODEL,
         "a folder with both towers and a tokeniser in Python and Java",
         needs=("onnx", "onnx"),

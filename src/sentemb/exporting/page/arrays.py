@@ -1,6 +1,6 @@
 """What a search page holds of an index: arrays one after the other, and where each of them is.
 
-page_engine/engine.js reads them.
+engine/engine.js reads them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sentemb.baselines.words_and_stems import Stems
 from sentemb.exporting.characters import cased_and_ignored
-from sentemb.exporting.stem_forms import forms_of_stems
+from sentemb.exporting.page.stem_forms import forms_of_stems
 from sentemb.models.int8_rows import LARGEST, Int8Rows
 from sentemb.models.towers import Towers
 from sentemb.text.words import plain_words

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb.errors import SentembError
-from sentemb.exporting.page_arrays import Arrays, add_index
+from sentemb.exporting.page.arrays import Arrays, add_index
 from sentemb.exporting.places import new_file
 from sentemb.exporting.targets import Exported
 from sentemb.search_page.page import facts_of, search_page
@@ -98,7 +98,7 @@ def write(
 
 def _engine() -> str:
     """The script that answers, in a scope of its own."""
-    parts = [resource("sentemb.exporting", f"page_engine/{part}.js") for part in _PARTS]
+    parts = [resource("sentemb.exporting.page", f"engine/{part}.js") for part in _PARTS]
     return '(() => {\n"use strict";\n' + "".join(parts) + "})();\n"
 
 

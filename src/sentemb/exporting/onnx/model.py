@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.exporting.onnx_characters import character_table
-from sentemb.exporting.onnx_encoders import INPUTS, add_embeddings
-from sentemb.exporting.onnx_graph import OPSET, Graph
+from sentemb.exporting.onnx.characters import character_table
+from sentemb.exporting.onnx.encoders import INPUTS, add_embeddings
+from sentemb.exporting.onnx.graph import OPSET, Graph
 from sentemb.exporting.places import new_folder
 from sentemb.exporting.targets import Exported
 from sentemb.models.towers import Towers, converted
@@ -92,7 +92,7 @@ def write(
         texts = {
             VOCABULARY: _vocabulary_file(towers.vocabulary),
             CHARACTERS: character_table(),
-            PYTHON: _resource("onnx_tokeniser.py").replace(_IMPORT, _words_module()),
+            PYTHON: _resource("tokeniser.py").replace(_IMPORT, _words_module()),
             JAVA: _resource(JAVA),
             README: _readme(source),
         }
@@ -161,7 +161,7 @@ def _words_module() -> str:
 
 
 def _resource(name: str) -> str:
-    return resources.files("sentemb.exporting").joinpath(name).read_text("utf-8")
+    return resources.files("sentemb.exporting.onnx").joinpath(name).read_text("utf-8")
 
 
 def _readme(model: SentenceEncoder) -> str:
@@ -175,7 +175,7 @@ def _readme(model: SentenceEncoder) -> str:
         f"`{VOCABULARY}`": f"the features that the model knows: {model.vocabulary}",
         f"`{CHARACTERS}`": f"properties of characters, for `{JAVA}`",
     }
-    return Template(_resource("onnx_readme.md")).substitute(
+    return Template(_resource("readme.md")).substitute(
         kind=model.encoder.name,
         dim=model.dim,
         opset=OPSET,

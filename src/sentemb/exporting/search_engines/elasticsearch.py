@@ -15,8 +15,10 @@ from sentemb.baselines.words_and_stems import stem_of
 from sentemb.bounds import brief, whole
 from sentemb.data.click_log import ClickLog, read_click_log
 from sentemb.errors import SentembError
-from sentemb.exporting.bulk_files import BulkFiles
-from sentemb.exporting.engine_requests import (
+from sentemb.exporting.json_text import as_json, vectors_as_json
+from sentemb.exporting.places import new_folder
+from sentemb.exporting.search_engines.bulk_files import BulkFiles
+from sentemb.exporting.search_engines.requests import (
     CLICKED,
     ENGINES,
     TITLE,
@@ -26,9 +28,7 @@ from sentemb.exporting.engine_requests import (
     mapping,
     query,
 )
-from sentemb.exporting.engine_texts import README, SCRIPT, readme, script
-from sentemb.exporting.json_text import as_json, vectors_as_json
-from sentemb.exporting.places import new_folder
+from sentemb.exporting.search_engines.texts import README, SCRIPT, readme, script
 from sentemb.exporting.targets import Exported
 from sentemb.exporting.titles import Portion, portions
 

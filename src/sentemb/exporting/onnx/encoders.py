@@ -1,4 +1,4 @@
-"""The forward pass of every encoder as an ONNX graph; see `sentemb.exporting.onnx_model`.
+"""The forward pass of every encoder as an ONNX graph; see `sentemb.exporting.onnx.model`.
 
 The graphs compute what `Encoder.embed` computes, in float32, from the same stacked weights. Where
 the paper has a recursion they have a Scan. The LSTM operator of ONNX takes dense inputs, while here
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.exporting.onnx_graph import FLOAT32, FLOAT64, INT64, Graph
+from sentemb.exporting.onnx.graph import FLOAT32, FLOAT64, INT64, Graph
 from sentemb.models.bag import Bag
 from sentemb.models.bilstm import BiLSTM
 from sentemb.models.clsm import CLSM
@@ -208,7 +208,7 @@ def _embeddings(texts: Texts, encoder: Encoder, weights: Arrays, words: str) -> 
     if add is None:
         raise SentembError(
             f"the model {encoder.name} cannot be exported to ONNX; choose another target, or add "
-            "its graph to sentemb.exporting.onnx_encoders"
+            "its graph to sentemb.exporting.onnx.encoders"
         )
     return add(texts, encoder, weights, words)
 

@@ -2,7 +2,7 @@
 
 from textwrap import fill
 
-from sentemb.exporting.engine_requests import (
+from sentemb.exporting.search_engines.requests import (
     CLICKED,
     QUERY_TEXT,
     QUERY_VECTOR,

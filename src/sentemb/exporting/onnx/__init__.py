@@ -1,0 +1,1 @@
+"""Towers as ONNX graphs, with tokenisers in Python and Java."""

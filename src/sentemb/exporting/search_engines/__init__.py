@@ -1,0 +1,1 @@
+"""Indexes for Elasticsearch and OpenSearch: mapping, bulk files and a query."""
