@@ -50,7 +50,11 @@ def test_the_page_adds_two_files_and_a_registration_each():
 
 @pytest.mark.parametrize(
     "settings",
-    [(), ("--bag-dim", 4, "--lengths", "1,1"), ("--cells", 17, "--shared-towers")],
+    [
+        (),
+        pytest.param(("--bag-dim", 4, "--lengths", "1,1"), marks=pytest.mark.slow),
+        pytest.param(("--cells", 17, "--shared-towers"), marks=pytest.mark.slow),
+    ],
     ids=str,
 )
 def test_the_encoder_of_the_page_passes_the_gradient_check(package, settings):

@@ -125,7 +125,7 @@ def test_a_linear_layer_over_whole_words_is_the_projection_of_the_average(splitt
     np.testing.assert_allclose(model.encode_query("no such word"), p["b1"], atol=1e-12)
 
 
-@pytest.mark.parametrize("window", [3, 5])
+@pytest.mark.parametrize("window", [3, pytest.param(5, marks=pytest.mark.slow)])
 def test_kinks_of_max_pooling_are_left_out_and_counted(window, monkeypatch):
     # Coarse steps only, so that some go over a kink.
     monkeypatch.setattr(differences, "STEPS", (1e-2, 5e-3))
