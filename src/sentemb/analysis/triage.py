@@ -65,7 +65,7 @@ class RankedTitle(NamedTuple):
     rank : int or None
         From 1; None if the title is not in the catalogue or below rank `DEPTH` of it.
     score : float or None
-        None where there is no rank.
+        None if `rank` is None.
     cosine : float or None
         The cosine in the score of an index with BM25; None for all other rankings.
     """

@@ -32,7 +32,7 @@ def write(
     force : bool
         Replace a model that is there.
     on_progress : callable, optional
-        Never called: there are no titles.
+        Not called: a model has no titles to count.
 
     Raises
     ------

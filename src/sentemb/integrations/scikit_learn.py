@@ -43,10 +43,6 @@ class _Vectorizer(_NamedFeatures, _Transformer, _Estimator):  # type: ignore[mis
     model_: SentenceEncoder
     normalize_embeddings: bool
 
-    def fit(self, X: Iterable[str], y: object = None) -> Self:
-        """Fit to texts."""
-        raise NotImplementedError
-
     def fit_transform(self, X: Iterable[str], y: object = None) -> Any:
         """Fit to texts and return their vectors; see `fit` and `transform`."""
         # What can be read only once is needed twice.

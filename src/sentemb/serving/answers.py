@@ -92,7 +92,7 @@ class Answers:
         queries, k, min_score, only
             As for `Index.search`.
         check : function
-            Called now and then; it raises an exception if there is no time left.
+            Called before each portion of queries; raises an exception once the time is up.
         """
         found = []
         portion = max(1, _PAIRS // len(self.index)) if len(self.index) else len(queries)

@@ -39,7 +39,7 @@ _REMEDIES = {
 
 
 class Busy(Error):  # type: ignore[misc]
-    """The refusal of a request for which there is no room."""
+    """Refuses a request because too many are waiting."""
 
     code = 503
     reason = "Service Unavailable"
@@ -114,7 +114,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
             super().send_continue()
 
     def handle_read(self) -> None:
-        """Read what there is; while the channel lingers, forget it."""
+        """Read what has arrived; a channel that lingers discards it."""
         if self._lingers_until is None:
             super().handle_read()
             return

@@ -232,7 +232,7 @@ def check_patience(patience: int | None, dev: object) -> None:
     """Raise a `SentembError` for a training that is to stop by a dev set and has none."""
     if patience is not None and dev is None:
         raise SentembError(
-            "patience counts epochs without a better figure on dev, and there is no dev set; give "
+            "patience counts epochs without a better dev figure, but there is no dev set; give "
             "one, for example 5% to hold out that share of the log's queries"
         )
 
