@@ -6,7 +6,7 @@ script, its *engine*, which answers. The engine sets ``globalThis.engine`` to an
 - ``facts``: ``{name, titles, model, bm25, calibrated, evidence, gates}``: how many titles there
   are, a line about the model, and what the engine can show (bool);
 - ``search(query, k, signal)``: ``{query, unknown: [word], hits: [{id, title, score, cosine, bm25,
-  confidence}]}``, named as in `sentemb.search.index.Hit`; null for a number that the index does not have;
+  confidence}]}``, named as in `sentemb.search.index.Hit`; null for a number that the index lacks;
 - ``explain(query, id, signal)``: what `Explanation.as_dict` returns;
 - ``gates(query, id, signal)``: ``{query: {words, gates: {name: [[number]]}}, title: ...}``, one row
   of numbers per word, with the names ``input``, ``forget``, ``output``, ``candidate``, ``cell`` and
