@@ -22,10 +22,10 @@ from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
 from sentemb.kernels.top_k import top_k
 from sentemb.models.ranking import how_many
-from sentemb.models.similarity import cosines
+from sentemb.ranking.memory import Remembered
 from sentemb.ranking.parts import TitleParts, weighted_sum
-from sentemb.ranking.recipe import BM25, COSINE, MEMORY, PART_NAMES, Recipe
 from sentemb.ranking.ranker_files import StoredRanker, write_ranker
+from sentemb.ranking.recipe import MEMORY, PART_NAMES, Recipe
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import fingerprint, load_model
 from sentemb.system.files import path_of
@@ -46,18 +46,15 @@ class Share:
         "cosine", "bm25" or "memory".
     weight, value : float
         The part adds ``weight * value`` to the score.
-    nearest : str or None
-        Of the memory: the clicked query of the title that is nearest to the query. None if the
-        title has no clicked query.
-    cosine : float or None
-        The cosine of the query and ``nearest``.
+    nearest : Remembered or None
+        Of the memory: the clicked query of the title that is nearest to the query, and its cosine.
+        None if the title has no clicked query.
     """
 
     part: str
     weight: float
     value: float
-    nearest: str | None = None
-    cosine: float | None = None
+    nearest: Remembered | None = None
 
     @property
     def added(self) -> float:
@@ -66,14 +63,10 @@ class Share:
 
     def as_dict(self) -> dict[str, Any]:
         """All of it, as JSON can hold it."""
-        found = {
-            "part": self.part,
-            "weight": self.weight,
-            "value": self.value,
-            "added": self.added,
-        }
+        found: dict[str, Any] = {"part": self.part, "weight": self.weight, "value": self.value}
+        found["added"] = self.added
         if self.part == MEMORY:
-            found |= {"nearest_query": self.nearest, "cosine": self.cosine}
+            found["nearest_query"] = None if self.nearest is None else self.nearest._asdict()
         return found
 
 
@@ -312,28 +305,15 @@ class HybridRanker:
         catalogue = self.titles if self._titles is not None or self.clicks is not None else []
         if title not in catalogue:
             catalogue = [*catalogue, title]
-        pair = np.zeros(1, np.int64), np.array([catalogue.index(title)])
-        found = self._parts(catalogue).of_pairs([query], *pair, self.recipe.parts)
-        return [
-            Share(
-                part,
-                self.recipe.weight(part),
-                float(found[part][0]),
-                *(self._nearest(query, title) if part == MEMORY else ()),
-            )
-            for part in self.recipe.parts
-        ]
-
-    def _nearest(self, query: str, title: str) -> tuple[str | None, float | None]:
-        """The clicked query of ``title`` that is nearest to ``query``, and the cosine of both."""
-        clicks = self.clicks
-        if clicks is None or title.strip() not in clicks.titles:
-            return None, None
-        own = clicks.query_index[clicks.title_index == clicks.titles.index(title.strip())]
-        queries = [clicks.queries[q] for q in own.tolist()]
-        found = cosines(self.model.encode_query([query]), self.model.encode_query(queries))[0]
-        best = int(np.argmax(found))
-        return queries[best], float(found[best])
+        place = catalogue.index(title)
+        pair = np.zeros(1, np.int64), np.array([place])
+        parts = self._parts(catalogue)
+        found = parts.of_pairs([query], *pair, self.recipe.parts)
+        shares = []
+        for part in self.recipe.parts:
+            nearest = parts.nearest(query, place) if part == MEMORY else None
+            shares.append(Share(part, self.recipe.weight(part), float(found[part][0]), nearest))
+        return shares
 
     # -- files --------------------------------------------------------------------------------
 
