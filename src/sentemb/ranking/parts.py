@@ -24,7 +24,7 @@ from sentemb.baselines.inverted_index import InvertedIndex
 from sentemb.baselines.words_and_stems import words_of
 from sentemb.data.click_log import ClickLog
 from sentemb.kernels.matmul import add_matmul
-from sentemb.models.similarity import unit_rows
+from sentemb.models.similarity import indexed_cosines, unit_rows
 from sentemb.ranking.memory import QueryMemory, Remembered
 from sentemb.ranking.recipe import BM25, COSINE, MEMORY, Recipe
 from sentemb.sentence_encoder import SentenceEncoder
@@ -84,10 +84,14 @@ class TitleParts:
         return QueryMemory.build(self._model, self.titles, self._clicks)
 
     @cached_property
+    def _vectors(self) -> np.ndarray:
+        """The vectors of the titles, (n_titles, dim) float."""
+        return self._model.encode_document(self.titles)
+
+    @cached_property
     def _across(self) -> NDArray[np.float32]:
         """The unit vectors of the titles, one per column, (dim, n_titles)."""
-        vectors = unit_rows(self._model.encode_document(self.titles))
-        return np.ascontiguousarray(vectors.T, np.float32)
+        return np.ascontiguousarray(unit_rows(self._vectors).T, np.float32)
 
     # -- some pairs ---------------------------------------------------------------------------
 
@@ -112,11 +116,16 @@ class TitleParts:
         pairs = np.asarray(query_index, np.int64), np.asarray(title_index, np.int64)
         found: PairParts = {}
         if COSINE in parts or MEMORY in parts:
-            cosines = self._model.score_pairs(queries, self.titles, *pairs)
+            with warnings.catch_warnings():
+                # `SentenceEncoder.score_pairs` does not warn of texts without known words either.
+                warnings.simplefilter("ignore", UserWarning)
+                vectors = self._model.encode_query(queries)
+                cosines = indexed_cosines(vectors, self._vectors, *pairs)
             if COSINE in parts:
                 found[COSINE] = cosines
             if MEMORY in parts:
-                found[MEMORY] = np.maximum(cosines, self._memory_of_pairs(queries, *pairs))
+                remembered = self._memory_of_pairs(unit_rows(vectors), *pairs)
+                found[MEMORY] = np.maximum(cosines, remembered)
         if BM25 in parts:
             sums = self.lists.scores(queries, *pairs, self._workers)
             found[BM25] = sums / self._highest(queries)[pairs[0]]
@@ -130,15 +139,12 @@ class TitleParts:
         return np.where(highest[:, 0] > 0, highest[:, 0], 1.0)
 
     def _memory_of_pairs(
-        self, queries: Sequence[str], query_index: NDArray[np.int64], titles: NDArray[np.int64]
+        self, vectors: np.ndarray, query_index: NDArray[np.int64], titles: NDArray[np.int64]
     ) -> NDArray[np.float64]:
+        """The highest cosine of a clicked query for each pair; ``vectors`` are of the queries."""
         found = np.empty(query_index.size)
-        with warnings.catch_warnings():
-            # `SentenceEncoder.score_pairs` does not warn of texts without known words either.
-            warnings.simplefilter("ignore", UserWarning)
-            vectors = unit_rows(self._model.encode_query(queries))
         by_query = np.argsort(query_index, kind="stable")
-        for some in self._portions(len(queries)):
+        for some in self._portions(len(vectors)):
             first, end = np.searchsorted(query_index[by_query], [some.start, some.stop])
             own = by_query[first:end]
             if own.size:
