@@ -27,7 +27,7 @@ COMMANDS = {
     "average": "Make one model of several.",
     "gradcheck": "Check every gradient against finite differences.",
     "encode": "Turn texts into embeddings.",
-    "tune": "Choose the weight of BM25 in an index.",
+    "tune": "Choose the weight of BM25 in an index, or fit the ranker of a model.",
     "calibrate": "Learn how often the first title is a clicked one, given its score.",
     "score": "Score one query against titles.",
     "rank": "Rank titles for queries.",

@@ -14,6 +14,7 @@ from sentemb.cli.options import (
     Names,
     json_option,
     markdown_option,
+    no_ranker_option,
     option,
     p_option,
     threads_option,
@@ -53,7 +54,8 @@ def _minutes(ctx: Any, parameter: Any, value: float | None) -> float | None:
 )
 @p_option()
 @compare_with_option(
-    "Add a trained model as a row with the name of its folder; may be repeated.",
+    "Add a trained model as a row with the name of its folder; may be repeated. A folder with a "
+    "ranker adds the ranker and a row for each of its parts.",
     multiple=True,
     former=["--with-model"],
 )
@@ -77,6 +79,7 @@ def _minutes(ctx: Any, parameter: Any, value: float | None) -> float | None:
     help="Start no new run after this many minutes; repeat the command to continue.",
 )
 @threads_option()
+@no_ranker_option()
 @option("--keep-models", is_flag=True, help="Also keep the trained models.")
 @option("--force", is_flag=True, help="Discard results on other data or with other settings.")
 @markdown_option("the table")
@@ -89,6 +92,7 @@ def command(
     compare_with: tuple[str, ...],
     reference: str | None,
     budget: float | None,
+    no_ranker: bool,
     markdown: bool,
     as_json: bool,
     **settings: Any,
@@ -109,7 +113,7 @@ def command(
     sentemb compare data/ --models list
     """
     from sentemb.comparison.data import read_data
-    from sentemb.comparison.rows import ROWS, ModelRow, rows_of
+    from sentemb.comparison.rows import ROWS, ModelRow, RankerRow, rows_of
     from sentemb.comparison.runner import Comparison
 
     if p is not None and vectors is None:
@@ -124,7 +128,8 @@ def command(
     rows = rows_of(models)
     data = read_data(data_dir)
     rows = _with_vectors(rows, vectors, p)
-    rows += map(ModelRow.of, compare_with)
+    for model in compare_with:
+        rows += [ModelRow.of(model)] if no_ranker else RankerRow.all_of(model)
     names = [row.name for row in rows]
     reference = _checked_reference(reference, names)
     if data.log is None:

@@ -8,7 +8,14 @@ from typing import Any
 import click
 
 from sentemb.cli import held_out as held_out_clicks
-from sentemb.cli.options import Integers, Names, json_option, option, per_query_option
+from sentemb.cli.options import (
+    Integers,
+    Names,
+    json_option,
+    no_ranker_option,
+    option,
+    per_query_option,
+)
 from sentemb.cli.options import command as new_command
 from sentemb.tables import visible
 
@@ -71,6 +78,7 @@ _TIES = "score descending, then title id descending, as trec_eval"
     "pairs on which the most accurate threshold is chosen. [default: 0 for a model trained on "
     "labels]",
 )
+@no_ranker_option()
 @json_option(instead_of="a table")
 def command(
     model_or_run: str,
@@ -84,6 +92,7 @@ def command(
     per_query: bool,
     labels: bool,
     threshold: str | None,
+    no_ranker: bool,
     as_json: bool,
 ) -> None:
     """Measure rankings on judged sets or held-out clicks, or accuracy on labels.
@@ -97,6 +106,8 @@ def command(
     CLICKS is a file of held-out clicks, as `sentemb split` writes it. For each query the model
     ranks the whole catalogue; the titles clicked for it are right, all others wrong. In place of a
     model an index can be given: its titles are ranked as `sentemb search` ranks them.
+
+    A model folder with a ranker is measured as the ranker, then as each of its parts alone.
 
     With --labels, LABELLED is a file of label<TAB>text<TAB>text lines with labels 1 and 0, and a
     model is needed.
@@ -128,7 +139,7 @@ def command(
         if isinstance(judgments, JudgedSet):
             _refuse(of_clicks, "a judged set; give a file of held-out clicks")
             chosen = cutoffs or _CUTOFFS, gain or "exponential"
-            lines = _judged(model_or_run, judgments, *chosen, per_query, as_json)
+            lines = _judged(model_or_run, judgments, *chosen, not no_ranker, per_query, as_json)
         else:
             _refuse(of_judged, "held-out clicks; give --metrics, such as ndcg@10")
             _check_model(model_or_run, held_out)
@@ -141,7 +152,7 @@ def command(
                 )
             asked = catalogue, metrics or held_out_clicks.METRICS, compare_with, log
             lines = held_out_clicks.evaluated(
-                model_or_run, held_out, judgments, *asked, per_query, as_json
+                model_or_run, held_out, judgments, *asked, not no_ranker, per_query, as_json
             )
     write_lines("-", lines)
 
@@ -172,6 +183,7 @@ def _judged(
     judgments: Any,
     cutoffs: tuple[int, ...],
     gain: str,
+    use_ranker: bool,
     per_query: bool,
     as_json: bool,
 ) -> list[str]:
@@ -179,24 +191,39 @@ def _judged(
     from sentemb.evaluation.evaluate import evaluate_model
     from sentemb.evaluation.metrics import ndcg
     from sentemb.evaluation.trec import read_run
-    from sentemb.loading import load
+    from sentemb.ranking.opening import load_best
+    from sentemb.ranking.ranker import HybridRanker
     from sentemb.system.files import is_folder, path_of, status
 
     model_or_run = path_of(model_or_run)
     if str(model_or_run) != "-" and status(model_or_run) is None:
         raise SentembError(f"{model_or_run}: no such model or run; give a folder, a file or -")
+    alone: dict[str, Any] = {}
     if is_folder(model_or_run):
-        result = evaluate_model(load(model_or_run), judgments, cutoffs, gain)
+        model = load_best(model_or_run, use_ranker=use_ranker)
+        result = evaluate_model(model, judgments, cutoffs, gain)
+        if isinstance(model, HybridRanker):
+            alone = {
+                name: evaluate_model(part, judgments, cutoffs, gain)
+                for name, part in model.parts_alone().items()
+            }
     else:
         result = ndcg(judgments, read_run(model_or_run), cutoffs, gain)
     if as_json:
-        return [json.dumps(_as_dict(result, judgments.query_ids, per_query), indent=1)]
-    return list(_table(result, judgments.query_ids if per_query else []))
+        return [json.dumps(_as_dict(result, alone, judgments.query_ids, per_query), indent=1)]
+    return list(_table(result, alone, judgments.query_ids if per_query else []))
 
 
-def _as_dict(result: Any, query_ids: Sequence[str], per_query: bool) -> dict[str, Any]:
+def _as_dict(
+    result: Any, alone: Mapping[str, Any], query_ids: Sequence[str], per_query: bool
+) -> dict[str, Any]:
+    """The figures of a ranking and, by name, of the parts of a ranker."""
     names = [f"ndcg@{cutoff}" for cutoff in result.cutoffs]
-    found = dict(zip(names, result.mean.tolist(), strict=True))
+    found: dict[str, Any] = dict(zip(names, result.mean.tolist(), strict=True))
+    if alone:
+        found["parts"] = {
+            name: dict(zip(names, part.mean.tolist(), strict=True)) for name, part in alone.items()
+        }
     found |= {
         "gain": result.gain,
         "ties": _TIES,
@@ -218,15 +245,19 @@ def _as_dict(result: Any, query_ids: Sequence[str], per_query: bool) -> dict[str
     return found
 
 
-def _table(result: Any, query_ids: Sequence[str]) -> Iterator[str]:
-    """The lines of the table: queries, their mean, and what the numbers mean."""
+def _table(result: Any, alone: Mapping[str, Any], query_ids: Sequence[str]) -> Iterator[str]:
+    """The lines of the table: queries, their mean, and what the numbers mean.
+
+    With the parts of a ranker, the mean is that of the ranker and those of the parts follow.
+    """
     query_ids = list(map(visible, query_ids))
-    width = max(len(id) for id in ("mean", *query_ids))
+    means = {"ranker" if alone else "mean": result.mean}
+    means |= {name: part.mean for name, part in alone.items()}
+    width = max(len(id) for id in (*means, *query_ids))
     names = [f"NDCG@{cutoff}" for cutoff in result.cutoffs]
     yield " ".join([" " * width, *(f"{name:>8}" for name in names)])
-    for id, values in zip(
-        (*query_ids, "mean"), (*result.values[: len(query_ids)], result.mean), strict=True
-    ):
+    rows = (*result.values[: len(query_ids)], *means.values())
+    for id, values in zip((*query_ids, *means), rows, strict=True):
         numbers = ("-" if math.isnan(value) else f"{value:.4f}" for value in values)
         yield " ".join(
             [

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sentemb.cli.common import read_texts, warnings_to_stderr
-from sentemb.cli.options import Text, json_option, option
+from sentemb.cli.options import Text, json_option, no_ranker_option, option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 from sentemb.errors import SentembError
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Similar queries of the log to show.",
 )
+@no_ranker_option()
 @json_option(instead_of="tables")
 def command(
     model: str,
@@ -43,6 +44,7 @@ def command(
     log: str | None,
     catalogue: str | None,
     top_k: int,
+    no_ranker: bool,
     as_json: bool,
 ) -> None:
     """Explain why a title is found for a query.
@@ -50,7 +52,8 @@ def command(
     Prints the score, the effect of every word (the score minus the score without this word), and,
     with --log, the nearest queries of the log with the titles that were clicked for them, and words
     that the log does not have. Without TITLE it explains the best title. MODEL may be the folder of
-    an index: then the best title is that of the index.
+    an index: then the best title is that of the index. For a model folder with a ranker the score
+    is that of the ranker, and what each part adds to it is printed first.
 
     \b
     sentemb explain model/ "cheap hotel in paris" --log pairs.tsv
@@ -59,7 +62,7 @@ def command(
     from sentemb.analysis.explanation import explain
     from sentemb.data.click_log import read_click_log
     from sentemb.data.lines import write_lines
-    from sentemb.loading import load
+    from sentemb.ranking.opening import load_best
     from sentemb.search.index import Index
     from sentemb.search.index_files import is_index
 
@@ -74,7 +77,7 @@ def command(
     elif title is None and log is None and catalogue is None:
         raise click.UsageError("give TITLE, --log or --catalogue, or an index instead of the model")
     else:
-        explained = load(model)
+        explained = load_best(model, use_ranker=not no_ranker)
     clicks = None if log is None else read_click_log(log)
     titles = None if catalogue is None else read_texts(catalogue)[1]
     with warnings_to_stderr():

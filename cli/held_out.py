@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sentemb.evaluation.significance import Difference
     from sentemb.pair_scorer import PairScorer
     from sentemb.protocols import Retriever
+    from sentemb.ranking.ranker import HybridRanker
     from sentemb.search.index import Index
     from sentemb.sentence_encoder import SentenceEncoder
 
@@ -43,6 +44,7 @@ def evaluated(
     metrics: Sequence[str],
     others: Sequence[str],
     log: str | None,
+    use_ranker: bool,
     per_query: bool,
     as_json: bool,
 ) -> Iterator[str]:
@@ -62,6 +64,8 @@ def evaluated(
         Folders of models or indexes, or names in `LEXICAL`.
     log : str, optional
         The click log that bm25-clicks learns from.
+    use_ranker : bool
+        Whether folders of models with a ranker are measured as their rankers.
     per_query : bool
         Print the figures of every query too.
     as_json : bool
@@ -69,10 +73,16 @@ def evaluated(
     """
     from sentemb.data.click_log import read_click_log
     from sentemb.evaluation.held_out import HeldOutClicks
+    from sentemb.ranking.ranker import HybridRanker
 
     learned = None if log is None else read_click_log(log)
-    opened = {name: _opened(name) for name in dict.fromkeys((model, *others))}
-    place, titles = catalogue_of(model, opened[model], path, catalogue, clicks)
+    opened = {name: _opened(name, use_ranker) for name in dict.fromkeys((model, *others))}
+    first_model = opened[model]
+    place, titles = catalogue_of(model, first_model, path, catalogue, clicks)
+    if isinstance(first_model, HybridRanker):
+        over = first_model.over(titles)
+        # The parts follow the ranker, before all others.
+        opened = {model: over, **over.parts_alone(), **{name: opened[name] for name in others}}
     held_out = HeldOutClicks(clicks, titles, metrics)
     with warnings_to_stderr():
         found = {
@@ -103,15 +113,17 @@ def evaluated(
         yield from _query_lines(found)
 
 
-def _opened(name: str) -> "Index | SentenceEncoder | PairScorer | None":
-    """The model or the index in folder ``name``; None for one of `LEXICAL`."""
-    from sentemb.loading import load
+def _opened(
+    name: str, use_ranker: bool
+) -> "Index | SentenceEncoder | PairScorer | HybridRanker | None":
+    """The model, its ranker or the index in folder ``name``; None for one of `LEXICAL`."""
+    from sentemb.ranking.opening import load_best
     from sentemb.search.index import Index
     from sentemb.search.index_files import is_index
 
     if name in LEXICAL:
         return None
-    return Index.open(name) if is_index(Path(name)) else load(name)
+    return Index.open(name) if is_index(Path(name)) else load_best(name, use_ranker=use_ranker)
 
 
 def catalogue_of(
@@ -139,7 +151,7 @@ def catalogue_of(
 
 def _retriever(
     name: str,
-    model: "Index | SentenceEncoder | PairScorer | None",
+    model: "Index | SentenceEncoder | PairScorer | HybridRanker | None",
     titles: list[str],
     log: "ClickLog | None",
     n_queries: int,
@@ -151,6 +163,7 @@ def _retriever(
     from sentemb.errors import SentembError
     from sentemb.evaluation.held_out import AllPairs
     from sentemb.models.nearest import TitleVectors
+    from sentemb.ranking.ranker import HybridRanker
     from sentemb.search.index import Index
     from sentemb.sentence_encoder import SentenceEncoder
 
@@ -165,6 +178,9 @@ def _retriever(
                 "index as MODEL and leave --catalogue out"
             )
         return model
+    if isinstance(model, HybridRanker):
+        # The first one has these titles, and has prepared them for its parts.
+        return model if model.has_titles(titles) else model.over(titles)
     if isinstance(model, SentenceEncoder):
         return TitleVectors(model, titles)
     note_pairs(name, n_queries * len(titles))

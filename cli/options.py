@@ -286,6 +286,15 @@ def per_query_option(help: str) -> Decorator:
     return option("-q", "--per-query", is_flag=True, help=help)
 
 
+def no_ranker_option() -> Decorator:
+    """``--no-ranker``, for commands that read the folder of a model."""
+    return option(
+        "--no-ranker",
+        is_flag=True,
+        help="Rank by the cosine alone, also if the folder of the model has a ranker.",
+    )
+
+
 def side_option() -> Decorator:
     """``--side``."""
     return option(

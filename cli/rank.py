@@ -12,7 +12,7 @@ from sentemb.cli.common import (
     read_texts,
     warnings_to_stderr,
 )
-from sentemb.cli.options import Text, option
+from sentemb.cli.options import Text, no_ranker_option, option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 from sentemb.cli.rankings import Ranking, form_of, form_options, write_rankings
@@ -22,6 +22,7 @@ from sentemb.system.terminal import ProgressLine
 if TYPE_CHECKING:
     from sentemb.evaluation.reranking import Candidates, ScoringProgress
     from sentemb.protocols import Ranker
+    from sentemb.ranking.ranker import HybridRanker
     from sentemb.search.index import Index
 
 _DEPTH = 100
@@ -53,6 +54,7 @@ _SECONDS_BEFORE_NOTE = 3.0
     show_default=True,
     help="Titles per query; 0 prints all.",
 )
+@no_ranker_option()
 @form_options("table", "tsv", "json")
 @option(
     "-o",
@@ -69,6 +71,7 @@ def command(
     candidates: str | None,
     depth: int | None,
     top_k: int,
+    no_ranker: bool,
     as_table: bool,
     as_tsv: bool,
     as_json: bool,
@@ -85,12 +88,15 @@ def command(
     have a text in TITLES. Without it every title is scored for every query; a pair model then takes
     one pass per pair.
 
+    A model folder with a ranker ranks by the ranker, with TITLES as the catalogue.
+
     \b
     sentemb rank model/ queries.tsv titles.tsv -o model.run
     sentemb rank model/ --query "hotels in shanghai" titles.tsv --table
     sentemb rank reranker/ queries.tsv titles.tsv --candidates model.run --depth 30 -k 0
     """
-    from sentemb.loading import load
+    from sentemb.ranking.opening import load_best
+    from sentemb.ranking.ranker import CatalogueRanker, HybridRanker
     from sentemb.search.index_files import is_index
     from sentemb.sentence_encoder import SentenceEncoder
 
@@ -101,17 +107,26 @@ def command(
         raise click.UsageError("standard input can be only one of the files")
     if depth is not None and candidates is None:
         raise click.UsageError("--depth needs --candidates")
-    ranker: Any = load(model)
-    index = _opened(files[-1], ranker, model) if is_index(files[-1]) else None
+    ranker: Any = load_best(model, use_ranker=not no_ranker)
+    encoder = ranker.model if isinstance(ranker, HybridRanker) else ranker
+    index = _opened(files[-1], encoder, model) if is_index(files[-1]) else None
     title_ids, titles = read_texts(files[-1]) if index is None else (index.ids, index.titles)
     query_ids, queries = (["query"], [query]) if query is not None else read_texts(files[0])
     query_of = dict(zip(query_ids, queries, strict=True))
     title_of: dict[str, str] = {}
     if index is None or candidates is not None:
         title_of = dict(zip(title_ids, titles, strict=True))
+    if isinstance(ranker, HybridRanker):
+        # It scores over all titles, also where only some are asked for.
+        ranker = ranker.over(titles)
     if candidates is not None:
         chosen = _candidates(candidates, query_ids, title_ids, depth or _DEPTH)
-        run = _by_pairs(ranker, query_of, title_of, chosen, top_k)
+        by_pairs = CatalogueRanker(ranker) if isinstance(ranker, HybridRanker) else ranker
+        run = _by_pairs(by_pairs, query_of, title_of, chosen, top_k)
+    elif isinstance(ranker, HybridRanker):
+        title_of = dict(zip(title_ids, titles, strict=True))
+        with warnings_to_stderr():
+            run = _by_ranker(ranker, query_of, title_of, top_k)
     elif index is not None:
         # The ranking is that of the model, whatever else the index scores.
         hits = index.search(queries, top_k or len(index), bm25_weight=0, exact=True)
@@ -127,7 +142,7 @@ def command(
         run = _best(query_ids, query_vectors, title_ids, title_vectors, top_k)
     else:
         run = _by_pairs(ranker, query_of, title_of, None, top_k)
-    note_unknown_words(ranker, queries)
+    note_unknown_words(encoder, queries)
     write_rankings(output, form, _rankings(query_of, run, title_of))
 
 
@@ -203,17 +218,37 @@ def _best(
     from sentemb.models.nearest import nearest
     from sentemb.system.parallel import Workers
 
-    # `nearest` puts the lower place first, so titles by falling id break ties as trec_eval does.
-    falling = sorted(range(len(title_ids)), key=title_ids.__getitem__, reverse=True)
+    falling = _falling(title_ids)
     with Workers() as workers:
         found = nearest(queries, titles[falling], top_k or len(falling), workers=workers)
+    return _run_of(query_ids, [title_ids[place] for place in falling], *found)
+
+
+def _by_ranker(
+    ranker: "HybridRanker", query_of: dict[str, str], title_of: dict[str, str], top_k: int
+) -> dict[str, dict[str, float]]:
+    """The run of the ``top_k`` best titles of each query by a ranker."""
+    ids = list(title_of)
+    ids = [ids[place] for place in _falling(ids)]
+    over = ranker.over([title_of[id] for id in ids])
+    return _run_of(list(query_of), ids, *over.find(list(query_of.values()), top_k or len(ids)))
+
+
+def _falling(title_ids: Sequence[str]) -> list[int]:
+    """The places of titles by falling id.
+
+    Of equal scores the lower place comes first, so this breaks ties as trec_eval does.
+    """
+    return sorted(range(len(title_ids)), key=title_ids.__getitem__, reverse=True)
+
+
+def _run_of(
+    query_ids: Sequence[str], title_ids: Sequence[str], places: Any, scores: Any
+) -> dict[str, dict[str, float]]:
+    """The run of places in ``title_ids`` and their scores, one row of each per query."""
     return {
-        query_id: {
-            title_ids[falling[place]]: score for place, score in zip(places, scores, strict=True)
-        }
-        for query_id, places, scores in zip(
-            query_ids, *(array.tolist() for array in found), strict=True
-        )
+        query_id: {title_ids[place]: score for place, score in zip(*row, strict=True)}
+        for query_id, *row in zip(query_ids, places.tolist(), scores.tolist(), strict=True)
     }
 
 

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from sentemb.ranking.ranker import HybridRanker
     from sentemb.sentence_encoder import SentenceEncoder
 
-# The order in which a line names the parts.
-_PARTS = ("cosine", "bm25", "memory")
-
 
 @dataclass(frozen=True)
 class RankerOfTraining:
@@ -116,23 +113,32 @@ def fitted(fit: Callable[..., HybridRanker]) -> HybridRanker:
         line.close()
 
 
-def describe(ranker: HybridRanker, folder: str) -> None:
-    """Print what a ranker adds up, its dev figures, and which texts are in its file."""
-    from sentemb.ranking.recipe import PART_NAMES
+def describe(ranker: HybridRanker, folder: str | None) -> None:
+    """Print what a ranker adds up, its dev figures, and which texts are now in ``folder``."""
+    from sentemb.ranking.recipe import PART_NAMES, PARTS
 
     say(f"ranker: {ranker.recipe}")
     figures = ranker.dev["figures"]
     (metric, value), *_ = figures["sum"].items()
     parts = ", ".join(
-        f"{PART_NAMES[part]} {figures[part][metric]:.3f}" for part in _PARTS if part in figures
+        f"{PART_NAMES[part]} {figures[part][metric]:.3f}" for part in PARTS if part in figures
     )
     say(f"ranker on dev: {metric} {value:.3f} ({parts} alone)")
     clicks = ranker.clicks if ranker.recipe.needs_clicks else None
-    if clicks is not None:
+    if clicks is not None and folder is not None:
         say(
             f"{folder}/ranker: holds {len(clicks.queries):,} queries and {len(clicks.titles):,} "
-            "titles of the log as plain text; --no-ranker leaves them out"
+            "titles of the log as plain text; train --no-ranker leaves them out"
         )
+
+
+def log_and_share(value: str) -> tuple[str, float]:
+    """The log and the share in ``LOG[:SHARE]``; a file may have a colon in its name."""
+    log, colon, share = value.rpartition(":")
+    try:
+        return (log, float(share)) if colon else (value, 1.0)
+    except ValueError:
+        return value, 1.0
 
 
 def _seed_of(model: SentenceEncoder) -> int:
@@ -144,8 +150,8 @@ def _readable_twice(sources: dict[str, Any], skip_bad_lines: bool) -> dict[str, 
     """The sources of a training, those read that a pipe or standard input gives only once."""
     from sentemb.data.click_log import read_click_log
     from sentemb.data.held_out_clicks import read_held_out
-    from sentemb.data.splitting import is_share
     from sentemb.data.judged_set import read_texts
+    from sentemb.data.splitting import is_share
 
     def log(path: str) -> Any:
         return read_click_log(path, skip_bad_lines=skip_bad_lines)
@@ -166,6 +172,4 @@ def _is_stream(path: str) -> bool:
     """Whether ``path`` can be read only once: standard input, a pipe, a device."""
     from sentemb.system.files import is_file, is_folder, status
 
-    return path == "-" or (
-        status(path) is not None and not is_file(path) and not is_folder(path)
-    )
+    return path == "-" or (status(path) is not None and not is_file(path) and not is_folder(path))

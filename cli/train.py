@@ -11,7 +11,7 @@ from sentemb.cli.common import duration
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import given, merged, option, option_of, threads_option
 from sentemb.cli.program import say
-from sentemb.cli.ranker import RankerOfTraining
+from sentemb.cli.ranker import RankerOfTraining, log_and_share
 from sentemb.hyperparameters import FEATURES, MODEL, NEGATIVES, RUN, Hyperparameter
 from sentemb.matching.registry import PAIR_MODELS, pair_models_with
 from sentemb.models.registry import (
@@ -151,8 +151,8 @@ def _settings(function: Any) -> Any:
 @option(
     "--no-ranker",
     is_flag=True,
-    help="Do not fit a ranker on --dev at the end. A ranker keeps the queries and titles of the log "
-    "in the folder of the model.",
+    help="Do not fit a ranker on --dev at the end. A ranker may keep the queries and titles of the "
+    "log in the folder of the model.",
     group=RUN,
 )
 @option("--resume", is_flag=True, help="Continue from the last checkpoint.", group=RUN)
@@ -201,7 +201,7 @@ def command(
     began = time.monotonic()
     line = ProgressLine()
     if options["replay"] is not None:
-        options["replay"] = _log_and_share(options["replay"])
+        options["replay"] = log_and_share(options["replay"])
     ranker = RankerOfTraining.of(pairs, output, options, no_ranker)
     options |= {name: value for name, value in ranker.sources.items() if name != "pairs"}
     try:
@@ -221,15 +221,6 @@ def command(
     _summarise(model, output, time.monotonic() - began)
     ranker.fit(model)
     say(f'next: sentemb score {output} "a query" "a title"')
-
-
-def _log_and_share(value: str) -> tuple[str, float]:
-    """The log and the share in ``LOG[:SHARE]``; a file may have a colon in its name."""
-    log, colon, share = value.rpartition(":")
-    try:
-        return (log, float(share)) if colon else (value, 1.0)
-    except ValueError:
-        return value, 1.0
 
 
 def _summarise(model: Any, output: str, seconds: float) -> None:

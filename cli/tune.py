@@ -1,7 +1,7 @@
-"""``sentemb tune``: the weight of BM25 in an index."""
+"""``sentemb tune``: the weight of BM25 in an index, or the ranker of a model."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +11,7 @@ from sentemb.cli.held_out import shown
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import json_option, option, threads_option
 from sentemb.cli.program import note
+from sentemb.cli.ranker import describe, fitted, log_and_share
 from sentemb.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
@@ -18,33 +19,119 @@ if TYPE_CHECKING:
 
 
 @new_command("tune")
-@click.argument("index", metavar="INDEX", type=click.Path())
+@click.argument("index", metavar="INDEX|MODEL", type=click.Path())
 @click.argument("dev", metavar="DEV", type=click.Path())
 @option(
-    "--metric",
-    default="mrr@10",
-    show_default=True,
-    help="What decides: hit@K, mrr@K, recall@K or ndcg@K.",
+    "--log",
+    metavar="PAIRS",
+    type=click.Path(),
+    help="Models: the click log that the model was trained on.",
 )
-@option("--dry-run", is_flag=True, help="Change nothing in the index.")
+@option(
+    "--replay",
+    metavar="LOG[:SHARE]",
+    type=click.Path(),
+    help="Models: the older log that the training replayed.",
+)
+@option(
+    "--catalogue",
+    metavar="TITLES",
+    type=click.Path(),
+    help="Models: file of titles, id<TAB>title, to rank for held-out clicks together with those of "
+    "the log.",
+)
+@option(
+    "--metric",
+    help="Indexes: what decides: hit@K, mrr@K, recall@K or ndcg@K. [default: mrr@10]",
+)
+@option("--dry-run", is_flag=True, help="Change nothing in the index or the model folder.")
 @json_option(instead_of="a table")
 @threads_option()
 def command(
-    index: str, dev: str, metric: str, dry_run: bool, as_json: bool, threads: int | None
+    index: str,
+    dev: str,
+    log: str | None,
+    replay: str | None,
+    catalogue: str | None,
+    metric: str | None,
+    dry_run: bool,
+    as_json: bool,
+    threads: int | None,
 ) -> None:
-    """Choose the weight of BM25 in an index.
+    """Choose the weight of BM25 in an index, or fit the ranker of a model.
 
-    DEV is a file of held-out clicks or a judged set, whose best titles then count as clicked. The
-    command first chooses the k1 and b that are best for BM25 alone, and then the weight with which
-    cosine + weight × BM25 ranks best. All titles of the index are ranked. The index keeps the
-    result for every later search.
+    Of an index: DEV is a file of held-out clicks or a judged set, whose best titles then count as
+    clicked. The command first chooses the k1 and b that are best for BM25 alone, and then the
+    weight with which cosine + weight × BM25 ranks best. All titles of the index are ranked. The
+    index keeps the result for every later search.
 
     The index must have been made with --bm25. Its --log must not contain the clicks of DEV.
+
+    Of a model: the command fits the ranker that `sentemb train --dev` ends with, or fits it again.
+    Give DEV, --log, --replay and --catalogue as the training got them; DEV may be a share, such as
+    5%. The folder then has a ranker: a sum of cosine, BM25 and the memory of the log.
 
     \b
     sentemb index model/ titles.tsv -o index/ --bm25 --log log/pairs.tsv
     sentemb tune index/ log/dev.tsv
+    sentemb tune model/ dev/ --log pairs.tsv
     """
+    from sentemb.search.index_files import is_index
+
+    of_model = {"--log": log, "--replay": replay, "--catalogue": catalogue}
+    if is_index(index):
+        _refuse(of_model, "an index; it has its log and its titles")
+        _tune_index(index, dev, metric or "mrr@10", dry_run, as_json, threads)
+        return
+    _refuse({"--metric": metric}, "a model; NDCG@1 or MRR@10 decides")
+    if log is None:
+        raise click.UsageError("a model needs --log, the click log that it was trained on")
+    _fit_ranker(index, dev, log, replay, catalogue, dry_run, as_json, threads)
+
+
+def _refuse(options: Mapping[str, object], what: str) -> None:
+    """Raise a usage error for the first option that was given and does not go with ``what``."""
+    name = next((name for name, value in options.items() if value is not None), None)
+    if name is not None:
+        raise click.UsageError(f"{name} does not go with {what}")
+
+
+def _fit_ranker(
+    model: str,
+    dev: str,
+    log: str,
+    replay: str | None,
+    catalogue: str | None,
+    dry_run: bool,
+    as_json: bool,
+    threads: int | None,
+) -> None:
+    from sentemb.data.lines import write_lines
+    from sentemb.ranking.fitting import fit_ranker
+
+    ranker = fitted(
+        lambda **asked: fit_ranker(
+            model,
+            log,
+            dev,
+            replay=None if replay is None else log_and_share(replay),
+            catalogue=catalogue,
+            threads=threads,
+            **asked,
+        )
+    )
+    if not dry_run:
+        ranker.save(model)
+    if as_json:
+        found = {"recipe": ranker.recipe.as_dict(), "dev": ranker.dev}
+        write_lines("-", [json.dumps(found, indent=1)])
+    else:
+        describe(ranker, None if dry_run else model)
+
+
+def _tune_index(
+    index: str, dev: str, metric: str, dry_run: bool, as_json: bool, threads: int | None
+) -> None:
     from sentemb.data.best_graded import read_clicks
     from sentemb.data.lines import write_lines
     from sentemb.search.index import Index

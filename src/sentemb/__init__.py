@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from sentemb.loading import load
     from sentemb.pair_scorer import PairScorer
     from sentemb.ranking.fitting import fit_ranker
-    from sentemb.ranking.ranker import HybridRanker
     from sentemb.ranking.opening import load_ranker
+    from sentemb.ranking.ranker import HybridRanker
     from sentemb.search.index import Index
     from sentemb.sentence_encoder import SentenceEncoder
     from sentemb.training.trainer import train

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -16,6 +16,8 @@ from sentemb.errors import SentembError
 from sentemb.models.nearest import TitleVectors, nearest
 from sentemb.models.similarity import unit_rows
 from sentemb.pair_scorer import PairScorer
+from sentemb.ranking.ranker import HybridRanker, Share
+from sentemb.ranking.recipe import PART_NAMES
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.html_tables import html_table, shade
 from sentemb.tables import aligned, visible
@@ -27,6 +29,8 @@ _PORTION = 8192
 # Characters of a text in a table for a terminal.
 _SHOWN = 48
 _EFFECTS = "effect of each word: the score minus the score without it"
+_EFFECTS_ON_COSINE = f"of the cosine, {{:.3f}}, {_EFFECTS}"
+_SHARES = "what each part adds to the score"
 _EVIDENCE = "the nearest queries of the log, and what was clicked for them"
 
 
@@ -97,16 +101,25 @@ class Explanation:
     query, title : ExplainedText
     similar : list of SimilarQuery or None
         The nearest queries of the log, nearest first; None without a log.
+    shares : list of Share or None
+        What each part adds to the score of a ranker; None for a model alone.
     """
 
     score: float
     query: ExplainedText
     title: ExplainedText
     similar: list[SimilarQuery] | None
+    shares: list[Share] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """All of it, as JSON can hold it."""
-        found = {"score": self.score, "query": self.query.as_dict(), "title": self.title.as_dict()}
+        found: dict[str, Any] = {"score": self.score}
+        found |= {"query": self.query.as_dict(), "title": self.title.as_dict()}
+        if self.shares is not None:
+            found["ranker"] = {
+                "score": self._total,
+                "parts": [share.as_dict() for share in self.shares],
+            }
         if self.similar is None:
             return found
         return {**found, "nearest_queries": [one.as_dict() for one in self.similar]}
@@ -114,9 +127,20 @@ class Explanation:
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
+    @property
+    def _total(self) -> float:
+        """The score of the ranker."""
+        return sum(share.added for share in self.shares or ())
+
     def _lines(self) -> Iterator[str]:
-        yield f"{self.score:.3f}  {visible(self.title.text)}"
-        yield _EFFECTS
+        if self.shares is None:
+            yield f"{self.score:.3f}  {visible(self.title.text)}"
+            yield _EFFECTS
+        else:
+            yield f"{self._total:.3f}  {visible(self.title.text)}"
+            yield _SHARES
+            yield from (f"  {line}" for line in aligned(map(_cells_of, self.shares), left=4))
+            yield _EFFECTS_ON_COSINE.format(self.score)
         for name, text in self._texts():
             falling = np.argsort(-text.effects, kind="stable")
             shown = (f"{visible(text.words[k])} {text.effects[k]:+.2f}" for k in falling)
@@ -142,7 +166,12 @@ class Explanation:
             yield f"the model knows nothing of: {', '.join(text.unknown)}"
 
     def _repr_html_(self) -> str:
-        parts = [f"<p><b>{self.score:.3f}</b> {escape(self.title.text)}</p>"]
+        score = self.score if self.shares is None else self._total
+        parts = [f"<p><b>{score:.3f}</b> {escape(self.title.text)}</p>"]
+        if self.shares is not None:
+            heads = ["part", "adds", "weight and value", "nearest clicked query"]
+            parts.append(html_table([_cells_of(share) for share in self.shares], heads))
+            parts.append(f"<p>{escape(_EFFECTS_ON_COSINE.format(self.score))}</p>")
         for name, text in self._texts():
             largest = np.abs(text.effects).max() or 1.0
             parts.append(
@@ -157,6 +186,15 @@ class Explanation:
             rows = [(f"{one.score:.3f}", one.query, _clicked(one.clicked)) for one in self.similar]
             parts.append(html_table(rows, ["cosine", "query of the log", "clicked"]))
         return "".join(parts)
+
+
+def _cells_of(share: Share) -> list[str]:
+    """A row of a table: the part, what it adds, how, and what the memory remembers."""
+    nearest = ""
+    if share.nearest is not None:
+        nearest = f"{share.nearest.cosine:.3f} {fitting(share.nearest.query, _SHOWN)}"
+    how = f"{share.weight:g} × {share.value:.3f}"
+    return [PART_NAMES[share.part], f"{share.added:+.3f}", how, nearest]
 
 
 def _clicked(clicked: Sequence[tuple[str, int]]) -> str:
@@ -242,7 +280,7 @@ class Explainer:
 
 
 def explain(
-    model: SentenceEncoder,
+    model: SentenceEncoder | HybridRanker,
     query: str,
     title: str | None = None,
     log: ClickLog | None = None,
@@ -255,8 +293,9 @@ def explain(
 
     Parameters
     ----------
-    model : SentenceEncoder
-        A model with two towers.
+    model : SentenceEncoder or HybridRanker
+        A model with two towers, or its ranker: then the best title is that of the ranker, and the
+        explanation has what each part adds to its score.
     query : str
         A query with at least one word.
     title : str, optional
@@ -284,17 +323,23 @@ def explain(
     >>> log = read_click_log("pairs.tsv")  # doctest: +SKIP
     >>> print(explain(model, "coder", log=log))  # doctest: +SKIP
     """
-    Explainer(model)  # refuses a pair model before the titles are read
+    ranker = model if isinstance(model, HybridRanker) else None
+    encoder = model.model if isinstance(model, HybridRanker) else model
+    Explainer(encoder)  # refuses a pair model before the titles are read
     whole("k", k, 1, _MOST_QUERIES)
+    catalogue = log.titles if titles is None and log is not None else titles
+    if ranker is not None and catalogue is not None:
+        ranker = ranker.over(catalogue)
     if title is None:
-        catalogue = log.titles if titles is None and log is not None else titles
         if not catalogue:
             raise SentembError("nothing to explain; give a title, some titles or a log")
         catalogue = as_texts(catalogue)
-        places, _ = TitleVectors(model, catalogue).find([as_text(query)], 1)
+        finder = TitleVectors(encoder, catalogue) if ranker is None else ranker
+        places, _ = finder.find([as_text(query)], 1)
         title = catalogue[places[0, 0]]
-    _words_of(model, query, title)  # refuses a text without words before the log is embedded
-    return Explainer(model, log).explain(query, title, k)
+    _words_of(encoder, query, title)  # refuses a text without words before the log is embedded
+    found = Explainer(encoder, log).explain(query, title, k)
+    return found if ranker is None else replace(found, shares=ranker.explain(query, title))
 
 
 def _words_of(model: SentenceEncoder, *texts: str) -> list[list[str]]:

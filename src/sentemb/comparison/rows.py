@@ -14,7 +14,10 @@ from sentemb.comparison.vector_rows import VECTOR_ROWS
 from sentemb.errors import SentembError
 from sentemb.loading import load
 from sentemb.protocols import Ranker
-from sentemb.storage.folder import TENSORS
+from sentemb.ranking.opening import load_ranker
+from sentemb.ranking.ranker_files import has_ranker
+from sentemb.ranking.recipe import COSINE, PARTS
+from sentemb.storage.folder import RANKER, RANKER_FILE, TENSORS
 from sentemb.storage.model_files import load_model
 from sentemb.system.files import path_of, reading
 from sentemb.system.paths import AnyPath
@@ -108,6 +111,46 @@ class ModelRow(Row):
     ) -> tuple[Ranker, int]:
         model = load(self.fixed["path"], threads)
         return model, trained_parameters(model)
+
+
+@dataclass(frozen=True)
+class RankerRow(ModelRow):
+    """The ranker of an existing model, or one of its parts."""
+
+    kind: ClassVar[str] = "ranker"
+
+    @classmethod
+    def all_of(cls, folder: AnyPath) -> list[ModelRow]:
+        """The rows of the model in ``folder``: its ranker and the parts of it, or the model alone.
+
+        The ranker has the name of the folder, a part that name and its own.
+        """
+        row = ModelRow.of(folder)
+        if not has_ranker(folder):
+            return [row]
+        ranker = load_ranker(folder)
+        if ranker.recipe.parts == (COSINE,):
+            return [row]
+        with reading(path_of(folder) / RANKER / RANKER_FILE) as file:
+            fixed = {**row.fixed, "ranker": hashlib.file_digest(file, "sha256").hexdigest()}
+        alone = [part for part in PARTS if part == COSINE or ranker.recipe.weight(part)]
+        rows: list[ModelRow] = [cls(row.name, {**fixed, "part": "sum"})]
+        for part in alone:
+            name = f"{row.name}-{part}"
+            if not is_row_name(name):
+                raise SentembError(f"{brief(name)} cannot name a row; rename the folder")
+            rows.append(cls(name, {**fixed, "part": part}))
+        return rows
+
+    def points(self) -> list[Point]:
+        return [{name: self.fixed[name] for name in ("sha256", "ranker", "part")}]
+
+    def fit(
+        self, settings: Point, data: Data, seed: int, threads: int | None
+    ) -> tuple[Ranker, int]:
+        ranker = load_ranker(self.fixed["path"], threads=threads)
+        part = self.fixed["part"]
+        return ranker if part == "sum" else ranker.alone(part), trained_parameters(ranker.model)
 
 
 def some_of(names: Iterable[str]) -> str:

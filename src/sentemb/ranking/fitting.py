@@ -18,7 +18,7 @@ from sentemb.ranking.clicked_pairs import clicked_pairs
 from sentemb.ranking.opening import with_two_towers
 from sentemb.ranking.parts import TitleParts, bm25_lists
 from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import PARTS, MEMORY, Recipe
+from sentemb.ranking.recipe import MEMORY, PARTS, Recipe
 from sentemb.ranking.targets import ClicksTarget, JudgedTarget
 from sentemb.ranking.tuning import n_points, tune_bm25, tune_weights
 from sentemb.sentence_encoder import SentenceEncoder
@@ -93,13 +93,10 @@ def fit_ranker(
     >>> ranker.save("model/")  # doctest: +SKIP
     """
     note = on_note or _ignore
-    if isinstance(model, str | os.PathLike):
-        model = load(model, threads)
-    if not isinstance(model, SentenceEncoder | PairScorer):
-        raise SentembError(
-            f"model must be a path or a SentenceEncoder, not {type(model).__name__}"
-        )
-    encoder = with_two_towers(model)
+    opened = load(model, threads) if isinstance(model, str | os.PathLike) else model
+    if not isinstance(opened, SentenceEncoder | PairScorer):
+        raise SentembError(f"model must be a path or a SentenceEncoder, not {type(model).__name__}")
+    encoder = with_two_towers(opened)
     additions = Additions.of(replay, catalogue)
     plan = DevPlan.of(dev)
     read = additions.with_replay(

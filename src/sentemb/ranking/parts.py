@@ -12,9 +12,9 @@ set. Each part is prepared when it is first asked for, so a part without weight 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,8 @@ from sentemb.baselines.inverted_index import InvertedIndex
 from sentemb.baselines.words_and_stems import words_of
 from sentemb.data.click_log import ClickLog
 from sentemb.kernels.matmul import add_matmul
-from sentemb.models.similarity import unit_rows
-from sentemb.ranking.memory import QueryMemory
+from sentemb.models.similarity import indexed_cosines, unit_rows
+from sentemb.ranking.memory import QueryMemory, Remembered
 from sentemb.ranking.recipe import BM25, COSINE, MEMORY, Recipe
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers
@@ -81,16 +81,17 @@ class TitleParts:
     def memory(self) -> QueryMemory:
         """The clicked queries of the titles."""
         assert self._clicks is not None  # a recipe with a weight for the memory needs clicks
-        with warnings.catch_warnings():
-            # A query of the log without a known word is not what the user asks about.
-            warnings.simplefilter("ignore", UserWarning)
-            return QueryMemory.build(self._model, self.titles, self._clicks)
+        return QueryMemory.build(self._model, self.titles, self._clicks)
+
+    @cached_property
+    def _vectors(self) -> np.ndarray:
+        """The vectors of the titles, (n_titles, dim) float."""
+        return self._model.encode_document(self.titles)
 
     @cached_property
     def _across(self) -> NDArray[np.float32]:
         """The unit vectors of the titles, one per column, (dim, n_titles)."""
-        vectors = unit_rows(self._model.encode_document(self.titles))
-        return np.ascontiguousarray(vectors.T, np.float32)
+        return np.ascontiguousarray(unit_rows(self._vectors).T, np.float32)
 
     # -- some pairs ---------------------------------------------------------------------------
 
@@ -115,11 +116,16 @@ class TitleParts:
         pairs = np.asarray(query_index, np.int64), np.asarray(title_index, np.int64)
         found: PairParts = {}
         if COSINE in parts or MEMORY in parts:
-            cosines = self._model.score_pairs(queries, self.titles, *pairs)
+            with warnings.catch_warnings():
+                # `SentenceEncoder.score_pairs` does not warn of texts without known words either.
+                warnings.simplefilter("ignore", UserWarning)
+                vectors = self._model.encode_query(queries)
+                cosines = indexed_cosines(vectors, self._vectors, *pairs)
             if COSINE in parts:
                 found[COSINE] = cosines
             if MEMORY in parts:
-                found[MEMORY] = np.maximum(cosines, self._memory_of_pairs(queries, *pairs))
+                remembered = self._memory_of_pairs(unit_rows(vectors), *pairs)
+                found[MEMORY] = np.maximum(cosines, remembered)
         if BM25 in parts:
             sums = self.lists.scores(queries, *pairs, self._workers)
             found[BM25] = sums / self._highest(queries)[pairs[0]]
@@ -133,21 +139,25 @@ class TitleParts:
         return np.where(highest[:, 0] > 0, highest[:, 0], 1.0)
 
     def _memory_of_pairs(
-        self, queries: Sequence[str], query_index: NDArray[np.int64], titles: NDArray[np.int64]
+        self, vectors: np.ndarray, query_index: NDArray[np.int64], titles: NDArray[np.int64]
     ) -> NDArray[np.float64]:
+        """The highest cosine of a clicked query for each pair; ``vectors`` are of the queries."""
         found = np.empty(query_index.size)
-        with warnings.catch_warnings():
-            # `SentenceEncoder.score_pairs` does not warn of texts without known words either.
-            warnings.simplefilter("ignore", UserWarning)
-            vectors = unit_rows(self._model.encode_query(queries))
         by_query = np.argsort(query_index, kind="stable")
-        for some in self._portions(len(queries)):
+        for some in self._portions(len(vectors)):
             first, end = np.searchsorted(query_index[by_query], [some.start, some.stop])
             own = by_query[first:end]
             if own.size:
-                scores = self.memory.scores(vectors[some])
+                scores = self.memory.scores(vectors[some], self._workers)
                 found[own] = scores[query_index[own] - some.start, titles[own]]
         return found
+
+    def nearest(self, query: str, place: int) -> Remembered | None:
+        """The nearest query that title number ``place`` was clicked for; None without clicks."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            (vector,) = unit_rows(self._model.encode_query([query]))
+        return self.memory.nearest(vector, place)
 
     # -- all titles ---------------------------------------------------------------------------
 
@@ -174,7 +184,8 @@ class TitleParts:
                 if COSINE in parts:
                     found[COSINE] = cosines
                 if MEMORY in parts:
-                    found[MEMORY] = np.maximum(cosines, self.memory.scores(vectors[some]))
+                    remembered = self.memory.scores(vectors[some], self._workers)
+                    found[MEMORY] = np.maximum(cosines, remembered)
             if BM25 in parts:
                 found[BM25] = self._bm25(list(queries[some]))
             yield some, found
@@ -186,21 +197,22 @@ class TitleParts:
 
     def _cosines(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         products = np.zeros((len(vectors), len(self.titles)), np.float32)
+        across = self._across
 
         def multiply(first: int, end: int) -> None:
-            add_matmul(products[first:end], vectors[first:end], self._across)
+            add_matmul(products[first:end], vectors[first:end], across)
 
-        self._across  # encoded by this thread, not by several at once
         self._workers.over(len(vectors), multiply)
         return products
 
     def _bm25(self, queries: list[str]) -> NDArray[np.float32]:
         scores = np.zeros((len(queries), len(self.titles)), np.float32)
-        offsets, words = self.lists.look_up(queries)
+        lists = self.lists
+        offsets, words = lists.look_up(queries)
 
         def add(first: int, end: int) -> None:
             for q in range(first, end):
-                places, sums = self.lists.matches(words[offsets[q] : offsets[q + 1]])
+                places, sums = lists.matches(words[offsets[q] : offsets[q + 1]])
                 if places.size:
                     scores[q, places] = sums / sums.max()
 
@@ -228,10 +240,10 @@ def bm25_lists(titles: Sequence[str], clicks: ClickLog | None, recipe: Recipe) -
 
 
 def weighted_sum(
-    recipe: Recipe, scores: dict[str, NDArray[np.floating]]
-) -> NDArray[np.floating]:
+    recipe: Recipe, scores: Mapping[str, NDArray[np.floating[Any]]]
+) -> NDArray[np.floating[Any]]:
     """The scores of the parts, each times its weight, added in the order of `PARTS`."""
-    total: NDArray[np.floating] | None = None
+    total: NDArray[np.floating[Any]] | None = None
     for part in recipe.parts:
         weight = recipe.weight(part)
         term = scores[part] if weight == 1 else scores[part] * scores[part].dtype.type(weight)

@@ -22,10 +22,10 @@ from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
 from sentemb.kernels.top_k import top_k
 from sentemb.models.ranking import how_many
-from sentemb.models.similarity import cosines
+from sentemb.ranking.memory import Remembered
 from sentemb.ranking.parts import TitleParts, weighted_sum
-from sentemb.ranking.recipe import BM25, COSINE, MEMORY, PART_NAMES, Recipe
 from sentemb.ranking.ranker_files import StoredRanker, write_ranker
+from sentemb.ranking.recipe import COSINE, MEMORY, PART_NAMES, PARTS, Recipe
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import fingerprint, load_model
 from sentemb.system.files import path_of
@@ -46,18 +46,15 @@ class Share:
         "cosine", "bm25" or "memory".
     weight, value : float
         The part adds ``weight * value`` to the score.
-    nearest : str or None
-        Of the memory: the clicked query of the title that is nearest to the query. None if the
-        title has no clicked query.
-    cosine : float or None
-        The cosine of the query and ``nearest``.
+    nearest : Remembered or None
+        Of the memory: the clicked query of the title that is nearest to the query, and its cosine.
+        None if the title has no clicked query.
     """
 
     part: str
     weight: float
     value: float
-    nearest: str | None = None
-    cosine: float | None = None
+    nearest: Remembered | None = None
 
     @property
     def added(self) -> float:
@@ -66,14 +63,10 @@ class Share:
 
     def as_dict(self) -> dict[str, Any]:
         """All of it, as JSON can hold it."""
-        found = {
-            "part": self.part,
-            "weight": self.weight,
-            "value": self.value,
-            "added": self.added,
-        }
+        found: dict[str, Any] = {"part": self.part, "weight": self.weight, "value": self.value}
+        found["added"] = self.added
         if self.part == MEMORY:
-            found |= {"nearest_query": self.nearest, "cosine": self.cosine}
+            found["nearest_query"] = None if self.nearest is None else self.nearest._asdict()
         return found
 
 
@@ -168,13 +161,35 @@ class HybridRanker:
             self._titles = self.clicks.titles
         return self._titles
 
+    def has_titles(self, titles: Sequence[str]) -> bool:
+        """Whether the ranker was given these titles as its catalogue."""
+        return self._titles is not None and self._titles == list(titles)
+
     def over(self, titles: Sequence[str]) -> HybridRanker:
         """The same ranker with another catalogue for `find`."""
         return self._with(self.recipe, titles)
 
     def alone(self, part: str) -> HybridRanker:
         """The ranker that consists of one part, ``"cosine"``, ``"bm25"`` or ``"memory"``."""
-        return self._with(self.recipe.alone(part), self._titles)
+        other = self._with(self.recipe.alone(part), self._titles)
+        if other.recipe.needs_clicks or part == COSINE:
+            # What has been prepared serves every sum of the same parts.
+            other._prepared = self._prepared
+        return other
+
+    def parts_alone(self) -> dict[str, HybridRanker]:
+        """Each part of the sum as a ranker of its own, and the cosine in any case.
+
+        Returns
+        -------
+        dict of str to HybridRanker
+            By the names that tables have for them, such as "BM25 alone". Empty for a ranker that is
+            the cosine.
+        """
+        if self.recipe.parts == (COSINE,):
+            return {}
+        names = [part for part in PARTS if part == COSINE or self.recipe.weight(part)]
+        return {f"{PART_NAMES[part]} alone": self.alone(part) for part in names}
 
     def _with(self, recipe: Recipe, titles: Sequence[str] | None) -> HybridRanker:
         # The function that reads the clicks is called once, not by each copy.
@@ -312,28 +327,15 @@ class HybridRanker:
         catalogue = self.titles if self._titles is not None or self.clicks is not None else []
         if title not in catalogue:
             catalogue = [*catalogue, title]
-        pair = np.zeros(1, np.int64), np.array([catalogue.index(title)])
-        found = self._parts(catalogue).of_pairs([query], *pair, self.recipe.parts)
-        return [
-            Share(
-                part,
-                self.recipe.weight(part),
-                float(found[part][0]),
-                *(self._nearest(query, title) if part == MEMORY else ()),
-            )
-            for part in self.recipe.parts
-        ]
-
-    def _nearest(self, query: str, title: str) -> tuple[str | None, float | None]:
-        """The clicked query of ``title`` that is nearest to ``query``, and the cosine of both."""
-        clicks = self.clicks
-        if clicks is None or title.strip() not in clicks.titles:
-            return None, None
-        own = clicks.query_index[clicks.title_index == clicks.titles.index(title.strip())]
-        queries = [clicks.queries[q] for q in own.tolist()]
-        found = cosines(self.model.encode_query([query]), self.model.encode_query(queries))[0]
-        best = int(np.argmax(found))
-        return queries[best], float(found[best])
+        place = catalogue.index(title)
+        pair = np.zeros(1, np.int64), np.array([place])
+        parts = self._parts(catalogue)
+        found = parts.of_pairs([query], *pair, self.recipe.parts)
+        shares = []
+        for part in self.recipe.parts:
+            nearest = parts.nearest(query, place) if part == MEMORY else None
+            shares.append(Share(part, self.recipe.weight(part), float(found[part][0]), nearest))
+        return shares
 
     # -- files --------------------------------------------------------------------------------
 
@@ -373,3 +375,33 @@ class HybridRanker:
             clicks = self.clicks if self.recipe.needs_clicks else None
             self._prepared = TitleParts(self.model, titles, self.recipe, clicks, self._workers)
         return self._prepared
+
+
+class CatalogueRanker:
+    """The scores of a ranker over its own titles, for some of them: a `sentemb.protocols.Ranker`.
+
+    `HybridRanker.score_pairs` takes the titles that it is given for the catalogue. Where titles are
+    scored in portions, that would make a score depend on the portion.
+
+    Parameters
+    ----------
+    ranker : HybridRanker
+        Its titles are the catalogue.
+    """
+
+    def __init__(self, ranker: HybridRanker) -> None:
+        self._ranker = ranker
+        self._place_of = {title: place for place, title in enumerate(ranker.titles)}
+
+    def score_pairs(
+        self,
+        queries: Sequence[str],
+        titles: Sequence[str],
+        query_index: NDArray[np.integer],
+        title_index: NDArray[np.integer],
+    ) -> NDArray[np.float64]:
+        """Scores of some pairs, (k,) float64; ``titles`` are in the catalogue."""
+        places = np.array([self._place_of[title] for title in titles], np.int64)
+        return self._ranker.score_pairs(
+            queries, self._ranker.titles, query_index, places[title_index]
+        )

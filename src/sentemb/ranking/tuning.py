@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sentemb.baselines.inverted_index import InvertedIndex
 from sentemb.ranking.parts import TitleParts
@@ -76,7 +76,8 @@ def tune_bm25(
             if name == "click_weight" and not has_clicks:
                 continue
             for value in values:
-                point = replace(chosen, **{name: value})
+                changed: dict[str, Any] = {name: value}
+                point = replace(chosen, **changed)
                 if point not in seen:
                     seen[point] = target.of_lists(_with(lists, point))
                 if is_better(seen[point], seen[chosen]):
@@ -93,9 +94,7 @@ def _with(lists: InvertedIndex, recipe: Recipe) -> InvertedIndex:
     return lists.with_parameters(recipe.k1, recipe.b, click_weight)
 
 
-def tune_weights(
-    target: Target, parts: TitleParts, lexical: Recipe, names: Sequence[str]
-) -> Tuned:
+def tune_weights(target: Target, parts: TitleParts, lexical: Recipe, names: Sequence[str]) -> Tuned:
     """The best weights of the parts.
 
     Parameters
