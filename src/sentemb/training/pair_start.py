@@ -82,7 +82,7 @@ class PairStart:
         vectors = table
         if self.vocabulary.trigrams and self.vocabulary.words:
             # A word is the sum of its rows, several times as long as one of them.
-            places, ids = self.vocabulary.features_of_all(self.vocabulary.words[:_WORDS])
+            places, ids = self.vocabulary.occurrences(self.vocabulary.words[:_WORDS])
             order = np.argsort(places, kind="stable")
             firsts = np.searchsorted(places[order], np.unique(places))
             vectors = np.add.reduceat(table[ids[order]], firsts)

@@ -22,6 +22,7 @@ from sentemb.training.progress import Progress
 from sentemb.training.run import Run
 from sentemb.training.settings import HYPERPARAMETERS
 from sentemb.training.two_tower_trainer import train_two_towers
+from sentemb.vectors.features import VectorSource
 from sentemb.vectors.word_vectors import WordVectors
 
 PairModelName: TypeAlias = Literal[
@@ -45,6 +46,9 @@ def train(
     dev: DevSource | LabelledPairs | None = None,
     start_from: AnyPath | SentenceEncoder | PairScorer | None = None,
     word_vectors: AnyPath | WordVectors | None = None,
+    vectors: AnyPath | WordVectors | None = None,
+    vector_dim: int = 48,
+    vector_words: int = 100_000,
     teacher: AnyPath | SentenceEncoder | None = None,
     replay: Replayed | None = None,
     catalogue: AnyPath | Sequence[str] | None = None,
@@ -174,7 +178,15 @@ def train(
         )
     own: list[Any] = [pairs, dev, start_from]  # no labelled pairs and no pair models are left
     return train_two_towers(
-        own[0], own[1], own[2], additions, preset, skip_bad_lines, settings, run
+        own[0],
+        own[1],
+        own[2],
+        None if vectors is None else VectorSource(vectors, vector_dim, vector_words),
+        additions,
+        preset,
+        skip_bad_lines,
+        settings,
+        run,
     )
 
 

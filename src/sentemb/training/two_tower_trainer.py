@@ -28,6 +28,7 @@ from sentemb.training.run import Run, read_log
 from sentemb.training.settings import Settings
 from sentemb.training.start import Start
 from sentemb.training.two_tower_task import TwoTowerTask
+from sentemb.vectors.features import VectorSource
 
 # How near to twice the margin the loss of an epoch is when all texts are alike.
 _COLLAPSED = 0.01
@@ -37,6 +38,7 @@ def train_two_towers(
     pairs: Clicks,
     dev: DevSource | None,
     start_from: AnyPath | SentenceEncoder | None,
+    vectors: VectorSource | None,
     additions: Additions,
     preset: str | None,
     skip_bad_lines: bool,
@@ -65,7 +67,10 @@ def train_two_towers(
         known = None if start is None else start.towers.vocabulary
         grow = start is not None and start.grows(chosen.model)
         splitting = chosen.splitting or WHITE_SPACE
-        corpus = Corpus(log, chosen, known, splitting=splitting, grow=grow)
+        of_words = None if vectors is None else vectors.features
+        corpus = Corpus(
+            log, chosen, known, splitting=splitting, grow=grow, vectors=of_words
+        )
         del log
         if start is not None and grow:
             _note_new_features(corpus, start, run.note)
