@@ -1,6 +1,7 @@
 """The texts of both sides of pairs as integers, in memory."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TypeAlias
 
@@ -13,8 +14,8 @@ from sentemb.text.word_features import WordFeatures
 from sentemb.text.words import SPLITTINGS, WHITE_SPACE
 from sentemb.training.text_list import TextList
 
-# Makes the features of word vectors for a log with these words.
-VectorsOf: TypeAlias = Callable[[Iterable[str]], WordFeatures]
+# From how often texts have each word to the features of word vectors.
+VectorsOf: TypeAlias = Callable[[Mapping[str, int]], WordFeatures]
 
 # Texts per portion; the projected words of one portion are in memory at once.
 _PORTION = 16_384
@@ -41,8 +42,8 @@ class TextPairs:
         How many words are kept of each text; by default all.
     whole_words : bool
         Whether the vocabulary that is collected has frequent words only, without trigrams.
-    vectors : function of an iterable of str, optional
-        Called with the words of all texts; what it returns replaces the word vectors of the
+    vectors : function of a dict, optional
+        Called with how often the texts have each word; what it returns becomes the word vectors of the
         vocabulary.
 
     Attributes
@@ -88,8 +89,7 @@ class TextPairs:
                 found = Vocabulary([], found.words)
             vocabulary = found if vocabulary is None else vocabulary.grown(found)
         if vectors is not None:
-            words = dict.fromkeys(word for some in tokens.values() for word in some.words)
-            vocabulary = vocabulary.with_vectors(vectors(words))
+            vocabulary = vocabulary.with_vectors(vectors(_uses(tokens.values())))
         self.vocabulary = vocabulary
         self.n_queries, self.n_titles = len(queries), len(titles)
         self._texts = {side: TextList(batch_of(some, vocabulary)) for side, some in tokens.items()}
@@ -152,6 +152,15 @@ class TextPairs:
     def _first(self, side: str) -> int:
         """Where the texts of ``side`` begin in their list."""
         return self.n_queries if self._one_list and side == "document" else 0
+
+
+def _uses(tokens: Iterable[Tokens]) -> Counter[str]:
+    """How often the texts of all ``tokens`` have each word."""
+    uses: Counter[str] = Counter()
+    for some in tokens:
+        found = np.bincount(some.word_index, minlength=len(some.words))
+        uses.update(dict(zip(some.words, found.tolist(), strict=True)))
+    return uses
 
 
 def _cut(tokens: Tokens, most: int) -> Tokens:
