@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,6 +29,7 @@ _SWEEPS = 100
 _BLOCK = 4096
 # A share of the squared lengths that float32 cannot tell from zero.
 _NOISE = 1e-12
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -96,12 +98,14 @@ class VectorSource:
                 f"{self.name}: the vectors have {kept.dim} dimensions and vector_dim is {dim}; "
                 "lower it"
             )
-        found = WordFeatures(kept.words, _components(kept, dim, self.name))
+        numbers = np.zeros((len(kept), dim), np.float16)
+        found = WordFeatures(kept.words, numbers)
         known = [word for word in uses if found.place_of(word) >= 0]
         if not known:
             raise SentembError(
                 f"{self.name}: no word of the log has a vector; give vectors of the same language"
             )
+        _add_components(numbers, kept, self.name)
         share = sum(uses[word] for word in known) / sum(uses.values())
         note(
             f"{share:.1%} of the words of the log, and {len(known) / len(uses):.1%} of the distinct "
@@ -132,10 +136,8 @@ class VectorSource:
         elif str(self.vectors) == "-":  # which cannot be read twice
             return first
         else:
-            try:
-                more = read_word_vectors(self.vectors, words=missing)
-            except SentembError:  # no other word of the log has a vector
-                return first
+            # A word that is there for certain: finding none would be an error.
+            more = read_word_vectors(self.vectors, words=[*missing, first.words[0]])
         rest = more.take([row for row, word in enumerate(more.words) if word in missing])
         return replace(
             first,
@@ -148,21 +150,23 @@ class VectorSource:
 def _lower_cased(vectors: WordVectors) -> WordVectors:
     """``vectors`` with lower-cased words; of words that are then equal the first is kept.
 
-    Words with white space are left out: no text is split into such.
+    Words with white space are left out, because no text is split into such, and so are words that
+    UTF-8 cannot hold.
     """
     rows: dict[str, int] = {}
     for row, word in enumerate(vectors.words):
-        if word.split() == [word]:
+        if word.split() == [word] and not _SURROGATE.search(word):
             rows.setdefault(word.lower(), row)
     found = vectors.take(list(rows.values()))
     return replace(found, words=list(rows))
 
 
-def _components(vectors: WordVectors, dim: int, name: str) -> NDArray[np.float16]:
-    """The first ``dim`` principal components of the vectors, scaled: (n, dim).
+def _add_components(numbers: NDArray[np.float16], vectors: WordVectors, name: str) -> None:
+    """Add the first principal components of the vectors, scaled, to ``numbers``, (n, dim).
 
     Without the mean, so that a word without a vector is read like the mean of all words.
     """
+    dim = numbers.shape[1]
     mean = np.zeros(vectors.dim)
     for _, rows in _portions(vectors):
         mean += rows.sum(axis=0)
@@ -187,13 +191,11 @@ def _components(vectors: WordVectors, dim: int, name: str) -> NDArray[np.float16
     # The sum of the eigenvalues that are kept, over the words, is the mean squared length.
     mean_square = total * shares[order].sum() / len(vectors)
     turned = np.ascontiguousarray(directions.T) * math.sqrt(_SQUARED_LENGTH / mean_square)
-    numbers = np.empty((len(vectors), dim), np.float16)
     for first, rows in _portions(vectors):
         rows -= mean
         product = np.zeros((len(rows), dim))
         add_matmul(product, rows, turned)
-        numbers[first : first + len(rows)] = product
-    return numbers
+        numbers[first : first + len(rows)] += product.astype(np.float16)
 
 
 def _portions(vectors: WordVectors) -> Iterator[tuple[int, NDArray[np.float64]]]:
