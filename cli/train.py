@@ -24,6 +24,7 @@ from sentemb.models.registry import (
 from sentemb.system.terminal import ProgressLine
 from sentemb.training import pair_settings as of_pairs
 from sentemb.training.settings import HYPERPARAMETERS, PRESETS
+from sentemb.vectors.options import VECTOR_DIM, VECTOR_WORDS
 
 # A model to start from may switch these on.
 _OFF = {SHARED_TOWERS.name: "--separate-towers"}
@@ -110,6 +111,17 @@ def _settings(function: Any) -> Any:
     "--tune-vectors is given. Without them words are read as trained letter trigrams.",
     group=FEATURES,
 )
+@option(
+    "--vectors",
+    type=click.Path(),
+    metavar="FILE",
+    help="Word vectors for two towers, in the formats of --word-vectors: their principal "
+    "components are features of a word, in addition to its trigrams, so that words that the log "
+    "lacks have a vector too.",
+    group=FEATURES,
+)
+@option_of(VECTOR_DIM)
+@option_of(VECTOR_WORDS)
 @option(
     "--teacher",
     metavar="[bm25|MODEL_DIR]",

@@ -7,7 +7,7 @@ from typing import Any
 from sentemb.errors import SentembError
 from sentemb.training.settings import recorded_settings
 
-START, DEV_SPLIT = "start_from", "dev_split"  # in the record of a model
+START, DEV_SPLIT, VECTORS = "start_from", "dev_split", "vectors"  # in the record of a model
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,9 @@ class Identity:
     dev_split : dict or None
         How the dev set was split from the log, as `DevPlan.record` gives it. It is recorded only:
         ``log`` and ``dev`` are those of the parts.
+    vectors : dict or None
+        The word vectors that are features, as `VectorSource.record` gives them; their ``sha256``
+        counts.
     """
 
     settings: dict[str, Any]
@@ -34,6 +37,7 @@ class Identity:
     dev: str | None
     start: dict[str, str] | None = None
     dev_split: dict[str, Any] | None = None
+    vectors: dict[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """As a checkpoint keeps it."""
@@ -42,6 +46,8 @@ class Identity:
             "log": self.log,
             "dev": self.dev,
             "start": _hash_of(self.start),
+            # Without vectors a checkpoint is as earlier versions wrote it.
+            **({} if self.vectors is None else {VECTORS: _hash_of(self.vectors)}),
         }
 
     def record(self, n_pairs: int, finished: bool) -> dict[str, Any]:
@@ -53,6 +59,7 @@ class Identity:
             "dev": self.dev,
             **({} if self.dev_split is None else {DEV_SPLIT: self.dev_split}),
             **({} if self.start is None else {START: self.start}),
+            **({} if self.vectors is None else {VECTORS: self.vectors}),
             "finished": finished,
         }
 
@@ -62,7 +69,8 @@ class Identity:
         known = {key: written.get(key) for key in self.settings}
         # Version 0.1.0 did not record the dev set.
         data = {key: record[key] for key in ("log", "dev") if key in record}
-        return {"settings": known, **data, "start": _hash_of(record.get(START))}
+        hashes = {"start": _hash_of(record.get(START)), VECTORS: _hash_of(record.get(VECTORS))}
+        return {"settings": known, **data, **hashes}
 
     def check(self, other: Mapping[str, Any], output: object) -> None:
         """Raise a `SentembError` if ``other``, as of `as_dict`, is another training."""
@@ -71,6 +79,12 @@ class Identity:
             raise SentembError(
                 f"{output}: started from another model, other word vectors or another teacher, or "
                 "from none; give the same, or start again with --force"
+            )
+        if other.get(VECTORS) != _hash_of(self.vectors):
+            raise SentembError(
+                f"{output}: was trained with other word vectors (--vectors), with another "
+                "--vector-dim or --vector-words, or without; give the same, or start again with "
+                "--force"
             )
         mine, known = self.settings, recorded_settings(other["settings"])
         key = next((key for key in mine if known.get(key) != mine[key]), None)

@@ -22,6 +22,8 @@ from sentemb.training.progress import Progress
 from sentemb.training.run import Run
 from sentemb.training.settings import HYPERPARAMETERS
 from sentemb.training.two_tower_trainer import train_two_towers
+from sentemb.vectors.features import VectorSource
+from sentemb.vectors.options import VECTOR_WORDS
 from sentemb.vectors.word_vectors import WordVectors
 
 PairModelName: TypeAlias = Literal[
@@ -45,6 +47,9 @@ def train(
     dev: DevSource | LabelledPairs | None = None,
     start_from: AnyPath | SentenceEncoder | PairScorer | None = None,
     word_vectors: AnyPath | WordVectors | None = None,
+    vectors: AnyPath | WordVectors | None = None,
+    vector_dim: int | None = None,
+    vector_words: int = VECTOR_WORDS.default,
     teacher: AnyPath | SentenceEncoder | None = None,
     replay: Replayed | None = None,
     catalogue: AnyPath | Sequence[str] | None = None,
@@ -100,6 +105,16 @@ def train(
     word_vectors : path or WordVectors, optional
         For a pair model: see `read_word_vectors`. They are fixed unless ``tune_vectors`` is set.
         Without them, and without ``start_from``, words are read as trained letter trigrams.
+    vectors : path or WordVectors, optional
+        For two towers: word vectors whose principal components are features of a word, in addition
+        to its trigrams; see `read_word_vectors`. A word that the log lacks then still has a vector
+        if it is in ``vectors``. Words are lower-cased; a word that has no vector takes that of the
+        word without the quotes, brackets, commas and the like around it.
+    vector_dim : int, optional
+        How many principal components; by default 48, or all dimensions if the vectors have fewer.
+    vector_words : int
+        How many words of ``vectors``, from the first on, the model keeps; the words of the log are
+        kept whatever their place.
     teacher : "bm25", path or SentenceEncoder, optional
         For a pair model: what lists hard negatives before the first epoch.
     replay : path, ClickLog, table or list of pairs, or (one of these, float), optional
@@ -153,12 +168,18 @@ def train(
         on_note or _ignore,
     )
     additions = Additions.of(replay, catalogue)
+    source = _source(vectors, vector_dim, vector_words)
     model = settings.get(MODEL_NAME.name) or _pair_model_of(start_from)
     if isinstance(model, str) and model in PAIR_MODELS:
         if additions.titles is not None:
             raise SentembError(
                 "a pair model cannot rank a whole catalogue for held-out clicks; leave catalogue "
                 "out"
+            )
+        if source is not None:
+            raise SentembError(
+                "vectors are features of two towers; give a pair model word_vectors, or start_from "
+                "two towers that were trained with vectors"
             )
         inputs = PairInputs(labels, word_vectors, start_from, teacher, additions)
         settings = {**settings, MODEL_NAME.name: model}
@@ -174,8 +195,27 @@ def train(
         )
     own: list[Any] = [pairs, dev, start_from]  # no labelled pairs and no pair models are left
     return train_two_towers(
-        own[0], own[1], own[2], additions, preset, skip_bad_lines, settings, run
+        own[0],
+        own[1],
+        own[2],
+        source,
+        additions,
+        preset,
+        skip_bad_lines,
+        settings,
+        run,
     )
+
+
+def _source(
+    vectors: AnyPath | WordVectors | None, dim: int | None, words: int
+) -> VectorSource | None:
+    """The word vectors that are features; a `SentembError` for their options without them."""
+    if vectors is not None:
+        return VectorSource(vectors, dim, words)
+    if dim is not None or words != VECTOR_WORDS.default:
+        raise SentembError("vector_dim and vector_words are for vectors; give vectors too")
+    return None
 
 
 def _pair_model_of(start_from: object) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from sentemb.training.run import Run, read_log
 from sentemb.training.settings import Settings
 from sentemb.training.start import Start
 from sentemb.training.two_tower_task import TwoTowerTask
+from sentemb.vectors.features import VectorSource
 
 # How near to twice the margin the loss of an epoch is when all texts are alike.
 _COLLAPSED = 0.01
@@ -37,6 +39,7 @@ def train_two_towers(
     pairs: Clicks,
     dev: DevSource | None,
     start_from: AnyPath | SentenceEncoder | None,
+    vectors: VectorSource | None,
     additions: Additions,
     preset: str | None,
     skip_bad_lines: bool,
@@ -47,6 +50,7 @@ def train_two_towers(
     start = None if start_from is None else Start.of(start_from)
     if start is not None:
         settings = start.settings(preset, settings)
+        start.check_vectors(vectors is not None)
     chosen = Settings.of(preset, **settings)
     run.check(start_from)
     check_patience(chosen.patience, dev)
@@ -65,7 +69,8 @@ def train_two_towers(
         known = None if start is None else start.towers.vocabulary
         grow = start is not None and start.grows(chosen.model)
         splitting = chosen.splitting or WHITE_SPACE
-        corpus = Corpus(log, chosen, known, splitting=splitting, grow=grow)
+        of_words = None if vectors is None else partial(vectors.features, note=run.note)
+        corpus = Corpus(log, chosen, known, splitting=splitting, grow=grow, vectors=of_words)
         del log
         if start is not None and grow:
             _note_new_features(corpus, start, run.note)
@@ -77,7 +82,9 @@ def train_two_towers(
             None if held_out is None else held_out.fingerprint(),
             None if start is None else start.record(),
             plan.record(),
+            _vectors_record(vectors, corpus),
         )
+        del vectors
         task = TwoTowerTask(corpus, chosen, workers, run.note, start, held_out)
         del start  # the towers have what they need of it
         watched = replace(run, on_progress=_noting_collapse(run.on_progress, chosen, run.note))
@@ -92,6 +99,12 @@ def train_two_towers(
             run.note(f"dev before: {_in_words(dev_before)}; after: {_in_words(best['dev'])}")
         run.note(firsts.change(before, firsts.of(trained.towers)))
         return trained
+
+
+def _vectors_record(vectors: VectorSource | None, corpus: Corpus) -> dict[str, Any] | None:
+    """Where the features of word vectors are from; None without any of the training's own."""
+    features = corpus.vocabulary.vectors
+    return None if vectors is None or features is None else vectors.record(features)
 
 
 def _noting_collapse(
