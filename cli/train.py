@@ -11,6 +11,7 @@ from sentemb.cli.common import duration
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import given, merged, option, option_of, threads_option
 from sentemb.cli.program import say
+from sentemb.cli.ranker import RankerOfTraining
 from sentemb.hyperparameters import FEATURES, MODEL, NEGATIVES, RUN, Hyperparameter
 from sentemb.matching.registry import PAIR_MODELS, pair_models_with
 from sentemb.models.registry import (
@@ -157,6 +158,13 @@ def _settings(function: Any) -> Any:
     group=RUN,
 )
 @threads_option(group=RUN)
+@option(
+    "--no-ranker",
+    is_flag=True,
+    help="Do not fit a ranker on --dev at the end. A ranker keeps the queries and titles of the log "
+    "in the folder of the model.",
+    group=RUN,
+)
 @option("--resume", is_flag=True, help="Continue from the last checkpoint.", group=RUN)
 @option("--force", is_flag=True, help="Replace the model in the output folder.", group=RUN)
 @option(
@@ -173,7 +181,9 @@ def _settings(function: Any) -> Any:
     help="Seconds between checkpoints.",
     group=RUN,
 )
-def command(pairs: str, output: str, checkpoint_seconds: float, **options: Any) -> None:
+def command(
+    pairs: str, output: str, checkpoint_seconds: float, no_ranker: bool, **options: Any
+) -> None:
     """Train a model on a click log.
 
     PAIRS is a click log with one line per pair: query, tab, clicked title and, optionally, another
@@ -182,6 +192,10 @@ def command(pairs: str, output: str, checkpoint_seconds: float, **options: Any) 
     is kept, otherwise that of the last epoch. --dev 5% holds out 5% of the queries of the log,
     ranks all its titles for them after every epoch, and measures MRR@10; on a judged set NDCG@1 is
     measured.
+
+    With --dev the training ends by fitting a ranker: a sum of the cosine, BM25 and the memory of
+    the log, with weights chosen on dev. `sentemb rank`, `index`, `evaluate`, `compare` and
+    `explain` use it.
 
     Most models have two towers, which embed queries and titles. A pair model (arc1, arc2 and those
     they are compared with) reads a query and a title together and gives a score, no embedding.
@@ -202,9 +216,11 @@ def command(pairs: str, output: str, checkpoint_seconds: float, **options: Any) 
     line = ProgressLine()
     if options["replay"] is not None:
         options["replay"] = _log_and_share(options["replay"])
+    ranker = RankerOfTraining.of(pairs, output, options, no_ranker)
+    options |= {name: value for name, value in ranker.sources.items() if name != "pairs"}
     try:
         model = train(
-            pairs,
+            ranker.sources["pairs"],
             output=output,
             checkpoint_seconds=checkpoint_seconds,
             on_progress=lambda progress: _show(progress, line),
@@ -217,6 +233,8 @@ def command(pairs: str, output: str, checkpoint_seconds: float, **options: Any) 
     finally:
         line.close()
     _summarise(model, output, time.monotonic() - began)
+    ranker.fit(model)
+    say(f'next: sentemb score {output} "a query" "a title"')
 
 
 def _log_and_share(value: str) -> tuple[str, float]:
@@ -246,7 +264,6 @@ def _summarise(model: Any, output: str, seconds: float) -> None:
         best = best_epoch(model.history, figure)
         if best is not None:
             say(f"kept epoch {best['epoch']}, on dev: {_figures(best['dev'])}")
-    say(f'next: sentemb score {output} "a query" "a title"')
 
 
 def _summarise_seeds(training: dict[str, Any]) -> None:

@@ -471,20 +471,37 @@ def highest_titles(Uq, Ud, clicked, k):
     return found
 
 
-def bm25_scores(query, titles, k1, b):
-    """The BM25 score of every title for a query, word by word."""
+def bm25_scores(query, titles, k1, b, clicked=None, click_weight=1):
+    """The BM25 score of every title for a query, word by word; the words of its clicked queries
+    count ``click_weight`` times."""
     collection = [re.findall(r"\w+", title.lower()) for title in titles]
-    mean = sum(map(len, collection)) / len(collection)
+    asked = [re.findall(r"\w+", text.lower()) for text in clicked or [""] * len(titles)]
+    lengths = [
+        len(own) + click_weight * len(other) for own, other in zip(collection, asked, strict=True)
+    ]
+    mean = sum(lengths) / len(collection)
     scores = [0.0] * len(titles)
     for word in re.findall(r"\w+", query.lower()):
-        n = sum(word in title for title in collection)
+        counts = [
+            own.count(word) + click_weight * other.count(word)
+            for own, other in zip(collection, asked, strict=True)
+        ]
+        n = sum(f > 0 for f in counts)
         idf = math.log(1 + (len(titles) - n + 0.5) / (n + 0.5))
-        for t, title in enumerate(collection):
-            f = title.count(word)
-            if f == 0:
-                continue
-            scores[t] += idf * f / (f + k1 * (1 - b + b * len(title) / mean))
+        for t, f in enumerate(counts):
+            if f > 0:
+                scores[t] += idf * f / (f + k1 * (1 - b + b * lengths[t] / mean))
     return scores
+
+
+def best_clicked(query, clicked, titles, n_titles):
+    """The highest dot product of a query with the clicked queries of each title, -1 without any:
+    clicked query c was clicked for every title of ``titles[c]``."""
+    found = []
+    for t in range(n_titles):
+        own = [row for row, some in zip(clicked, titles, strict=True) if t in some]
+        found.append(max((sum(map(float, query * row)) for row in own), default=-1.0))
+    return found
 
 
 # -- ranking -------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from naive import bm25_scores
 
-from sentemb.baselines.clicked_queries import with_clicked_queries
+from sentemb.baselines.clicked_queries import clicked_texts, with_clicked_queries
 from sentemb.baselines.inverted_index import InvertedIndex
 from sentemb.baselines.words_and_stems import Stems
 from sentemb.data.click_log import ClickLogBuilder
@@ -127,6 +127,75 @@ def test_other_parameters_share_the_lists():
         index.with_parameters(1, 2)
 
 
+def joined(titles, clicked):
+    return [f"{title} {text}" for title, text in zip(titles, clicked, strict=True)]
+
+
+@pytest.mark.parametrize("click_weight", [0, 0.3, 1])
+def test_click_weight_is_the_formula(click_weight):
+    titles, clicked = made_up_titles(), made_up_titles(seed=11)
+    index = InvertedIndex(titles, 1.1, 0.6, clicked=clicked, click_weight=click_weight)
+    q, t = np.divmod(np.arange(len(QUERIES) * len(titles)), len(titles))
+    found = index.scores(QUERIES, q, t).reshape(len(QUERIES), -1)
+    for query, row in zip(QUERIES, found, strict=True):
+        expected = bm25_scores(query, titles, 1.1, 0.6, clicked, click_weight)
+        np.testing.assert_allclose(row, expected, rtol=1e-5)
+        matched = set(index.matches(index.look_up([query])[1])[0].tolist())
+        assert matched == set(np.flatnonzero(expected).tolist())
+
+
+def test_click_weight_0_is_titles_alone_and_1_is_the_joined_texts(tmp_path):
+    titles, clicked = made_up_titles(), [*made_up_titles(59, seed=11), "only asked"]
+    index = InvertedIndex(titles, 1.1, 0.6, clicked=clicked, click_weight=0.7)
+    queries = [*QUERIES, "only asked w5", *made_up_titles(30, seed=5)]
+    for click_weight, texts in [(0, titles), (1, joined(titles, clicked))]:
+        plain = InvertedIndex(texts, 1.1, 0.6)
+        other = index.with_parameters(1.1, 0.6, click_weight)
+        other.save(tmp_path / str(click_weight))
+        for one in (other, InvertedIndex.open(tmp_path / str(click_weight))):
+            for mine, theirs in zip(one.find(queries, 60), plain.find(queries, 60), strict=True):
+                assert np.array_equal(mine, theirs)
+            for query in queries:
+                mine, theirs = (some.matches(some.look_up([query])[1]) for some in (one, plain))
+                assert np.array_equal(mine[0], theirs[0]) and np.array_equal(mine[1], theirs[1])
+            own, alone = one.contents(), plain.contents()
+            assert np.array_equal(own.titles, alone.titles) and np.array_equal(
+                own.counts, alone.counts
+            )
+            back = one.with_parameters(1.1, 0.6, 0.7)
+            assert same(back, index) and back.click_weight == 0.7
+        plain.save(tmp_path / "plain")
+        told = json.loads((tmp_path / "plain" / "bm25.json").read_text())
+        assert told["format"] == 1 and "click_weight" not in told
+
+
+def test_click_weight_after_titles_are_added_and_removed():
+    titles, clicked = made_up_titles(), made_up_titles(seed=11)
+    index = InvertedIndex(titles[:40], 1.1, 0.6, clicked=clicked[:40], click_weight=0.3)
+    index.add(titles[40:])
+    own = [*clicked[:40], *[""] * 20]
+    assert same(index, InvertedIndex(titles, 1.1, 0.6, clicked=own, click_weight=0.3))
+    index.remove(np.arange(0, 60, 2))
+    left = InvertedIndex(titles[1::2], 1.1, 0.6, clicked=own[1::2], click_weight=0.3)
+    assert same(index, left) and index.click_weight == 0.3
+
+
+def test_a_tiny_click_weight_finds_titles_by_their_clicks():
+    index = InvertedIndex(["a", "b", ""], clicked=["x", "x y", "y"], click_weight=1e-300)
+    assert index.find(["x"], 3)[0].tolist() == [[0, 1, -1]]
+    assert np.isfinite(index.find(["x y a"], 3)[1][0]).all()
+
+
+def test_click_weight_that_is_refused():
+    with pytest.raises(SentembError, match="the weight of clicked queries is 2; give a share"):
+        InvertedIndex(["a"], clicked=["b"], click_weight=2)
+    with pytest.raises(SentembError, match="1 titles and 2 texts of clicked queries; give one per"):
+        InvertedIndex(["a"], clicked=["b", "c"])
+    with pytest.raises(SentembError, match="does not know which words are of clicked queries"):
+        InvertedIndex(["a"]).with_parameters(1, 1, 0.5)
+    assert InvertedIndex(["a"]).with_parameters(1, 1, 1).k1 == 1
+
+
 def test_a_saved_index_is_mapped(tmp_path):
     titles = [*made_up_titles(), "größer日本"]
     index = InvertedIndex(titles, 1.1, 0.2, Stems("english"))
@@ -172,7 +241,7 @@ def test_a_damaged_index_is_refused(tmp_path):
         file.write_bytes(whole)
     file = tmp_path / "bm25.json"
     for key, value in {
-        "format": 2,
+        "format": 3,
         "k1": -1,
         "b": None,
         "titles": 1.5,
@@ -190,6 +259,32 @@ def test_a_damaged_index_is_refused(tmp_path):
         file.write_bytes(text.encode("utf-8", "surrogateescape"))
         with pytest.raises(SentembError, match=r"bm25.json: damaged"):
             InvertedIndex.open(tmp_path)
+
+
+def test_damaged_clicks_are_refused(tmp_path):
+    index = InvertedIndex(made_up_titles(), clicked=made_up_titles(seed=11), click_weight=0)
+    index.save(tmp_path)
+    for name, change in {
+        "list_click_counts": lambda a: a - 1,
+        "list_counts": lambda a: a - 1,
+        "list_weights": lambda a: np.where(a == 0, np.float32(1), a),
+    }.items():
+        file = tmp_path / f"{name}.npy"
+        whole = file.read_bytes()
+        np.save(file, change(np.load(file)))
+        with pytest.raises(SentembError, match=name):
+            InvertedIndex.open(tmp_path)
+        file.write_bytes(whole)
+    file = tmp_path / "bm25.json"
+    told = json.loads(file.read_text())
+    for click_weight in (None, -1, "1"):
+        file.write_text(json.dumps(told | {"click_weight": click_weight}))
+        with pytest.raises(SentembError, match="click_weight is"):
+            InvertedIndex.open(tmp_path)
+    file.write_text(json.dumps(told))
+    (tmp_path / "list_click_counts.npy").unlink()
+    with pytest.raises(SentembError, match=r"list_click_counts\.npy: is missing"):
+        InvertedIndex.open(tmp_path)
 
 
 def test_stems_join_forms_of_a_word():
@@ -221,5 +316,6 @@ def test_titles_with_clicked_queries():
         builder.add(query, title)
     texts = with_clicked_queries([" A", "never", "B", "A"], builder.build())
     assert texts == [" A q1 q2", "never", "B q3", "A q1 q2"]
+    assert clicked_texts([" A", "never"], builder.build()) == ["q1 q2", ""]
     index = InvertedIndex(texts)
     assert index.find(["q2"], 4)[0].tolist() == [[0, 3, -1, -1]]

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from sentemb.gradients.pairs import loss_and_gradient
     from sentemb.loading import load
     from sentemb.pair_scorer import PairScorer
+    from sentemb.ranking.fitting import fit_ranker
+    from sentemb.ranking.ranker import HybridRanker
+    from sentemb.ranking.opening import load_ranker
     from sentemb.search.index import Index
     from sentemb.sentence_encoder import SentenceEncoder
     from sentemb.training.trainer import train
@@ -36,14 +39,17 @@ __all__ = [
     "SIF",
     "ClickLog",
     "Drawing",
+    "HybridRanker",
     "Index",
     "PairScorer",
     "SentembError",
     "SentenceEncoder",
     "__version__",
     "export",
+    "fit_ranker",
     "gradcheck",
     "load",
+    "load_ranker",
     "loss_and_gradient",
     "plot_cells",
     "plot_gates",
@@ -61,6 +67,9 @@ _HOME = {
     "SentenceEncoder": "sentemb.sentence_encoder",
     "PairScorer": "sentemb.pair_scorer",
     "load": "sentemb.loading",
+    "HybridRanker": "sentemb.ranking.ranker",
+    "load_ranker": "sentemb.ranking.opening",
+    "fit_ranker": "sentemb.ranking.fitting",
     "train": "sentemb.training.trainer",
     "split_log": "sentemb.data.splitting",
     "SIF": "sentemb.vectors.sif",

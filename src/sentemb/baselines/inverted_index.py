@@ -30,9 +30,12 @@ K1, B = 0.9, 0.4
 MAX_K1 = 1e6
 # More than idf can be.
 _MAX_WEIGHT = 100
+# A small weight of clicked queries must not become 0 in float32.
+_LEAST = float(np.finfo(np.float32).tiny)
 
 _DESCRIPTION = "bm25.json"
-_FORMAT = 1
+# With counts of clicked queries, and without: an index of titles alone opens in older versions.
+_FORMAT, _FORMAT_WITHOUT_CLICKS = 2, 1
 _MAX_DESCRIPTION_BYTES = 65_536
 # File name -> dtype.
 _FILES = {
@@ -43,6 +46,7 @@ _FILES = {
     "list_counts": "int32",
     "list_weights": "float32",
 }
+_CLICK_COUNTS = "list_click_counts"  # int32, only with clicked queries
 
 # (n + 1,) offsets, and what they divide.
 Lists = tuple[NDArray[np.int64], NDArray[np.int32]]
@@ -57,14 +61,16 @@ class Contents(NamedTuple):
         In the order of their characters.
     offsets : (n_words + 1,) int64
         Word w is in the entries ``offsets[w]`` to ``offsets[w + 1]`` of the next two.
-    titles, counts : (n_entries,) int32
-        The titles that hold the word, in ascending order, and how often.
+    titles : (n_entries,) int32
+        The titles that hold the word, in ascending order.
+    counts : (n_entries,) int32 or float64
+        How often they hold it, above 0; a word of a clicked query counts `click_weight` times.
     """
 
     words: list[str]
     offsets: NDArray[np.int64]
     titles: NDArray[np.int32]
-    counts: NDArray[np.int32]
+    counts: NDArray[np.int32] | NDArray[np.float64]
 
 
 class InvertedIndex:
@@ -74,6 +80,9 @@ class InvertedIndex:
     b · l / mean l))`` with ``idf = ln(1 + (N - n + 0.5) / (n + 0.5))`` for N titles, n of which
     hold the word. The score of a title is the sum over the words of the query, repeats included.
 
+    With clicked queries a count is that in the title plus ``click_weight`` times that in its
+    clicked queries, and so is a length. A title holds a word if its count is above 0.
+
     Parameters
     ----------
     titles : sequence of str
@@ -82,17 +91,26 @@ class InvertedIndex:
         Saturation of a word's count, from 0, and how much a title's length reduces it, 0 to 1.
     words : function of a str
         Splits titles and queries: `plain_words`, or the `Stems` of a language.
+    clicked : sequence of str, optional
+        For each title the queries that it was clicked for, as one text; see
+        `sentemb.baselines.clicked_queries.clicked_texts`.
+    click_weight : float
+        From 0, which leaves the titles alone, to 1, with which a clicked query counts as if it were
+        part of the title.
 
     Attributes
     ----------
     n_titles : int
-    k1, b : float
+    k1, b, click_weight : float
     words : function of a str
+    has_clicks : bool
+        Whether ``click_weight`` can be changed: the counts of clicked queries are known.
 
     Raises
     ------
     SentembError
-        If k1 or b is out of range.
+        If k1, b or the weight of clicks is out of range, or there is not one text of clicked
+        queries per title.
 
     Examples
     --------
@@ -103,19 +121,36 @@ class InvertedIndex:
     """
 
     def __init__(
-        self, titles: Sequence[str], k1: float = K1, b: float = B, words: Words = plain_words
+        self,
+        titles: Sequence[str],
+        k1: float = K1,
+        b: float = B,
+        words: Words = plain_words,
+        clicked: Sequence[str] | None = None,
+        click_weight: float = 1.0,
     ) -> None:
         self.k1, self.b = number("k1", k1, 0, MAX_K1), share("b", b)
+        self.click_weight = _checked_click_weight(click_weight)
         self.words = words
-        self.n_titles = len(titles)
-        tokens = tokenize(titles, words)
-        title_of_token = np.repeat(np.arange(self.n_titles), np.diff(tokens.offsets))
-        # One number for word and title.
-        entries, counts = np.unique(
-            tokens.word_index.astype(np.int64) * self.n_titles + title_of_token, return_counts=True
+        self.n_titles = n = len(titles)
+        if clicked is not None and len(clicked) != n:
+            raise SentembError(
+                f"{n:,} titles and {len(clicked):,} texts of clicked queries; give one per title"
+            )
+        tokens = tokenize([*titles, *(clicked or ())], words)
+        text_of_token = np.repeat(np.arange(len(tokens.offsets) - 1), np.diff(tokens.offsets))
+        # One number for word, title, and whether the token is of a clicked query.
+        is_clicked, title_of_token = np.divmod(text_of_token, max(n, 1))
+        keys, counts = np.unique(
+            (tokens.word_index.astype(np.int64) * n + title_of_token) * 2 + is_clicked,
+            return_counts=True,
         )
-        word_of_entry, titles_of_entry = np.divmod(entries, max(self.n_titles, 1))
-        self._fill(tokens.words, word_of_entry, titles_of_entry, counts)
+        is_first = np.diff(keys // 2, prepend=-1) > 0
+        split = np.zeros((2, np.count_nonzero(is_first)), np.int64)
+        split[keys % 2, np.cumsum(is_first) - 1] = counts
+        word_of_entry, titles_of_entry = np.divmod(keys[is_first] // 2, max(n, 1))
+        click_counts = None if clicked is None else split[1]
+        self._fill(tokens.words, word_of_entry, titles_of_entry, split[0], click_counts)
 
     def _fill(
         self,
@@ -123,8 +158,13 @@ class InvertedIndex:
         word_of_entry: NDArray[np.int64],
         titles: NDArray[np.int64],
         counts: NDArray[np.integer],
+        click_counts: NDArray[np.integer] | None,
     ) -> None:
-        """Set all lists: ``words[word_of_entry[e]]`` is ``counts[e]`` times in ``titles[e]``."""
+        """Set all lists.
+
+        ``words[word_of_entry[e]]`` is ``counts[e]`` times in the title ``titles[e]`` and
+        ``click_counts[e]`` times in its clicked queries.
+        """
         holds = np.bincount(word_of_entry, minlength=len(words)) > 0
         order = sorted(np.flatnonzero(holds).tolist(), key=words.__getitem__)
         place_of = np.empty(len(words), np.int64)
@@ -133,6 +173,9 @@ class InvertedIndex:
         by_word = np.lexsort((titles, places))
         self._titles = titles[by_word].astype(np.int32)
         self._counts = counts[by_word].astype(np.int32)
+        self._click_counts = (
+            None if click_counts is None else click_counts[by_word].astype(np.int32)
+        )
         n_holding = np.bincount(places, minlength=len(order))
         self._offsets = np.concatenate([[0], np.cumsum(n_holding)])
         # The order of characters is that of their bytes in UTF-8.
@@ -142,16 +185,42 @@ class InvertedIndex:
         self._weigh()
 
     def _weigh(self) -> None:
-        """Set the weights from the lists, k1 and b."""
-        n_holding = np.diff(self._offsets)
+        """Set the weights from the lists and the parameters."""
+        counts = self._effective_counts()
+        # A word of clicked queries alone is in no title if they have the weight 0.
+        n_holding = np.diff(np.concatenate([[0], np.cumsum(counts > 0)])[self._offsets])
         idf = np.log(1 + (self.n_titles - n_holding + 0.5) / (n_holding + 0.5))
         lengths = np.bincount(self._titles, self._counts, self.n_titles)
+        if self._click_counts is not None:
+            # Sums of integers have no rounding errors, so titles of equal words weigh the same.
+            clicked = np.bincount(self._titles, self._click_counts, self.n_titles)
+            lengths = lengths + self.click_weight * clicked
         # Without any word there are no entries, and the mean is not used.
-        mean_length = max(lengths.sum(), 1) / max(self.n_titles, 1)
+        mean_length = (lengths.sum() or 1) / max(self.n_titles, 1)
         saturation = self.k1 * (1 - self.b + self.b * lengths / mean_length)
-        weights = np.repeat(idf, n_holding) * self._counts
-        np.divide(weights, self._counts + saturation[self._titles], out=weights)
-        self._weights = weights.astype(np.float32)
+        weights = np.repeat(idf, np.diff(self._offsets)) * counts
+        with np.errstate(invalid="ignore"):  # 0 / 0
+            np.divide(weights, counts + saturation[self._titles], out=weights)
+        # The kernels need weights above 0 where a title holds the word.
+        self._weights = np.where(counts > 0, np.maximum(weights, _LEAST), 0).astype(np.float32)
+        self._choose()
+
+    def _effective_counts(self) -> NDArray[np.float64]:
+        counts = self._counts.astype(np.float64)
+        return (
+            counts
+            if self._click_counts is None
+            else counts + self.click_weight * self._click_counts
+        )
+
+    def _choose(self) -> None:
+        """Set the lists that are searched: the entries with a weight above 0."""
+        offsets, titles, weights = self._offsets, self._titles, self._weights
+        if self._click_counts is not None and self.click_weight == 0:
+            kept = self._counts > 0
+            offsets = np.concatenate([[0], np.cumsum(kept)])[offsets]
+            titles, weights = titles[kept], weights[kept]
+        self._lists = offsets, titles, weights, self.n_titles
 
     # -- search -------------------------------------------------------------------------------
 
@@ -264,8 +333,9 @@ class InvertedIndex:
         highest_sums(highest, kept, *queries, *self._lists, *left_out, first, end)
 
     @property
-    def _lists(self) -> tuple[Any, ...]:
-        return self._offsets, self._titles, self._weights, self.n_titles
+    def has_clicks(self) -> bool:
+        """Whether the counts of clicked queries are known."""
+        return self._click_counts is not None
 
     @property
     def _n_words(self) -> int:
@@ -283,29 +353,63 @@ class InvertedIndex:
 
     def contents(self) -> Contents:
         """All words with the titles that hold them; do not change the arrays."""
-        return Contents(self._all_words(), self._offsets, self._titles, self._counts)
+        offsets, titles, _, _ = self._lists
+        counts: NDArray[np.int32] | NDArray[np.float64] = self._counts
+        if self._click_counts is not None:
+            counts = self._effective_counts()
+            counts = counts[counts > 0]
+        return Contents(self._all_words(), offsets, titles, counts)
 
     # -- changes ------------------------------------------------------------------------------
 
-    def with_parameters(self, k1: float, b: float) -> Self:
-        """The same lists with weights for another ``k1`` and ``b``."""
+    def with_parameters(self, k1: float, b: float, click_weight: float | None = None) -> Self:
+        """The same lists with weights for other parameters.
+
+        Parameters
+        ----------
+        k1, b : float
+            See above.
+        click_weight : float, optional
+            By default that of this index.
+
+        Raises
+        ------
+        SentembError
+            If one is out of range, or ``click_weight`` is another one and the index has no counts
+            of clicked queries.
+        """
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.k1, other.b = number("k1", k1, 0, MAX_K1), share("b", b)
+        if click_weight is not None:
+            other.click_weight = _checked_click_weight(click_weight)
+        if other.click_weight != self.click_weight and not self.has_clicks:
+            raise SentembError(
+                "BM25 does not know which words are of clicked queries; make the index again with "
+                "the click log"
+            )
         other._weigh()
         return other
 
     def add(self, titles: Sequence[str]) -> None:
-        """Append titles. The result equals an index built from all titles, in every bit."""
-        more = InvertedIndex(titles, self.k1, self.b, self.words)
+        """Append titles that have no clicked queries.
+
+        The result equals an index built from all titles, in every bit.
+        """
+        clicked = [""] * len(titles) if self.has_clicks else None
+        more = InvertedIndex(titles, self.k1, self.b, self.words, clicked, self.click_weight)
         words, own, new = self._all_words(), self._word_of_entry(), more._word_of_entry()
         titles_of_entry = np.concatenate([self._titles, more._titles + np.int64(self.n_titles)])
         counts = np.concatenate([self._counts, more._counts])
+        click_counts = None
+        if self._click_counts is not None and more._click_counts is not None:
+            click_counts = np.concatenate([self._click_counts, more._click_counts])
         number_of = {word: place for place, word in enumerate(words)}
         names = more._all_words()
         numbers = np.array([number_of.setdefault(w, len(number_of)) for w in names], np.int64)
         self.n_titles += len(titles)
-        self._fill(list(number_of), np.concatenate([own, numbers[new]]), titles_of_entry, counts)
+        word_of_entry = np.concatenate([own, numbers[new]])
+        self._fill(list(number_of), word_of_entry, titles_of_entry, counts, click_counts)
 
     def remove(self, places: NDArray[np.integer]) -> None:
         """Remove titles by their places; those behind them move up.
@@ -322,6 +426,7 @@ class InvertedIndex:
             self._word_of_entry()[entries],
             place_after[self._titles[entries]],
             self._counts[entries],
+            None if self._click_counts is None else self._click_counts[entries],
         )
 
     def _all_words(self) -> list[str]:
@@ -351,7 +456,7 @@ class InvertedIndex:
             If ``words`` is a function of the caller, or the folder cannot be written.
         """
         description = {
-            "format": _FORMAT,
+            "format": _FORMAT if self.has_clicks else _FORMAT_WITHOUT_CLICKS,
             "titles": self.n_titles,
             "words": self._n_words,
             "entries": len(self._titles),
@@ -359,6 +464,8 @@ class InvertedIndex:
             "b": self.b,
             "stem": stem_of(self.words),
         }
+        if self.has_clicks:
+            description["click_weight"] = self.click_weight
         make_folder(folder)
         for name, array in self._arrays().items():
             write_array(folder / f"{name}.npy", array)
@@ -375,6 +482,7 @@ class InvertedIndex:
         """
         found = _description(folder / _DESCRIPTION)
         n_words, n_entries = found["words"], found["entries"]
+        has_clicks = found["format"] == _FORMAT
         sizes = [None, n_words + 1, n_words + 1, n_entries, n_entries, n_entries]
         arrays = {
             name: mapped_array(folder / f"{name}.npy", dtype, (size,))
@@ -382,6 +490,7 @@ class InvertedIndex:
         }
         index = object.__new__(cls)
         index.k1, index.b, index.n_titles = found["k1"], found["b"], found["titles"]
+        index.click_weight = found["click_weight"] if has_clicks else 1.0
         index.words = words_of(found["stem"])
         index._word_bytes = cast(NDArray[np.uint8], arrays["words"])
         index._word_offsets = cast(NDArray[np.int64], arrays["word_offsets"])
@@ -389,11 +498,16 @@ class InvertedIndex:
         index._titles = cast(NDArray[np.int32], arrays["list_titles"])
         index._counts = cast(NDArray[np.int32], arrays["list_counts"])
         index._weights = cast(NDArray[np.float32], arrays["list_weights"])
+        index._click_counts = None
+        if has_clicks:
+            counts = mapped_array(folder / f"{_CLICK_COUNTS}.npy", "int32", (n_entries,))
+            index._click_counts = cast(NDArray[np.int32], counts)
         index._check(folder)
+        index._choose()
         return index
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        return {
+        arrays: dict[str, NDArray[Any]] = {
             "words": self._word_bytes,
             "word_offsets": self._word_offsets,
             "list_offsets": self._offsets,
@@ -401,21 +515,38 @@ class InvertedIndex:
             "list_counts": self._counts,
             "list_weights": self._weights,
         }
+        if self._click_counts is not None:
+            arrays[_CLICK_COUNTS] = self._click_counts
+        return arrays
 
     def _check(self, folder: Path) -> None:
         """Raise unless the kernels can use the arrays: they do not look before they read."""
+        counts = self._effective_counts()
+        least = 1 if self._click_counts is None else 0
         faults = {
             "word_offsets": not _divides(self._word_offsets, len(self._word_bytes)),
             "list_offsets": not _divides(self._offsets, len(self._titles)),
             "list_titles": bool(len(self._titles))
             and not 0 <= self._titles.min() <= self._titles.max() < self.n_titles,
-            "list_counts": bool(len(self._counts)) and self._counts.min() < 1,
+            "list_counts": bool(len(self._counts)) and self._counts.min() < least,
+            _CLICK_COUNTS: self._click_counts is not None
+            and bool(
+                (self._click_counts < 0).any() or (self._counts + self._click_counts < 1).any()
+            ),
             # A sum that is 0 marks a title that was not met, and sums must stay finite.
-            "list_weights": not ((self._weights > 0) & (self._weights < _MAX_WEIGHT)).all(),
+            "list_weights": not (
+                ((self._weights > 0) == (counts > 0))
+                & (self._weights >= 0)
+                & (self._weights < _MAX_WEIGHT)
+            ).all(),
         }
         for name, is_wrong in faults.items():
             if is_wrong:
                 raise _damaged(folder / f"{name}.npy", "numbers are out of range")
+
+
+def _checked_click_weight(value: object) -> float:
+    return float(share("the weight of clicked queries", value))
 
 
 def _over(workers: Runner | None, size: int, function: Any, *arguments: Any) -> None:
@@ -447,13 +578,15 @@ def _description(path: Path) -> dict[str, Any]:
         raise SentembError(
             f"{path}: format {version} is newer than {_FORMAT}; use a newer version of sentemb"
         )
-    if version != _FORMAT:
+    if version not in (_FORMAT, _FORMAT_WITHOUT_CLICKS):
         raise _damaged(path, "it has no known format number")
     try:
         for name in ("titles", "words", "entries"):
             whole(name, found.get(name), 0, 2**40)
         number("k1", found.get("k1"), 0, MAX_K1)
         share("b", found.get("b"))
+        if version == _FORMAT:
+            share("click_weight", found.get("click_weight"))
     except SentembError as error:
         raise _damaged(path, str(error).partition(";")[0]) from None
     if "stem" not in found or not isinstance(found["stem"], str | None):

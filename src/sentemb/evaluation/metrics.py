@@ -155,6 +155,43 @@ def ndcg(
     )
 
 
+class JudgedScores:
+    """NDCG of many rankings of the judged titles of one set: `ndcg` for lists of scores.
+
+    Parameters
+    ----------
+    judged : JudgedSet
+        At least one grade is above 0.
+    cutoffs : sequence of int
+        The ranks k at which NDCG@k is measured.
+    gain : {"exponential", "linear"}
+        2^grade − 1, or the grade itself.
+    """
+
+    def __init__(
+        self, judged: JudgedSet, cutoffs: Iterable[int] = (1, 3, 10), gain: str = "exponential"
+    ) -> None:
+        self._judged, self._cutoffs, self._gain = judged, _checked(cutoffs), gain
+        self._tie_rank = tie_ranks(judged.title_ids)[judged.title_index]
+        self._best = _best_gain(judged.offsets, judged.grade, self._cutoffs, gain)
+
+    def mean(self, scores: _Floats) -> _Floats:
+        """The means over the queries that `ndcg` gives, (n_cutoffs,).
+
+        Parameters
+        ----------
+        scores : (n_judgments,) float64
+            In the order of the judgments of the set.
+        """
+        offsets = self._judged.offsets
+        grades = self._judged.grade[_ranking(offsets, scores, self._tie_rank)]
+        values = _normalised(
+            _cumulated_gain(offsets, grades, self._cutoffs, self._gain), self._best
+        )
+        mean: _Floats = values[~np.isnan(values).any(axis=1)].mean(axis=0)
+        return mean
+
+
 def tie_ranks(title_ids: Sequence[str]) -> NDArray[np.int64]:
     """The position of each id in descending order, (n_titles,) int64, 0 for the greatest.
 

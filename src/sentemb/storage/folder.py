@@ -1,5 +1,6 @@
 """The files of a model folder, and where one may be written."""
 
+import contextlib
 import os
 import re
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 from sentemb.errors import SentembError
 from sentemb.storage.tensor_files import open_tensors, parse_json
 from sentemb.storage.text_files import contents_of
-from sentemb.system.files import is_folder, names_in, path_of, status
+from sentemb.system.files import is_folder, names_in, path_of, status, unwritable
 from sentemb.system.locks import is_temporary
 from sentemb.system.paths import AnyPath
 
@@ -17,6 +18,8 @@ CONFIG, TENSORS, VOCABULARY, WORDS = (
     "vocabulary.txt",
     "words.txt",
 )
+# A folder in the folder of a model: the ranker, and a copy of its description for people.
+RANKER, RANKER_FILE, RANKER_COPY = "ranker", "ranker.safetensors", "ranker.json"
 CHECKPOINTS = "checkpoints"
 STEP = re.compile(r"step-(\d{9,18})\.safetensors")  # in that folder
 
@@ -24,6 +27,21 @@ STEP = re.compile(r"step-(\d{9,18})\.safetensors")  # in that folder
 def is_model(path: AnyPath) -> bool:
     """Whether folder ``path`` holds a model, whole or damaged."""
     return any(status(Path(path) / name) is not None for name in (CONFIG, TENSORS))
+
+
+def remove_ranker(path: Path) -> None:
+    """Remove the ranker in the model folder ``path``, if there is one; other files there stay."""
+    folder = path / RANKER
+    if not is_folder(folder):
+        return
+    try:
+        # This one first: without it there is no ranker.
+        for name in (RANKER_FILE, RANKER_COPY):
+            (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 def check_place(path: AnyPath) -> None:

@@ -22,7 +22,15 @@ from sentemb.models.towers import SIDES, Towers, distinct_sides
 from sentemb.protocols import Arrays
 from sentemb.storage.card import CARD, card_of
 from sentemb.storage.configuration import checked_config, configuration_of, shape_of
-from sentemb.storage.folder import CONFIG, TENSORS, VOCABULARY, WORDS, check_place, is_model
+from sentemb.storage.folder import (
+    CONFIG,
+    TENSORS,
+    VOCABULARY,
+    WORDS,
+    check_place,
+    is_model,
+    remove_ranker,
+)
 from sentemb.storage.history import HISTORY, check_line, history_of, without_times
 from sentemb.storage.old_formats import is_old, old_parts
 from sentemb.storage.saved_model import CLASSIFIER, PAIR, SavedModel
@@ -60,10 +68,12 @@ def save_model(saved: SavedModel, path: AnyPath, force: bool = False) -> None:
 def write_model(saved: SavedModel, path: AnyPath, modules: bool = True) -> None:
     """`save_model` for a caller that has checked the place and locked the folder.
 
-    Without ``modules``, the files of sentence-transformers are left as they are.
+    Without ``modules``, the files of sentence-transformers are left as they are. A ranker in the
+    folder was fitted for the model that was there, and is removed.
     """
     path, model = Path(path), saved.model
     write_tensors_of(saved, path)
+    remove_ranker(path)
     config, vocabulary = configuration_of(saved), _vocabulary_of(model)
     write_text(path / CONFIG, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
     write_text(path / VOCABULARY, vocabulary["vocabulary"])

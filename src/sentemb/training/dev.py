@@ -106,24 +106,31 @@ class ClicksDev:
         The held-out clicks.
     titles : list of str
         The titles of the log that is trained on, and of a catalogue.
+
+    Attributes
+    ----------
+    clicks : ClickLog
+    titles : list of str
+        All titles that are ranked, each once.
     """
 
     figure = CLICKS_FIGURE
 
     def __init__(self, clicks: ClickLog, titles: Sequence[str]) -> None:
-        self._titles = list(dict.fromkeys([*titles, *clicks.titles]))
-        self._held_out = HeldOutClicks(clicks, self._titles, CLICKS_METRICS)
+        self.clicks = clicks
+        self.titles = list(dict.fromkeys([*titles, *clicks.titles]))
+        self._held_out = HeldOutClicks(clicks, self.titles, CLICKS_METRICS)
 
     @property
     def queries(self) -> list[str]:
         """See `Dev`."""
-        return self._held_out.clicks.queries
+        return self.clicks.queries
 
     def fingerprint(self) -> str:
         """See `Dev`."""
-        clicks = self._held_out.clicks
+        clicks = self.clicks
         digest = hashlib.sha256()
-        for texts in (clicks.queries, clicks.titles, self._titles):
+        for texts in (clicks.queries, clicks.titles, self.titles):
             digest.update("\n".join([*texts, ""]).encode())
         for array in (clicks.query_index, clicks.title_index):
             digest.update(array.tobytes())
@@ -134,7 +141,7 @@ class ClicksDev:
         with warnings.catch_warnings():
             # The warnings name texts that the model cannot read, the same after every epoch.
             warnings.simplefilter("ignore", UserWarning)
-            found = self._held_out.evaluate(TitleVectors(model, self._titles))
+            found = self._held_out.evaluate(TitleVectors(model, self.titles))
         return {
             name: round(float(value), 6)
             for name, value in zip(found.metrics, found.mean, strict=True)

@@ -1,0 +1,171 @@
+"""What `train` and `tune` share: fit the ranker of a model, with progress, and say what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sentemb.cli.program import note, say
+from sentemb.system.terminal import ProgressLine
+
+if TYPE_CHECKING:
+    from sentemb.ranking.ranker import HybridRanker
+    from sentemb.sentence_encoder import SentenceEncoder
+
+# The order in which a line names the parts.
+_PARTS = ("cosine", "bm25", "memory")
+
+
+@dataclass(frozen=True)
+class RankerOfTraining:
+    """The ranker that ends a training.
+
+    Attributes
+    ----------
+    output : str
+        The folder of the model.
+    sources : dict
+        ``pairs``, ``dev``, ``replay`` and ``catalogue``, as `sentemb.train` takes them. Those that
+        can be read only once have been read.
+    is_wanted : bool
+        Whether a ranker is to be fitted.
+    skip_bad_lines : bool
+    threads : int, optional
+    """
+
+    output: str
+    sources: dict[str, Any]
+    is_wanted: bool
+    skip_bad_lines: bool
+    threads: int | None
+
+    @classmethod
+    def of(
+        cls, pairs: str, output: str, options: dict[str, Any], no_ranker: bool
+    ) -> RankerOfTraining:
+        """The ranker for the arguments of `sentemb train`."""
+        names = ("dev", "replay", "catalogue")
+        sources = {"pairs": pairs, **{name: options[name] for name in names}}
+        is_wanted = not (no_ranker or options["labels"] or options["dev"] is None)
+        skip = bool(options["skip_bad_lines"])
+        if is_wanted:
+            sources = _readable_twice(sources, skip)
+        return cls(output, sources, is_wanted, skip, options["threads"])
+
+    def fit(self, model: Any) -> None:
+        """Fit the ranker of the trained model, save it next to the model and describe it."""
+        from sentemb.errors import SentembError
+        from sentemb.ranking.fitting import fit_ranker
+        from sentemb.ranking.opening import load_ranker
+        from sentemb.ranking.ranker_files import has_ranker
+        from sentemb.sentence_encoder import SentenceEncoder
+
+        if not isinstance(model, SentenceEncoder):
+            return
+        if not self.is_wanted:
+            if self.sources["dev"] is None:
+                note(
+                    f"no ranker: it is fitted on --dev; `sentemb tune {self.output} DEV --log "
+                    f"{self.sources['pairs']}` adds one"
+                )
+            return
+        if has_ranker(self.output):
+            # A training that writes a model removes the ranker: this one had been finished before.
+            try:
+                say(f"ranker: {load_ranker(self.output).recipe}")
+                return
+            except SentembError:
+                pass
+        sources = dict(self.sources)
+        pairs, dev = sources.pop("pairs"), sources.pop("dev")
+        try:
+            ranker = fitted(
+                lambda **asked: fit_ranker(
+                    model,
+                    pairs,
+                    dev,
+                    **sources,
+                    seed=_seed_of(model),
+                    skip_bad_lines=self.skip_bad_lines,
+                    threads=self.threads,
+                    **asked,
+                )
+            )
+            ranker.save(self.output)
+        except (KeyboardInterrupt, SystemExit):
+            note(
+                f"{self.output}: the model is finished and has no ranker; the same command with "
+                "--resume fits it"
+            )
+            raise
+        describe(ranker, self.output)
+
+
+def fitted(fit: Callable[..., HybridRanker]) -> HybridRanker:
+    """Call ``fit`` with functions that show its progress and its notes."""
+    line = ProgressLine()
+
+    def show(done: int, total: int) -> None:
+        if line.is_due:
+            line.draw(f"ranker: step {done} of {total}")
+
+    try:
+        return fit(on_progress=show, on_note=line.note)
+    finally:
+        line.close()
+
+
+def describe(ranker: HybridRanker, folder: str) -> None:
+    """Print what a ranker adds up, its dev figures, and which texts are in its file."""
+    from sentemb.ranking.recipe import PART_NAMES
+
+    say(f"ranker: {ranker.recipe}")
+    figures = ranker.dev["figures"]
+    (metric, value), *_ = figures["sum"].items()
+    parts = ", ".join(
+        f"{PART_NAMES[part]} {figures[part][metric]:.3f}" for part in _PARTS if part in figures
+    )
+    say(f"ranker on dev: {metric} {value:.3f} ({parts} alone)")
+    clicks = ranker.clicks if ranker.recipe.needs_clicks else None
+    if clicks is not None:
+        say(
+            f"{folder}/ranker: holds {len(clicks.queries):,} queries and {len(clicks.titles):,} "
+            "titles of the log as plain text; --no-ranker leaves them out"
+        )
+
+
+def _seed_of(model: SentenceEncoder) -> int:
+    """The seed of the training, which drew the pairs of --replay."""
+    return int(model.training.get("seed") or 0)
+
+
+def _readable_twice(sources: dict[str, Any], skip_bad_lines: bool) -> dict[str, Any]:
+    """The sources of a training, those read that a pipe or standard input gives only once."""
+    from sentemb.data.click_log import read_click_log
+    from sentemb.data.held_out_clicks import read_held_out
+    from sentemb.data.splitting import is_share
+    from sentemb.data.judged_set import read_texts
+
+    def log(path: str) -> Any:
+        return read_click_log(path, skip_bad_lines=skip_bad_lines)
+
+    kept = dict(sources)
+    if _is_stream(kept["pairs"]):
+        kept["pairs"] = log(kept["pairs"])
+    if not is_share(kept["dev"]) and _is_stream(kept["dev"]):
+        kept["dev"] = read_held_out(kept["dev"])
+    if kept["replay"] is not None and _is_stream(kept["replay"][0]):
+        kept["replay"] = log(kept["replay"][0]), kept["replay"][1]
+    if kept["catalogue"] is not None and _is_stream(kept["catalogue"]):
+        kept["catalogue"] = read_texts(kept["catalogue"])[1]
+    return kept
+
+
+def _is_stream(path: str) -> bool:
+    """Whether ``path`` can be read only once: standard input, a pipe, a device."""
+    from sentemb.system.files import is_file, is_folder, status
+
+    return path == "-" or (
+        status(path) is not None and not is_file(path) and not is_folder(path)
+    )

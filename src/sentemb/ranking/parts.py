@@ -1,0 +1,240 @@
+"""The parts of a ranker's score over one catalogue of titles.
+
+    cosine(q, t)   of the two towers
+    BM25(q, t)     divided by the highest BM25 score of q over all titles of the catalogue
+    memory(q, t)   the larger of cosine(q, t) and the highest cosine of q and a query that t was
+                   clicked for, both read by the query tower
+
+A catalogue is all titles that are ranked: those of an index, of held-out clicks, or of a judged
+set. Each part is prepared when it is first asked for, so a part without weight costs nothing.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.baselines.clicked_queries import clicked_texts
+from sentemb.baselines.inverted_index import InvertedIndex
+from sentemb.baselines.words_and_stems import words_of
+from sentemb.data.click_log import ClickLog
+from sentemb.kernels.matmul import add_matmul
+from sentemb.models.similarity import unit_rows
+from sentemb.ranking.memory import QueryMemory
+from sentemb.ranking.recipe import BM25, COSINE, MEMORY, Recipe
+from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system.parallel import Workers
+
+# Scores of one part in memory at a time: 16 MB of them.
+_CELLS = 4_000_000
+
+# Part -> scores.
+PairParts: TypeAlias = dict[str, NDArray[np.float64]]
+AllParts: TypeAlias = dict[str, NDArray[np.float32]]
+
+
+class TitleParts:
+    """The parts of the score over a catalogue.
+
+    Parameters
+    ----------
+    model : SentenceEncoder
+        Embeds queries and titles.
+    titles : list of str
+        The catalogue.
+    recipe : Recipe
+        The parameters of BM25. Its weights are not used here.
+    clicks : ClickLog or None
+        What BM25 and the memory read; None if they read nothing.
+    workers : Workers
+        Threads; no score depends on their number.
+    lists : InvertedIndex, optional
+        That of `bm25_lists`, if it exists already.
+    """
+
+    def __init__(
+        self,
+        model: SentenceEncoder,
+        titles: list[str],
+        recipe: Recipe,
+        clicks: ClickLog | None,
+        workers: Workers,
+        lists: InvertedIndex | None = None,
+    ) -> None:
+        self.titles = titles
+        self._model, self._recipe, self._clicks = model, recipe, clicks
+        self._workers = workers
+        if lists is not None:
+            self.lists = lists
+
+    @cached_property
+    def lists(self) -> InvertedIndex:
+        """BM25 over the titles."""
+        return bm25_lists(self.titles, self._clicks, self._recipe)
+
+    @cached_property
+    def memory(self) -> QueryMemory:
+        """The clicked queries of the titles."""
+        assert self._clicks is not None  # a recipe with a weight for the memory needs clicks
+        with warnings.catch_warnings():
+            # A query of the log without a known word is not what the user asks about.
+            warnings.simplefilter("ignore", UserWarning)
+            return QueryMemory.build(self._model, self.titles, self._clicks)
+
+    @cached_property
+    def _across(self) -> NDArray[np.float32]:
+        """The unit vectors of the titles, one per column, (dim, n_titles)."""
+        vectors = unit_rows(self._model.encode_document(self.titles))
+        return np.ascontiguousarray(vectors.T, np.float32)
+
+    # -- some pairs ---------------------------------------------------------------------------
+
+    def of_pairs(
+        self,
+        queries: Sequence[str],
+        query_index: NDArray[np.integer],
+        title_index: NDArray[np.integer],
+        parts: Sequence[str],
+    ) -> PairParts:
+        """Scores of some pairs, each (k,) float64, by part.
+
+        Parameters
+        ----------
+        queries : sequence of str
+            The queries.
+        query_index, title_index : (k,) int
+            Pair j is ``queries[query_index[j]]`` with title number ``title_index[j]``.
+        parts : sequence of str
+            Which parts to compute.
+        """
+        pairs = np.asarray(query_index, np.int64), np.asarray(title_index, np.int64)
+        found: PairParts = {}
+        if COSINE in parts or MEMORY in parts:
+            cosines = self._model.score_pairs(queries, self.titles, *pairs)
+            if COSINE in parts:
+                found[COSINE] = cosines
+            if MEMORY in parts:
+                found[MEMORY] = np.maximum(cosines, self._memory_of_pairs(queries, *pairs))
+        if BM25 in parts:
+            sums = self.lists.scores(queries, *pairs, self._workers)
+            found[BM25] = sums / self._highest(queries)[pairs[0]]
+        return found
+
+    def _highest(self, queries: Sequence[str]) -> NDArray[np.float64]:
+        """The highest BM25 score of each query, 1 where no title has a word of it."""
+        if not self.titles:
+            return np.ones(len(queries))
+        _, highest = self.lists.find(queries, 1, self._workers)
+        return np.where(highest[:, 0] > 0, highest[:, 0], 1.0)
+
+    def _memory_of_pairs(
+        self, queries: Sequence[str], query_index: NDArray[np.int64], titles: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        found = np.empty(query_index.size)
+        with warnings.catch_warnings():
+            # `SentenceEncoder.score_pairs` does not warn of texts without known words either.
+            warnings.simplefilter("ignore", UserWarning)
+            vectors = unit_rows(self._model.encode_query(queries))
+        by_query = np.argsort(query_index, kind="stable")
+        for some in self._portions(len(queries)):
+            first, end = np.searchsorted(query_index[by_query], [some.start, some.stop])
+            own = by_query[first:end]
+            if own.size:
+                scores = self.memory.scores(vectors[some])
+                found[own] = scores[query_index[own] - some.start, titles[own]]
+        return found
+
+    # -- all titles ---------------------------------------------------------------------------
+
+    def of_all(
+        self, queries: Sequence[str], parts: Sequence[str]
+    ) -> Iterator[tuple[slice, AllParts]]:
+        """Scores of all titles, for one portion of the queries after the other.
+
+        Memory is bounded, whatever the numbers of queries and titles are.
+
+        Yields
+        ------
+        some : slice
+            Which queries.
+        scores : dict of str to (m, n_titles) float32
+            By part.
+        """
+        needs_vectors = COSINE in parts or MEMORY in parts
+        vectors = unit_rows(self._model.encode_query(queries)) if needs_vectors else None
+        for some in self._portions(len(queries)):
+            found: AllParts = {}
+            if vectors is not None:
+                cosines = self._cosines(np.ascontiguousarray(vectors[some], np.float32))
+                if COSINE in parts:
+                    found[COSINE] = cosines
+                if MEMORY in parts:
+                    found[MEMORY] = np.maximum(cosines, self.memory.scores(vectors[some]))
+            if BM25 in parts:
+                found[BM25] = self._bm25(list(queries[some]))
+            yield some, found
+
+    def _portions(self, n_queries: int) -> Iterator[slice]:
+        size = max(1, _CELLS // max(1, len(self.titles)))
+        for first in range(0, n_queries, size):
+            yield slice(first, min(first + size, n_queries))
+
+    def _cosines(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        products = np.zeros((len(vectors), len(self.titles)), np.float32)
+
+        def multiply(first: int, end: int) -> None:
+            add_matmul(products[first:end], vectors[first:end], self._across)
+
+        self._across  # encoded by this thread, not by several at once
+        self._workers.over(len(vectors), multiply)
+        return products
+
+    def _bm25(self, queries: list[str]) -> NDArray[np.float32]:
+        scores = np.zeros((len(queries), len(self.titles)), np.float32)
+        offsets, words = self.lists.look_up(queries)
+
+        def add(first: int, end: int) -> None:
+            for q in range(first, end):
+                places, sums = self.lists.matches(words[offsets[q] : offsets[q + 1]])
+                if places.size:
+                    scores[q, places] = sums / sums.max()
+
+        self._workers.over(len(queries), add)
+        return scores
+
+
+def bm25_lists(titles: Sequence[str], clicks: ClickLog | None, recipe: Recipe) -> InvertedIndex:
+    """BM25 with the parameters of a recipe over titles and the queries that they were clicked for.
+
+    Parameters
+    ----------
+    titles : sequence of str
+        The catalogue.
+    clicks : ClickLog or None
+        Not read if the recipe's ``click_weight`` is 0.
+    recipe : Recipe
+        The parameters.
+    """
+    words = words_of(recipe.stem)
+    if clicks is None or not recipe.click_weight:
+        return InvertedIndex(titles, recipe.k1, recipe.b, words)
+    clicked = clicked_texts(titles, clicks)
+    return InvertedIndex(titles, recipe.k1, recipe.b, words, clicked, recipe.click_weight)
+
+
+def weighted_sum(
+    recipe: Recipe, scores: dict[str, NDArray[np.floating]]
+) -> NDArray[np.floating]:
+    """The scores of the parts, each times its weight, added in the order of `PARTS`."""
+    total: NDArray[np.floating] | None = None
+    for part in recipe.parts:
+        weight = recipe.weight(part)
+        term = scores[part] if weight == 1 else scores[part] * scores[part].dtype.type(weight)
+        total = term if total is None else total + term
+    assert total is not None  # a recipe has at least one weight
+    return total

@@ -1,0 +1,234 @@
+"""What a ranker is tuned on: a judged set, or held-out clicks for which a catalogue is ranked.
+
+A *target* measures BM25 alone for many parameters, and then sums of the parts with many weights,
+from scores that it keeps. For held-out clicks it keeps only the scores of candidates, so memory
+does not grow with the number of titles; the figures of single parts, and of the sum that is chosen,
+are those of the whole catalogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.baselines.inverted_index import InvertedIndex
+from sentemb.data.click_log import ClickLog
+from sentemb.data.judged_set import JudgedSet
+from sentemb.evaluation.catalogue import in_tie_order
+from sentemb.evaluation.metrics import JudgedScores
+from sentemb.kernels.top_k import top_k
+from sentemb.ranking.parts import TitleParts, weighted_sum
+from sentemb.ranking.recipe import Recipe
+from sentemb.system.parallel import Workers
+
+# Figures by name.
+Figures: TypeAlias = dict[str, float]
+
+_CUTOFFS = (1, 3, 10)
+# Titles of which each part ranks highest that are candidates, per query.
+_CANDIDATES = 100
+_DEPTH = 10
+# With more held-out queries than this, a sample is taken.
+MAX_QUERIES = 2000
+# A part of the key of the random numbers, so that no other draw shares them.
+_KEY = 0x72616E6B
+
+
+class Target(Protocol):
+    """A dev set, prepared for many rankings."""
+
+    @property
+    def titles(self) -> list[str]:
+        """The catalogue."""
+        ...
+
+    @property
+    def n_queries(self) -> int:
+        """How many queries the figures are means over, or nearly so."""
+        ...
+
+    def of_lists(self, lists: InvertedIndex) -> Figures:
+        """The figures of BM25 alone over `titles`."""
+        ...
+
+    def prepare(self, parts: TitleParts, names: Sequence[str]) -> dict[str, Figures]:
+        """Keep the scores of some parts over `titles`, and return the figures of each alone."""
+        ...
+
+    def of_sum(self, recipe: Recipe) -> Figures:
+        """The figures of a sum of the prepared parts, to choose weights by."""
+        ...
+
+    def exactly(self, recipe: Recipe) -> Figures:
+        """The figures of a sum of the prepared parts over all titles."""
+        ...
+
+
+class JudgedTarget:
+    """A judged set, measured by NDCG@1, NDCG@3 and NDCG@10 over the judged titles.
+
+    Parameters
+    ----------
+    judged : JudgedSet
+        At least one grade is above 0.
+    workers : Workers
+        Threads; no figure depends on their number.
+    """
+
+    def __init__(self, judged: JudgedSet, workers: Workers) -> None:
+        self.titles, self.n_queries = judged.titles, len(judged.queries)
+        self._judged, self._workers = judged, workers
+        self._scores = JudgedScores(judged, _CUTOFFS)
+        query_index = np.repeat(np.arange(len(judged.queries)), np.diff(judged.offsets))
+        self._pairs = query_index, judged.title_index
+        self._kept: dict[str, NDArray[np.float64]] = {}
+
+    def of_lists(self, lists: InvertedIndex) -> Figures:
+        """See `Target`."""
+        # Division by the highest score of a query does not change its order.
+        return self._of(lists.scores(self._judged.queries, *self._pairs, self._workers))
+
+    def prepare(self, parts: TitleParts, names: Sequence[str]) -> dict[str, Figures]:
+        """See `Target`."""
+        self._kept = parts.of_pairs(self._judged.queries, *self._pairs, names)
+        return {name: self._of(self._kept[name]) for name in names}
+
+    def of_sum(self, recipe: Recipe) -> Figures:
+        """See `Target`."""
+        return self._of(np.asarray(weighted_sum(recipe, self._kept), np.float64))
+
+    exactly = of_sum
+
+    def _of(self, scores: NDArray[np.float64]) -> Figures:
+        mean = self._scores.mean(scores).tolist()
+        return {f"ndcg@{k}": value for k, value in zip(_CUTOFFS, mean, strict=True)}
+
+
+class ClicksTarget:
+    """Held-out clicks, measured by MRR@10 and hit@1 over a whole catalogue.
+
+    Parameters
+    ----------
+    clicks : ClickLog
+        The held-out clicks.
+    titles : sequence of str
+        The catalogue, with the titles of ``clicks``.
+    workers : Workers
+        Threads; no figure depends on their number.
+    seed : int
+        Draws `MAX_QUERIES` queries if there are more.
+
+    Attributes
+    ----------
+    titles : list of str
+        Each once, in the order of `sentemb.evaluation.catalogue`, so that equal scores rank as in
+        an evaluation.
+    n_queries, n_all : int
+        Queries that are measured, and those of ``clicks``.
+    """
+
+    def __init__(
+        self, clicks: ClickLog, titles: Sequence[str], workers: Workers, seed: int = 0
+    ) -> None:
+        self.titles = in_tie_order({title.strip() for title in titles})
+        self._workers = workers
+        self.n_all = len(clicks.queries)
+        drawn = np.arange(self.n_all)
+        if self.n_all > MAX_QUERIES:
+            generator = np.random.default_rng([seed, _KEY])
+            drawn = np.sort(generator.choice(self.n_all, MAX_QUERIES, replace=False))
+        self.n_queries = drawn.size
+        self._queries = [clicks.queries[q] for q in drawn.tolist()]
+        place_of = {title: place for place, title in enumerate(self.titles)}
+        places = np.array([place_of[title] for title in clicks.titles], np.int64)
+        offsets, clicked = clicks.titles_of_queries()
+        self._relevant = [
+            np.sort(places[clicked[offsets[q] : offsets[q + 1]]]) for q in drawn.tolist()
+        ]
+        self._parts: TitleParts | None = None
+        self._kept: dict[str, NDArray[np.float32]] = {}
+        self._is_relevant = np.empty((0, 0), bool)
+
+    def of_lists(self, lists: InvertedIndex) -> Figures:
+        """See `Target`."""
+        places, _ = lists.find(self._queries, _DEPTH, self._workers)
+        hits = np.array(
+            [np.isin(row, own) for row, own in zip(places, self._relevant, strict=True)]
+        )
+        ranks = np.where(hits.any(axis=1), np.argmax(hits, axis=1) + 1, _DEPTH + 1)
+        return _of_ranks(ranks)
+
+    def prepare(self, parts: TitleParts, names: Sequence[str]) -> dict[str, Figures]:
+        """See `Target`."""
+        self._parts = parts
+        ranks = {name: np.empty(self.n_queries, np.int64) for name in names}
+        candidates: list[NDArray[np.int64]] = []
+        values: dict[str, list[NDArray[np.float32]]] = {name: [] for name in names}
+        depth = min(_CANDIDATES, len(self.titles))
+        for some, scores in parts.of_all(self._queries, names):
+            is_relevant = self._relevant_among_all(some)
+            best = np.empty((len(names), len(is_relevant), depth), np.int64)
+            for name, highest in zip(names, best, strict=True):
+                ranks[name][some] = _ranks(scores[name], is_relevant)
+                self._workers.over(len(highest), top_k, highest, scores[name])
+            for row, own in enumerate(self._relevant[some]):
+                places = np.unique(np.concatenate([own, best[:, row].ravel()]))
+                candidates.append(places)
+                for name in names:
+                    values[name].append(scores[name][row, places])
+        self._keep(candidates, values)
+        return {name: _of_ranks(ranks[name]) for name in names}
+
+    def _keep(
+        self, candidates: list[NDArray[np.int64]], values: dict[str, list[NDArray[np.float32]]]
+    ) -> None:
+        """Keep the scores of candidates as rows of equal length."""
+        shape = len(candidates), max(map(len, candidates))
+        self._is_relevant = np.zeros(shape, bool)
+        self._kept = {name: np.full(shape, -np.inf, np.float32) for name in values}
+        for row, places in enumerate(candidates):
+            self._is_relevant[row, : places.size] = np.isin(places, self._relevant[row])
+            for name, own in values.items():
+                self._kept[name][row, : places.size] = own[row]
+
+    def of_sum(self, recipe: Recipe) -> Figures:
+        """See `Target`. Titles that are not candidates count as lower than the clicked one."""
+        return _of_ranks(_ranks(weighted_sum(recipe, self._kept), self._is_relevant))
+
+    def exactly(self, recipe: Recipe) -> Figures:
+        """See `Target`."""
+        assert self._parts is not None  # `prepare` comes first
+        ranks = np.empty(self.n_queries, np.int64)
+        for some, scores in self._parts.of_all(self._queries, recipe.parts):
+            ranks[some] = _ranks(weighted_sum(recipe, scores), self._relevant_among_all(some))
+        return _of_ranks(ranks)
+
+    def _relevant_among_all(self, some: slice) -> NDArray[np.bool_]:
+        """Which titles were clicked for some of the queries, (m, n_titles)."""
+        relevant = self._relevant[some]
+        found = np.zeros((len(relevant), len(self.titles)), bool)
+        for row, own in enumerate(relevant):
+            found[row, own] = True
+        return found
+
+
+def _ranks(scores: NDArray[np.floating], is_relevant: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The rank of the best relevant title of each row, from 1, equal scores by column.
+
+    Parameters
+    ----------
+    scores, is_relevant : (m, n)
+        At least one title of each row is relevant.
+    """
+    best = np.argmax(np.where(is_relevant, scores, -np.inf), axis=1)[:, None]
+    own = np.take_along_axis(scores, best, axis=1)
+    before = (scores == own) & (np.arange(scores.shape[1]) < best)
+    return np.asarray(1 + np.count_nonzero((scores > own) | before, axis=1), np.int64)
+
+
+def _of_ranks(ranks: NDArray[np.int64]) -> Figures:
+    reciprocal = np.where(ranks <= _DEPTH, 1 / ranks, 0.0)
+    return {"mrr@10": float(reciprocal.mean()), "hit@1": float((ranks == 1).mean())}
