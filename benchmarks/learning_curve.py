@@ -6,7 +6,8 @@ ranker is fitted; dev chooses epoch, weights and the parameters of BM25. Measure
 with clicks and the ranker on test, over the judged titles and over all titles, and by the number of
 clicked queries of the best title. Writes docs/results/learning-curve.md.
 
-What is finished is kept in build/learning-curve; a run that was stopped continues there.
+What is finished is kept in build/learning-curve and build/systems; a run that was stopped continues
+there.
 
     python benchmarks/learning_curve.py [--data DIR] [--sets tldr ...] [--largest 0.25]
 """
@@ -15,6 +16,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+import systems
 from pages import DATA, ROOT, machine, write_results
 from systems import (
     BM25,
@@ -56,10 +58,14 @@ def part_of(log, denominator):
     return builder.build()
 
 
-def measure(data, name, denominator, threads, build=BUILD):
+def measure(data, name, denominator, threads, build=BUILD, whole=systems.BUILD):
     """Sizes of one share, and the figures of each system for each query of test."""
     log = part_of(read_click_log(data / name / "pairs.tsv"), denominator)
-    folder, dev = build / name / f"share-{denominator}", data / name / "dev"
+    # Other scripts train on the whole log too.
+    folder = whole / name / "seed-0"
+    if denominator > 1:
+        folder = build / name / f"share-{denominator}"
+    dev = data / name / "dev"
     trained(folder, log, dev, threads=threads)
     ranker = ranker_of(folder, log, dev, threads)
     test = read_judged_set(data / name / "test")
@@ -150,7 +156,6 @@ def page(results):
         "reads titles and the queries clicked on them; the ranker adds cosine, BM25 and the memory "
         "of the log. Dev chooses the epoch, the parameters of BM25 and the weights. In brackets "
         "are 95 % intervals of the paired bootstrap over the queries of test.",
-        "",
     ]
     for name, found in results.items():
         lines += ["", f"The model alone is ahead of `bm25-clicks` on {name}:", ""]

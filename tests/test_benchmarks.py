@@ -75,12 +75,12 @@ systems.train = partial(systems.train, epochs=1, cells=4)
 """
 
 _CURVE = f"""{_SYSTEMS}
-found = {{n: learning_curve.measure(data, "tldr", n, 1, build) for n in (4, 1)}}
+found = {{n: learning_curve.measure(data, "tldr", n, 1, build, build) for n in (4, 1)}}
 assert found[4]["queries"] == round(len(log.queries) / 4) and found[1]["pairs"] == 120
 assert set(found[1]["systems"]) == set(systems.SYSTEMS)
 page = learning_curve.page({{"tldr": found}})
 assert sum(line.startswith("| 1/4 | ") for line in page) == 2
-whole = systems.trained(build / "tldr" / "share-1", None, None)  # not trained again
+whole = systems.trained(build / "tldr" / "seed-0", None, None)  # not trained again
 assert whole.training["pairs"] == 120
 print("done")
 """
