@@ -158,6 +158,14 @@ rivals: venv ## Rank by BM25 with clicks and a pre-trained transformer and write
 held-out: venv ## Measure held-out clicks of the shared logs and write docs/results/held-out.md (10 minutes)
 	$(BIN)/python benchmarks/held_out.py
 
+.PHONY: learning-curve
+learning-curve: venv ## Train on shares of the shared logs and write docs/results/learning-curve.md (an hour)
+	$(BIN)/python benchmarks/learning_curve.py
+
+.PHONY: slices
+slices: venv ## Slice the test queries, measure churn and write docs/results/slices.md (an hour)
+	$(BIN)/python benchmarks/slices.py
+
 .PHONY: rerank
 rerank: venv ## Re-rank the best titles of two towers by pair models and write docs/results/rerank.md (hours)
 	$(BIN)/python benchmarks/rerank.py

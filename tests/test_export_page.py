@@ -76,9 +76,7 @@ def show(tab, tmp_path):
     return opened_page
 
 
-def model_of(
-    variant, texts=TITLES, splitting="white-space", shared=False, seed=0, vectors=False
-):
+def model_of(variant, texts=TITLES, splitting="white-space", shared=False, seed=0, vectors=False):
     """A model in float32 that knows the trigrams of ``texts``, and whole words."""
     made = made_up_model(variant, texts, dtype=np.float32, shared=shared, seed=seed)
     tokens = tokenize(texts, SPLITTINGS[splitting])

@@ -153,7 +153,13 @@ def test_first_words_and_those_of_the_log_are_kept_lower_cased():
     uses = {"(hotel)": 3, "rome": 2, "c++": 4, "yyy": 1}
     found, notes = features_of(vectors, uses, dim=2, most_words=4)
     assert found.words == ["the", "rome", "hotel", "c++"]
-    assert [found.place_of(w) for w in ("hotel", "(hotel),", "c++", "in", "yyy")] == [2, 2, 3, -1, -1]
+    assert [found.place_of(w) for w in ("hotel", "(hotel),", "c++", "in", "yyy")] == [
+        2,
+        2,
+        3,
+        -1,
+        -1,
+    ]
     # "Rome" comes first, so it is the vector of "rome"; the words of equal vectors are equal.
     assert notes == [
         "90.0% of the words of the log, and 75.0% of the distinct ones, have a vector in made-up"
@@ -253,7 +259,9 @@ def test_damaged_vectors_are_refused(model, change, message, tmp_path):
         sentemb.load(tmp_path / "m")
 
 
-_TOKENS = st.text(min_size=1).filter(lambda s: s.split() == [s] and s.encode("utf-8", "ignore").decode() == s)
+_TOKENS = st.text(min_size=1).filter(
+    lambda s: s.split() == [s] and s.encode("utf-8", "ignore").decode() == s
+)
 
 
 @hypothesis_settings(max_examples=10)
@@ -302,7 +310,9 @@ def test_a_stopped_training_resumes_to_the_same_bits_and_only_with_the_same_vect
 
 
 def test_a_training_continues_with_the_vectors_of_its_model(model):
-    log = sentemb.ClickLog.from_pairs([("zz9 ab", "bad hotel"), ("cab", "hotel ab"), ("bad", "zz9")])
+    log = sentemb.ClickLog.from_pairs(
+        [("zz9 ab", "bad hotel"), ("cab", "hotel ab"), ("bad", "zz9")]
+    )
     after = train(log, start_from=model, **{**TINY, "learning_rate": 1e-9, "epochs": 1})
     known, grown = model.vocabulary, after.vocabulary
     assert grown.vectors is known.vectors and len(grown) > len(known)

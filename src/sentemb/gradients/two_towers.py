@@ -126,9 +126,7 @@ def _check_size(encoder: Any, n_words: int) -> None:
         )
 
 
-def _made_up_vectors(
-    words: list[str], problem: Problem, rng: np.random.Generator
-) -> WordFeatures:
+def _made_up_vectors(words: list[str], problem: Problem, rng: np.random.Generator) -> WordFeatures:
     """Random vectors for two of three words, with a zero among the numbers."""
     known = [word for place, word in enumerate(words) if place % 3 or place == 0]
     numbers = rng.standard_normal((len(known), problem.vector_dim)).astype(np.float16)

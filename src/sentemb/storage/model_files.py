@@ -78,22 +78,9 @@ def write_model(saved: SavedModel, path: AnyPath, modules: bool = True) -> None:
     folder was fitted for the model that was there, and is removed.
     """
     path, model = Path(path), saved.model
-    vocabulary = {
-        "vocabulary": text_of(model.vocabulary.trigrams),
-        "words": text_of(model.vocabulary.words),
-    }
-    config = configuration_of(saved)
-    tensors = {
-        name: np.frombuffer(text.encode("utf-8"), np.uint8) for name, text in vocabulary.items()
-    }
-    if model.vocabulary.vectors is not None:
-        tensors |= arrays_of(model.vocabulary.vectors)
-    for part, blocks in _blocks_by_part(model).items():
-        for name, block in blocks.items():
-            tensors[f"{part}.{name}"] = np.ascontiguousarray(block)
-    metadata = {"config": config, "history": without_times(saved.history)}
-    write_tensors(path / TENSORS, tensors, metadata)
+    write_tensors_of(saved, path)
     remove_ranker(path)
+    config, vocabulary = configuration_of(saved), _vocabulary_of(model)
     write_text(path / CONFIG, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
     write_text(path / VOCABULARY, vocabulary["vocabulary"])
     write_text(path / WORDS, vocabulary["words"])
@@ -103,6 +90,29 @@ def write_model(saved: SavedModel, path: AnyPath, modules: bool = True) -> None:
     elif modules:
         write_modules(path)
     write_text(path / CARD, card_of(saved, path.resolve().name.encode(errors="replace").decode()))
+
+
+def write_tensors_of(saved: SavedModel, path: AnyPath) -> None:
+    """Write the one file that `load_model` needs to the folder ``path``, without the copies."""
+    tensors = {
+        name: np.frombuffer(text.encode("utf-8"), np.uint8)
+        for name, text in _vocabulary_of(saved.model).items()
+    }
+    if saved.model.vocabulary.vectors is not None:
+        tensors |= arrays_of(saved.model.vocabulary.vectors)
+    for part, blocks in _blocks_by_part(saved.model).items():
+        for name, block in blocks.items():
+            tensors[f"{part}.{name}"] = np.ascontiguousarray(block)
+    metadata = {"config": configuration_of(saved), "history": without_times(saved.history)}
+    write_tensors(Path(path) / TENSORS, tensors, metadata)
+
+
+def _vocabulary_of(model: Towers | Matcher) -> dict[str, str]:
+    """The texts of trigrams and words under the names of their tensors."""
+    return {
+        "vocabulary": text_of(model.vocabulary.trigrams),
+        "words": text_of(model.vocabulary.words),
+    }
 
 
 def fingerprint(saved: SavedModel) -> str:
@@ -254,4 +264,3 @@ def _check_shapes(
     if strange is not None:
         raise damaged(file.path, f"it holds {strange}, which this model does not have")
     return dtype
-

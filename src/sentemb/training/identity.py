@@ -7,7 +7,8 @@ from typing import Any
 from sentemb.errors import SentembError
 from sentemb.training.settings import recorded_settings
 
-START, DEV_SPLIT, VECTORS = "start_from", "dev_split", "vectors"  # in the record of a model
+# In the record of a model.
+START, DEV_SPLIT, SEEDS, VECTORS = "start_from", "dev_split", "seeds", "vectors"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Identity:
     vectors : dict or None
         The word vectors that are features, as `VectorSource.record` gives them; their ``sha256``
         counts.
+    seeds : int
+        How many models are trained and averaged, the first with the seed in ``settings``.
     """
 
     settings: dict[str, Any]
@@ -38,6 +41,12 @@ class Identity:
     start: dict[str, str] | None = None
     dev_split: dict[str, Any] | None = None
     vectors: dict[str, Any] | None = None
+    seeds: int = 1
+
+    def each_seed(self) -> range:
+        """The seeds of the models that are trained."""
+        first = self.settings["seed"]
+        return range(first, first + self.seeds)
 
     def as_dict(self) -> dict[str, Any]:
         """As a checkpoint keeps it."""
@@ -48,6 +57,7 @@ class Identity:
             "start": _hash_of(self.start),
             # Without vectors a checkpoint is as earlier versions wrote it.
             **({} if self.vectors is None else {VECTORS: _hash_of(self.vectors)}),
+            **({} if self.seeds == 1 else {SEEDS: self.seeds}),
         }
 
     def record(self, n_pairs: int, finished: bool) -> dict[str, Any]:
@@ -60,6 +70,7 @@ class Identity:
             **({} if self.dev_split is None else {DEV_SPLIT: self.dev_split}),
             **({} if self.start is None else {START: self.start}),
             **({} if self.vectors is None else {VECTORS: self.vectors}),
+            **({} if self.seeds == 1 else {SEEDS: list(self.each_seed())}),
             "finished": finished,
         }
 
@@ -69,8 +80,10 @@ class Identity:
         known = {key: written.get(key) for key in self.settings}
         # Version 0.1.0 did not record the dev set.
         data = {key: record[key] for key in ("log", "dev") if key in record}
+        seeds = record.get(SEEDS)
+        n_seeds = {SEEDS: len(seeds)} if isinstance(seeds, list) else {}
         hashes = {"start": _hash_of(record.get(START)), VECTORS: _hash_of(record.get(VECTORS))}
-        return {"settings": known, **data, **hashes}
+        return {"settings": known, **data, **hashes, **n_seeds}
 
     def check(self, other: Mapping[str, Any], output: object) -> None:
         """Raise a `SentembError` if ``other``, as of `as_dict`, is another training."""
@@ -85,6 +98,12 @@ class Identity:
                 f"{output}: was trained with other word vectors (--vectors), with another "
                 "--vector-dim or --vector-words, or without; give the same, or start again with "
                 "--force"
+            )
+        n_seeds = other.get(SEEDS, 1)
+        if n_seeds != self.seeds:
+            raise SentembError(
+                f"{output}: was trained with {SEEDS} = {n_seeds}, not {self.seeds}; resume with "
+                "the same settings, or start again with --force"
             )
         mine, known = self.settings, recorded_settings(other["settings"])
         key = next((key for key in mine if known.get(key) != mine[key]), None)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, overload
 
+from sentemb.bounds import whole
 from sentemb.data.click_log import Clicks
 from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.errors import SentembError
@@ -20,7 +21,7 @@ from sentemb.training.dev import DevSource
 from sentemb.training.pair_trainer import PairInputs, train_pair_model
 from sentemb.training.progress import Progress
 from sentemb.training.run import Run
-from sentemb.training.settings import HYPERPARAMETERS
+from sentemb.training.settings import HYPERPARAMETERS, MOST_SEEDS
 from sentemb.training.two_tower_trainer import train_two_towers
 from sentemb.vectors.features import VectorSource
 from sentemb.vectors.options import VECTOR_WORDS
@@ -58,6 +59,7 @@ def train(
     resume: bool = False,
     force: bool = False,
     skip_bad_lines: bool = False,
+    seeds: int = 1,
     threads: int | None = None,
     checkpoint_seconds: float = 60.0,
     on_progress: Callable[[Progress], None] | None = None,
@@ -136,6 +138,12 @@ def train(
         Replace a model that is in ``output``.
     skip_bad_lines : bool
         Count malformed lines of the log instead of stopping at the first.
+    seeds : int
+        How many models are trained, from 1 to 8. The first has the setting ``seed``, every other
+        the next seed. The result is their average, see `SentenceEncoder.average`; its ``history``
+        is empty, and ``training`` has the dev figures of every member and of the average. All
+        hold out the same queries, and replay the pairs that the first seed draws. Not for pair
+        models.
     threads : int, optional
         By default one per processor. The result is the same for any number.
     checkpoint_seconds : float
@@ -167,6 +175,7 @@ def train(
         on_progress or _ignore,
         on_note or _ignore,
     )
+    n_seeds = whole("seeds", seeds, 1, MOST_SEEDS)
     additions = Additions.of(replay, catalogue)
     source = _source(vectors, vector_dim, vector_words)
     model = settings.get(MODEL_NAME.name) or _pair_model_of(start_from)
@@ -181,6 +190,8 @@ def train(
                 "vectors are features of two towers; give a pair model word_vectors, or start_from "
                 "two towers that were trained with vectors"
             )
+        if n_seeds > 1:
+            raise SentembError("a pair model cannot be averaged; leave seeds out")
         inputs = PairInputs(labels, word_vectors, start_from, teacher, additions)
         settings = {**settings, MODEL_NAME.name: model}
         return train_pair_model(pairs, inputs, dev, preset, skip_bad_lines, settings, run)
@@ -204,6 +215,7 @@ def train(
         skip_bad_lines,
         settings,
         run,
+        n_seeds,
     )
 
 
