@@ -55,7 +55,7 @@ def test_our_side_of_the_speed_benchmark_runs(tmp_path):
 
 
 # The package that is a contender, and the benchmarks that import it.
-CONTENDERS = {"torch": ("torch_models", "pair_speed"), "faiss": ("index_speed",)}
+CONTENDERS = {"torch": ("torch_models", "pair_speed", "transformer"), "faiss": ("index_speed",)}
 
 
 @pytest.mark.parametrize("contender", [None, *CONTENDERS])
