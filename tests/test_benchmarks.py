@@ -121,7 +121,7 @@ def test_slices_churn_robustness_and_held_out_clicks_of_rankers(tmp_path):
 
 
 # The package that is a contender, and the benchmarks that import it.
-CONTENDERS = {"torch": ("torch_models", "pair_speed"), "faiss": ("index_speed",)}
+CONTENDERS = {"torch": ("torch_models", "pair_speed", "transformer"), "faiss": ("index_speed",)}
 
 
 @pytest.mark.parametrize("contender", [None, *CONTENDERS])
