@@ -36,6 +36,11 @@ _DTYPES = ["float32", "float16", "int8"]
 )
 @option("--bm25", is_flag=True, help="Index the words too: BM25 becomes part of the score.")
 @option(
+    "--no-ranker",
+    is_flag=True,
+    help="Rank by the cosine alone even if the folder of the model has a ranker.",
+)
+@option(
     "--log",
     metavar="LOG",
     type=click.Path(),
@@ -68,6 +73,7 @@ def command(
     output: str | None,
     dtype: str | None,
     bm25: bool,
+    no_ranker: bool,
     log: str | None,
     stem: str | None,
     add: str | None,
@@ -83,6 +89,10 @@ def command(
     nothing else. Given an index, --remove and --add change it, in this order: a title whose text
     changed is removed and added again.
 
+    If `sentemb train` has fitted a ranker in the folder of the model, the index takes it over: its
+    weights, its BM25, and the clicks that it reads. --bm25 makes a BM25 with a small weight
+    instead; `sentemb tune` then chooses the weights for the index.
+
     \b
     sentemb index model/ titles.tsv -o index/
     sentemb index index/ --add new.tsv --remove gone.txt
@@ -92,7 +102,7 @@ def command(
     from sentemb.search.index_files import is_index
 
     began = time.perf_counter()
-    new = {"dtype": dtype, "bm25": bm25, "log": log, "stem": stem}
+    new = {"dtype": dtype, "bm25": bm25, "no-ranker": no_ranker, "log": log, "stem": stem}
     is_change = add is not None or remove is not None or (titles is None and is_index(source))
     _check_usage(is_change, titles, output, add, remove, new)
     if is_change:
@@ -148,15 +158,21 @@ def _check_usage(
 def _built(model: str, titles: str, new: dict[str, Any], threads: int | None) -> "Index":
     """A new index; ``new`` are the arguments of `Index.build` that were given."""
     from sentemb.data.click_log import read_click_log
-    from sentemb.loading import load
+    from sentemb.ranking.opening import load_best
+    from sentemb.ranking.ranker import HybridRanker
     from sentemb.search.index import Index
 
-    embedder: Any = load(model, threads)
+    best: Any = load_best(model, threads, not (new["bm25"] or new["no-ranker"]))
+    ranker = best if isinstance(best, HybridRanker) else None
+    embedder = best if ranker is None else ranker.model
     embedder.saved().towers()  # refuses a pair model before the titles are read
     ids, texts = read_texts(titles)
-    settings = new | {"dtype": new["dtype"] or _DTYPES[0]}
+    settings = {name: new[name] for name in ("bm25", "log", "stem")}
+    settings |= {"dtype": new["dtype"] or _DTYPES[0], "ranker": ranker}
     if new["log"] is not None:
         settings["log"] = read_click_log(new["log"])
+    if ranker is not None:
+        note(f"ranker: {ranker.recipe}")
     line, began = ProgressLine(), time.monotonic()
 
     def show(done: int, total: int) -> None:

@@ -120,7 +120,7 @@ def command(
             some = slice(first, first + _PORTION)
             hits = opened.search(texts[some], top_k, **limits)
             for id, text, own in zip(ids[some], texts[some], hits, strict=True):
-                yield Ranking(id, text, [hit._asdict() for hit in own])
+                yield Ranking(id, text, [hit.as_dict() for hit in own])
 
     if form is not None:
         write_rankings(output, form, found())

@@ -531,6 +531,22 @@ def hybrid(vector, titles, bm25, weight, k, mask):
     return sorted(found, key=lambda one: (-one[1], one[0]))[:k]
 
 
+def sum_of_parts(vector, titles, bm25, remembered, weights, k, mask):
+    """(title, score) of the k best sums of cosine, BM25 and memory, title by title; ``weights`` are
+    those of cosine, BM25 and memory, ``remembered`` is -1 for titles without clicked queries."""
+    highest = max(bm25, default=0) or 1
+    found = []
+    for t, (title, lexical, own) in enumerate(zip(titles, bm25, remembered, strict=True)):
+        by_vectors = any(vector) and (weights[0] > 0 or weights[2] > 0)
+        by_memory = weights[2] > 0 and own > -1
+        if mask[t] and (lexical > 0 or (by_vectors and (any(title) or by_memory))):
+            cosine = sum(float(a) * float(b) for a, b in zip(vector, title, strict=True))
+            memory = max(cosine, float(own)) if any(vector) else cosine
+            score = weights[0] * cosine + weights[1] * lexical / highest + weights[2] * memory
+            found.append((t, score))
+    return sorted(found, key=lambda one: (-one[1], one[0]))[:k]
+
+
 def highest(scores, k):
     """The places of the k highest scores: ties in the order of places, NaN behind all numbers."""
     key = [(math.isnan(x), 0.0 if math.isnan(x) else -x, place) for place, x in enumerate(scores)]

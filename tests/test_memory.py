@@ -69,7 +69,7 @@ def test_build_embeds_each_clicked_query_of_the_catalogue_once():
     assert memory.offsets.tolist() == [0, 1, 3, 5] and memory.places.tolist() == [1, 0, 3, 1, 4]
     assert memory.vectors.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(memory.vectors, axis=1), 1, rtol=1e-6)
-    assert memory.has_clicks().tolist() == [True, True, False, True, True]
+    assert memory.has_clicks.tolist() == [True, True, False, True, True]
 
 
 def test_scores_are_the_nearest_clicked_query():
@@ -83,6 +83,12 @@ def test_scores_are_the_nearest_clicked_query():
     assert (found[-1, [0, 1, 3, 4]] == 0).all(), "a query of zeros"
     with pytest.raises(SentembError, match="give rows of 37 numbers"):
         memory.scores(np.zeros((2, 36)))
+    listed = QueryMemory.listed(TITLES, clicks())
+    assert listed.queries == ["fix tap", "paint", "fix", "unknown"] and listed.vectors is None
+    with pytest.raises(SentembError, match="have no vectors; call embedded"):
+        listed.scores(queries())
+    gone = np.array([1])
+    assert same(listed.without(gone).embedded(Made()), memory.without(gone))
 
 
 def test_bits_do_not_depend_on_the_batch_or_on_threads():

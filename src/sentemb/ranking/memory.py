@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -38,10 +39,10 @@ class QueryMemory:
     Attributes
     ----------
     queries : sequence of str
-        Distinct clicked queries, in the order of the log; those of which the model knows no word
-        are left out.
-    vectors : (n_queries, dim) float32
-        Their unit vectors, by the query tower.
+        Distinct clicked queries, in the order of the log; once they are embedded, without those of
+        which the model knows no word.
+    vectors : (n_queries, dim) float32 or None
+        Their unit vectors, by the query tower; None before `embedded`.
     offsets, places : (n_queries + 1,) int64, (n_entries,) int32
         Query c was clicked for the titles ``places[offsets[c]:offsets[c + 1]]``, at least one, in
         ascending order.
@@ -50,7 +51,7 @@ class QueryMemory:
     """
 
     queries: Sequence[str]
-    vectors: NDArray[np.float32]
+    vectors: NDArray[np.float32] | None
     offsets: NDArray[np.int64]
     places: NDArray[np.int32]
     n_titles: int
@@ -70,6 +71,11 @@ class QueryMemory:
             A query that was clicked several times counts once. Titles of the log that are not in
             the catalogue are ignored.
         """
+        return cls.listed(titles, log).embedded(encoder)
+
+    @classmethod
+    def listed(cls, titles: Sequence[str], log: ClickLog) -> Self:
+        """As `build`, without vectors; see there."""
         places_of: dict[str, list[int]] = {}
         for place, title in enumerate(titles):
             places_of.setdefault(title.strip(), []).append(place)
@@ -86,13 +92,18 @@ class QueryMemory:
         asked, places = asked[order], places[entries][order]
         own = np.unique(asked)
         queries = [log.queries[q] for q in own.tolist()]
+        lengths = np.bincount(np.searchsorted(own, asked), minlength=own.size)
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return cls(queries, None, offsets, places, len(titles))
+
+    def embedded(self, encoder: Embedder) -> Self:
+        """The memory with vectors; queries of which the model knows no word are dropped."""
+        queries = list(self.queries)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # queries without words are left out
+            warnings.simplefilter("ignore", UserWarning)
             rows = encoder.encode_query(queries) if queries else np.empty((0, encoder.dim))
         vectors = unit_rows(rows).astype(np.float32)
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(np.searchsorted(own, asked)))])
-        whole = cls(queries, vectors, offsets.astype(np.int64), places, len(titles))
-        return whole._of(np.asarray(vectors.any(axis=1)))
+        return replace(self, vectors=vectors)._of(np.asarray(vectors.any(axis=1)))
 
     def scores(
         self, query_vectors: np.ndarray, workers: Runner | None = None
@@ -111,14 +122,15 @@ class QueryMemory:
         (m, n_titles) float32
             -1 for a title without clicked queries. A score has the same bits in every call.
         """
-        if query_vectors.ndim != 2 or query_vectors.shape[1] != self.vectors.shape[1]:
+        own = self._vectors()
+        if query_vectors.ndim != 2 or query_vectors.shape[1] != own.shape[1]:
             raise SentembError(
                 f"vectors of shape {query_vectors.shape} do not fit the memory; give rows of "
-                f"{self.vectors.shape[1]} numbers"
+                f"{own.shape[1]} numbers"
             )
         rows = np.ascontiguousarray(query_vectors, np.float32)
         found = np.empty((len(rows), self.n_titles), np.float32)
-        arguments = found, rows, self.vectors, self.offsets, self.places
+        arguments = found, rows, own, self.offsets, self.places
         if workers is None:
             best_clicked(*arguments, 0, len(rows))
         else:
@@ -147,7 +159,7 @@ class QueryMemory:
         each = np.arange(own.size, dtype=np.int32)
         alone = replace(
             self,
-            vectors=self.vectors[own],
+            vectors=self._vectors()[own],
             offsets=np.arange(own.size + 1),
             places=each,
             n_titles=own.size,
@@ -156,8 +168,9 @@ class QueryMemory:
         best = int(cosines.argmax())
         return Remembered(self.queries[int(own[best])], float(cosines[best]))
 
+    @cached_property
     def has_clicks(self) -> NDArray[np.bool_]:
-        """Which titles have clicked queries: (n_titles,) bool."""
+        """Which titles have clicked queries: (n_titles,) bool; do not change it."""
         found = np.zeros(self.n_titles, np.bool_)
         found[self.places] = True
         return found
@@ -188,6 +201,10 @@ class QueryMemory:
         offsets = np.concatenate([[0], np.cumsum(lengths[kept])])
         queries = [self.queries[c] for c in kept.tolist()]
         places = self.places[np.repeat(is_kept, lengths)]
-        return replace(
-            self, queries=queries, vectors=self.vectors[kept], offsets=offsets, places=places
-        )
+        vectors = None if self.vectors is None else self.vectors[kept]
+        return replace(self, queries=queries, vectors=vectors, offsets=offsets, places=places)
+
+    def _vectors(self) -> NDArray[np.float32]:
+        if self.vectors is None:
+            raise SentembError("the clicked queries have no vectors; call embedded first")
+        return self.vectors

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.baselines.inverted_index import InvertedIndex
+from sentemb.baselines.words_and_stems import stem_of
 from sentemb.bounds import brief, number, plain, share, whole
 from sentemb.data.click_log import ClickLog
 from sentemb.data.lines import is_id
@@ -19,14 +20,19 @@ from sentemb.loading import face_of, load
 from sentemb.models.int8_rows import Int8Rows
 from sentemb.models.nearest import nearest
 from sentemb.models.similarity import unit_rows
+from sentemb.ranking.memory import QueryMemory, Remembered
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.ranking.recipe import MAX_WEIGHT, Recipe
 from sentemb.search.confidence import Confidence
 from sentemb.search.graph import Graph
-from sentemb.search.hybrid import Found, best_sums
+from sentemb.search.hybrid import Found, Weights, best_sums
 from sentemb.search.index_files import (
     BM25,
     CALIBRATION,
     DTYPES,
     GRAPH,
+    MEMORY,
+    MEMORY_VECTORS,
     MODEL,
     VECTORS,
     Contents,
@@ -36,6 +42,7 @@ from sentemb.search.index_files import (
     is_index,
     open_contents,
     open_graph,
+    open_memory,
     read_calibration,
     read_description,
     verify_contents,
@@ -44,6 +51,7 @@ from sentemb.search.index_files import (
     write_contents,
 )
 from sentemb.search.lexical import Lexical, checked_weight
+from sentemb.search.memory import Memory
 from sentemb.search.texts import Texts
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import fingerprint, save_model
@@ -71,7 +79,8 @@ class Hit(NamedTuple):
     ----------
     id, title : str
     score : float
-        The cosine of the query and the title, plus the share of BM25 if the index has it.
+        The cosine of the query and the title, plus the shares of BM25 and of the memory of the log
+        if the index has them; see `Index.recipe`.
     cosine : float
         0 if the model knows nothing of the query or of the title.
     bm25 : float or None
@@ -79,6 +88,9 @@ class Hit(NamedTuple):
     confidence : float or None
         How often such a score belongs to a clicked title; see `sentemb.search.confidence`. Only the
         first title of a query has one, and only if the index is calibrated.
+    memory : float or None
+        The larger of the cosine and the highest cosine of the query and a query that the title was
+        clicked for; None if it is not part of the score.
     """
 
     id: str
@@ -87,6 +99,14 @@ class Hit(NamedTuple):
     cosine: float
     bm25: float | None
     confidence: float | None
+    memory: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, without the memory if that is not part of the score."""
+        found = self._asdict()
+        if self.memory is None:
+            del found["memory"]
+        return found
 
 
 class Index:
@@ -106,6 +126,10 @@ class Index:
         By default all processors.
     bm25 : Lexical, optional
         BM25 over the same titles.
+    memory : Memory, optional
+        The queries that the same titles were clicked for.
+    cosine_weight : float
+        Of the cosine in the score, from 0.
 
     Attributes
     ----------
@@ -113,6 +137,10 @@ class Index:
         What embeds queries and new titles.
     bm25 : Lexical or None
         BM25 over the titles, and its weight in the score.
+    memory : Memory or None
+        The queries that titles were clicked for, and the weight of the memory in the score.
+    cosine_weight : float
+        Of the cosine in the score.
     confidence : Confidence or None
         What `calibrate` has fitted to the scores; None again after a change of them.
     """
@@ -124,9 +152,13 @@ class Index:
         model_sha256: str,
         threads: int | None = None,
         bm25: Lexical | None = None,
+        memory: Memory | None = None,
+        cosine_weight: float = 1.0,
     ) -> None:
         self.model = model
         self.bm25 = bm25
+        self.memory = memory
+        self.cosine_weight = cosine_weight
         self._confidence: Confidence | None = None
         self.model_sha256 = model_sha256
         self._threads = threads
@@ -159,6 +191,8 @@ class Index:
             "model_sha256": self.model_sha256,
             "threads": self._threads,
             "bm25": self.bm25,
+            "memory": self.memory,
+            "cosine_weight": self.cosine_weight,
             "confidence": self._confidence,
         }
 
@@ -189,6 +223,7 @@ class Index:
         bm25: bool = False,
         log: ClickLog | None = None,
         stem: str | None = None,
+        ranker: HybridRanker | None = None,
         threads: int | None = None,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Index:
@@ -210,11 +245,15 @@ class Index:
             Whether the words of the titles are indexed too. BM25 is then part of the score, with a
             small weight; `sentemb.search.tuning.tune` chooses a better one.
         log : ClickLog, optional
-            BM25 indexes each title together with the queries that it was clicked for. Leave out the
-            clicks that `tune` measures on.
+            BM25 indexes each title together with the queries that it was clicked for, and the index
+            keeps them, so that `tune` can also choose a weight for the memory of the log. Leave out
+            the clicks that `tune` measures on.
         stem : str, optional
             BM25 compares stems of this language instead of words, such as "english"; needs the
             package PyStemmer.
+        ranker : HybridRanker, optional
+            The ranker of ``model``, from `sentemb.load_ranker`: the index takes over its weights,
+            its BM25 and its clicks, in place of ``bm25``, ``log`` and ``stem``.
         threads : int, optional
             For searching; by default all processors.
         on_progress : function, optional
@@ -224,8 +263,11 @@ class Index:
         ------
         SentembError
             If the model has no vectors of texts, an id is repeated or has white space, or a title
-            has a line end; for ``log`` or ``stem`` without ``bm25``, or an unknown language.
+            has a line end; for ``log`` or ``stem`` without ``bm25``, or an unknown language; for a
+            ranker of another model, or together with ``bm25``.
         """
+        if ranker is not None and bm25:
+            raise SentembError("the ranker has a BM25 of its own; leave out bm25, or the ranker")
         if not bm25 and (log is not None or stem is not None):
             raise SentembError("log and stem are for BM25; add bm25=True")
         if not hasattr(model, "saved"):
@@ -238,8 +280,32 @@ class Index:
             raise SentembError(f"dtype is {brief(dtype)}; give {', '.join(DTYPES)}")
         named = [str(place) for place in range(len(titles))] if ids is None else ids
         contents = _encoded(encoder, titles, named, dtype, on_progress)
+        sha256 = fingerprint(saved)
+        if ranker is not None:
+            return cls._of_ranker(ranker, encoder, contents, sha256, threads)
         half = Lexical.build(titles, log, stem) if bm25 else None
-        return cls(encoder, contents, fingerprint(saved), threads, half)
+        memory = None if log is None else Memory(QueryMemory.listed(titles, log))
+        return cls(encoder, contents, sha256, threads, half, memory)
+
+    @classmethod
+    def _of_ranker(
+        cls,
+        ranker: HybridRanker,
+        encoder: SentenceEncoder,
+        contents: Contents,
+        sha256: str,
+        threads: int | None,
+    ) -> Index:
+        """An index that scores as ``ranker`` does."""
+        if fingerprint(ranker.model.saved()) != sha256:
+            raise SentembError("the ranker is of another model; give the ranker of this model")
+        recipe, titles = ranker.recipe, contents.titles
+        clicks = ranker.clicks if recipe.needs_clicks else None
+        half = Lexical.of_recipe(titles, clicks, recipe) if recipe.bm25 else None
+        memory = None
+        if clicks is not None:
+            memory = Memory(QueryMemory.listed(titles, clicks)).weighted(recipe.memory, encoder)
+        return cls(encoder, contents, sha256, threads, half, memory, recipe.cosine)
 
     @classmethod
     def open(cls, path: AnyPath, threads: int | None = None) -> Index:
@@ -290,7 +356,15 @@ class Index:
             if lists.n_titles != description.titles:
                 raise damaged(path_of(path) / BM25, "it is not of the titles of the index")
             half = Lexical(lists, description.bm25["weight"], description.bm25["clicks"])
-        index = cls(model, contents, description.model_sha256, threads, half)
+        index = cls(
+            model,
+            contents,
+            description.model_sha256,
+            threads,
+            half,
+            open_memory(path, description),
+            description.cosine,
+        )
         told = read_calibration(path)
         if told is not None and told["belongs_to"] == index._scoring():
             index._confidence = Confidence.of_json(told["confidence"])
@@ -345,7 +419,15 @@ class Index:
             elif self._graph is not None:
                 write_bytes(new / GRAPH, self._graph)
             facts = self._graph_facts
-            write_contents(self._contents, self.model_sha256, self.bm25, facts, new)
+            write_contents(
+                self._contents,
+                self.model_sha256,
+                self.bm25,
+                self.memory,
+                self.cosine_weight,
+                facts,
+                new,
+            )
             save_model(self.model.saved(), new / MODEL)
             if self._confidence is not None:
                 write_calibration(new, vars(self._confidence), self._scoring())
@@ -386,6 +468,9 @@ class Index:
                 "BM25": "no" if half is None else f"weight {half.weight:g} in the score",
                 "queries that titles were clicked for": "part of BM25"
                 if half is not None and half.has_clicks
+                else None,
+                "memory of these queries": f"weight {self.memory.weight:g} in the score"
+                if self.memory is not None
                 else None,
                 "confidence": "not calibrated" if self._confidence is None else "calibrated",
                 "search": "exact"
@@ -430,22 +515,89 @@ class Index:
         self._confidence = confidence
         self._source = None
 
-    def set_bm25(self, k1: float, b: float, weight: float) -> None:
+    @property
+    def recipe(self) -> Recipe:
+        """The weights of the parts of a score, and the parameters of BM25."""
+        half = self.bm25
+        if half is None:
+            return Recipe(self.cosine_weight, memory=self._memory_weight)
+        lists = half.lists
+        # Without counts of its own, clicks count as part of the title, or there are none.
+        click_weight = lists.click_weight if half.has_clicks else 0.0
+        return Recipe(
+            self.cosine_weight,
+            half.weight,
+            self._memory_weight,
+            k1=lists.k1,
+            b=lists.b,
+            click_weight=click_weight,
+            stem=stem_of(lists.words),
+        )
+
+    def set_bm25(
+        self, k1: float, b: float, weight: float, click_weight: float | None = None
+    ) -> None:
         """Change the parameters and the weight of BM25; a calibration for others is dropped.
+
+        Parameters
+        ----------
+        k1, b : float
+            Saturation of a word's count, and how much a title's length reduces it.
+        weight : float
+            Of BM25 in the score.
+        click_weight : float, optional
+            How much a word of a clicked query counts, from 0 to 1; by default as before.
 
         Raises
         ------
         SentembError
-            If the index has no BM25, or a number is out of range.
+            If the index has no BM25, or a number is out of range; for another ``click_weight`` if
+            the index has no counts of clicked queries.
         """
         half = self.half()
-        before = half.settings()
+        before = self._scoring()
         lists = half.lists
-        if (k1, b) != (lists.k1, lists.b):
-            lists = lists.with_parameters(k1, b)
+        same = lists.click_weight if click_weight is None else click_weight
+        if (k1, b, same) != (lists.k1, lists.b, lists.click_weight):
+            lists = lists.with_parameters(k1, b, click_weight)
         self.bm25 = Lexical(lists, checked_weight(weight), half.has_clicks)
-        if self.bm25.settings() != before:
+        self._drop_calibration_unless(before)
+
+    def set_weights(self, cosine: float, memory: float = 0.0) -> None:
+        """Change the weights of the cosine and of the memory; see `set_bm25` for that of BM25.
+
+        A calibration for other weights is dropped.
+
+        Parameters
+        ----------
+        cosine, memory : float
+            From 0 to 1000.
+
+        Raises
+        ------
+        SentembError
+            If a number is out of range, or the index has no clicks and the memory has a weight.
+        """
+        before = self._scoring()
+        number("the weight of the cosine", cosine, 0, MAX_WEIGHT)
+        if self.memory is not None:
+            self.memory = self.memory.weighted(memory, self.model)
+        elif memory:
+            raise SentembError(
+                "the index has no clicked queries; make it again with --bm25 --log LOG, or of a "
+                "model with a ranker"
+            )
+        self.cosine_weight = float(cosine)
+        self._drop_calibration_unless(before)
+
+    def _drop_calibration_unless(self, before: dict[str, Any]) -> None:
+        self._source = None
+        if self._scoring() != before:
             self.confidence = None
+
+    @property
+    def _memory_weight(self) -> float:
+        return 0.0 if self.memory is None else self.memory.weight
 
     def half(self) -> Lexical:
         """BM25 over the titles; a `SentembError` if the index has none."""
@@ -456,7 +608,13 @@ class Index:
     def _scoring(self) -> dict[str, Any]:
         """What decides the scores."""
         settings = None if self.bm25 is None else self.bm25.settings()
-        return {"model": self.model_sha256, "bm25": settings}
+        found: dict[str, Any] = {"model": self.model_sha256, "bm25": settings}
+        # Calibrations of earlier versions have neither.
+        if self.cosine_weight != 1:
+            found["cosine"] = self.cosine_weight
+        if self._memory_weight:
+            found["memory"] = self._memory_weight
+        return found
 
     def place_of(self) -> dict[str, int]:
         """The place of every id. It is made on first use: one pass over the ids."""
@@ -467,7 +625,7 @@ class Index:
     def add(self, titles: Sequence[str], ids: Sequence[str]) -> None:
         """Add titles at the end, with the model of the index; `save` writes them.
 
-        BM25 knows them by their own words only: their clicks come in when the index is made again.
+        They have no clicked queries: their clicks come in when the index is made again.
 
         Parameters
         ----------
@@ -499,6 +657,9 @@ class Index:
         )
         if self.bm25 is not None:
             self.bm25.lists.add(as_texts(titles))
+        if self.memory is not None:
+            lists = self.memory.lists.extended(len(new))
+            self.memory = Memory(lists, self.memory.weight)
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove titles; `save` writes the rest.
@@ -525,6 +686,9 @@ class Index:
         self._set(Contents(old.ids.take(places), old.titles.take(places), rows, empty))
         if self.bm25 is not None:
             self.bm25.lists.remove(np.flatnonzero(~kept))
+        if self.memory is not None:
+            lists = self.memory.lists.without(np.flatnonzero(~kept))
+            self.memory = Memory(lists, self.memory.weight)
 
     # -- approximate search -------------------------------------------------------------------
 
@@ -611,10 +775,10 @@ class Index:
         min_confidence : float, optional
             Find nothing for a query whose first title has a lower confidence, 0 to 1.
         bm25_weight : float, optional
-            Weight of BM25 instead of that of the index; 0 leaves the cosine alone.
+            Weight of BM25 instead of that of the index; 0 leaves the other parts.
         exact : bool
-            Score every title even if the index is approximate. With ``only``, or with BM25 in the
-            score, it always does.
+            Score every title even if the index is approximate. With ``only``, or with more in the
+            score than the cosine, it always does.
 
         Returns
         -------
@@ -627,7 +791,7 @@ class Index:
         SentembError
             If ``queries`` is not a text or a list of texts, or k is not an integer of at least 0;
             for ``min_confidence`` without a calibration for this weight of BM25, or ``bm25_weight``
-            without BM25.
+            without BM25, or 0 if nothing else has a weight.
         """
         if min_score is not None:
             number("min_score", min_score, -np.inf)
@@ -661,11 +825,13 @@ class Index:
         """What was found for one query."""
         hits: list[Hit] = []
         of_query = (one[q].tolist() for one in found)
-        for place, score, cosine, lexical in zip(*of_query, strict=True):
+        for place, score, cosine, lexical, remembered in zip(*of_query, strict=True):
             if place >= 0 and (min_score is None or score >= min_score):
                 sure = None if hits else confidence
                 own = lexical if bm25 else None
-                hits.append(Hit(self.ids[place], self.titles[place], score, cosine, own, sure))
+                memory = remembered if self._memory_weight else None
+                id, title = self.ids[place], self.titles[place]
+                hits.append(Hit(id, title, score, cosine, own, sure, memory))
         return hits
 
     def _weight(self, given: float | None) -> float:
@@ -675,7 +841,44 @@ class Index:
         weight = checked_weight(given)
         if weight:
             self.half()
+        elif not (self.cosine_weight or self._memory_weight):
+            raise SentembError("nothing but BM25 has a weight in this index; leave it in the score")
         return weight
+
+    def nearest_clicked(self, query: str, ids: Sequence[str]) -> list[Remembered | None]:
+        """For some titles the clicked query that is nearest to a query.
+
+        Parameters
+        ----------
+        query : str
+            One query.
+        ids : list of str
+            Ids of the index.
+
+        Returns
+        -------
+        list of Remembered or None
+            None for a title without clicked queries, for all if the query has no known word, or if
+            the memory has no weight in this index.
+
+        Raises
+        ------
+        SentembError
+            If an id is not in the index.
+        """
+        known = self.place_of()
+        unknown = next((id for id in ids if id not in known), None)
+        if unknown is not None:
+            raise SentembError(f"the id {plain(unknown)} is not in the index; leave it out")
+        (vector,) = self._embedded([as_text(query)])
+        if self.memory is None or not self.memory.weight or not vector.any():
+            return [None] * len(ids)
+        return [self.memory.lists.nearest(vector, known[id]) for id in ids]
+
+    def _embedded(self, queries: list[str]) -> np.ndarray:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a query without words finds nothing
+            return unit_rows(self.model.encode_query(queries))
 
     def find(
         self,
@@ -706,17 +909,36 @@ class Index:
         exact: bool = False,
     ) -> Found:
         """As `find`, with what the scores consist of; see `search` for the last two arguments."""
-        whole("k", k, 0, 2**31 - 1)
         weight = self._weight(bm25_weight)
+        return self.find_weighted(
+            queries, k, Weights(weight, self.cosine_weight, self._memory_weight), mask, exact
+        )
+
+    def find_weighted(
+        self,
+        queries: Sequence[str],
+        k: int,
+        weights: Weights,
+        mask: NDArray[np.bool_] | None = None,
+        exact: bool = False,
+    ) -> Found:
+        """As `find_sums`, with other weights of all parts.
+
+        The index needs a BM25 or vectors of clicked queries where these have a weight.
+        """
+        whole("k", k, 0, 2**31 - 1)
         texts = as_texts(queries)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a query without words finds nothing
-            vectors = unit_rows(self.model.encode_query(texts))
+        vectors = self._embedded(texts)
         titles, workers = self._contents.vectors, self._workers
-        if weight and self.bm25 is not None:
-            lists, findable = self.bm25.lists, self._findable
-            found = best_sums(texts, vectors, titles, lists, weight, k, mask, findable, workers)
+        if weights.bm25 or weights.memory or weights.cosine != 1:
+            lists = self.half().lists if weights.bm25 else None
+            memory = self.memory.lists if self.memory is not None and weights.memory else None
+            found = best_sums(
+                texts, vectors, titles, lists, weights, k, mask, self._findable, workers, memory
+            )
             self._check_cosines(found.cosines)
+            if memory is not None:
+                self._check_cosines(found.memory, f"{MEMORY}/{MEMORY_VECTORS}")
             return found
         allowed = self._findable
         if mask is not None:
@@ -731,12 +953,13 @@ class Index:
         self._check_cosines(scores[places >= 0])
         without_words = ~vectors.any(axis=1)
         places[without_words], scores[without_words] = -1, -np.inf
-        return Found(places, scores, np.where(places >= 0, scores, 0), np.zeros(places.shape))
+        cosines = np.where(places >= 0, scores, 0)
+        return Found(places, scores, cosines, np.zeros(places.shape), cosines)
 
-    def _check_cosines(self, cosines: NDArray[np.float64]) -> None:
+    def _check_cosines(self, cosines: NDArray[np.float64], file: str = VECTORS) -> None:
         """Refuse what vectors of unit length cannot give: files of vectors are not read at once."""
         if not (np.abs(cosines) <= _MOST).all():
-            name = VECTORS if self._opened is None else self._opened[0] / VECTORS
+            name = file if self._opened is None else self._opened[0] / file
             raise damaged(name, "a vector is not of unit length")
 
     def mask_of(self, ids: Iterable[str]) -> NDArray[np.bool_]:

@@ -11,15 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from sentemb.bounds import is_integer
+from sentemb.bounds import is_finite, is_integer
 from sentemb.errors import SentembError
 from sentemb.models.int8_rows import Int8Rows
-from sentemb.search.lexical import Lexical, checked_weight
+from sentemb.ranking.memory import QueryMemory
+from sentemb.ranking.recipe import MAX_WEIGHT
+from sentemb.search.lexical import Lexical
+from sentemb.search.memory import Memory
 from sentemb.search.texts import Texts
 from sentemb.storage.tensor_files import parse_json
 from sentemb.system.files import (
     is_file,
     is_folder,
+    make_folder,
     path_of,
     reading,
     status,
@@ -31,6 +35,7 @@ from sentemb.system.mapped_arrays import mapped_array
 from sentemb.system.paths import AnyPath
 
 DESCRIPTION, MODEL, BM25, CALIBRATION = "index.json", "model", "bm25", "calibration.json"
+MEMORY = "memory"
 IDS, TITLES, VECTORS, SCALES, EMPTY = (
     "ids.txt",
     "titles.txt",
@@ -38,9 +43,14 @@ IDS, TITLES, VECTORS, SCALES, EMPTY = (
     "scales.npy",
     "empty.npy",
 )
+# In the folder of the memory.
+QUERIES, QUERY_OFFSETS, MEMORY_VECTORS = "queries.txt", "query-offsets.npy", "vectors.npy"
+LIST_OFFSETS, LIST_TITLES = "list-offsets.npy", "list-titles.npy"
 GRAPH = "graph.usearch"  # only in an approximate index
 ID_OFFSETS, TITLE_OFFSETS = "id-offsets.npy", "title-offsets.npy"
-FORMAT = 1
+# With a memory or another weight of the cosine, and without: then older versions can read it.
+FORMAT, _FORMAT_WITHOUT_MEMORY = 2, 1
+_CALIBRATION_FORMAT = 1
 # How vectors are stored, and the dtype of vectors.npy.
 DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1"}
 _MOST = 2**31 - 1
@@ -73,6 +83,11 @@ class Description:
     graph : mapping or None
         For an approximate index ``recall`` and ``sample``: how many of the 10 nearest titles of a
         sample of titles the graph finds, and the size of the sample.
+    memory : mapping or None
+        ``weight`` of the memory, and how many clicked ``queries`` it has, with how many titles
+        in all (``entries``); None without clicks.
+    cosine : float
+        Weight of the cosine.
     """
 
     titles: int
@@ -83,6 +98,8 @@ class Description:
     bm25: Mapping[str, Any] | None
     files: Mapping[str, Mapping[str, Any]]
     graph: Mapping[str, Any] | None
+    memory: Mapping[str, Any] | None = None
+    cosine: float = 1.0
 
     @property
     def identity(self) -> str:
@@ -142,6 +159,8 @@ def write_contents(
     contents: Contents,
     model_sha256: str,
     bm25: Lexical | None,
+    memory: Memory | None,
+    cosine: float,
     graph: Mapping[str, Any] | None,
     folder: Path,
 ) -> None:
@@ -153,6 +172,16 @@ def write_contents(
         told_of_bm25 = {"weight": bm25.weight, "clicks": bm25.has_clicks}
         for path in sorted((folder / BM25).iterdir()):
             files[f"{BM25}/{path.name}"] = _checksum(path)
+    told_of_memory = None
+    if memory is not None:
+        make_folder(folder / MEMORY)
+        for name, array in _arrays_of(memory).items():
+            files[f"{MEMORY}/{name}"] = _write(folder / MEMORY / name, array)
+        told_of_memory = {
+            "weight": memory.weight,
+            "queries": len(memory.lists.queries),
+            "entries": len(memory.lists.places),
+        }
     if graph is not None:
         files[GRAPH] = _checksum(folder / GRAPH)
     description = Description(
@@ -164,10 +193,31 @@ def write_contents(
         bm25=told_of_bm25,
         files=files,
         graph=graph,
+        memory=told_of_memory,
+        cosine=cosine,
     )
-    told = json.dumps({"format": FORMAT, **vars(description)}, indent=1)
+    told_of_all = {"format": FORMAT, **vars(description)}
+    if memory is None and cosine == 1:
+        told_of_all["format"] = _FORMAT_WITHOUT_MEMORY
+        del told_of_all["memory"], told_of_all["cosine"]
+    told = json.dumps(told_of_all, indent=1)
     with writing(folder / DESCRIPTION) as file:
         file.write(f"{told}\n".encode())
+
+
+def _arrays_of(memory: Memory) -> dict[str, np.ndarray]:
+    """The arrays of a memory by the names of their files."""
+    lists = memory.lists
+    queries = lists.queries if isinstance(lists.queries, Texts) else Texts.of(lists.queries)
+    found: dict[str, np.ndarray] = {
+        QUERIES: queries.raw,
+        QUERY_OFFSETS: queries.offsets,
+        LIST_OFFSETS: lists.offsets,
+        LIST_TITLES: lists.places,
+    }
+    if lists.vectors is not None:
+        found[MEMORY_VECTORS] = lists.vectors
+    return found
 
 
 def _write(path: Path, array: np.ndarray) -> dict[str, Any]:
@@ -238,12 +288,13 @@ def read_description(folder: AnyPath) -> Description:
         raise SentembError(
             f"{path}: format {version} is newer than {FORMAT}; use a newer version of sentemb"
         )
-    if version != FORMAT:
+    if version not in (FORMAT, _FORMAT_WITHOUT_MEMORY):
         raise damaged(path, "it has no known format number")
-    for name, is_right in _IS_RIGHT.items():
+    checks = _IS_RIGHT if version == FORMAT else _IS_RIGHT_WITHOUT_MEMORY
+    for name, is_right in checks.items():
         if name not in told or not is_right(told[name]):
             raise damaged(path, f'"{name}" is missing or wrong')
-    return Description(**{name: told[name] for name in _IS_RIGHT})
+    return Description(**{name: told[name] for name in checks})
 
 
 def _is_between(least: int) -> Callable[[Any], bool]:
@@ -253,11 +304,22 @@ def _is_between(least: int) -> Callable[[Any], bool]:
 def _is_of_bm25(value: Any) -> bool:
     if not isinstance(value, dict):
         return value is None
-    try:
-        checked_weight(value.get("weight"))
-    except SentembError:
-        return False
-    return value.keys() == {"weight", "clicks"} and isinstance(value["clicks"], bool)
+    return (
+        value.keys() == {"weight", "clicks"}
+        and _is_weight(value["weight"])
+        and isinstance(value["clicks"], bool)
+    )
+
+
+def _is_of_memory(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return value is None
+    counts = (value.get(name) for name in ("queries", "entries"))
+    return _is_weight(value.get("weight")) and all(map(_is_between(0), counts))
+
+
+def _is_weight(value: Any) -> bool:
+    return is_finite(value) and 0 <= value <= MAX_WEIGHT
 
 
 def _are_files(value: Any) -> bool:
@@ -270,7 +332,7 @@ def _are_files(value: Any) -> bool:
     )
 
 
-_IS_RIGHT: dict[str, Callable[[Any], bool]] = {
+_IS_RIGHT_WITHOUT_MEMORY: dict[str, Callable[[Any], bool]] = {
     "titles": _is_between(0),
     "dim": _is_between(1),
     "dtype": lambda value: isinstance(value, str) and value in DTYPES,
@@ -280,6 +342,7 @@ _IS_RIGHT: dict[str, Callable[[Any], bool]] = {
     "files": _are_files,
     "graph": lambda value: value is None or (isinstance(value, dict) and "recall" in value),
 }
+_IS_RIGHT = _IS_RIGHT_WITHOUT_MEMORY | {"memory": _is_of_memory, "cosine": _is_weight}
 
 
 def open_contents(folder: AnyPath, description: Description) -> Contents:
@@ -287,33 +350,54 @@ def open_contents(folder: AnyPath, description: Description) -> Contents:
     place, n, dim = path_of(folder), description.titles, description.dim
 
     def array(name: str, dtype: str, *shape: int) -> np.ndarray:
-        return _mapped(place / name, description, np.dtype(dtype), shape)
+        return _mapped(place, name, description, np.dtype(dtype), shape)
 
     rows = array(VECTORS, DTYPES[description.dtype], n, dim)
     is_int8 = description.dtype == "int8"
     vectors = Int8Rows(rows, array(SCALES, "<f4", n)) if is_int8 else rows
     texts = [
-        Texts(_raw(place / name, description), array(offsets, "<i8", n + 1))
+        _texts(place, name, offsets, description, n)
         for name, offsets in ((IDS, ID_OFFSETS), (TITLES, TITLE_OFFSETS))
     ]
-    for name, some in zip((ID_OFFSETS, TITLE_OFFSETS), texts, strict=True):
-        is_rising = bool((some.offsets[1:] > some.offsets[:-1]).all())
-        if some.offsets[0] or some.offsets[-1] != some.raw.size or not is_rising:
-            raise damaged(place / name, "it does not fit its text file")
     empty = array(EMPTY, "<i8", description.empty)
     if empty.size and not 0 <= empty.min() <= empty.max() < n:
         raise damaged(place / EMPTY, "it names a title that does not exist")
     return Contents(texts[0], texts[1], vectors, empty)
 
 
+def open_memory(folder: AnyPath, description: Description) -> Memory | None:
+    """The clicked queries of an index; their texts and vectors are mapped."""
+    if description.memory is None:
+        return None
+    place, n, dim = path_of(folder), description.titles, description.dim
+    weight, n_queries = description.memory["weight"], description.memory["queries"]
+    names = (f"{MEMORY}/{name}" for name in (LIST_OFFSETS, LIST_TITLES, MEMORY_VECTORS))
+    list_offsets, list_titles, list_vectors = names
+    texts, text_offsets = f"{MEMORY}/{QUERIES}", f"{MEMORY}/{QUERY_OFFSETS}"
+    queries = _texts(place, texts, text_offsets, description, n_queries)
+
+    def array(name: str, dtype: str, *shape: int) -> np.ndarray:
+        return _mapped(place, name, description, np.dtype(dtype), shape)
+
+    offsets = array(list_offsets, "<i8", n_queries + 1)
+    places = array(list_titles, "<i4", description.memory["entries"])
+    # The kernel does not look before it reads.
+    if offsets[0] or offsets[-1] != places.size or (offsets[1:] <= offsets[:-1]).any():
+        raise damaged(place / list_offsets, "it does not fit the titles of queries")
+    if places.size and not 0 <= places.min() <= places.max() < n:
+        raise damaged(place / list_titles, "it names a title that does not exist")
+    vectors = array(list_vectors, "<f4", n_queries, dim) if weight else None
+    return Memory(QueryMemory(queries, vectors, offsets, places, n), float(weight))
+
+
 def open_graph(folder: AnyPath, description: Description) -> np.ndarray:
     """The bytes of the graph of an approximate index, mapped; see `sentemb.search.graph_file`."""
-    return _raw(path_of(folder) / GRAPH, description)
+    return _raw(path_of(folder), GRAPH, description)
 
 
 def write_calibration(folder: Path, confidence: Mapping[str, Any], belongs_to: object) -> None:
     """Write ``calibration.json``: numbers of a `Confidence`, and what its scores depend on."""
-    told = {"format": FORMAT, "confidence": dict(confidence), "belongs_to": belongs_to}
+    told = {"format": _CALIBRATION_FORMAT, "confidence": dict(confidence), "belongs_to": belongs_to}
     write_text(folder / CALIBRATION, json.dumps(told, indent=1) + "\n")
 
 
@@ -333,7 +417,7 @@ def read_calibration(folder: AnyPath) -> dict[str, Any] | None:
         told = None
     if not isinstance(told, dict) or told.keys() != {"format", "confidence", "belongs_to"}:
         raise damaged(path, "it is not a calibration")
-    if told["format"] != FORMAT:
+    if told["format"] != _CALIBRATION_FORMAT:
         raise damaged(path, "it has no known format number")
     return told
 
@@ -341,8 +425,7 @@ def read_calibration(folder: AnyPath) -> dict[str, Any] | None:
 def verify_contents(folder: AnyPath, description: Description) -> None:
     """Read every file of an index; a `SentembError` unless each has its checksum."""
     for name, file in description.files.items():
-        path = path_of(folder) / name
-        _check_size(path, description, name)
+        path = _sized(path_of(folder), name, description)
         if _checksum(path)["sha256"] != file["sha256"]:
             raise damaged(path, "its contents do not match their checksum")
 
@@ -357,19 +440,34 @@ def _checksum(path: Path) -> dict[str, Any]:
     return {"bytes": size, "sha256": digest.hexdigest()}
 
 
-def _check_size(path: Path, description: Description, name: str | None = None) -> None:
+def _sized(folder: Path, name: str, description: Description) -> Path:
+    """The path of a file, which has the size that the description says."""
+    path = folder / name
     found = status(path)
     if found is None or not is_file(path):
         raise damaged(path, "it is missing" if found is None else "it is not a regular file")
-    expected = description.files.get(name or path.name, {}).get("bytes")
+    expected = description.files.get(name, {}).get("bytes")
     if found.st_size != expected:
         raise damaged(path, f"it has {found.st_size:,} bytes and not those of {DESCRIPTION}")
+    return path
 
 
-def _raw(path: Path, description: Description) -> np.ndarray:
+def _texts(
+    folder: Path, name: str, offsets_name: str, description: Description, count: int
+) -> Texts:
+    """``count`` texts and where each begins, mapped."""
+    raw = _raw(folder, name, description)
+    offsets = _mapped(folder, offsets_name, description, np.dtype("<i8"), (count + 1,))
+    is_rising = bool((offsets[1:] > offsets[:-1]).all())
+    if offsets[0] or offsets[-1] != raw.size or not is_rising:
+        raise damaged(folder / offsets_name, "it does not fit its text file")
+    return Texts(raw, offsets)
+
+
+def _raw(folder: Path, name: str, description: Description) -> np.ndarray:
     """The bytes of a file, mapped."""
-    _check_size(path, description)
-    if not description.files[path.name]["bytes"]:
+    path = _sized(folder, name, description)
+    if not description.files[name]["bytes"]:
         return np.empty(0, np.uint8)  # nothing cannot be mapped
     try:
         return np.asarray(np.memmap(path, np.uint8, "r"))
@@ -378,10 +476,10 @@ def _raw(path: Path, description: Description) -> np.ndarray:
 
 
 def _mapped(
-    path: Path, description: Description, dtype: np.dtype, shape: tuple[int, ...]
+    folder: Path, name: str, description: Description, dtype: np.dtype, shape: tuple[int, ...]
 ) -> np.ndarray:
     """The array in a ``.npy`` file, mapped."""
-    _check_size(path, description)
+    path = _sized(folder, name, description)
     try:
         return mapped_array(path, dtype.str, shape, read_only=True)
     except SentembError as error:

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sentemb.baselines.clicked_queries import with_clicked_queries
+from sentemb.baselines.clicked_queries import clicked_texts
 from sentemb.baselines.inverted_index import InvertedIndex
 from sentemb.baselines.words_and_stems import stem_of, words_of
 from sentemb.bounds import number
 from sentemb.data.click_log import ClickLog
+from sentemb.ranking.parts import bm25_lists
+from sentemb.ranking.recipe import MAX_WEIGHT, Recipe
 
 # A weight that helps, or does little harm, before `tune` has chosen one.
 WEIGHT = 0.1
-MAX_WEIGHT = 1e3
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,18 +39,29 @@ class Lexical:
     @classmethod
     def build(cls, titles: Sequence[str], log: ClickLog | None, stem: str | None) -> Lexical:
         """Index titles, together with the queries that they were clicked for in ``log``."""
-        texts = titles if log is None else with_clicked_queries(titles, log)
-        return cls(InvertedIndex(texts, words=words_of(stem)), WEIGHT, log is not None)
+        clicked = None if log is None else clicked_texts(titles, log)
+        lists = InvertedIndex(titles, words=words_of(stem), clicked=clicked)
+        return cls(lists, WEIGHT, log is not None)
+
+    @classmethod
+    def of_recipe(cls, titles: Sequence[str], clicks: ClickLog | None, recipe: Recipe) -> Lexical:
+        """BM25 as the ranker of a model has it."""
+        lists = bm25_lists(titles, clicks, recipe)
+        return cls(lists, recipe.bm25, lists.has_clicks)
 
     def settings(self) -> dict[str, Any]:
         """All that decides the scores of given titles."""
-        return {
+        found: dict[str, Any] = {
             "weight": self.weight,
             "k1": self.lists.k1,
             "b": self.lists.b,
             "stem": stem_of(self.lists.words),
             "clicks": self.has_clicks,
         }
+        if self.lists.click_weight != 1:
+            # Calibrations of earlier versions do not have it.
+            found["click_weight"] = self.lists.click_weight
+        return found
 
 
 def checked_weight(value: object) -> float:
