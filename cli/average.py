@@ -16,8 +16,9 @@ def command(models: tuple[str, ...], output: str, force: bool) -> None:
 
     Its scores are the mean of theirs. The embedding of a text holds those of all models, so it is
     as long as theirs together. Models that were trained on the same log from different seeds
-    (--seed) rank better together. The result is a model like any other, but cannot be trained
-    further.
+    (--seed) rank better together; `sentemb train --seeds 2` trains and averages them in one
+    command. Encoding takes as long as with all of them. The result is a model like any other, but
+    cannot be trained further.
 
     \b
     sentemb average model-seed0/ model-seed1/ -o model/

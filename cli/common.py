@@ -48,9 +48,7 @@ class UnknownWords:
         split, known = self._vocabulary.split, self._known
         words = dict.fromkeys(word for text in texts for word in split(text))
         new = [word for word in words if word not in known]
-        places, _ = self._vocabulary.features_of_all(new)
-        known |= dict.fromkeys(new, False)
-        known |= dict.fromkeys((new[place] for place in set(places.tolist())), True)
+        known |= dict(zip(new, self._vocabulary.knows(new).tolist(), strict=True))
 
     def note(self, of: str = "the model") -> None:
         """Name the unknown words on standard error, if there are any; ``of`` names the model."""

@@ -24,6 +24,7 @@ from sentemb.gradients.options import (
     SCALE,
     SEED,
     TOLERANCE,
+    VECTOR_DIM,
     Problem,
 )
 from sentemb.hyperparameters import CHECK, PROBLEM, Hyperparameter
@@ -36,6 +37,8 @@ from sentemb.models.registry import (
 )
 
 _ALL = "all"
+# A variant of every encoder, in addition to its own.
+_WITH_VECTORS = {VECTOR_DIM.name: 3}
 
 
 def _own_settings(function: Any) -> Any:
@@ -86,6 +89,7 @@ def _default(declared: Hyperparameter) -> Any:
 @option_of(GAMMA)
 @option_of(MARGIN)
 @option_of(SCALE)
+@option_of(VECTOR_DIM)
 @option_of(SEED)
 @option_of(FORM)
 @option_of(ENTRIES)
@@ -170,8 +174,8 @@ def _reports(model: str, settings: dict[str, Any]) -> Iterator[Any]:
     for encoder in ENCODERS.values():
         others = (of_encoders | of_checks) - set(encoder.names)
         own = {key: value for key, value in settings.items() if key not in others}
-        for variant in encoder.variants:
-            yield gradcheck(encoder.name, **variant, **own)
+        for variant in (*encoder.variants, _WITH_VECTORS):
+            yield gradcheck(encoder.name, **{**variant, **own})
     of_towers = of_encoders | of_checks | {field.name for field in fields(Problem)}
     for check in all_checks().values():
         others = of_towers - set(check.names)

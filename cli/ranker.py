@@ -11,7 +11,6 @@ from sentemb.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
     from sentemb.ranking.ranker import HybridRanker
-    from sentemb.sentence_encoder import SentenceEncoder
 
 
 @dataclass(frozen=True)
@@ -27,6 +26,8 @@ class RankerOfTraining:
         can be read only once have been read.
     is_wanted : bool
         Whether a ranker is to be fitted.
+    seed : int
+        That of the training, which drew the pairs of --replay.
     skip_bad_lines : bool
     threads : int, optional
     """
@@ -34,6 +35,7 @@ class RankerOfTraining:
     output: str
     sources: dict[str, Any]
     is_wanted: bool
+    seed: int
     skip_bad_lines: bool
     threads: int | None
 
@@ -48,7 +50,7 @@ class RankerOfTraining:
         skip = bool(options["skip_bad_lines"])
         if is_wanted:
             sources = _readable_twice(sources, skip)
-        return cls(output, sources, is_wanted, skip, options["threads"])
+        return cls(output, sources, is_wanted, options["seed"] or 0, skip, options["threads"])
 
     def fit(self, model: Any) -> None:
         """Fit the ranker of the trained model, save it next to the model and describe it."""
@@ -83,7 +85,7 @@ class RankerOfTraining:
                     pairs,
                     dev,
                     **sources,
-                    seed=_seed_of(model),
+                    seed=self.seed,
                     skip_bad_lines=self.skip_bad_lines,
                     threads=self.threads,
                     **asked,
@@ -139,11 +141,6 @@ def log_and_share(value: str) -> tuple[str, float]:
         return (log, float(share)) if colon else (value, 1.0)
     except ValueError:
         return value, 1.0
-
-
-def _seed_of(model: SentenceEncoder) -> int:
-    """The seed of the training, which drew the pairs of --replay."""
-    return int(model.training.get("seed") or 0)
 
 
 def _readable_twice(sources: dict[str, Any], skip_bad_lines: bool) -> dict[str, Any]:

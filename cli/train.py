@@ -23,7 +23,8 @@ from sentemb.models.registry import (
 )
 from sentemb.system.terminal import ProgressLine
 from sentemb.training import pair_settings as of_pairs
-from sentemb.training.settings import HYPERPARAMETERS, PRESETS
+from sentemb.training.settings import HYPERPARAMETERS, MOST_SEEDS, PRESETS
+from sentemb.vectors.options import VECTOR_DIM, VECTOR_WORDS
 
 # A model to start from may switch these on.
 _OFF = {SHARED_TOWERS.name: "--separate-towers"}
@@ -111,6 +112,17 @@ def _settings(function: Any) -> Any:
     group=FEATURES,
 )
 @option(
+    "--vectors",
+    type=click.Path(),
+    metavar="FILE",
+    help="Word vectors for two towers, in the formats of --word-vectors: their principal "
+    "components are features of a word, in addition to its trigrams, so that words that the log "
+    "lacks have a vector too.",
+    group=FEATURES,
+)
+@option_of(VECTOR_DIM)
+@option_of(VECTOR_WORDS)
+@option(
     "--teacher",
     metavar="[bm25|MODEL_DIR]",
     help="What lists hard negatives for a pair model before the first epoch: bm25, or a model with "
@@ -147,6 +159,16 @@ def _settings(function: Any) -> Any:
     group=RUN,
 )
 @_settings
+@option(
+    "--seeds",
+    type=click.IntRange(1, MOST_SEEDS),
+    default=1,
+    show_default=True,
+    help="Train this many models of two towers, with --seed and the seeds after it, one after the "
+    "other, and average them as `sentemb average` does: better rankings, for as many times the "
+    "time and memory, in training and in encoding.",
+    group=RUN,
+)
 @threads_option(group=RUN)
 @option(
     "--no-ranker",
@@ -190,8 +212,12 @@ def command(
     Most models have two towers, which embed queries and titles. A pair model (arc1, arc2 and those
     they are compared with) reads a query and a title together and gives a score, no embedding.
 
+    --seeds 2 trains two models that differ in their seed and averages them; dev figures are shown
+    for each of them and for the average.
+
     \b
     sentemb train pairs.tsv --dev 5% -o model/
+    sentemb train pairs.tsv --dev 5% --seeds 2 -o model/
     sentemb train pairs.tsv --dev dev/ -o model/
     sentemb train pairs.tsv --model arc2 --start-from bag/ --teacher model/ -o reranker/
     """
@@ -226,24 +252,45 @@ def command(
 def _summarise(model: Any, output: str, seconds: float) -> None:
     from sentemb.storage.history import DEV_FIGURE, best_epoch
 
-    last = model.history[-1]
-    shape = _shape(model)
-    say(
-        f"{output}: {shape}, {model.vocabulary}, {model.training['pairs']:,} pairs, "
-        f"{last['epoch']} epoch{'s' if last['epoch'] > 1 else ''}, loss {last['loss']:.4f}, "
-        f"{seconds:.0f} s"
-    )
-    figure = next(iter(last["dev"] or {}), DEV_FIGURE)
-    best = best_epoch(model.history, figure)
-    if best is not None:
-        figures = ", ".join(f"{name} {value:.3f}" for name, value in best["dev"].items())
-        say(f"kept epoch {best['epoch']}, on dev: {figures}")
+    shape, pairs = _shape(model), f"{model.training['pairs']:,} pairs"
+    if "seeds" in model.training:
+        say(f"{output}: {shape}, {model.vocabulary}, {pairs}, {seconds:.0f} s")
+        _summarise_seeds(model.training)
+    else:
+        last = model.history[-1]
+        say(
+            f"{output}: {shape}, {model.vocabulary}, {pairs}, "
+            f"{last['epoch']} epoch{'s' if last['epoch'] > 1 else ''}, loss {last['loss']:.4f}, "
+            f"{seconds:.0f} s"
+        )
+        figure = next(iter(last["dev"] or {}), DEV_FIGURE)
+        best = best_epoch(model.history, figure)
+        if best is not None:
+            say(f"kept epoch {best['epoch']}, on dev: {_figures(best['dev'])}")
+
+
+def _summarise_seeds(training: dict[str, Any]) -> None:
+    """The dev figures of each member and of the average, if there is a dev set."""
+    if "dev_of_average" not in training:
+        return
+    of_seeds, epochs = training["dev_of_seeds"], training["kept_epochs"]
+    for k, (seed, epoch) in enumerate(zip(training["seeds"], epochs, strict=True)):
+        own = {name: values[k] for name, values in of_seeds.items()}
+        say(f"seed {seed}: kept epoch {epoch}, on dev: {_figures(own)}")
+    say(f"average: on dev: {_figures(training['dev_of_average'])}")
+
+
+def _figures(dev: dict[str, float]) -> str:
+    return ", ".join(f"{name} {value:.3f}" for name, value in dev.items())
 
 
 def _shape(model: Any) -> str:
     """The name of a model and its size."""
     from sentemb.pair_scorer import PairScorer
 
+    if "seeds" in model.training:
+        n_models = len(model.training["seeds"])
+        return f"average of {n_models} models ({model.training['model']}), {model.dim} dimensions"
     if not isinstance(model, PairScorer):
         return f"{model.encoder.name}, {model.encoder.cells} cells"
     maps = model.model.settings().get("maps")
@@ -260,12 +307,13 @@ def _show(progress: Any, line: ProgressLine) -> None:
 
 
 def _describe(progress: Any) -> str:
-    parts = [f"epoch {progress.epoch}/{progress.epochs}"]
+    parts = [] if progress.seed is None else [f"seed {progress.seed}"]
+    parts.append(f"epoch {progress.epoch}/{progress.epochs}")
     if not progress.epoch_ended:
         parts.append(f"step {progress.step}/{progress.steps}")
     parts.append(f"loss {progress.loss:.4f}")
     if progress.dev:
-        parts += [f"{name} {value:.3f}" for name, value in progress.dev.items()]
+        parts.append(_figures(progress.dev))
     parts.append(f"{progress.pairs_per_second:,.0f} pairs/s")
     parts.append(f"{duration(progress.seconds_left)} left")
     return ", ".join(parts)

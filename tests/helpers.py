@@ -16,6 +16,7 @@ from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage import tensor_files
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
+from sentemb.text.word_features import WordFeatures
 
 LSTM_SETTINGS = [
     {"forget_gate": forget_gate, "peepholes": peepholes}
@@ -106,6 +107,13 @@ def made_up_pair_model(texts, *, name="wordembed", seed=0, **settings):
     model = make_pair_model(name, **{"embedding": 5, "mlp": 4, "max_words": 6, **settings})
     weights = model.initialise(len(vocabulary), np.random.default_rng(seed))
     return PairScorer(model, vocabulary, weights, threads=1)
+
+
+def made_up_word_features(words, dim=4, seed=0):
+    """Random vectors for every other of ``words``, and for some that need their bare form."""
+    known = [word for word in dict.fromkeys(words) if not word.endswith(",")][::2]
+    numbers = np.random.default_rng(seed).standard_normal((len(known), dim))
+    return WordFeatures(known, numbers.astype(np.float16))
 
 
 def relative_error(ours, theirs):

@@ -30,7 +30,7 @@ def score_with_scaled_word(model, side, texts, place, scale):
     ]
     projected = np.stack(
         [
-            batch.feature_counts[piece]
+            batch.feature_values[piece]
             @ weights["table"][batch.input_rows[batch.feature_ids[piece]]]
             for piece in pieces
         ]
@@ -44,7 +44,7 @@ def score_with_scaled_word(model, side, texts, place, scale):
         offsets=batch.offsets,
         feature_offsets=np.arange(alone + 1),
         feature_ids=each,
-        feature_counts=np.ones(alone, np.int32),
+        feature_values=np.ones(alone, np.float32),
         input_rows=each,
     )
     with Workers(1) as workers:

@@ -54,8 +54,74 @@ def test_our_side_of_the_speed_benchmark_runs(tmp_path):
     assert "everything else" in done.stdout and "lstm_backward" in done.stdout
 
 
+# Logs and judged sets in the layout of the shared ones, in which some titles are never clicked.
+_SYSTEMS = """
+import json, sys
+sys.path[:0] = [sys.argv[1], sys.argv[2]]
+from functools import partial
+from pathlib import Path
+from helpers import made_up_judged_set, made_up_log
+from sentemb.data.click_log import write_click_log
+from sentemb.data.judged_set import write_judged_set
+import held_out, learning_curve, robustness, slices, systems
+
+data, build = Path(sys.argv[3]) / "data", Path(sys.argv[3]) / "build"
+log = made_up_log(120)
+(data / "tldr").mkdir(parents=True)
+write_click_log(log, data / "tldr" / "pairs.tsv")
+for part, seed in (("dev", 1), ("test", 2)):
+    write_judged_set(made_up_judged_set(made_up_log(60, seed)), data / "tldr" / part)
+systems.train = partial(systems.train, epochs=1, cells=4)
+"""
+
+_CURVE = f"""{_SYSTEMS}
+found = {{n: learning_curve.measure(data, "tldr", n, 1, build, build) for n in (4, 1)}}
+assert found[4]["queries"] == round(len(log.queries) / 4) and found[1]["pairs"] == 120
+assert set(found[1]["systems"]) == set(systems.SYSTEMS)
+page = learning_curve.page({{"tldr": found}})
+assert sum(line.startswith("| 1/4 | ") for line in page) == 2
+whole = systems.trained(build / "tldr" / "seed-0", None, None)  # not trained again
+assert whole.training["pairs"] == 120
+print("done")
+"""
+
+_SLICES = f"""{_SYSTEMS}
+found = slices.measure(data, "tldr", 1, build)
+every = sum(found["slices"]["all"])
+of_words = ("one word", "two words", "three or four words", "five or more words")
+assert sum(sum(found["slices"][label]) for label in of_words) == every > 5
+assert set(found["figures"]) == {{*systems.SYSTEMS, slices.TWO}}
+for same, shared in found["churn"].values():
+    assert 0 <= same <= 1 and 0 <= shared <= 1
+near = slices.nearest_in_log(["red cars", "blue sky", "x"], ["the red car", "blue sky"])
+assert near.tolist() == [2 / 3, 1, 0]
+assert any("| model |" in line for line in slices.page({{"tldr": found}}))
+typed = robustness.measure_systems("tldr", data, 1, build)
+for part in typed.values():
+    assert part["clean"]["changed"] == 0
+    assert part["in capitals"]["changed"] == part["with ?"]["changed"] > 0
+    assert part["in capitals"]["model"] == part["clean"]["model"]
+held_out.BUILD, held_out.SHARE = build / "held-out", 0.2
+for by in held_out.WAYS:
+    lines = held_out.section(data, "tldr", by)
+    assert sum(line.startswith("| ranker") for line in lines) == 2, lines
+print("done")
+"""
+
+
+def test_a_learning_curve_of_two_shares(tmp_path):
+    done = run_python(_CURVE, FOLDER, FOLDER.parent / "tests", tmp_path, check=True)
+    assert done.stdout.endswith("done\n")
+
+
+@pytest.mark.slow
+def test_slices_churn_robustness_and_held_out_clicks_of_rankers(tmp_path):
+    done = run_python(_SLICES, FOLDER, FOLDER.parent / "tests", tmp_path, check=True)
+    assert done.stdout.endswith("done\n")
+
+
 # The package that is a contender, and the benchmarks that import it.
-CONTENDERS = {"torch": ("torch_models", "pair_speed"), "faiss": ("index_speed",)}
+CONTENDERS = {"torch": ("torch_models", "pair_speed", "transformer"), "faiss": ("index_speed",)}
 
 
 @pytest.mark.parametrize("contender", [None, *CONTENDERS])

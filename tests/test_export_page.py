@@ -7,7 +7,14 @@ import warnings
 import numpy as np
 import pytest
 from browsers import chromium, needs_chromium, opened
-from helpers import FEED_FORWARD, VARIANTS, made_up_model, made_up_texts, variant_name
+from helpers import (
+    FEED_FORWARD,
+    VARIANTS,
+    made_up_model,
+    made_up_texts,
+    made_up_word_features,
+    variant_name,
+)
 
 from sentemb import Index, SentembError, SentenceEncoder
 from sentemb.analysis.explanation import explain
@@ -69,11 +76,14 @@ def show(tab, tmp_path):
     return opened_page
 
 
-def model_of(variant, texts=TITLES, splitting="white-space", shared=False, seed=0):
+def model_of(variant, texts=TITLES, splitting="white-space", shared=False, seed=0, vectors=False):
     """A model in float32 that knows the trigrams of ``texts``, and whole words."""
     made = made_up_model(variant, texts, dtype=np.float32, shared=shared, seed=seed)
     tokens = tokenize(texts, SPLITTINGS[splitting])
     vocabulary = Vocabulary.collect(tokens, word_features=1, splitting=splitting)
+    if vectors:
+        known = made_up_word_features([*tokens.words, "rooms", "qqqq", "жюы"])
+        vocabulary = vocabulary.with_vectors(known)
     rng = np.random.default_rng(seed + 1)
     weights = {side: dict(made.weights[side]) for side in made.towers.each}
     for own in weights.values():
@@ -222,8 +232,9 @@ def sif():
         sif,
         lambda: model_of(("lstm", {}), shared=True),
         lambda: model_of(("bilstm", {}), splitting="bare"),
+        lambda: model_of(("lstm", {}), vectors=True),
     ],
-    ids=["average", "sif", "shared", "bare"],
+    ids=["average", "sif", "shared", "bare", "vectors"],
 )
 def test_other_models_are_those_of_the_package(show, make):
     index = Index.build(make(), TITLES)
@@ -371,7 +382,7 @@ def test_trigrams_are_those_of_python(show):
         words,
     )
     features = [model.vocabulary.features(word) for word in words]
-    assert found == [[id for id, n in one.items() for _ in range(n)] for one in features]
+    assert found == [[id for id, n in one.items() for _ in range(int(n))] for one in features]
 
 
 # -- the file --------------------------------------------------------------------------------------

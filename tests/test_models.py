@@ -209,11 +209,11 @@ def test_the_lists_of_a_layout_say_where_words_and_features_are():
     model = made_up_model(("bilstm", {}), ["ab cd", "efaaaaab"])
     layout = Layout(model.vocabulary.batch(texts))
     batch, packing = layout.batch, layout.packing
-    assert batch.feature_counts.max() == 3
+    assert batch.feature_values.max() == 3
     offsets, words, counts = layout.words_of_features
     for feature in range(batch.input_rows.size):
         held = {
-            w: int(batch.feature_counts[e])
+            w: int(batch.feature_values[e])
             for w in range(batch.n_words)
             for e in range(batch.feature_offsets[w], batch.feature_offsets[w + 1])
             if batch.feature_ids[e] == feature

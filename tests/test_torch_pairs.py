@@ -152,7 +152,7 @@ def counts_of_batch(batch, n_features):
     counts = torch.zeros(batch.n_words, n_features, dtype=torch.float64)
     words = np.repeat(np.arange(batch.n_words), np.diff(batch.feature_offsets))
     counts[words, batch.input_rows[batch.feature_ids]] = torch.tensor(
-        batch.feature_counts, dtype=torch.float64
+        batch.feature_values, dtype=torch.float64
     )
     tokens = counts[torch.tensor(batch.word_index, dtype=torch.int64)]
     return torch.split(tokens, np.diff(batch.offsets).tolist())

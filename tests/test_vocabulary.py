@@ -41,7 +41,7 @@ def test_batches_hold_the_features_of_every_word(known, texts, word_features):
     for place, word in enumerate(tokens.words):
         span = slice(*batch.feature_offsets[place : place + 2])
         rows = batch.input_rows[batch.feature_ids[span]].tolist()
-        found = dict(zip(rows, batch.feature_counts[span].tolist(), strict=True))
+        found = dict(zip(rows, batch.feature_values[span].tolist(), strict=True))
         assert found == vocabulary.features(word) == features_by_hand(vocabulary, word)
         assert rows == sorted(rows)
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 Arrays: TypeAlias = dict[str, np.ndarray]
 # A function and its arguments, to be called on some thread.
 KernelTask: TypeAlias = tuple[Any, ...]
-# The words that hold each input row's feature: offsets, words, counts.
-WordsOfFeatures: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
+# The words that hold each input row's feature: offsets, words, values.
+WordsOfFeatures: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 
 # What a log source returns for texts, what a task plans for an update, and what it trains.
 TextsT_co = TypeVar("TextsT_co", covariant=True)
@@ -122,17 +122,17 @@ class InputRows(Protocol):
         bias: np.ndarray,
         offsets: NDArray[np.int64],
         ids: NDArray[np.int32],
-        counts: NDArray[np.int32],
+        values: NDArray[np.float32],
     ) -> list[KernelTask]:
         """Tasks that project words.
 
         Parameters
         ----------
         P : (n_words, width) float, written
-            The bias plus the sum of the rows of the word's features, times their counts.
+            The bias plus the sum of the rows of the word's features, times their values.
         bias : (width,) float
             What is added to each sum.
-        offsets, ids, counts : (n_words + 1,) int64, (n_entries,) int32, (n_entries,) int32
+        offsets, ids, values : (n_words + 1,) int64, (n_entries,) int32, (n_entries,) float32
             The features of each word, as places among the rows, and how often it holds them.
         """
         ...
@@ -191,8 +191,9 @@ class Optimiser(Protocol):
         gradient : dict of arrays
             The gradient there, as `Encoder.backward_tasks` returns it: ``words`` in place of
             ``table``.
-        words_of_features : (n_rows + 1,) int64, (n_entries,) int32, (n_entries,) int32
-            Offsets, words and counts: the words that hold each input row's feature, and how often.
+        words_of_features : (n_rows + 1,) int64, (n_entries,) int32, (n_entries,) float32
+            Offsets, words and values: the words that hold each input row's feature, and its value
+            in each.
         update : int
             From 0.
         rate : float

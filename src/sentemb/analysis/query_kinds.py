@@ -49,8 +49,8 @@ def count_words(
     """Words, unknown words and words without a feature of their own, of each query."""
     split = [vocabulary.split(query) for query in queries]
     words = list(dict.fromkeys(word for some in split for word in some))
-    places, _ = vocabulary.features_of_all(words)
-    unknown = set(words) - {words[place] for place in set(places.tolist())}
+    known = vocabulary.knows(words)
+    unknown = {word for word, is_known in zip(words, known.tolist(), strict=True) if not is_known}
     n_words = np.array([len(some) for some in split], np.int64)
     n_unknown = np.array([sum(word in unknown for word in some) for some in split], np.int64)
     if not (vocabulary.trigrams and vocabulary.words):

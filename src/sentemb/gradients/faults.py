@@ -129,5 +129,5 @@ def _counts(batch: TextBatch, words: np.ndarray) -> np.ndarray:
     counts = np.zeros((len(words), batch.input_rows.size))
     for t, word in enumerate(words):
         span = slice(batch.feature_offsets[word], batch.feature_offsets[word + 1])
-        counts[t, batch.feature_ids[span]] = batch.feature_counts[span]
+        counts[t, batch.feature_ids[span]] = batch.feature_values[span]
     return counts

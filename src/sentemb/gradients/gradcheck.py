@@ -24,6 +24,7 @@ from sentemb.gradients.options import (
     SCALE,
     SEED,
     TOLERANCE,
+    VECTOR_DIM,
     Problem,
     Tolerances,
     checked_lengths,
@@ -50,6 +51,7 @@ def gradcheck(
     seed: int = SEED.default,
     objective: str | None = OBJECTIVE.default,
     margin: float | None = MARGIN.default,
+    vector_dim: int = VECTOR_DIM.default,
     entries: int = ENTRIES.default,
     tolerance: float = TOLERANCE.default,
     form_tolerance: float = FORM_TOLERANCE.default,
@@ -88,6 +90,9 @@ def gradcheck(
         the first. With the hinge all titles of a problem of towers compete.
     margin : float, optional
         Margin of the hinge; by default 0.4 for towers and 1 for pair models.
+    vector_dim : int
+        For towers: dimensions of random word vectors that are features too, at most 100; 0 leaves
+        them out.
     entries : int
         Entries of each block that are compared, the largest ones and random ones; at most a
         million.
@@ -115,7 +120,15 @@ def gradcheck(
         For settings that are wrong or do not go together, and for a problem that is too large.
     """
     problem = Problem(
-        shared_towers, checked_lengths(lengths), negatives, gamma, scale, seed, objective, margin
+        shared_towers,
+        checked_lengths(lengths),
+        negatives,
+        gamma,
+        scale,
+        seed,
+        objective,
+        margin,
+        vector_dim,
     )
     tolerances = Tolerances(entries, tolerance, form_tolerance)
     with made_up(model, problem, form, fault, encoder_settings) as made:

@@ -16,6 +16,7 @@ from sentemb.objectives import options as objectives
 # Bounds, so that a check ends and fits into memory.
 _LONGEST, _MOST_LENGTHS, _MOST_NEGATIVES, _MOST_ENTRIES = 200, 50, 100, 10**6
 # Beyond these a softmax is 0 or 1, and a cell saturated, to the last bit.
+_MOST_VECTOR_DIM = 100
 _LARGEST_GAMMA, _LARGEST_SCALE = 1e6, 100
 
 LENGTHS = (1, 2, 3, 5, 8)
@@ -93,6 +94,16 @@ SEED = Hyperparameter(
     least=0,
     most=MAX_SEED,
 )
+VECTOR_DIM = Hyperparameter(
+    name="vector_dim",
+    kind=int,
+    default=0,
+    help="Dimensions of random word vectors that are features too; 0 leaves them out. Only for "
+    "towers.",
+    group=PROBLEM,
+    least=0,
+    most=_MOST_VECTOR_DIM,
+)
 ENTRIES = Hyperparameter(
     name="entries",
     kind=int,
@@ -147,6 +158,8 @@ class Problem:
     objective : str, optional
     margin : float, optional
         By default that of the kind of model.
+    vector_dim : int
+        Dimensions of the random vectors that most words have.
 
     Raises
     ------
@@ -162,10 +175,11 @@ class Problem:
     seed: int = SEED.default
     objective: str | None = None
     margin: float | None = None
+    vector_dim: int = VECTOR_DIM.default
 
     def __post_init__(self) -> None:
         # The bounds of the margin depend on what is checked.
-        _check(self, SHARED_TOWERS, NEGATIVES, GAMMA, SCALE, SEED, OBJECTIVE)
+        _check(self, SHARED_TOWERS, NEGATIVES, GAMMA, SCALE, SEED, OBJECTIVE, VECTOR_DIM)
 
     def of_towers(self) -> Self:
         """The same problem with the defaults of two towers."""
@@ -182,8 +196,10 @@ class Problem:
         )
 
     def used(self) -> dict[str, Any]:
-        """The settings of two towers by name, without those of a loss that is not checked."""
+        """The settings of two towers by name, without those that are not used."""
         unused = {"gamma"} if self.objective == objectives.HINGE else {"objective", "margin"}
+        if not self.vector_dim:
+            unused.add("vector_dim")
         return {name: value for name, value in asdict(self).items() if name not in unused}
 
 

@@ -220,7 +220,7 @@ def _feature_counts(
     features = np.unique(np.concatenate([batch.feature_ids[span] for span in spans]))
     L = np.zeros((len(spans), features.size), dtype)
     for t, span in enumerate(spans):
-        L[t, np.searchsorted(features, batch.feature_ids[span])] = batch.feature_counts[span]
+        L[t, np.searchsorted(features, batch.feature_ids[span])] = batch.feature_values[span]
     return features, L
 
 

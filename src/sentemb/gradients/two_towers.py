@@ -25,6 +25,7 @@ from sentemb.protocols import Arrays
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
+from sentemb.text.word_features import WordFeatures
 
 # Numbers that the projected words of a problem may have.
 _MOST_PROJECTED = 20_000_000
@@ -125,6 +126,14 @@ def _check_size(encoder: Any, n_words: int) -> None:
         )
 
 
+def _made_up_vectors(words: list[str], problem: Problem, rng: np.random.Generator) -> WordFeatures:
+    """Random vectors for two of three words, with a zero among the numbers."""
+    known = [word for place, word in enumerate(words) if place % 3 or place == 0]
+    numbers = rng.standard_normal((len(known), problem.vector_dim)).astype(np.float16)
+    numbers[0, 0] = 0
+    return WordFeatures(known, numbers)
+
+
 def _made_up_problem(
     encoder: Encoder, problem: Problem, rng: np.random.Generator, workers: Workers
 ) -> PairProblem:
@@ -149,6 +158,8 @@ def _made_up_problem(
     ]
     tokens = tokenize([*queries, *titles, *(title for some in others for title in some)])
     vocabulary = Vocabulary.collect(tokens)
+    if problem.vector_dim:
+        vocabulary = vocabulary.with_vectors(_made_up_vectors(tokens.words, problem, rng))
     weights = {}
     for side in distinct_sides(problem.shared_towers):
         weights[side] = encoder.initialise(len(vocabulary), rng, np.float64)

@@ -52,10 +52,10 @@ def adam_rows(
     rate, scale, root_scale, tiny = dtype(rate), dtype(scale), dtype(root_scale), dtype(1e-8)
     keep1, keep2 = dtype(beta1), dtype(beta2)
     new1, new2 = dtype(1 - beta1), dtype(1 - beta2)
-    source, offsets, holders, counts = gradient
+    source, offsets, holders, values = gradient
     g = np.empty(source.shape[1], source.dtype)
     for k in range(first, end):
-        gather_weighted_row(g, source, offsets, holders, counts, k)
+        gather_weighted_row(g, source, offsets, holders, values, k)
         theta, m, v = table[rows[k]], first_moment[rows[k]], second_moment[rows[k]]
         for j in range(g.size):
             x = scale * g[j]

@@ -135,11 +135,11 @@ def update_rows(
         The learning rate times the factor of the gradient's re-normalisation.
     """
     table, v, synced, lead = state
-    source, offsets, holders, counts = gradient
+    source, offsets, holders, values = gradient
     rate, following = table.dtype.type(rate), table.dtype.type(mu)
     g = np.empty(source.shape[1], source.dtype)
     for k in range(first, end):
-        gather_weighted_row(g, source, offsets, holders, counts, k)
+        gather_weighted_row(g, source, offsets, holders, values, k)
         row = rows[k]
         b, a = lead_now[k], decay[k]
         weights, velocity = table[row], v[row]

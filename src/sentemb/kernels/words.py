@@ -15,7 +15,7 @@ from sentemb.kernels.jit import kernel, summing_kernel
 class RowGradient(NamedTuple):
     """The gradient at the input rows of a mini-batch, in the form from which it is summed up.
 
-    Row k of the mini-batch gets the sum of ``counts[e] words[holders[e]]`` over the entries e from
+    Row k of the mini-batch gets the sum of ``values[e] words[holders[e]]`` over the entries e from
     ``offsets[k]`` to ``offsets[k + 1]``.
 
     Attributes
@@ -23,19 +23,19 @@ class RowGradient(NamedTuple):
     words : (n_words, width) float
         The gradient at the projected words.
     offsets : (n_rows + 1,) int64
-    holders, counts : (n_entries,) int32
-        The words that hold the feature of each row, and how often.
+    holders, values : (n_entries,) int32, (n_entries,) float32
+        The words that hold the feature of each row, and its value in each.
     """
 
     words: np.ndarray
     offsets: np.ndarray
     holders: np.ndarray
-    counts: np.ndarray
+    values: np.ndarray
 
 
 @kernel
-def project_words(P, table, v, lead, rows, bias, offsets, ids, counts, first, end):
-    """P[w] = b + sum_k count_k X[id_k] for the words ``first`` to ``end``.
+def project_words(P, table, v, lead, rows, bias, offsets, ids, values, first, end):
+    """P[w] = b + sum_k value_k X[id_k] for the words ``first`` to ``end``.
 
     X, the input rows of the batch, is ``table[rows] + lead v[rows]``. In training that is the
     look-ahead point; it is computed here because most rows are used by one or two words only.
@@ -52,23 +52,23 @@ def project_words(P, table, v, lead, rows, bias, offsets, ids, counts, first, en
     rows : (n_rows,) int32
         The distinct features of the batch, as rows of ``table``.
     bias : (width,) float
-    offsets, ids, counts : (n_words + 1,) int64, (n_entries,) int32, (n_entries,) int32
+    offsets, ids, values : (n_words + 1,) int64, (n_entries,) int32, (n_entries,) float32
     """
     for w in range(first, end):
         p = P[w]
         p[:] = bias
         for entry in range(offsets[w], offsets[w + 1]):
             k = ids[entry]
-            count = P.dtype.type(counts[entry])
+            value = P.dtype.type(values[entry])
             row = table[rows[k]]
             if lead[k] == 0:
                 for j in range(p.size):
-                    p[j] += count * row[j]
+                    p[j] += value * row[j]
             else:
                 velocity = v[rows[k]]
-                share = count * lead[k]
+                share = value * lead[k]
                 for j in range(p.size):
-                    p[j] += count * row[j] + share * velocity[j]
+                    p[j] += value * row[j] + share * velocity[j]
 
 
 @kernel
@@ -107,13 +107,13 @@ def sum_rows(out, source, first, end):
 def gather_weighted_row(o, source, offsets, items, weights, k):
     """o = sum of weights[e] source[items[e]] over the entries e of list k.
 
-    The gradient at an input row: the sum over the words that hold its feature, times the counts.
+    The gradient at an input row: the sum over the words that hold its feature, times its value there.
 
     Parameters
     ----------
     o : (width,) float
     source : (n_items, width) float
-    offsets, items, weights : (n_lists + 1,) int64, (n_entries,) int32, (n_entries,) int32
+    offsets, items, weights : (n_lists + 1,) int64, (n_entries,) int32, (n_entries,) float32
     k : int
     """
     o[:] = 0
@@ -130,9 +130,9 @@ def gather_weighted_rows(out, gradient, first, end):
 
     out : (n_rows, width) float, written; gradient : RowGradient
     """
-    source, offsets, holders, counts = gradient
+    source, offsets, holders, values = gradient
     for k in range(first, end):
-        gather_weighted_row(out[k], source, offsets, holders, counts, k)
+        gather_weighted_row(out[k], source, offsets, holders, values, k)
 
 
 @summing_kernel
@@ -144,10 +144,10 @@ def gather_squares(squares, gradient, first, end):
 
     squares : (n_rows,) float, written; gradient : RowGradient
     """
-    source, offsets, holders, counts = gradient
+    source, offsets, holders, values = gradient
     o = np.empty(source.shape[1], source.dtype)
     for k in range(first, end):
-        gather_weighted_row(o, source, offsets, holders, counts, k)
+        gather_weighted_row(o, source, offsets, holders, values, k)
         total = source.dtype.type(0)
         for j in range(o.size):
             total += o[j] * o[j]
@@ -228,19 +228,19 @@ def take_texts(texts, word_index, offsets, local_word):
 
 
 @kernel
-def take_words(words, offsets, ids, counts, local_row):
+def take_words(words, offsets, ids, values, local_row):
     """Copy the feature lists of some words, renumbering the features in ascending order.
 
     Parameters
     ----------
     words : (k,) int32
-    offsets, ids, counts : (n_words + 1,) int64, (n_entries,) int32, (n_entries,) int32
+    offsets, ids, values : (n_words + 1,) int64, (n_entries,) int32, (n_entries,) float32
     local_row : (n_features,) int32
         Scratch, -1 throughout, and left so.
 
     Returns
     -------
-    new_offsets, new_ids, new_counts : (k + 1,) int64, (entries,) int32, (entries,) int32
+    new_offsets, new_ids, new_values : (k + 1,) int64, (entries,) int32, (entries,) float32
     rows : (distinct features,) int32
         The old number of every new one, in ascending order, so that the rows of the input weights
         are visited in the order in which they lie in memory.
@@ -249,13 +249,13 @@ def take_words(words, offsets, ids, counts, local_row):
     for k in range(words.size):
         new_offsets[k + 1] = new_offsets[k] + offsets[words[k] + 1] - offsets[words[k]]
     new_ids = np.empty(new_offsets[-1], np.int32)
-    new_counts = np.empty(new_offsets[-1], np.int32)
+    new_values = np.empty(new_offsets[-1], np.float32)
     place = 0
     n_rows = 0
     for word in words:
         for entry in range(offsets[word], offsets[word + 1]):
             new_ids[place] = ids[entry]
-            new_counts[place] = counts[entry]
+            new_values[place] = values[entry]
             place += 1
             if local_row[ids[entry]] < 0:
                 local_row[ids[entry]] = 0
@@ -271,4 +271,4 @@ def take_words(words, offsets, ids, counts, local_row):
         new_ids[place] = local_row[new_ids[place]]
     for row in rows:
         local_row[row] = -1
-    return new_offsets, new_ids, new_counts, rows
+    return new_offsets, new_ids, new_values, rows

@@ -199,10 +199,17 @@ def joined(models: Sequence[Towers]) -> Towers:
         )
     encoder = Ensemble([one.encoder for one in models])
     known = [one.vocabulary for one in models]
+    vectors = [None if one.vectors is None else one.vectors.fingerprint() for one in known]
+    if len(set(vectors)) > 1:
+        raise SentembError(
+            "the models have different word vectors, or not all have some, and cannot be averaged; "
+            "train them with the same vectors on the same log"
+        )
     vocabulary = Vocabulary(
         dict.fromkeys(trigram for one in known for trigram in one.trigrams),
         dict.fromkeys(word for one in known for word in one.words),
         known[0].splitting,
+        known[0].vectors,
     )
     dtype = np.result_type(*(one.dtype for one in models))
     sides = distinct_sides(all(one.shared for one in models))

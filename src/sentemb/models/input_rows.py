@@ -35,11 +35,11 @@ class StoredRows(NamedTuple):
         bias: np.ndarray,
         offsets: NDArray[np.int64],
         ids: NDArray[np.int32],
-        counts: NDArray[np.int32],
+        values: NDArray[np.float32],
     ) -> list[KernelTask]:
         """Tasks that project words."""
         table, no_lead = self.table, np.zeros(self.rows.size, self.dtype)
-        lists = (offsets, ids, counts)
+        lists = (offsets, ids, values)
         return spread(len(P), project_words, P, table, table, no_lead, self.rows, bias, *lists)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sentemb.kernels.words import invert_lists
 from sentemb.models.packing import Packing
+from sentemb.protocols import WordsOfFeatures
 from sentemb.text.batch import TextBatch
 
 
@@ -40,20 +41,20 @@ class Layout:
         return Packing(self.batch.word_index, self.batch.offsets)
 
     @cached_property
-    def words_of_features(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-        """The words that hold each feature, and how often.
+    def words_of_features(self) -> WordsOfFeatures:
+        """The words that hold each feature, and its value in each.
 
         Returns
         -------
         offsets : (n_features + 1,) int64
             One list for each of the batch's ``input_rows``.
-        words, counts : (n_entries,) int32
+        words, values : (n_entries,) int32, (n_entries,) float32
         """
         batch = self.batch
         offsets, words, entries = invert_lists(
             batch.feature_offsets, batch.feature_ids, batch.input_rows.size
         )
-        return offsets, words, batch.feature_counts[entries]
+        return offsets, words, batch.feature_values[entries]
 
     @cached_property
     def packed_rows_of_words(self) -> list[tuple[NDArray[np.int64], NDArray[np.int32]]]:

@@ -71,6 +71,8 @@ class Towers:
         digest = hashlib.sha256(json.dumps(shape).encode())
         for features in (self.vocabulary.trigrams, self.vocabulary.words):
             digest.update("\n".join([*features, ""]).encode())
+        if self.vocabulary.vectors is not None:
+            digest.update(self.vocabulary.vectors.fingerprint().encode())
         for side, weights in self.each.items():
             for name in sorted(weights):
                 array = np.ascontiguousarray(weights[name])

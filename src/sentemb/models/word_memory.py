@@ -151,15 +151,7 @@ class WordMemory:
             is_known = np.empty(len(larger), np.bool_)
             is_known[:known] = self._is_known[:known]
             self._is_known = is_known
-        known_ids: list[int] = []
-        counts: list[int] = []
-        offsets = [0]
-        for word in words:
-            features = self._vocabulary.features(word)
-            known_ids += features.keys()
-            counts += features.values()
-            offsets.append(len(known_ids))
-        ids = np.array(known_ids, np.int32)
+        offsets, ids, values = self._vocabulary.features_of_all(words)
         self._is_known[known:end] = np.diff(offsets) > 0
         self._all_known = self._all_known and bool(self._is_known[known:end].all())
         project_words(
@@ -169,9 +161,9 @@ class WordMemory:
             np.zeros(ids.size, self._table.dtype),
             ids,  # every entry is its own row here
             self._bias,
-            np.array(offsets, np.int64),
+            offsets,
             np.arange(ids.size, dtype=np.int32),
-            np.array(counts, np.int32),
+            values,
             0,
             len(words),
         )

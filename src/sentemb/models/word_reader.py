@@ -116,7 +116,7 @@ class WordReader:
             self.word_bias(point.weights, rows.dtype),
             batch.feature_offsets,
             batch.feature_ids,
-            batch.feature_counts,
+            batch.feature_values,
         )
         return P
 

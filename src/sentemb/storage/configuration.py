@@ -20,8 +20,9 @@ from sentemb.version import __version__
 
 # Formats 1 and 2 have the configuration and the vocabulary in files of their own. Format 4 is
 # format 3 with `splitting`, which earlier versions would ignore. Format 5 is format 4 with an
-# ensemble, which has `members`.
-FORMAT = 5
+# ensemble, which has `members`. Format 6 is format 5 with `vectors`: word vectors that are features.
+FORMAT = 6
+VECTORS = "vectors"
 
 
 def configuration_of(saved: SavedModel) -> dict[str, Any]:
@@ -31,11 +32,14 @@ def configuration_of(saved: SavedModel) -> dict[str, Any]:
     # Without a splitting of its own, a model can be read by the version before too.
     own = {} if splitting == WHITE_SPACE else {"splitting": splitting}
     described = _described(saved.model)
+    features = vocabulary.vectors
+    vectors = {} if features is None else {VECTORS: {"words": len(features), "dim": features.dim}}
     return {
-        "format": FORMAT if "members" in described else 4 if own else 3,
+        "format": 6 if vectors else 5 if "members" in described else 4 if own else 3,
         "kind": saved.kind,
         **described,
         **own,
+        **vectors,
         "trigrams": len(vocabulary.trigrams),
         "words": len(vocabulary.words),
         "training": saved.training,
@@ -74,7 +78,18 @@ def checked_config(place: object, config: Any, first: int = 1) -> dict[str, Any]
             raise damaged(place, f"{key} is missing or of the wrong kind")
     if config.get("splitting", WHITE_SPACE) not in tuple(SPLITTINGS):
         raise damaged(place, f"splitting is not one of {', '.join(SPLITTINGS)}")
+    if VECTORS in config and not _are_vectors(config[VECTORS]):
+        raise damaged(place, f"{VECTORS} is not a number of words and one of dimensions")
     return {"splitting": WHITE_SPACE, "kind": TOWERS, **config}
+
+
+def _are_vectors(value: Any) -> bool:
+    """Whether ``value`` describes word vectors that are features."""
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"words", "dim"}
+        and all(type(number) is int and 0 < number < 2**31 for number in value.values())
+    )
 
 
 def shape_of(place: object, config: dict[str, Any]) -> Encoder | PairModel:

@@ -21,7 +21,7 @@ from sentemb.models.encoder import Encoder
 from sentemb.models.towers import SIDES, Towers, distinct_sides
 from sentemb.protocols import Arrays
 from sentemb.storage.card import CARD, card_of
-from sentemb.storage.configuration import checked_config, configuration_of, shape_of
+from sentemb.storage.configuration import VECTORS, checked_config, configuration_of, shape_of
 from sentemb.storage.folder import (
     CONFIG,
     TENSORS,
@@ -36,7 +36,13 @@ from sentemb.storage.old_formats import is_old, old_parts
 from sentemb.storage.saved_model import CLASSIFIER, PAIR, SavedModel
 from sentemb.storage.sentence_transformers_files import remove_modules, write_modules
 from sentemb.storage.tensor_files import TensorFile, damaged, open_tensors, write_tensors
-from sentemb.storage.text_files import lines_of, text_of
+from sentemb.storage.text_files import text_of
+from sentemb.storage.vocabulary_arrays import (
+    WORD_FEATURES,
+    arrays_of,
+    stored_lines,
+    stored_word_features,
+)
 from sentemb.system.files import is_file, is_folder, make_folder, path_of, write_text
 from sentemb.system.locks import locked
 from sentemb.system.paths import AnyPath
@@ -72,20 +78,9 @@ def write_model(saved: SavedModel, path: AnyPath, modules: bool = True) -> None:
     folder was fitted for the model that was there, and is removed.
     """
     path, model = Path(path), saved.model
-    vocabulary = {
-        "vocabulary": text_of(model.vocabulary.trigrams),
-        "words": text_of(model.vocabulary.words),
-    }
-    config = configuration_of(saved)
-    tensors = {
-        name: np.frombuffer(text.encode("utf-8"), np.uint8) for name, text in vocabulary.items()
-    }
-    for part, blocks in _blocks_by_part(model).items():
-        for name, block in blocks.items():
-            tensors[f"{part}.{name}"] = np.ascontiguousarray(block)
-    metadata = {"config": config, "history": without_times(saved.history)}
-    write_tensors(path / TENSORS, tensors, metadata)
+    write_tensors_of(saved, path)
     remove_ranker(path)
+    config, vocabulary = configuration_of(saved), _vocabulary_of(model)
     write_text(path / CONFIG, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
     write_text(path / VOCABULARY, vocabulary["vocabulary"])
     write_text(path / WORDS, vocabulary["words"])
@@ -95,6 +90,29 @@ def write_model(saved: SavedModel, path: AnyPath, modules: bool = True) -> None:
     elif modules:
         write_modules(path)
     write_text(path / CARD, card_of(saved, path.resolve().name.encode(errors="replace").decode()))
+
+
+def write_tensors_of(saved: SavedModel, path: AnyPath) -> None:
+    """Write the one file that `load_model` needs to the folder ``path``, without the copies."""
+    tensors = {
+        name: np.frombuffer(text.encode("utf-8"), np.uint8)
+        for name, text in _vocabulary_of(saved.model).items()
+    }
+    if saved.model.vocabulary.vectors is not None:
+        tensors |= arrays_of(saved.model.vocabulary.vectors)
+    for part, blocks in _blocks_by_part(saved.model).items():
+        for name, block in blocks.items():
+            tensors[f"{part}.{name}"] = np.ascontiguousarray(block)
+    metadata = {"config": configuration_of(saved), "history": without_times(saved.history)}
+    write_tensors(Path(path) / TENSORS, tensors, metadata)
+
+
+def _vocabulary_of(model: Towers | Matcher) -> dict[str, str]:
+    """The texts of trigrams and words under the names of their tensors."""
+    return {
+        "vocabulary": text_of(model.vocabulary.trigrams),
+        "words": text_of(model.vocabulary.words),
+    }
 
 
 def fingerprint(saved: SavedModel) -> str:
@@ -107,6 +125,8 @@ def fingerprint(saved: SavedModel) -> str:
     vocabulary = saved.model.vocabulary
     texts = [told, list(vocabulary.trigrams), list(vocabulary.words)]
     digest = hashlib.sha256(json.dumps(texts, sort_keys=True).encode())
+    if vocabulary.vectors is not None:
+        digest.update(vocabulary.vectors.fingerprint().encode())
     for part, blocks in sorted(_blocks_by_part(saved.model).items()):
         for name, block in sorted(blocks.items()):
             digest.update(f"{part}.{name} {block.dtype} {block.shape}\n".encode())
@@ -145,7 +165,7 @@ def load_model(path: AnyPath) -> SavedModel:
         parts = old_parts(path, file) if is_old(file) else _parts(path, file)
         config, shape, vocabulary, history = parts
         parts_of_model = _parts_of_model(config)
-        dtype = _check_shapes(file, shape, len(vocabulary), parts_of_model)
+        dtype = _check_shapes(file, shape, vocabulary, parts_of_model)
         shapes = shape.shapes(len(vocabulary))
         weights = {
             part: {name: np.zeros(size, dtype) for name, size in shapes.items()}
@@ -199,8 +219,9 @@ def _parts(
         )
     config = checked_config(file.path, file.metadata.get("config"), first=3)
     shape = shape_of(file.path, config)
-    trigrams, words = (_stored_lines(file, name) for name in ("vocabulary", "words"))
-    vocabulary = Vocabulary(trigrams, words, config["splitting"])
+    trigrams, words = (stored_lines(file, name) for name in ("vocabulary", "words"))
+    vectors = stored_word_features(file, config[VECTORS]) if VECTORS in config else None
+    vocabulary = Vocabulary(trigrams, words, config["splitting"], vectors)
     history: Any = file.metadata.get("history")
     try:
         for line in history:
@@ -220,13 +241,13 @@ def _with_times(history: list[dict[str, Any]], path: Path) -> list[dict[str, Any
 
 
 def _check_shapes(
-    file: TensorFile, shape: Encoder | PairModel, n_features: int, parts: Sequence[str]
+    file: TensorFile, shape: Encoder | PairModel, vocabulary: Vocabulary, parts: Sequence[str]
 ) -> np.dtype:
     """The dtype of the weights, after a check that the arrays are those of the model."""
     # Stand-ins that take no memory: only the shapes of their views are used.
     hollow = {
         name: np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), size, [0] * len(size))
-        for name, size in shape.shapes(n_features).items()
+        for name, size in shape.shapes(len(vocabulary)).items()
     }
     blocks = {
         f"{part}.{name}": block.shape
@@ -238,14 +259,8 @@ def _check_shapes(
         raise damaged(file.path, "its weights are not floating-point numbers")
     for name, size in blocks.items():
         file.expect(name, size, dtype)
-    strange = next((name for name in file if name not in {*blocks, "vocabulary", "words"}), None)
+    known = {*blocks, "vocabulary", "words", *(WORD_FEATURES if vocabulary.vectors else ())}
+    strange = next((name for name in file if name not in known), None)
     if strange is not None:
         raise damaged(file.path, f"it holds {strange}, which this model does not have")
     return dtype
-
-
-def _stored_lines(file: TensorFile, name: str) -> list[str]:
-    """The lines of a text that is stored as an array of bytes."""
-    if file.dtype(name) != np.uint8:
-        raise damaged(file.path, f"{name} is missing or not a text")
-    return lines_of(file.path, file[name].tobytes())

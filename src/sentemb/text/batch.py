@@ -38,7 +38,8 @@ class Tokens:
 class TextBatch:
     """Texts as indices into distinct words, and each of those words as a list of features.
 
-    A feature is a letter trigram or a whole word. Each has a row in the input weights.
+    A feature is a letter trigram, a whole word or a dimension of word vectors. Each has a row in
+    the input weights.
 
     Attributes
     ----------
@@ -49,8 +50,8 @@ class TextBatch:
         two arrays. A word without any known feature holds none and is still a word.
     feature_ids : (n_entries,) int32
         Places in ``input_rows``.
-    feature_counts : (n_entries,) int32
-        How often the word holds the feature.
+    feature_values : (n_entries,) float32
+        How often the word holds the trigram; 1 for a whole word; the word's number for a dimension.
     input_rows : (n_features,) int32
         The distinct features of the batch, as rows of the input weights, in ascending order.
     """
@@ -59,7 +60,7 @@ class TextBatch:
     offsets: NDArray[np.int64]
     feature_offsets: NDArray[np.int64]
     feature_ids: NDArray[np.int32]
-    feature_counts: NDArray[np.int32]
+    feature_values: NDArray[np.float32]
     input_rows: NDArray[np.int32]
 
     @property
@@ -99,16 +100,13 @@ def tokenize(texts: Iterable[str], split: Callable[[str], list[str]] = split_wor
 
 def batch_of(tokens: Tokens, vocabulary: Vocabulary) -> TextBatch:
     """Look up the features of every distinct word of ``tokens`` that ``vocabulary`` knows."""
-    words, ids = vocabulary.features_of_all(tokens.words)
-    # A word may hold the same trigram more than once.
-    entries, counts = np.unique(words * len(vocabulary) + ids, return_counts=True)
-    rows, places = np.unique(entries % len(vocabulary), return_inverse=True)
-    per_word = np.bincount(entries // len(vocabulary), minlength=len(tokens.words))
+    found = vocabulary.features_of_all(tokens.words)
+    rows, places = np.unique(found.ids, return_inverse=True)
     return TextBatch(
         word_index=tokens.word_index,
         offsets=tokens.offsets,
-        feature_offsets=np.concatenate([[0], np.cumsum(per_word)]),
+        feature_offsets=found.offsets,
         feature_ids=places.astype(np.int32),
-        feature_counts=counts.astype(np.int32),
+        feature_values=found.values,
         input_rows=rows.astype(np.int32),
     )

@@ -5,18 +5,38 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.text.batch import TextBatch, Tokens, batch_of, tokenize
+from sentemb.text.word_features import WordFeatures
 from sentemb.text.words import SPLITTINGS, WHITE_SPACE, letter_trigrams
 
 
-class Vocabulary:
-    """The known features: letter trigrams, and some words as a whole.
+class FeatureLists(NamedTuple):
+    """The features of some words: those of word w are the entries offsets[w] to offsets[w + 1].
 
-    The id of a feature is its row in the input weights: trigrams come first, then words.
+    Attributes
+    ----------
+    offsets : (n_words + 1,) int64
+    ids : (n_entries,) int32
+        Rows of the input weights, ascending for each word.
+    values : (n_entries,) float32
+        How often the word holds the trigram; 1 for a whole word; the word's number for a dimension.
+    """
+
+    offsets: NDArray[np.int64]
+    ids: NDArray[np.int32]
+    values: NDArray[np.float32]
+
+
+class Vocabulary:
+    """The known features: letter trigrams, some words as a whole, and dimensions of word vectors.
+
+    The id of a feature is its row in the input weights: trigrams come first, then words, then the
+    dimensions.
 
     Parameters
     ----------
@@ -24,11 +44,14 @@ class Vocabulary:
         Neither may hold a string twice.
     splitting : {"white-space", "words"}
         How texts are split into words, see `sentemb.text.words.SPLITTINGS`.
+    vectors : WordFeatures, optional
+        The word vectors whose dimensions are features.
 
     Attributes
     ----------
     trigrams, words : list of str
     splitting : str
+    vectors : WordFeatures or None
     split : function of a str
         The words of a text.
     """
@@ -38,7 +61,9 @@ class Vocabulary:
         trigrams: Iterable[str],
         words: Iterable[str] = (),
         splitting: str = WHITE_SPACE,
+        vectors: WordFeatures | None = None,
     ) -> None:
+        self.vectors = vectors
         self.splitting, self.split = splitting, SPLITTINGS[splitting]
         self.trigrams, self.words = list(trigrams), list(words)
         self._trigram_ids = {trigram: i for i, trigram in enumerate(self.trigrams)}
@@ -46,11 +71,16 @@ class Vocabulary:
 
     def __len__(self) -> int:
         """The number of features, which is the number of rows of the input weights."""
-        return len(self.trigrams) + len(self.words)
+        dimensions = 0 if self.vectors is None else self.vectors.dim
+        return len(self.trigrams) + len(self.words) + dimensions
 
     def __str__(self) -> str:
-        words = f" and {len(self.words):,} words" if self.words else ""
-        return f"{len(self.trigrams):,} letter trigrams{words}"
+        parts = [f"{len(self.trigrams):,} letter trigrams"]
+        if self.words:
+            parts.append(f"{len(self.words):,} words")
+        if self.vectors is not None:
+            parts.append(f"vectors of {len(self.vectors):,} words")
+        return " and ".join([", ".join(parts[:-1]), parts[-1]]) if parts[1:] else parts[0]
 
     @classmethod
     def collect(
@@ -91,19 +121,27 @@ class Vocabulary:
             [*self.trigrams, *(t for t in other.trigrams if t not in self._trigram_ids)],
             [*self.words, *(word for word in other.words if word not in self._word_ids)],
             self.splitting,
+            self.vectors,
         )
+
+    def with_vectors(self, vectors: WordFeatures | None) -> Vocabulary:
+        """This vocabulary with the dimensions of ``vectors`` in place of its own."""
+        return Vocabulary(self.trigrams, self.words, self.splitting, vectors)
 
     def rows_of(self, other: Vocabulary) -> NDArray[np.int64]:
         """The rows that the features of ``other`` have here, (len(other),) int64.
 
-        Every feature of ``other`` must be in this vocabulary.
+        Every feature of ``other`` must be in this vocabulary; dimensions of word vectors are those
+        of the same vectors.
         """
         rows = [self._trigram_ids[trigram] for trigram in other.trigrams]
         rows += [self._word_ids[word] for word in other.words]
+        if other.vectors is not None:
+            rows += range(len(self) - other.vectors.dim, len(self))
         return np.array(rows, np.int64)
 
-    def features_of_all(self, words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The known features of ``words``; a trigram that a word repeats is listed each time.
+    def occurrences(self, words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The known trigrams and words of ``words``; a repeated trigram is listed each time.
 
         Returns
         -------
@@ -122,19 +160,41 @@ class Vocabulary:
         known = np.array(ids, np.int64)
         return places[known >= 0], known[known >= 0]
 
-    def features(self, word: str) -> dict[int, int]:
-        """The known features of ``word`` as a dict from id to count, in ascending order of ids.
+    def features_of_all(self, words: Sequence[str]) -> FeatureLists:
+        """The known features of each of ``words``, in ascending order of their ids.
 
-        A batch has the same order, so that the sum of a word's rows has the same bits everywhere.
+        The order is the same everywhere, so that the sum of a word's rows has the same bits
+        everywhere.
         """
-        found: dict[int, int] = {}
-        for trigram in letter_trigrams(word):
-            known = self._trigram_ids.get(trigram)
-            if known is not None:
-                found[known] = found.get(known, 0) + 1
-        if word in self._word_ids:
-            found[self._word_ids[word]] = 1
-        return dict(sorted(found.items()))
+        places, ids = self.occurrences(words)
+        keys = places * len(self) + ids
+        # A word may hold the same trigram more than once.
+        keys, counts = np.unique(keys, return_counts=True)
+        values = counts.astype(np.float32)
+        if self.vectors is not None:
+            of_words, numbers = self.vectors.of(words)
+            first = len(self) - self.vectors.dim
+            dimensions = (of_words * len(self) + first)[:, None] + np.arange(self.vectors.dim)
+            keys = np.concatenate([keys, dimensions.ravel()])
+            values = np.concatenate([values, numbers.ravel()])
+            order = np.argsort(keys, kind="stable")
+            keys, values = keys[order], values[order]
+        per_word = np.bincount(keys // max(1, len(self)), minlength=len(words))
+        return FeatureLists(
+            np.concatenate([[0], np.cumsum(per_word)]),
+            (keys % max(1, len(self))).astype(np.int32),
+            values,
+        )
+
+    def knows(self, words: Sequence[str]) -> NDArray[np.bool_]:
+        """Whether each word has a known feature, (len(words),) bool."""
+        known: NDArray[np.bool_] = np.diff(self.features_of_all(words).offsets) > 0
+        return known
+
+    def features(self, word: str) -> dict[int, float]:
+        """The known features of ``word`` as a dict from id to value, in ascending order of ids."""
+        found = self.features_of_all([word])
+        return dict(zip(found.ids.tolist(), found.values.tolist(), strict=True))
 
     def batch(self, texts: Iterable[str]) -> TextBatch:
         """``texts`` as a `TextBatch`."""

@@ -52,10 +52,11 @@ def bare_words(text: str) -> list[str]:
     """
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
-    return [_without_edges(word) for word in text.lower().split()]
+    return [without_edges(word) for word in text.lower().split()]
 
 
-def _without_edges(word: str) -> str:
+def without_edges(word: str) -> str:
+    """``word`` without quotes, brackets, commas and the like around it, unless it is all such."""
     return word.lstrip(BEFORE).rstrip(AFTER) or word
 
 

@@ -11,7 +11,7 @@ from sentemb.errors import SentembError
 from sentemb.kernels.negatives import titles_to_leave_out
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import WHITE_SPACE
-from sentemb.training.text_pairs import TextPairs
+from sentemb.training.text_pairs import TextPairs, VectorsOf
 
 
 class Corpus(TextPairs):
@@ -24,7 +24,7 @@ class Corpus(TextPairs):
         Uses ``word_features``, and ``shared_towers`` where ``one_list`` is not given.
     vocabulary : Vocabulary, optional
         The features to read, and how texts are split; by default they are collected from the log.
-    one_list, most_words, whole_words, splitting, grow
+    one_list, most_words, whole_words, splitting, grow, vectors
         As for `TextPairs`, which describes more attributes; by default shared towers have one list.
 
     Attributes
@@ -53,6 +53,7 @@ class Corpus(TextPairs):
         whole_words: bool = False,
         splitting: str = WHITE_SPACE,
         grow: bool = False,
+        vectors: VectorsOf | None = None,
     ) -> None:
         super().__init__(
             log.queries,
@@ -64,6 +65,7 @@ class Corpus(TextPairs):
             whole_words=whole_words,
             splitting=splitting,
             grow=grow,
+            vectors=vectors,
         )
         self.query_index, self.title_index = log.query_index, log.title_index
         self.n_pairs = log.query_index.size

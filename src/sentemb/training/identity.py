@@ -7,7 +7,8 @@ from typing import Any
 from sentemb.errors import SentembError
 from sentemb.training.settings import recorded_settings
 
-START, DEV_SPLIT = "start_from", "dev_split"  # in the record of a model
+# In the record of a model.
+START, DEV_SPLIT, SEEDS, VECTORS = "start_from", "dev_split", "seeds", "vectors"
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,11 @@ class Identity:
     dev_split : dict or None
         How the dev set was split from the log, as `DevPlan.record` gives it. It is recorded only:
         ``log`` and ``dev`` are those of the parts.
+    vectors : dict or None
+        The word vectors that are features, as `VectorSource.record` gives them; their ``sha256``
+        counts.
+    seeds : int
+        How many models are trained and averaged, the first with the seed in ``settings``.
     """
 
     settings: dict[str, Any]
@@ -34,6 +40,13 @@ class Identity:
     dev: str | None
     start: dict[str, str] | None = None
     dev_split: dict[str, Any] | None = None
+    vectors: dict[str, Any] | None = None
+    seeds: int = 1
+
+    def each_seed(self) -> range:
+        """The seeds of the models that are trained."""
+        first = self.settings["seed"]
+        return range(first, first + self.seeds)
 
     def as_dict(self) -> dict[str, Any]:
         """As a checkpoint keeps it."""
@@ -42,6 +55,9 @@ class Identity:
             "log": self.log,
             "dev": self.dev,
             "start": _hash_of(self.start),
+            # Without vectors a checkpoint is as earlier versions wrote it.
+            **({} if self.vectors is None else {VECTORS: _hash_of(self.vectors)}),
+            **({} if self.seeds == 1 else {SEEDS: self.seeds}),
         }
 
     def record(self, n_pairs: int, finished: bool) -> dict[str, Any]:
@@ -53,6 +69,8 @@ class Identity:
             "dev": self.dev,
             **({} if self.dev_split is None else {DEV_SPLIT: self.dev_split}),
             **({} if self.start is None else {START: self.start}),
+            **({} if self.vectors is None else {VECTORS: self.vectors}),
+            **({} if self.seeds == 1 else {SEEDS: list(self.each_seed())}),
             "finished": finished,
         }
 
@@ -62,7 +80,10 @@ class Identity:
         known = {key: written.get(key) for key in self.settings}
         # Version 0.1.0 did not record the dev set.
         data = {key: record[key] for key in ("log", "dev") if key in record}
-        return {"settings": known, **data, "start": _hash_of(record.get(START))}
+        seeds = record.get(SEEDS)
+        n_seeds = {SEEDS: len(seeds)} if isinstance(seeds, list) else {}
+        hashes = {"start": _hash_of(record.get(START)), VECTORS: _hash_of(record.get(VECTORS))}
+        return {"settings": known, **data, **hashes, **n_seeds}
 
     def check(self, other: Mapping[str, Any], output: object) -> None:
         """Raise a `SentembError` if ``other``, as of `as_dict`, is another training."""
@@ -71,6 +92,18 @@ class Identity:
             raise SentembError(
                 f"{output}: started from another model, other word vectors or another teacher, or "
                 "from none; give the same, or start again with --force"
+            )
+        if other.get(VECTORS) != _hash_of(self.vectors):
+            raise SentembError(
+                f"{output}: was trained with other word vectors (--vectors), with another "
+                "--vector-dim or --vector-words, or without; give the same, or start again with "
+                "--force"
+            )
+        n_seeds = other.get(SEEDS, 1)
+        if n_seeds != self.seeds:
+            raise SentembError(
+                f"{output}: was trained with {SEEDS} = {n_seeds}, not {self.seeds}; resume with "
+                "the same settings, or start again with --force"
             )
         mine, known = self.settings, recorded_settings(other["settings"])
         key = next((key for key in mine if known.get(key) != mine[key]), None)

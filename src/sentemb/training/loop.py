@@ -18,6 +18,7 @@ from sentemb.storage.model_files import load_model, write_model
 from sentemb.storage.tensor_files import TensorFile
 from sentemb.system.parallel import Workers
 from sentemb.training.checkpoints import (
+    member_seeds,
     remove_checkpoints,
     take_up_checkpoint,
     write_checkpoint,
@@ -234,6 +235,11 @@ class TrainingLoop:
             where = f"epoch {self.at.epoch + 1}, step {self.at.step} of {self.task.steps}"
             self.note(f"continuing at {where}")
             return
+        if resume and member_seeds(output):
+            raise SentembError(
+                f"{output}: a training of several seeds was stopped there; give the same number of "
+                "seeds to resume it, or start again with --force"
+            )
         if resume:
             self.note("no checkpoint yet; starting from the beginning")
         make_room(output, self.task.model().model.nbytes)

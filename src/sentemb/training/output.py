@@ -10,7 +10,7 @@ from sentemb.storage.folder import check_place, is_model
 from sentemb.storage.model_files import load_model
 from sentemb.system.files import make_folder
 from sentemb.system.paths import AnyPath
-from sentemb.training.checkpoints import folder_of, has_checkpoints, remove_checkpoints
+from sentemb.training.checkpoints import folder_of, is_started, remove_checkpoints
 from sentemb.training.identity import Identity
 
 
@@ -26,7 +26,7 @@ def check_output(output: AnyPath, resume: bool, force: bool) -> None:
             f"{output}: a model is there already; use --resume to continue its training, --force "
             "to replace it, or choose another place"
         )
-    if has_checkpoints(output):
+    if is_started(output):
         raise SentembError(
             f"{output}: a training that was stopped is there; use --resume to continue it, "
             "--force to start again, or choose another place"
@@ -43,7 +43,7 @@ def is_finished(output: Path, identity: Identity, read: Callable[[Path], Any] = 
     """
     if not is_model(output):
         return False
-    started = has_checkpoints(output)
+    started = is_started(output)
     try:
         record = read(output).training
     except SentembError:

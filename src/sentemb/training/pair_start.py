@@ -58,6 +58,8 @@ class PairStart:
         digest = hashlib.sha256(self.vocabulary.splitting.encode())
         for features in (self.vocabulary.trigrams, self.vocabulary.words):
             digest.update("\n".join([*features, ""]).encode())
+        if self.vocabulary.vectors is not None:
+            digest.update(self.vocabulary.vectors.fingerprint().encode())
         for name, array in sorted((self.weights or {"table": self.table}).items()):
             digest.update(f"{name} {array.dtype} {array.shape}".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
@@ -82,10 +84,13 @@ class PairStart:
         vectors = table
         if self.vocabulary.trigrams and self.vocabulary.words:
             # A word is the sum of its rows, several times as long as one of them.
-            places, ids = self.vocabulary.features_of_all(self.vocabulary.words[:_WORDS])
+            places, ids = self.vocabulary.occurrences(self.vocabulary.words[:_WORDS])
             order = np.argsort(places, kind="stable")
             firsts = np.searchsorted(places[order], np.unique(places))
             vectors = np.add.reduceat(table[ids[order]], firsts)
+            if self.vocabulary.vectors is not None:
+                known, numbers = self.vocabulary.vectors.of(self.vocabulary.words[:_WORDS])
+                vectors[known] += numbers @ table[-self.vocabulary.vectors.dim :]
         used = vectors[np.any(vectors != 0, axis=1)]
         return float(np.sqrt(np.mean(np.square(used, dtype=np.float64)))) if used.size else 1.0
 

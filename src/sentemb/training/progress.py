@@ -24,6 +24,9 @@ class Progress:
         Whether this is the last report of the epoch.
     dev : dict or None
         Figures on the dev set: only in the last report of an epoch, and only if there is a dev set.
+    seed : int or None
+        The seed of the model that is trained, if several are trained one after the other; then
+        ``seconds_left`` is for all of them.
     """
 
     epoch: int
@@ -35,6 +38,7 @@ class Progress:
     seconds_left: float
     epoch_ended: bool = False
     dev: dict[str, float] | None = None
+    seed: int | None = None
 
 
 class Clock:

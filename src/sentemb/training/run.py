@@ -25,7 +25,7 @@ from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
 from sentemb.training.checkpoints import remove_checkpoints
 from sentemb.training.identity import Identity
-from sentemb.training.loop import TrainingLoop
+from sentemb.training.loop import ModelFiles, TrainingLoop
 from sentemb.training.output import check_output, is_finished
 from sentemb.training.progress import Progress
 from sentemb.training.stopping import stop_signals
@@ -55,8 +55,16 @@ class Run:
         elif self.resume:
             raise SentembError("resume needs the output of the training to continue")
 
-    def train(self, task: Task[Any, Any], identity: Identity, workers: Workers) -> SavedModel:
+    def train(
+        self,
+        task: Task[Any, Any],
+        identity: Identity,
+        workers: Workers,
+        files: ModelFiles | None = None,
+    ) -> SavedModel:
         """The model of a training from the beginning or from its newest checkpoint.
+
+        ``files`` are those of `TrainingLoop`.
 
         Raises
         ------
@@ -66,7 +74,8 @@ class Run:
             After Ctrl-C or SIGTERM, once the checkpoint is written.
         """
         folder = None if self.output is None else Path(self.output)
-        loop = TrainingLoop(task, identity, folder, self.checkpoint_seconds, workers, self.note)
+        seconds = self.checkpoint_seconds
+        loop = TrainingLoop(task, identity, folder, seconds, workers, self.note, files)
         with contextlib.nullcontext() if folder is None else locked(make_folder(folder)):
             if folder is not None:
                 # Another training may have ended here while this one read its data.

@@ -232,6 +232,9 @@ HYPERPARAMETERS = (
     ),
 )
 
+# How many models one training makes and averages.
+MOST_SEEDS = 8
+
 # paper: what the paper used, the reduced LSTM with 4 negatives and Nesterov momentum with its
 # schedule. large: what ranks best on all but small logs, in a few minutes of training.
 PRESETS: dict[str, dict[str, Any]] = {

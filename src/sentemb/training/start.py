@@ -169,6 +169,18 @@ class Start:
                     "from another model"
                 )
 
+    def check_vectors(self, given: bool) -> None:
+        """Raise a `SentembError` if word vectors are ``given``: the model has its own, or none."""
+        if given and self.towers.vocabulary.vectors is not None:
+            raise SentembError(
+                f"{self} has word vectors, and the training continues with these; leave vectors out"
+            )
+        if given:
+            raise SentembError(
+                f"{self} has no word vectors, and they cannot be added to it; leave vectors out, or "
+                "leave start_from out"
+            )
+
     # -- weights ------------------------------------------------------------------------------
 
     def weights(

@@ -169,6 +169,8 @@ class TrainedTower:
         known = self.towers.vocabulary
         names = [self.encoder.name, self.encoder.settings(), known.splitting]
         digest = hashlib.sha256(json.dumps([*names, known.trigrams, known.words]).encode())
+        if known.vectors is not None:
+            digest.update(known.vectors.fingerprint().encode())
         for name in sorted(self.weights):
             digest.update(self.weights[name].tobytes())
         return digest.hexdigest()

@@ -33,7 +33,7 @@ class TextList:
         word_index, offsets, words = take_texts(
             numbers, whole.word_index, whole.offsets, self._words
         )
-        feature_offsets, ids, counts, rows = take_words(
-            words, whole.feature_offsets, whole.feature_ids, whole.feature_counts, self._rows
+        feature_offsets, ids, values, rows = take_words(
+            words, whole.feature_offsets, whole.feature_ids, whole.feature_values, self._rows
         )
-        return TextBatch(word_index, offsets, feature_offsets, ids, counts, whole.input_rows[rows])
+        return TextBatch(word_index, offsets, feature_offsets, ids, values, whole.input_rows[rows])

@@ -1,15 +1,21 @@
 """The texts of both sides of pairs as integers, in memory."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.text.batch import TextBatch, Tokens, batch_of, tokenize
 from sentemb.text.vocabulary import Vocabulary
+from sentemb.text.word_features import WordFeatures
 from sentemb.text.words import SPLITTINGS, WHITE_SPACE
 from sentemb.training.text_list import TextList
+
+# From how often texts have each word to the features of word vectors.
+VectorsOf: TypeAlias = Callable[[Mapping[str, int]], WordFeatures]
 
 # Texts per portion; the projected words of one portion are in memory at once.
 _PORTION = 16_384
@@ -36,6 +42,9 @@ class TextPairs:
         How many words are kept of each text; by default all.
     whole_words : bool
         Whether the vocabulary that is collected has frequent words only, without trigrams.
+    vectors : function of a dict, optional
+        Called with how often the texts have each word; what it returns becomes the word vectors of the
+        vocabulary.
 
     Attributes
     ----------
@@ -58,6 +67,7 @@ class TextPairs:
         grow: bool = False,
         most_words: int | None = None,
         whole_words: bool = False,
+        vectors: VectorsOf | None = None,
     ) -> None:
         split = SPLITTINGS[splitting] if vocabulary is None else vocabulary.split
         if one_list:
@@ -78,6 +88,8 @@ class TextPairs:
             if whole_words:
                 found = Vocabulary([], found.words)
             vocabulary = found if vocabulary is None else vocabulary.grown(found)
+        if vectors is not None:
+            vocabulary = vocabulary.with_vectors(vectors(_uses(tokens.values())))
         self.vocabulary = vocabulary
         self.n_queries, self.n_titles = len(queries), len(titles)
         self._texts = {side: TextList(batch_of(some, vocabulary)) for side, some in tokens.items()}
@@ -87,7 +99,10 @@ class TextPairs:
         """All arrays of the texts, for a fingerprint."""
         for texts in self._texts.values():
             for field in fields(texts.batch):
-                yield getattr(texts.batch, field.name)
+                array = getattr(texts.batch, field.name)
+                if field.name == "feature_values" and self.vocabulary.vectors is None:
+                    array = array.astype(np.int32)  # counts, as earlier versions had them
+                yield array
 
     def seen(self, side: str) -> NDArray[np.int32]:
         """The features in the texts of ``side`` ("query" or "document")."""
@@ -137,6 +152,15 @@ class TextPairs:
     def _first(self, side: str) -> int:
         """Where the texts of ``side`` begin in their list."""
         return self.n_queries if self._one_list and side == "document" else 0
+
+
+def _uses(tokens: Iterable[Tokens]) -> Counter[str]:
+    """How often the texts of all ``tokens`` have each word."""
+    uses: Counter[str] = Counter()
+    for some in tokens:
+        found = np.bincount(some.word_index, minlength=len(some.words))
+        uses.update(dict(zip(some.words, found.tolist(), strict=True)))
+    return uses
 
 
 def _cut(tokens: Tokens, most: int) -> Tokens:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, overload
 
+from sentemb.bounds import whole
 from sentemb.data.click_log import Clicks
 from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.errors import SentembError
@@ -20,8 +21,10 @@ from sentemb.training.dev import DevSource
 from sentemb.training.pair_trainer import PairInputs, train_pair_model
 from sentemb.training.progress import Progress
 from sentemb.training.run import Run
-from sentemb.training.settings import HYPERPARAMETERS
+from sentemb.training.settings import HYPERPARAMETERS, MOST_SEEDS
 from sentemb.training.two_tower_trainer import train_two_towers
+from sentemb.vectors.features import VectorSource
+from sentemb.vectors.options import VECTOR_WORDS
 from sentemb.vectors.word_vectors import WordVectors
 
 PairModelName: TypeAlias = Literal[
@@ -45,6 +48,9 @@ def train(
     dev: DevSource | LabelledPairs | None = None,
     start_from: AnyPath | SentenceEncoder | PairScorer | None = None,
     word_vectors: AnyPath | WordVectors | None = None,
+    vectors: AnyPath | WordVectors | None = None,
+    vector_dim: int | None = None,
+    vector_words: int = VECTOR_WORDS.default,
     teacher: AnyPath | SentenceEncoder | None = None,
     replay: Replayed | None = None,
     catalogue: AnyPath | Sequence[str] | None = None,
@@ -53,6 +59,7 @@ def train(
     resume: bool = False,
     force: bool = False,
     skip_bad_lines: bool = False,
+    seeds: int = 1,
     threads: int | None = None,
     checkpoint_seconds: float = 60.0,
     on_progress: Callable[[Progress], None] | None = None,
@@ -100,6 +107,16 @@ def train(
     word_vectors : path or WordVectors, optional
         For a pair model: see `read_word_vectors`. They are fixed unless ``tune_vectors`` is set.
         Without them, and without ``start_from``, words are read as trained letter trigrams.
+    vectors : path or WordVectors, optional
+        For two towers: word vectors whose principal components are features of a word, in addition
+        to its trigrams; see `read_word_vectors`. A word that the log lacks then still has a vector
+        if it is in ``vectors``. Words are lower-cased; a word that has no vector takes that of the
+        word without the quotes, brackets, commas and the like around it.
+    vector_dim : int, optional
+        How many principal components; by default 48, or all dimensions if the vectors have fewer.
+    vector_words : int
+        How many words of ``vectors``, from the first on, the model keeps; the words of the log are
+        kept whatever their place.
     teacher : "bm25", path or SentenceEncoder, optional
         For a pair model: what lists hard negatives before the first epoch.
     replay : path, ClickLog, table or list of pairs, or (one of these, float), optional
@@ -121,6 +138,12 @@ def train(
         Replace a model that is in ``output``.
     skip_bad_lines : bool
         Count malformed lines of the log instead of stopping at the first.
+    seeds : int
+        How many models are trained, from 1 to 8. The first has the setting ``seed``, every other
+        the next seed. The result is their average, see `SentenceEncoder.average`; its ``history``
+        is empty, and ``training`` has the dev figures of every member and of the average. All
+        hold out the same queries, and replay the pairs that the first seed draws. Not for pair
+        models.
     threads : int, optional
         By default one per processor. The result is the same for any number.
     checkpoint_seconds : float
@@ -152,7 +175,9 @@ def train(
         on_progress or _ignore,
         on_note or _ignore,
     )
+    n_seeds = whole("seeds", seeds, 1, MOST_SEEDS)
     additions = Additions.of(replay, catalogue)
+    source = _source(vectors, vector_dim, vector_words)
     model = settings.get(MODEL_NAME.name) or _pair_model_of(start_from)
     if isinstance(model, str) and model in PAIR_MODELS:
         if additions.titles is not None:
@@ -160,6 +185,13 @@ def train(
                 "a pair model cannot rank a whole catalogue for held-out clicks; leave catalogue "
                 "out"
             )
+        if source is not None:
+            raise SentembError(
+                "vectors are features of two towers; give a pair model word_vectors, or start_from "
+                "two towers that were trained with vectors"
+            )
+        if n_seeds > 1:
+            raise SentembError("a pair model cannot be averaged; leave seeds out")
         inputs = PairInputs(labels, word_vectors, start_from, teacher, additions)
         settings = {**settings, MODEL_NAME.name: model}
         return train_pair_model(pairs, inputs, dev, preset, skip_bad_lines, settings, run)
@@ -174,8 +206,28 @@ def train(
         )
     own: list[Any] = [pairs, dev, start_from]  # no labelled pairs and no pair models are left
     return train_two_towers(
-        own[0], own[1], own[2], additions, preset, skip_bad_lines, settings, run
+        own[0],
+        own[1],
+        own[2],
+        source,
+        additions,
+        preset,
+        skip_bad_lines,
+        settings,
+        run,
+        n_seeds,
     )
+
+
+def _source(
+    vectors: AnyPath | WordVectors | None, dim: int | None, words: int
+) -> VectorSource | None:
+    """The word vectors that are features; a `SentembError` for their options without them."""
+    if vectors is not None:
+        return VectorSource(vectors, dim, words)
+    if dim is not None or words != VECTOR_WORDS.default:
+        raise SentembError("vector_dim and vector_words are for vectors; give vectors too")
+    return None
 
 
 def _pair_model_of(start_from: object) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,21 +14,25 @@ from sentemb.data.click_log import Clicks
 from sentemb.errors import SentembError
 from sentemb.models.towers import SIDES
 from sentemb.objectives.options import HINGE
+from sentemb.protocols import Embedder
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.history import best_epoch
+from sentemb.storage.saved_model import SavedModel
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
 from sentemb.text.words import WHITE_SPACE
 from sentemb.training.additions import Additions
 from sentemb.training.before_and_after import FirstTitles
 from sentemb.training.corpus import Corpus
-from sentemb.training.dev import DevPlan, DevSource, check_patience
+from sentemb.training.dev import Dev, DevPlan, DevSource, check_patience
 from sentemb.training.identity import Identity
 from sentemb.training.progress import Progress
 from sentemb.training.run import Run, read_log
+from sentemb.training.seeds import DEV_OF_AVERAGE, MEMBER_FILES, train_members
 from sentemb.training.settings import Settings
 from sentemb.training.start import Start
 from sentemb.training.two_tower_task import TwoTowerTask
+from sentemb.vectors.features import VectorSource
 
 # How near to twice the margin the loss of an epoch is when all texts are alike.
 _COLLAPSED = 0.01
@@ -37,17 +42,21 @@ def train_two_towers(
     pairs: Clicks,
     dev: DevSource | None,
     start_from: AnyPath | SentenceEncoder | None,
+    vectors: VectorSource | None,
     additions: Additions,
     preset: str | None,
     skip_bad_lines: bool,
     settings: dict[str, Any],
     run: Run,
+    n_seeds: int = 1,
 ) -> SentenceEncoder:
     """Train two towers; `sentemb.train` describes parameters and errors."""
     start = None if start_from is None else Start.of(start_from)
     if start is not None:
         settings = start.settings(preset, settings)
+        start.check_vectors(vectors is not None)
     chosen = Settings.of(preset, **settings)
+    Settings.of(preset, **{**settings, "seed": chosen.seed + n_seeds - 1})  # there is a last seed
     run.check(start_from)
     check_patience(chosen.patience, dev)
     plan = DevPlan.of(dev)
@@ -65,7 +74,8 @@ def train_two_towers(
         known = None if start is None else start.towers.vocabulary
         grow = start is not None and start.grows(chosen.model)
         splitting = chosen.splitting or WHITE_SPACE
-        corpus = Corpus(log, chosen, known, splitting=splitting, grow=grow)
+        of_words = None if vectors is None else partial(vectors.features, note=run.note)
+        corpus = Corpus(log, chosen, known, splitting=splitting, grow=grow, vectors=of_words)
         del log
         if start is not None and grow:
             _note_new_features(corpus, start, run.note)
@@ -77,21 +87,72 @@ def train_two_towers(
             None if held_out is None else held_out.fingerprint(),
             None if start is None else start.record(),
             plan.record(),
+            _vectors_record(vectors, corpus),
+            n_seeds,
         )
+        del vectors
+        if start is not None and n_seeds > 1:
+            start = replace(start, is_ours=False)  # every member begins with its arrays
         task = TwoTowerTask(corpus, chosen, workers, run.note, start, held_out)
-        del start  # the towers have what they need of it
-        watched = replace(run, on_progress=_noting_collapse(run.on_progress, chosen, run.note))
-        if not grow:
-            return SentenceEncoder.of(watched.train(task, identity, workers), run.threads)
-        dev_queries = None if held_out is None else held_out.queries
-        firsts = FirstTitles(corpus, dev_queries, chosen.seed, workers)
-        dev_before, before = task.measure(), firsts.of(task.model().towers())
-        trained = SentenceEncoder.of(watched.train(task, identity, workers), run.threads)
-        best = best_epoch(trained.history, task.figure)
-        if best is not None and dev_before is not None:
-            run.note(f"dev before: {_in_words(dev_before)}; after: {_in_words(best['dev'])}")
-        run.note(firsts.change(before, firsts.of(trained.towers)))
-        return trained
+        change = _Change(task, corpus, held_out, chosen.seed, workers) if grow else None
+        if n_seeds == 1:
+            del start  # the towers have what they need of it
+            watched = replace(run, on_progress=_noting_collapse(run.on_progress, chosen, run.note))
+            saved = watched.train(task, identity, workers)
+        else:
+            n_bytes = task.model().model.nbytes
+            del task
+
+            def member(seed: int, own: Run) -> SavedModel:
+                of_seed = Settings.of(preset, **{**settings, "seed": seed})
+                task = TwoTowerTask(corpus, of_seed, workers, own.note, start, held_out)
+                its = replace(identity, settings=of_seed.as_dict(), seeds=1)
+                watch = _noting_collapse(own.on_progress, of_seed, own.note)
+                return replace(own, on_progress=watch).train(task, its, workers, MEMBER_FILES)
+
+            saved = train_members(member, identity, held_out, n_bytes, run)
+        if change is not None:
+            change.note(saved, run.note)
+        return SentenceEncoder.of(saved, run.threads)
+
+
+class _Change:
+    """What a training that continues from a model changes.
+
+    Parameters
+    ----------
+    task : TwoTowerTask
+        The training before its first update.
+    corpus, dev, seed, workers
+        Those of the training.
+    """
+
+    def __init__(
+        self,
+        task: TwoTowerTask,
+        corpus: Corpus,
+        dev: Dev[Embedder] | None,
+        seed: int,
+        workers: Workers,
+    ) -> None:
+        queries = None if dev is None else dev.queries
+        self._firsts = FirstTitles(corpus, queries, seed, workers)
+        self._figure = task.figure
+        self._dev, self._before = task.measure(), self._firsts.of(task.model().towers())
+
+    def note(self, trained: SavedModel, note: Callable[[str], None]) -> None:
+        """Note the dev figures before and after, and how many first titles are the same."""
+        best = best_epoch(trained.history, self._figure)
+        after = trained.training.get(DEV_OF_AVERAGE) if best is None else best["dev"]
+        if self._dev is not None and after is not None:
+            note(f"dev before: {_in_words(self._dev)}; after: {_in_words(after)}")
+        note(self._firsts.change(self._before, self._firsts.of(trained.towers())))
+
+
+def _vectors_record(vectors: VectorSource | None, corpus: Corpus) -> dict[str, Any] | None:
+    """Where the features of word vectors are from; None without any of the training's own."""
+    features = corpus.vocabulary.vectors
+    return None if vectors is None or features is None else vectors.record(features)
 
 
 def _noting_collapse(

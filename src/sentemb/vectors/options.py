@@ -1,7 +1,7 @@
-"""The hyper-parameters of SIF, each declared once. Nothing here needs Numba."""
+"""The hyper-parameters of SIF and of word vectors as features. Nothing here needs Numba."""
 
 from sentemb.hyperparameters import COMPONENTS as COMPONENTS_GROUP
-from sentemb.hyperparameters import WORDS, Hyperparameter
+from sentemb.hyperparameters import FEATURES, WORDS, Hyperparameter
 from sentemb.vectors.probabilities import UNKNOWN
 
 MAX_COMPONENTS = 999
@@ -103,4 +103,27 @@ P_SOURCES = ("rank", "texts", "vectors")
 P_HELP = (
     "Source of the word probabilities: the rank of a word in the vector file (Zipf's law), the "
     "texts, the counts stored with the vectors, or a file with one word and its count per line."
+)
+
+# Word vectors as features of a trained model.
+VECTOR_DIM = Hyperparameter(
+    name="vector_dim",
+    kind=int,
+    default=48,
+    default_text="48, or all dimensions if the vectors have fewer",
+    help="How many principal components of --vectors become features.",
+    group=FEATURES,
+    least=1,
+    most=1000,
+    optional=True,
+)
+VECTOR_WORDS = Hyperparameter(
+    name="vector_words",
+    kind=int,
+    default=100_000,
+    help="How many words of --vectors, from the first on, the model keeps; the words of the log are "
+    "kept whatever their place.",
+    group=FEATURES,
+    least=1,
+    most=10_000_000,
 )

@@ -1,4 +1,7 @@
 import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.FloatBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -23,6 +26,9 @@ public final class Tokeniser {
     private final Map<String, BitSet> characters = new HashMap<>();
     private final Map<Integer, Integer> lower = new HashMap<>();
     private final Map<String, Integer> trigrams = new HashMap<>(), words = new HashMap<>();
+    private final Map<String, Integer> places = new HashMap<>(); // in vectors
+    private float[][] vectors;
+    private int firstNumber; // the feature of the first number of a vector
     private final String splitting;
 
     /** The inputs for some texts; the comments give the names that the models have for them. */
@@ -34,7 +40,7 @@ public final class Tokeniser {
         public long[] textOffsets; // text_offsets
     }
 
-    /** Reads vocabulary.txt and characters.txt in a folder. */
+    /** Reads vocabulary.txt, characters.txt and vectors.bin, if there is one, in a folder. */
     public Tokeniser(Path folder) throws IOException {
         for (String line : lines(folder.resolve("characters.txt"))) {
             String[] entries = line.split(" ");
@@ -55,8 +61,22 @@ public final class Tokeniser {
         if (!splitting.matches("white-space|words|bare")) {
             throw new IOException("vocabulary.txt: unknown splitting " + splitting);
         }
-        for (int k = 1; k < vocabulary.length; k++) {
-            (k <= Integer.parseInt(first[1]) ? trigrams : words).put(vocabulary[k], k - 1);
+        int trigramCount = Integer.parseInt(first[1]);
+        firstNumber = first.length > 2
+            ? trigramCount + Integer.parseInt(first[2]) : vocabulary.length - 1;
+        for (int k = 0; k < firstNumber; k++) {
+            (k < trigramCount ? trigrams : words).put(vocabulary[k + 1], k);
+        }
+        for (int k = firstNumber + 1; k < vocabulary.length; k++) {
+            places.put(vocabulary[k], places.size());
+        }
+        if (!places.isEmpty()) {
+            FloatBuffer numbers = ByteBuffer.wrap(Files.readAllBytes(folder.resolve("vectors.bin")))
+                .order(ByteOrder.LITTLE_ENDIAN).asFloatBuffer();
+            vectors = new float[places.size()][numbers.remaining() / places.size()];
+            for (float[] vector : vectors) {
+                numbers.get(vector);
+            }
         }
     }
 
@@ -128,18 +148,27 @@ public final class Tokeniser {
         return low < high ? word.substring(low, high) : word;
     }
 
-    /** The features of a word that the model knows, and how often the word has each. */
-    public TreeMap<Integer, Integer> features(String word) {
-        TreeMap<Integer, Integer> found = new TreeMap<>();
+    /**
+     * The features of a word that the model knows, and how often the word has each; those of word
+     * vectors with the numbers of the word's vector.
+     */
+    public TreeMap<Integer, Float> features(String word) {
+        TreeMap<Integer, Float> found = new TreeMap<>();
         int[] marked = ("#" + word + "#").codePoints().toArray();
         for (int k = 0; k + 3 <= marked.length; k++) {
             Integer row = trigrams.get(new String(marked, k, 3));
             if (row != null) {
-                found.merge(row, 1, Integer::sum);
+                found.merge(row, 1f, Float::sum);
             }
         }
         if (words.containsKey(word)) {
-            found.put(words.get(word), 1);
+            found.put(words.get(word), 1f);
+        }
+        Integer place = places.containsKey(word) ? places.get(word) : places.get(withoutEdges(word));
+        if (place != null) {
+            for (int k = 0; k < vectors[place].length; k++) {
+                found.put(firstNumber + k, vectors[place][k]);
+            }
         }
         return found;
     }
@@ -147,7 +176,8 @@ public final class Tokeniser {
     /** The inputs for some texts. */
     public Batch batch(List<String> texts) {
         Map<String, Integer> places = new LinkedHashMap<>();
-        List<Integer> tokens = new ArrayList<>(), rows = new ArrayList<>(), counts = new ArrayList<>();
+        List<Integer> tokens = new ArrayList<>(), rows = new ArrayList<>();
+        List<Float> counts = new ArrayList<>();
         List<Integer> textOffsets = new ArrayList<>(), wordOffsets = new ArrayList<>();
         textOffsets.add(0);
         for (String text : texts) {
@@ -159,7 +189,7 @@ public final class Tokeniser {
         }
         wordOffsets.add(0);
         for (String word : places.keySet()) {
-            TreeMap<Integer, Integer> found = features(word);
+            TreeMap<Integer, Float> found = features(word);
             rows.addAll(found.keySet());
             counts.addAll(found.values());
             wordOffsets.add(rows.size());

@@ -30,11 +30,12 @@ from sentemb.version import __version__
 
 VOCABULARY, CHARACTERS, README = "vocabulary.txt", "characters.txt", "README.md"
 PYTHON, JAVA = "tokeniser.py", "Tokeniser.java"
+VECTORS = "vectors.bin"
 # The file of each tower, and the one of shared towers.
 TOWERS = {"query": "query.onnx", "document": "document.onnx"}
 SHARED = "model.onnx"
 # What such a folder may hold, with what the examples leave there.
-_NAMES = (VOCABULARY, CHARACTERS, README, PYTHON, JAVA, *TOWERS.values(), SHARED)
+_NAMES = (VOCABULARY, VECTORS, CHARACTERS, README, PYTHON, JAVA, *TOWERS.values(), SHARED)
 _LEFT_BY_EXAMPLES = ("Example.java", "*.class", "__pycache__")
 # A message of protobuf has less than 2 GB; the graph itself is small.
 _MOST_BYTES = (1 << 31) - (1 << 20)
@@ -48,7 +49,7 @@ _SPLITTINGS = {
     ),
 }
 # The tokeniser has this line replaced by the text of the module.
-_IMPORT = "from sentemb.text.words import SPLITTINGS, letter_trigrams\n"
+_IMPORT = "from sentemb.text.words import SPLITTINGS, letter_trigrams, without_edges\n"
 
 
 def write(
@@ -98,10 +99,15 @@ def write(
         }
         for name, text in texts.items():
             write_text(folder / name, text)
+        others = []
+        if towers.vocabulary.vectors is not None:
+            others = [VECTORS]
+            with writing(folder / VECTORS) as file:
+                file.write(towers.vocabulary.vectors.vectors.astype("<f4").tobytes())
     notes = []
     if source.dtype != "float32":
         notes.append(f"the weights are {source.dtype}; the export has them in float32")
-    return Exported([Path(out) / name for name in (*files, *texts)], notes=notes)
+    return Exported([Path(out) / name for name in (*files, *texts, *others)], notes=notes)
 
 
 def _model(onnx: Any, towers: Towers, side: str, identity: str) -> bytes:
@@ -149,9 +155,17 @@ def _float32(weights: Arrays, side: str) -> Arrays:
 
 
 def _vocabulary_file(vocabulary: Vocabulary) -> str:
-    """The splitting and the number of trigrams, then a feature per line."""
-    lines = [f"{vocabulary.splitting} {len(vocabulary.trigrams)}"]
-    return "\n".join([*lines, *vocabulary.trigrams, *vocabulary.words, ""])
+    """The splitting and the number of trigrams, then a feature per line.
+
+    With word vectors also the number of words, and last the words that have a vector.
+    """
+    first = [vocabulary.splitting, str(len(vocabulary.trigrams))]
+    with_vectors: list[str] = []
+    if vocabulary.vectors is not None:
+        first.append(str(len(vocabulary.words)))
+        with_vectors = vocabulary.vectors.words
+    lines = [" ".join(first), *vocabulary.trigrams, *vocabulary.words, *with_vectors, ""]
+    return "\n".join(lines)
 
 
 def _words_module() -> str:
@@ -173,6 +187,10 @@ def _readme(model: SentenceEncoder) -> str:
     files |= {
         f"`{PYTHON}`, `{JAVA}`": "from texts to the inputs of the models",
         f"`{VOCABULARY}`": f"the features that the model knows: {model.vocabulary}",
+    }
+    if model.vocabulary.vectors is not None:
+        files[f"`{VECTORS}`"] = "the vectors of words, for the tokenisers"
+    files |= {
         f"`{CHARACTERS}`": f"properties of characters, for `{JAVA}`",
     }
     return Template(_resource("readme.md")).substitute(

@@ -96,10 +96,16 @@ def add_index(arrays: Arrays, index: Index, dtype: str) -> tuple[dict[str, Any],
     for name, edges in _code_points().items():
         arrays.add(name, edges)
     _add_towers(arrays, towers, index.titles, dtype)
+    known = towers.vocabulary.vectors
+    if known is not None:
+        arrays.add_texts("vector words", known.words)
+        numbers = known.vectors.astype(np.float32)
+        arrays.add_rows("vector numbers", Int8Rows.of(numbers) if dtype == "int8" else numbers)
     header: dict[str, Any] = {
         "encoder": {"model": towers.encoder.name, **towers.encoder.settings()},
         "shared": towers.shared,
         "splitting": towers.vocabulary.splitting,
+        "vectors": 0 if known is None else known.dim,
         "bm25": None,
         "confidence": None,
     }

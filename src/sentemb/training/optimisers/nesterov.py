@@ -75,11 +75,11 @@ class LeadingRows(NamedTuple):
         bias: np.ndarray,
         offsets: NDArray[np.int64],
         ids: NDArray[np.int32],
-        counts: NDArray[np.int32],
+        values: NDArray[np.float32],
     ) -> list[KernelTask]:
         """Tasks that project words from the look-ahead point."""
         rows = self.table, self.velocity, self.lead, self.rows
-        return spread(len(P), project_words, P, *rows, bias, offsets, ids, counts)
+        return spread(len(P), project_words, P, *rows, bias, offsets, ids, values)
 
 
 class Nesterov:

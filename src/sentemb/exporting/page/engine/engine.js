@@ -85,7 +85,10 @@ async function open() {
   };
   const sets = { known: array("known"), cased: array("cased"), ignored: array("ignored") };
   const split = splitterOf(SPLITTINGS[HEADER.splitting], sets);
-  const vocabulary = new Vocabulary(texts("trigrams"), texts("words"), split);
+  const vectors = HEADER.vectors
+    ? { words: texts("vector words"), table: table("vector numbers", HEADER.vectors) }
+    : null;
+  const vocabulary = new Vocabulary(texts("trigrams"), texts("words"), split, vectors);
   await breathe();
   const towers = {};
   for (const side of ["query", "document"]) {

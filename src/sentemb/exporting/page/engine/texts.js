@@ -77,14 +77,20 @@ function letterTrigrams(word) {
 }
 
 class Vocabulary {
-  /** Features are numbered as in Python: trigrams, then words. */
-  constructor(trigrams, words, split) {
+  /**
+   * Features are numbered as in Python: trigrams, then words, then the numbers of word vectors.
+   * `vectors` has the words with a vector and the `Table` of these, or is null.
+   */
+  constructor(trigrams, words, split, vectors) {
     this.split = split;
+    this.firstNumber = trigrams.length + words.length;
+    this.numbers = vectors?.table;
+    this.places = new Map(vectors?.words.map((word, place) => [word, place]));
     this.trigrams = new Map(trigrams.map((trigram, id) => [trigram, id]));
     this.words = new Map(words.map((word, k) => [word, trigrams.length + k]));
   }
 
-  /** The known features of a word, repeats included. */
+  /** The known trigrams and words of a word, repeats included. */
   features(word) {
     const found = [];
     if (this.trigrams.size) {
@@ -98,8 +104,17 @@ class Vocabulary {
     return found;
   }
 
+  /** The vector of a word, or else of the word without the signs around it; or null. */
+  vectorOf(word) {
+    const place = this.places.get(word) ?? this.places.get(withoutEdges(word));
+    if (place === undefined) return null;
+    const vector = new Float64Array(this.numbers.width);
+    this.numbers.addRow(place, vector);
+    return vector;
+  }
+
   /** The distinct words of which no feature is known. */
   unknown(words) {
-    return [...new Set(words)].filter((word) => !this.features(word).length);
+    return [...new Set(words)].filter((word) => !this.features(word).length && !this.vectorOf(word));
   }
 }

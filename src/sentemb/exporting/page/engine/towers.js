@@ -243,6 +243,10 @@ class Tower {
     for (const id of this.vocabulary.features(word)) {
       if (this.rows[id] >= 0) this.table.addRow(this.rows[id], p);
     }
+    this.vocabulary.vectorOf(word)?.forEach((value, k) => {
+      const row = this.rows[this.vocabulary.firstNumber + k];
+      if (row >= 0) this.table.addRow(row, p, value);
+    });
     this.encoder.addBias(p);
     if (this.memory.size >= REMEMBERED) this.memory.clear();
     this.memory.set(word, p);
@@ -265,8 +269,9 @@ class Table {
     Object.assign(this, { values, scales, width });
   }
 
-  addRow(row, sum) {
-    const [{ values, width }, scale] = [this, this.scales ? this.scales[row] : 1];
+  /** Add a row, times `factor`. */
+  addRow(row, sum, factor = 1) {
+    const [{ values, width }, scale] = [this, this.scales ? factor * this.scales[row] : factor];
     const at = row * width;
     for (let j = 0; j < width; j++) sum[j] += scale * values[at + j];
   }

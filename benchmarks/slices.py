@@ -1,0 +1,220 @@
+"""Where a model, BM25 with clicks and their ranker are right: slices of the test queries, churn.
+
+The queries of the judged test sets are sliced by how near the nearest query of the log is, by
+whether their best title was clicked in the log, and by their length. Churn is how often the first
+of all titles changes with the seed. Writes docs/results/slices.md.
+
+The models have the defaults and the seeds 0 to 3; they stay in build/systems, so a run that was
+stopped continues there.
+
+    python benchmarks/slices.py [--data DIR] [--sets tldr ...] [--threads 1]
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from pages import DATA, write_results
+from scipy.sparse import csr_matrix
+from systems import (
+    BM25,
+    BUILD,
+    MODEL,
+    RANKER,
+    average,
+    best_titles,
+    kept,
+    measured,
+    ranker_of,
+    systems_of,
+    trained,
+    with_interval,
+)
+
+from sentemb.baselines.words_and_stems import words_of
+from sentemb.data.click_log import read_click_log
+from sentemb.data.judged_set import read_judged_set
+from sentemb.evaluation.overlap import overlap
+from sentemb.evaluation.significance import compare_all
+from sentemb.tables import markdown_table
+
+SETS = ("tldr", "occupations", "msdocs_index")
+TITLE = "Slices of the test queries, and churn"
+# The models whose average is one of two seeds; two such averages for churn.
+PAIRS = ((0, 1), (2, 3))
+TWO = "ranker of two seeds"
+NEAR = (0.3, 0.8)
+MEASURES = {"ndcg@1": "judged titles, NDCG@1", "mrr@10": "all titles, MRR@10"}
+# First titles that are compared.
+DEPTH = 10
+# Queries of test that are compared with all of the log at once.
+PORTION = 200
+
+
+def nearest_in_log(queries, log_queries):
+    """The highest Jaccard coefficient of the stems of each query with those of one of the log."""
+    split = words_of("english")
+    number = {}
+    asked, known = (
+        [{number.setdefault(word, len(number)) for word in split(text)} for text in texts]
+        for texts in (queries, log_queries)
+    )
+    rows = [_matrix(sets, len(number)) for sets in (asked, known)]
+    sizes = [np.array([len(one) for one in sets], np.float64) for sets in (asked, known)]
+    best = np.zeros(len(queries))
+    for first in range(0, len(queries), PORTION):
+        some = slice(first, first + PORTION)
+        shared = (rows[0][some] @ rows[1].T).tocoo()
+        coefficients = shared.data / (
+            sizes[0][some][shared.row] + sizes[1][shared.col] - shared.data
+        )
+        np.maximum.at(best, first + shared.row, coefficients)
+    return best
+
+
+def _matrix(sets, n_words):
+    """A sparse matrix with a 1 for each word of each set."""
+    offsets = np.concatenate([[0], np.cumsum([len(one) for one in sets])])
+    words = np.array([word for one in sets for word in one], np.int64)
+    return csr_matrix((np.ones(words.size), words, offsets), shape=(len(sets), n_words))
+
+
+def slices_of(judged, log):
+    """Name of a slice -> which queries of test are in it."""
+    queries, titles = best_titles(judged)
+    near = nearest_in_log(queries, log.queries)
+    low, high = NEAR
+    clicked = {log.titles[title] for title in np.unique(log.title_index).tolist()}
+    seen = np.array([not clicked.isdisjoint(own) for own in titles])
+    lengths = np.array([len(query.split()) for query in queries])
+    return {
+        "all": np.ones(len(queries), bool),
+        f"nearest log query: Jaccard below {low}": near < low,
+        f"from {low} to below {high}": (near >= low) & (near < high),
+        f"at least {high}": near >= high,
+        "best title clicked in the log": seen,
+        "best title never clicked": ~seen,
+        "one word": lengths == 1,
+        "two words": lengths == 2,
+        "three or four words": (lengths == 3) | (lengths == 4),
+        "five or more words": lengths >= 5,
+    }
+
+
+def rankers_of(data, name, threads, build=BUILD):
+    """The ranker of each seed and of each pair of seeds; one by one, for the memory."""
+    pairs, dev = data / name / "pairs.tsv", data / name / "dev"
+    for seed in sorted({seed for pair in PAIRS for seed in pair}):
+        trained(build / name / f"seed-{seed}", pairs, dev, seed, threads)
+    for pair in PAIRS:
+        folder = build / name / f"seeds-{'-'.join(map(str, pair))}"
+        members = [trained(build / name / f"seed-{k}", pairs, dev, k, threads) for k in pair]
+        average(folder, members, threads)
+        del members
+        yield pair, ranker_of(folder, pairs, dev, threads)
+        for seed in pair:
+            yield (seed,), ranker_of(build / name / f"seed-{seed}", pairs, dev, threads)
+
+
+def measure(data, name, threads, build=BUILD):
+    """Slices, figures for each query of test, and how far the first titles agree."""
+    test = read_judged_set(data / name / "test")
+    log = read_click_log(data / name / "pairs.tsv")
+    queries, _ = best_titles(test)
+    figures, firsts = {}, {}
+    for seeds, ranker in rankers_of(data, name, threads, build):
+        systems = systems_of(ranker)
+        for system in (MODEL, RANKER):
+            found, _ = systems[system].over(test.titles).find(queries, DEPTH)
+            firsts[system, seeds] = found
+        if seeds == (0,):
+            figures |= {system: measured(one, test) for system, one in systems.items()}
+        elif seeds == (0, 1):
+            figures[TWO] = measured(ranker, test)
+    return {
+        "slices": {label: mine.tolist() for label, mine in slices_of(test, log).items()},
+        "figures": figures,
+        "churn": churn_of(firsts),
+    }
+
+
+def churn_of(firsts):
+    """System -> the agreement of two of its trainings: first titles, first ten titles."""
+    first, second = PAIRS
+    compared = {
+        MODEL: [(MODEL, (a,), (b,)) for a, b in PAIRS],
+        "average of two models": [(MODEL, first, second)],
+        RANKER: [(RANKER, (a,), (b,)) for a, b in PAIRS],
+        TWO: [(RANKER, first, second)],
+    }
+    churn = {}
+    for label, pairs in compared.items():
+        found = [overlap(firsts[system, a], firsts[system, b]) for system, a, b in pairs]
+        churn[label] = [float(np.mean([one.same_first for one in found])),
+                        float(np.mean([one.shared for one in found]))]  # fmt: skip
+    return churn
+
+
+def sliced(found, measure_name):
+    """The rows of the table of slices."""
+    systems = list(found["figures"])
+    yield ["test queries", "number", *systems, f"{MODEL} minus {BM25}", f"{RANKER} minus {BM25}"]
+    for label, mine in found["slices"].items():
+        mine = np.array(mine)
+        if mine.sum() < 2:
+            continue
+        values = {one: np.array(of[measure_name])[mine] for one, of in found["figures"].items()}
+        differences = compare_all([values[MODEL], values[RANKER]], values[BM25])
+        yield [
+            label,
+            f"{mine.sum():,}",
+            *(f"{values[system].mean():.3f}" for system in systems),
+            *map(with_interval, differences),
+        ]
+
+
+def page(results):
+    """The lines of the page."""
+    lines = [
+        "The model has the defaults and the seed 0. `bm25-clicks` reads titles and the queries "
+        "clicked on them; the ranker adds cosine, BM25 and the memory of the log, with weights "
+        "from dev. In brackets are 95 % intervals of the paired bootstrap over the queries of a "
+        "slice. The Jaccard coefficient is that of the sets of stems of two queries. Slices of "
+        "fewer than two queries are left out.",
+        "",
+    ]
+    for name, found in results.items():
+        for one, label in MEASURES.items():
+            lines += [f"## {name}, {label}", "", *markdown_table(sliced(found, one)), ""]
+    lines += [
+        "## Churn",
+        "",
+        "The share of the test queries for which two trainings with different seeds put the same "
+        f"title first, of all titles of the test set, and the share of the first {DEPTH} titles "
+        "that both have. Seeds 0 and 1, 2 and 3; for two seeds, 0 and 1 against 2 and 3.",
+        "",
+    ]
+    rows = [["set", "system", "same first title", f"shared of the first {DEPTH}"]]
+    for name, found in results.items():
+        for system, (same, shared) in found["churn"].items():
+            rows.append([name, system, f"{100 * same:.1f} %", f"{100 * shared:.1f} %"])
+    return [*lines, *markdown_table(rows, left=2)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    results = {}
+    for name in SETS:
+        path = BUILD / name / "slices.json"
+        if name not in options.sets and not path.exists():
+            continue
+        results[name] = kept(path, lambda name=name: measure(options.data, name, options.threads))
+        write_results("slices", TITLE, "benchmarks/slices.py", page(results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Word vectors as features: a word has a number in each dimension, beside its letter trigrams."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.text.words import without_edges
+
+
+class WordFeatures:
+    """The vectors of some words, each dimension of which is a feature.
+
+    Parameters
+    ----------
+    words : list of str
+        All different, lower-cased.
+    vectors : (n, dim) float16
+        At the scale at which they are multiplied with the rows of the input weights.
+
+    Attributes
+    ----------
+    words, vectors
+        As given.
+    """
+
+    def __init__(self, words: list[str], vectors: NDArray[np.float16]) -> None:
+        self.words, self.vectors = words, vectors
+        self._places = {word: place for place, word in enumerate(words)}
+
+    def __len__(self) -> int:
+        """The number of words that have a vector."""
+        return len(self.words)
+
+    @property
+    def dim(self) -> int:
+        """Numbers of a vector."""
+        return int(self.vectors.shape[1])
+
+    def place_of(self, word: str) -> int:
+        """The row of ``word``, or else of the word without the punctuation around it; or -1."""
+        place = self._places.get(word)
+        return self._places.get(without_edges(word), -1) if place is None else place
+
+    def of(self, words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The vectors of those of ``words`` that have one.
+
+        Returns
+        -------
+        places : (k,) int64
+            Their places in ``words``.
+        vectors : (k, dim) float32
+        """
+        rows = np.array([self.place_of(word) for word in words], np.int64)
+        places = np.flatnonzero(rows >= 0)
+        return places, self.vectors[rows[places]].astype(np.float32)
+
+    def fingerprint(self) -> str:
+        """A hash of the words and their vectors."""
+        digest = hashlib.sha256("\n".join([*self.words, ""]).encode())
+        digest.update(f"{self.vectors.shape}".encode())
+        digest.update(np.ascontiguousarray(self.vectors, "<f2").data.cast("B"))
+        return digest.hexdigest()

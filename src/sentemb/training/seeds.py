@@ -1,0 +1,171 @@
+"""Several trainings that differ in their seed, and the average of their models.
+
+The trainings run one after the other, each in a folder inside the checkpoints of the output. So a
+training that is stopped keeps the members that are finished, and resumes the one that is not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sentemb.errors import SentembError
+from sentemb.protocols import Embedder
+from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.storage.history import best_epoch
+from sentemb.storage.model_files import load_model, write_model, write_tensors_of
+from sentemb.storage.saved_model import SavedModel
+from sentemb.system.files import make_folder
+from sentemb.system.locks import locked
+from sentemb.training.checkpoints import (
+    has_checkpoints,
+    member_folder,
+    member_seeds,
+    remove_checkpoints,
+)
+from sentemb.training.dev import Dev
+from sentemb.training.identity import Identity
+from sentemb.training.loop import ModelFiles
+from sentemb.training.output import check_output, is_finished, make_room
+from sentemb.training.progress import Progress
+from sentemb.training.run import Run
+from sentemb.training.stopping import Interrupted
+
+# In the record of an average: for each member the epoch that was kept and its dev figures, then
+# those of the average.
+KEPT_EPOCHS, DEV_OF_SEEDS, DEV_OF_AVERAGE = "kept_epochs", "dev_of_seeds", "dev_of_average"
+# A member is one file: it is there until the average is.
+MEMBER_FILES = ModelFiles(write_tensors_of, load_model)
+
+
+def train_members(
+    train: Callable[[int, Run], SavedModel],
+    identity: Identity,
+    dev: Dev[Embedder] | None,
+    n_bytes: int,
+    run: Run,
+) -> SavedModel:
+    """Train a model for each seed; the result is their average, in the output too.
+
+    Parameters
+    ----------
+    train : function of an int and a Run
+        Trains the member of a seed; the run says where.
+    identity : Identity
+        What decides the average.
+    dev : Dev, optional
+        What the average is measured on.
+    n_bytes : int
+        The size of a member.
+    run : Run
+        Where the average is written.
+
+    Raises
+    ------
+    SentembError
+        As `Run.train`; a message about a member begins with its seed.
+    Interrupted
+        After Ctrl-C or SIGTERM, once the checkpoint of the member is written.
+    """
+    seeds = identity.each_seed()
+    output = None if run.output is None else Path(run.output)
+    with contextlib.nullcontext() if output is None else locked(make_folder(output)):
+        if output is not None:
+            # Another training may have ended here while this one read its data.
+            check_output(output, run.resume, run.force)
+            if run.resume and is_finished(output, identity):
+                run.note(f"the training of {output} is already finished")
+                remove_checkpoints(output)
+                return load_model(output)
+            if run.resume:
+                _check_members(output, seeds)
+            else:
+                # For the members and their average.
+                make_room(output, 2 * len(seeds) * n_bytes)
+        members = [_member(train, seed, seeds, output, run) for seed in seeds]
+        saved = _average(members, identity, dev, run.threads)
+        if output is not None:
+            try:
+                write_model(saved, output)
+            except SentembError as error:
+                why = f"{error}; make room there and continue with --resume"
+                raise SentembError(why) from error
+            remove_checkpoints(output)
+    return saved
+
+
+def _check_members(output: Path, seeds: range) -> None:
+    """Raise a `SentembError` if a training of other seeds was stopped in ``output``."""
+    others = [seed for seed in member_seeds(output) if seed not in seeds]
+    if others or has_checkpoints(output):
+        what = f"seed {others[0]}" if others else "one seed only"
+        raise SentembError(
+            f"{output}: a training of {what} was stopped there; resume with the same settings, or "
+            "start again with --force"
+        )
+
+
+def _member(
+    train: Callable[[int, Run], SavedModel],
+    seed: int,
+    seeds: range,
+    output: Path | None,
+    run: Run,
+) -> SavedModel:
+    """The member of ``seed``, trained now or before the training was stopped."""
+
+    def note(text: str) -> None:
+        run.note(f"seed {seed}: {text}")
+
+    own = replace(
+        run,
+        output=None if output is None else member_folder(output, seed),
+        force=False,
+        on_progress=_for_all(run.on_progress, seed, seeds[-1] - seed),
+        note=note,
+    )
+    try:
+        saved = train(seed, own)
+    except Interrupted as interrupted:
+        raise Interrupted(f"seed {seed}: {interrupted}", interrupted.signal) from None
+    except SentembError as error:
+        raise SentembError(f"seed {seed}: {error}") from error
+    return saved
+
+
+def _for_all(
+    on_progress: Callable[[Progress], None], seed: int, n_later: int
+) -> Callable[[Progress], None]:
+    """``on_progress`` with the seed, and with the time left for ``n_later`` members more."""
+    seconds = 0.0  # expected for a whole member
+
+    def report(progress: Progress) -> None:
+        nonlocal seconds
+        updates = progress.epochs * progress.steps
+        left = updates - (progress.epoch - 1) * progress.steps - progress.step
+        if left:
+            seconds = progress.seconds_left * updates / left
+        in_all = progress.seconds_left + n_later * seconds
+        on_progress(replace(progress, seed=seed, seconds_left=in_all))
+
+    return report
+
+
+def _average(
+    members: list[SavedModel], identity: Identity, dev: Dev[Embedder] | None, threads: int | None
+) -> SavedModel:
+    """The average of ``members``, with the record of the whole training."""
+    average = SentenceEncoder.average([SentenceEncoder.of(one, threads) for one in members])
+    record: dict[str, Any] = identity.record(members[0].training["pairs"], finished=True)
+    best = [best_epoch(one.history) for one in members]
+    lines = [line for line in best if line is not None]
+    if dev is not None and lines:
+        record[KEPT_EPOCHS] = [line["epoch"] for line in lines]
+        record[DEV_OF_SEEDS] = {
+            name: [line["dev"][name] for line in lines] for name in lines[0]["dev"]
+        }
+        record[DEV_OF_AVERAGE] = dev.measure(average)
+    return replace(average.saved(), training=record)

@@ -1,0 +1,211 @@
+"""The rivals of benchmarks/rivals.py on a log of a few lines, and by hand."""
+
+import numpy as np
+import pytest
+import rival_scores
+import rivals
+from rival_scores import Lab, Part
+from rivals import ALL, CLICKS, JUDGED, OURS, TUNED, Contest, Matrix
+
+from sentemb.evaluation.evaluate import evaluate_model
+from sentemb.evaluation.held_out import HeldOutClicks
+
+PAIRS = [
+    ("fix tap", "Repair a Faucet"),
+    ("dripping tap", "Repair a Faucet"),
+    ("mend pipe", "Repair a Pipe"),
+    ("paint wall", "Paint a Wall"),
+    ("colour for walls", "Paint a Wall"),
+    ("fix pipe", "Repair a Pipe"),
+    ("paint tap", "Repair a Faucet"),
+]
+TITLES = ["Repair a Pipe", "Paint a Wall", "Repair a Faucet", "Build a Shed"]
+QUERIES = {"the tap drips": 2, "walls": 1, "pipe": 0, "wood house": 3, "tap": 2, "wall paint": 1}
+
+
+@pytest.fixture
+def data(tmp_path):
+    folder = tmp_path / "data" / "shop"
+    for name in ("dev", "test"):
+        part = folder / name
+        part.mkdir(parents=True)
+        texts = [f"q{n}\t{query}\n" for n, query in enumerate(QUERIES)]
+        (part / "queries.tsv").write_text("".join(texts))
+        (part / "docs.tsv").write_text("".join(f"d{n}\t{t}\n" for n, t in enumerate(TITLES)))
+        grades = [
+            f"q{q} 0 d{n} {2 * (n == best)}\n"
+            for q, best in enumerate(QUERIES.values())
+            for n in range(len(TITLES))
+        ]
+        (part / "qrels.txt").write_text("".join(grades))
+    (folder / "pairs.tsv").write_text("".join(f"{query}\t{title}\n" for query, title in PAIRS))
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def lab(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(rival_scores, "BUILD", tmp_path / "rivals")
+    monkeypatch.setattr(rival_scores, "TRANSFORMER", tmp_path / "transformer")
+    (tmp_path / "transformer").mkdir()
+    return Lab(data, "shop")
+
+
+def as_dict(log_scores, lab):
+    return [dict(zip(lab.log.titles, row, strict=True)) for row in log_scores.tolist()]
+
+
+def test_the_memory_of_the_log_pair_by_pair(lab, monkeypatch):
+    monkeypatch.setattr(rival_scores, "NEAREST", (2,))
+    monkeypatch.setattr(rival_scores, "WAYS", ("max", "sum", 2))
+    rng = np.random.default_rng(0)
+    similar = rng.random((5, len(lab.log.queries))).astype(np.float32)
+    found = lab.memory([similar[:3], similar[3:]])
+    clicked = {title: {q for q, t in PAIRS if t == title} for title in lab.log.titles}
+    for q, row in enumerate(similar.tolist()):
+        of = dict(zip(lab.log.queries, row, strict=True))
+        near = set(sorted(of, key=of.get)[-2:])
+        for title, queries in clicked.items():
+            expected = {
+                "max": max(of[query] for query in queries),
+                "sum": sum(of[query] for query in queries),
+                2: sum(of[query] for query in queries & near),
+            }
+            for way, value in expected.items():
+                assert as_dict(found[way], lab)[q][title] == pytest.approx(value), (way, title)
+
+
+def test_a_title_that_is_not_in_the_log_is_never_remembered(lab):
+    part = lab.parts["test"]
+    for rival in (rival_scores.Nearest(lab), rival_scores.NearestLetters(lab)):
+        scores = rival.scores(part, how="max")
+        assert scores.shape == (len(QUERIES), len(TITLES))
+        assert (scores[:, 3] == 0).all()
+        # "tap" was in three queries; the shortest holds nothing but it and one more word.
+        assert scores[4].argmax() == 2
+    stems = rival_scores.Nearest(lab).scores(part, how="max")
+    assert stems[1, 1] > 0  # "walls" is found by the stem of "wall"
+
+
+def test_clicks_and_repeated_titles_are_what_bm25_reads(lab):
+    rival, part = rival_scores.ClickedBM25(lab), lab.parts["test"]
+    assert rival._texts(part, 2)[0] == "Repair a Pipe Repair a Pipe mend pipe fix pipe"
+    assert rival._texts(part, 1)[3] == "Build a Shed"
+    plain = rival_scores.BM25(lab).scores(part, k1=0.9, b=0.4)
+    clicked = rival.scores(part, k1=0.9, b=0.4, titles=1)
+    assert not plain[4].any() and clicked[4].argmax() == 2
+    once, twice = (rival.scores(part, k1=0.9, b=0.0, titles=n)[2, 0] for n in (1, 2))
+    assert twice > once
+    assert len(rival.settings) == 3 * len(rival_scores.BM25(lab).settings)
+
+
+def test_popularity_counts_clicks(lab):
+    scores = rival_scores.Popularity(lab).scores(lab.parts["test"])
+    np.testing.assert_allclose(scores[0], np.log1p([2, 2, 3, 0]) / np.log1p(3), rtol=1e-6)
+    assert (scores == scores[0]).all()
+
+
+def test_a_matrix_ranks_judged_titles_and_the_catalogue(lab):
+    part = Part(lab.parts["test"].judged)
+    scores = np.zeros((len(QUERIES), len(TITLES)), np.float32)
+    scores[range(len(QUERIES)), list(QUERIES.values())] = 1
+    scores[0] = [3, 1, 2, 0]  # the right title is second
+    matrix = Matrix(part, scores)
+    ndcg = evaluate_model(matrix, part.judged).values[:, 0]
+    assert ndcg.tolist() == [0, 1, 1, 1, 1, 1]
+    held_out = HeldOutClicks(part.clicks, part.titles, ["hit@1", "mrr@10"]).evaluate(matrix)
+    of = dict(zip(held_out.queries, held_out.values.tolist(), strict=True))
+    assert of["the tap drips"] == [0, 0.5] and of["walls"] == [1, 1]
+    places, found = matrix.find(["pipe", "the tap drips"], 2)
+    assert places[1].tolist() == [0, 2] and found[1].tolist() == [3, 2] and places[0, 0] == 0
+
+
+class Given(rival_scores.Rival):
+    """The right titles up to a share, by its setting on dev and another one on test."""
+
+    settings = ({"right": 1}, {"right": 5}, {"right": 3})
+    asked = 0
+
+    def scores(self, part, right):
+        type(self).asked += 1
+        scores = np.zeros((len(QUERIES), len(TITLES)), np.float32)
+        best = np.array(list(QUERIES.values()))
+        for q in range(len(QUERIES)):
+            scores[q, best[q] if q < right else (best[q] + 1) % len(TITLES)] = 1
+        return scores
+
+
+@pytest.fixture
+def contest(lab, monkeypatch):
+    given = {OURS: Given, CLICKS: rival_scores.ClickedBM25, "popularity": rival_scores.Popularity}
+    monkeypatch.setattr(rivals, "RIVALS", given)
+    sums = {(OURS, CLICKS): (rivals.WEIGHTS,), (OURS, TUNED): (rivals.WEIGHTS,)}
+    monkeypatch.setattr(rivals, "SUMS", sums)
+    return Contest(lab)
+
+
+def test_dev_chooses_the_setting_and_a_row_is_measured_once(contest, lab):
+    assert contest.names() == [OURS, CLICKS, "popularity", (OURS, CLICKS)]
+    row = contest.row(OURS)
+    for way in (JUDGED, ALL):
+        assert row[way]["setting"] == {"right": 5}
+        assert rivals.values_of(row, way)[:, 0].sum() == 5
+    before = Given.asked
+    assert Contest(lab).row(OURS) == row and Given.asked == before
+    Given.settings = (*Given.settings, {"right": 6})
+    try:
+        assert Contest(lab).row(OURS)[JUDGED]["setting"] == {"right": 6}
+    finally:
+        Given.settings = Given.settings[:-1]
+
+
+def test_a_sum_is_the_weighted_sum_of_its_parts(contest, lab):
+    part, name = lab.parts["test"], (OURS, CLICKS)
+    row = contest.row(name)
+    setting = row[JUDGED]["setting"]
+    ours, clicks = (contest.row(one)[JUDGED]["setting"] for one in name)
+    assert setting["parts"] == [ours, clicks]
+    first = Given(lab).scores(part, **ours)
+    second = rival_scores.ClickedBM25(lab).scores(part, **clicks)
+    highest = second.max(axis=1, keepdims=True)
+    second = np.divide(second, highest, out=second, where=highest > 0)
+    for weight in (0.0, 0.3):
+        found = contest._matrix(name, "test", {**setting, "weights": [weight]})
+        np.testing.assert_allclose(found, first + weight * second, atol=1e-6)
+    # Weight 0 is among the choices: on dev a sum is never behind its first part.
+    assert rivals.values_of(row, JUDGED)[:, 0].mean() >= 5 / 6
+
+
+def test_the_page_names_the_strongest_rival(contest):
+    rows = {rivals.label_of(name): contest.row(name) for name in contest.names()}
+    history = [
+        {"rate": "2e-4", "epoch": str(n), "loss": "1", "dev NDCG@1": v, "CPU s": "9", "wall s": "9"}
+        for n, v in enumerate(("0.4", "0.5", "0.45"), 1)
+    ]
+    lines = rivals.page({"shop": rows}, {"shop": history})
+    text = "\n".join(lines)
+    best = max(rivals.values_of(rows[name], JUDGED)[:, 0].mean() for name in (CLICKS, "popularity"))
+    assert f"the strongest rival is `{CLICKS}` with {best:.3f}, the defaults have 0.833" in text
+    assert "all have converged" in text
+    assert "2 epochs" in "\n".join(rivals.fine_tuning({"shop": history[:2]}))
+    table = [line for line in lines if line.startswith("| shop | defaults |")]
+    assert [cell.strip() for cell in table[0].split("|")][-3:-1] == ["-", "right 5"]
+
+
+def test_the_transformer_is_read_from_its_files(lab, tmp_path):
+    rng = np.random.default_rng(0)
+    queries, titles = list(QUERIES), [*TITLES, "of the log only"]
+    vectors = {"queries": np.array(queries), "titles": np.array(titles)}
+    vectors |= {f"{kind}_vectors": rng.normal(size=(len(vectors[kind]), 4)) for kind in (*vectors,)}
+    tuned = rival_scores.Tuned(lab)
+    assert not tuned.is_there()
+    for epoch in (1, 2):
+        np.savez(tmp_path / "transformer" / f"shop-lr1e-4-epoch{epoch}.npz", **vectors)
+    rows = "epoch,loss,dev NDCG@1,CPU s,wall s,sentences/s\n1,2,.4,10,11,400\n2,1,.5,20,22,300\n"
+    (tmp_path / "transformer" / "shop-lr1e-4.csv").write_text(rows)
+    assert tuned.settings == ({"run": "lr1e-4-epoch1"}, {"run": "lr1e-4-epoch2"})
+    assert not rival_scores.Transformer(lab).is_there()
+    expected = vectors["queries_vectors"] @ vectors["titles_vectors"][:4].T
+    part = lab.parts["test"]
+    np.testing.assert_allclose(tuned.scores(part, **tuned.settings[0]), expected, rtol=1e-5)
+    assert tuned.cost("lr1e-4-epoch1") == (10, 300)
+    assert tuned.cost("lr1e-4-epoch2") == (30, 300)
