@@ -520,14 +520,14 @@ class Index:
         """The weights of the parts of a score, and the parameters of BM25."""
         half = self.bm25
         if half is None:
-            return Recipe(self.cosine_weight, memory=self._memory_weight)
+            return Recipe(self.cosine_weight, memory=self.memory_weight)
         lists = half.lists
         # Without counts of its own, clicks count as part of the title, or there are none.
         click_weight = lists.click_weight if half.has_clicks else 0.0
         return Recipe(
             self.cosine_weight,
             half.weight,
-            self._memory_weight,
+            self.memory_weight,
             k1=lists.k1,
             b=lists.b,
             click_weight=click_weight,
@@ -596,7 +596,8 @@ class Index:
             self.confidence = None
 
     @property
-    def _memory_weight(self) -> float:
+    def memory_weight(self) -> float:
+        """Of the memory of the log in the score; 0 without clicks."""
         return 0.0 if self.memory is None else self.memory.weight
 
     def half(self) -> Lexical:
@@ -612,8 +613,8 @@ class Index:
         # Calibrations of earlier versions have neither.
         if self.cosine_weight != 1:
             found["cosine"] = self.cosine_weight
-        if self._memory_weight:
-            found["memory"] = self._memory_weight
+        if self.memory_weight:
+            found["memory"] = self.memory_weight
         return found
 
     def place_of(self) -> dict[str, int]:
@@ -839,7 +840,7 @@ class Index:
         """The weights of a search."""
         if bm25_weight is None:
             of_bm25 = 0.0 if self.bm25 is None else self.bm25.weight
-            return Weights(of_bm25, self.cosine_weight, self._memory_weight)
+            return Weights(of_bm25, self.cosine_weight, self.memory_weight)
         weight = checked_weight(bm25_weight)
         if weight:
             self.half()
