@@ -138,11 +138,11 @@ def test_components_are_those_of_the_singular_value_decomposition():
     centred = rows - rows.mean(axis=0)
     _, _, directions = np.linalg.svd(centred.astype(float), full_matrices=False)
     expected = centred @ directions[:3].T
-    expected *= np.sqrt(7 / np.mean(np.sum(expected**2, axis=1)))
+    expected *= np.sqrt(2 / np.mean(np.sum(expected**2, axis=1)))
     # Directions have no sign, so the dot products of words are compared.
     ours = found.vectors.astype(float)
     assert relative_error(ours @ ours.T, expected @ expected.T) < 5e-3
-    assert np.mean(np.sum(ours**2, axis=1)) == pytest.approx(7, rel=1e-3)
+    assert np.mean(np.sum(ours**2, axis=1)) == pytest.approx(2, rel=1e-3)
     shorter, _ = features_of(WordVectors(words, rows), dict.fromkeys(words, 1))
     assert shorter.dim == 6  # all dimensions, because there are fewer than 48
 

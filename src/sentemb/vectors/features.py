@@ -22,9 +22,8 @@ from sentemb.vectors.options import VECTOR_DIM, VECTOR_WORDS
 from sentemb.vectors.reading import read_word_vectors
 from sentemb.vectors.word_vectors import WordVectors
 
-# The mean squared length of a word's numbers. A word of 7 letters holds as many trigrams, each
-# once, so this is about what its trigrams contribute to the projection at the start.
-_SQUARED_LENGTH = 7.0
+# The mean squared length of a word's numbers, as a word of two trigrams has it: chosen on a dev set.
+_SQUARED_LENGTH = 2.0
 _SWEEPS = 100
 _BLOCK = 4096
 # A share of the squared lengths that float32 cannot tell from zero.
