@@ -22,7 +22,7 @@ from sentemb.vectors.options import VECTOR_DIM, VECTOR_WORDS
 from sentemb.vectors.reading import read_word_vectors
 from sentemb.vectors.word_vectors import WordVectors
 
-# The mean squared length of a word's numbers, as a word of two trigrams has it: chosen on a dev set.
+# The mean squared length of a word's numbers: that of the counts of two trigrams. Chosen on dev.
 _SQUARED_LENGTH = 2.0
 _SWEEPS = 100
 _BLOCK = 4096
