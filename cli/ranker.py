@@ -118,14 +118,15 @@ def fitted(fit: Callable[..., HybridRanker]) -> HybridRanker:
 def describe(ranker: HybridRanker, folder: str | None) -> None:
     """Print what a ranker adds up, its dev figures, and which texts are now in ``folder``."""
     from sentemb.ranking.recipe import PART_NAMES, PARTS
+    from sentemb.ranking.tuning import DECISIVE
 
     say(f"ranker: {ranker.recipe}")
     figures = ranker.dev["figures"]
-    (metric, value), *_ = figures["sum"].items()
-    parts = ", ".join(
-        f"{PART_NAMES[part]} {figures[part][metric]:.3f}" for part in PARTS if part in figures
-    )
-    say(f"ranker on dev: {metric} {value:.3f} ({parts} alone)")
+    for metric in (name for name in DECISIVE if name in figures["sum"]):
+        parts = ", ".join(
+            f"{PART_NAMES[part]} {figures[part][metric]:.3f}" for part in PARTS if part in figures
+        )
+        say(f"ranker on dev: {metric} {figures['sum'][metric]:.3f} ({parts} alone)")
     clicks = ranker.clicks if ranker.recipe.needs_clicks else None
     if clicks is not None and folder is not None:
         say(
