@@ -272,6 +272,12 @@ def test_a_sum_with_a_higher_mean_but_a_lower_ndcg_at_1_is_not_chosen():
     assert tuned.recipe.parts == ("bm25",)
     assert tuned.figures["sum"] == figures["bm25"]
 
+    def of_another(recipe):
+        return judged_figures(0.61, 0.6) if recipe.memory == 0.3 else of_sum(recipe)
+
+    tuned = tune_weights(Made(figures, of_another), None, Recipe(), PARTS)
+    assert tuned.recipe == Recipe(1, 0, 0.3)
+
 
 def test_harmful_parts_get_the_weight_0():
     figures = dict(zip(PARTS, map(judged_figures, (0.6, 0.5, 0.5)), strict=True))
@@ -333,6 +339,19 @@ def test_dev_figures_are_those_of_an_evaluation(bag, log, judged):
     assert list(ranker.dev["figures"]["sum"].values()) == pytest.approx(found.mean, abs=1e-6)
     found = evaluate_clicks(TitleVectors(bag, titles), held_out, titles, ["mrr@10"])
     assert ranker.dev["figures"]["cosine"]["mrr@10"] == pytest.approx(found.mean[0], abs=1e-6)
+
+
+def test_equal_scores_rank_by_place():
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 4, (30, 9)).astype(np.float32)
+    is_relevant = rng.random((30, 9)) < 0.3
+    is_relevant[:, 4] = True
+    orders = (naive.highest(row, 9) for row in scores.tolist())
+    ranks = [
+        1 + min(order.index(place) for place in np.flatnonzero(own))
+        for order, own in zip(orders, is_relevant, strict=True)
+    ]
+    assert targets._ranks(scores, is_relevant).tolist() == ranks
 
 
 def test_the_result_does_not_depend_on_threads_or_portions(bag, log, monkeypatch):
