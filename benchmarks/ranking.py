@@ -105,8 +105,8 @@ def rows(results, figures):
 def page(of_sets):
     """The lines of the page."""
     lines = [
-        "Means over the test queries, and over the seeds 0, 1 and 2 (two seeds: 0 and 1, 0 and 2, 1 "
-        "and 2; the large preset: seed 0). `bm25-clicks` is BM25 over titles and the queries "
+        "Means over the test queries, and over the seeds 0, 1 and 2 (two seeds: 0 and 1, 0 and 2, "
+        "1 and 2; the large preset: seed 0). `bm25-clicks` is BM25 over titles and the queries "
         "clicked on them, with k1, b, the weight of clicks and stems chosen on dev. The ranker is "
         "what `sentemb train --dev` stores: cosine, BM25 and the memory of the log, with weights "
         "from dev. The vectors are GloVe 6B with 100 numbers, of which 48 components are used. In "
@@ -127,8 +127,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
-    parser.add_argument("--settings", nargs="+", choices=range(len(SETTINGS)), type=int,
-                        default=range(len(SETTINGS)), help="Numbers of settings, from 0.")  # fmt: skip
+    numbers = range(len(SETTINGS))
+    parser.add_argument("--settings", nargs="+", type=int, choices=numbers, default=numbers)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     of_sets = {}
