@@ -46,8 +46,8 @@ SETTINGS = {
         "large-vectors-", {"preset": "large", "vectors": VECTORS}, SEEDS[:1], (),
     ),
 }  # fmt: skip
-JUDGED = ("ndcg@1", "ndcg@3", "ndcg@10")
-ALL = ("hit@1", "mrr@10", "recall@10")
+JUDGED = {"ndcg@1": "NDCG@1", "ndcg@3": "NDCG@3", "ndcg@10": "NDCG@10"}
+ALL = {"hit@1": "hit@1", "mrr@10": "MRR@10", "recall@10": "recall@10"}
 
 
 def measure(data, name, label, threads, build):
@@ -85,14 +85,15 @@ def values_of(runs, system, figure):
 
 def rows(results, figures):
     """The table of one set: every system under every setting."""
-    yield ["training", "system", *figures, f"{figures[0]} minus {BM25}"]
+    first = next(iter(figures))
+    yield ["training", "system", *figures.values(), f"{figures[first]} minus {BM25}"]
     lexical = None
     for label, found in results.items():
         for kind, runs in (("", found["one"]), (", two seeds", found["two"])):
             if not runs:
                 continue
             if lexical is None:
-                lexical = values_of(runs, BM25, figures[0])
+                lexical = values_of(runs, BM25, first)
                 means = [f"{values_of(runs, BM25, name).mean():.3f}" for name in figures]
                 yield ["-", BM25, *means, "-"]
             for system in (MODEL, RANKER):
