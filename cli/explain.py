@@ -71,9 +71,7 @@ def command(
     if title is not None and catalogue is not None:
         raise click.UsageError("give TITLE or --catalogue, not both")
     if no_ranker and is_index(model):
-        raise click.UsageError(
-            "--no-ranker is for a model; an index has the parts it was made with"
-        )
+        raise click.UsageError("--no-ranker is for a model, and this is an index")
     explained: Any
     shares: list[Share] | None = None
     if is_index(model):
