@@ -422,6 +422,13 @@ def test_parameters_of_bm25_are_the_best_of_those_tried(bag, log, judged):
     assert (best.k1, best.b, best.click_weight) == (chosen.k1, chosen.b, chosen.click_weight)
 
 
+def test_a_log_of_held_out_queries_alone_leaves_the_titles(bag, log):
+    ranker = fit_ranker(bag, log, log, threads=1)
+    assert ranker.clicks is None
+    assert not ranker.recipe.memory
+    assert set(ranker.dev["figures"]) == {"sum", "cosine", "bm25"}
+
+
 def test_without_a_stemmer_words_are_plain(bag, log, judged, monkeypatch):
     def missing(stem):
         raise SentembError("the package Stemmer is not installed")
