@@ -82,8 +82,8 @@ def command(
     """Find the titles of an index that are nearest to a query.
 
     Each line shows rank, score, id and title. The score is the cosine of query and title, plus
-    shares of BM25 and of the memory of the log if the index has them; equal scores are in the order of the index. With --queries
-    the text of each query is above its titles.
+    shares of BM25 and of the memory of the log if the index has them; equal scores are in the order
+    of the index. With --queries the text of each query is above its titles.
 
     \b
     sentemb search index/ "hotels in shanghai"

@@ -138,7 +138,7 @@ def test_tune_chooses_the_weights_of_clicks_and_memory():
     assert found.gain.mean > 0 and found._repr_html_().count("memory")
     told = tune(memorised, _log(clicks.queries, rolled), "hit@1")
     best = max(told.means[:, column].max(), told.lexical[column])
-    assert (told.memory_weight > 0 and told.gain.mean > 0) or told.cosine_weight == 0
+    assert told.memory_weight > 0 and told.gain.mean > 0
     assert best > told.memory_means[0, column] - 1e-9 and memorised.confidence is None
 
 

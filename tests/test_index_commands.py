@@ -67,7 +67,8 @@ def test_an_index_takes_over_the_ranker_of_its_model(place, tmp_path):
     ranker.save(tmp_path / "model")
     arguments = (tmp_path / "model", place / "titles.tsv", "-o")
     _, err = run("index", *arguments, tmp_path / "index")
-    assert f"ranker: {recipe}" in err and "queries of the log in the index, as plain text: 3;" in err
+    assert f"ranker: {recipe}" in err
+    assert "queries of the log in the index, as plain text: 3;" in err
     index = Index.open(tmp_path / "index")
     assert index.recipe == recipe
     (found,) = (
