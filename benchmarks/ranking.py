@@ -1,8 +1,8 @@
 """What `sentemb train` ranks with: the model alone, BM25 with clicks, and the ranker of both.
 
 For each log the defaults, word vectors as features, and the large preset with word vectors; one
-seed, and two seeds averaged. NDCG among the judged titles of test, and figures over all titles of
-test. Settings and weights are chosen on dev. Writes docs/results/ranking.md.
+seed, and two or three seeds averaged. NDCG among the judged titles of test, and figures over all
+titles of test. Settings and weights are chosen on dev. Writes docs/results/ranking.md.
 
 Models stay in build/systems, so a run that was stopped continues there. The vectors are GloVe's,
 from benchmarks/glove.py.
@@ -36,12 +36,12 @@ from sentemb.tables import markdown_table
 
 SETS = ("tldr", "occupations", "msdocs_index")
 SEEDS = (0, 1, 2)
-PAIRS = ((0, 1), (0, 2), (1, 2))
+AVERAGES = ((0, 1), (0, 2), (1, 2), (0, 1, 2))
 VECTORS = ROOT / "build" / "glove" / "100d"
-# Settings: the beginning of the names of their folders, options, seeds, pairs of seeds.
+# Settings: the beginning of the names of their folders, options, seeds, averages.
 SETTINGS = {
-    "defaults": ("", {}, SEEDS, PAIRS),
-    "`--vectors`": ("vectors-", {"vectors": VECTORS}, SEEDS, PAIRS),
+    "defaults": ("", {}, SEEDS, AVERAGES),
+    "`--vectors`": ("vectors-", {"vectors": VECTORS}, SEEDS, AVERAGES),
     "`--preset large --vectors`": (
         "large-vectors-", {"preset": "large", "vectors": VECTORS}, SEEDS[:1], (),
     ),
@@ -51,11 +51,11 @@ ALL = {"hit@1": "hit@1", "mrr@10": "MRR@10", "recall@10": "recall@10"}
 
 
 def measure(data, name, label, threads, build):
-    """For one training and for two averaged: system -> figure -> values for each query."""
-    prefix, options, seeds, pairs = SETTINGS[label]
+    """For one training, two and three averaged: system -> figure -> values for each query."""
+    prefix, options, seeds, averages = SETTINGS[label]
     log, dev = data / name / "pairs.tsv", data / name / "dev"
     test = read_judged_set(data / name / "test")
-    found = {"one": [], "two": [], "recipes": []}
+    found = {"one": [], "two": [], "three": [], "recipes": []}
 
     def of_folder(folder):
         ranker = ranker_of(folder, log, dev, threads)
@@ -66,15 +66,15 @@ def measure(data, name, label, threads, build):
         folder = build / name / f"{prefix}seed-{seed}"
         trained(folder, log, dev, seed, threads, **options)
         found["one"].append(of_folder(folder))
-    for pair in pairs:
-        folder = build / name / f"{prefix}seeds-{'-'.join(map(str, pair))}"
+    for some in averages:
+        folder = build / name / f"{prefix}seeds-{'-'.join(map(str, some))}"
         members = [
             trained(build / name / f"{prefix}seed-{k}", log, dev, k, threads, **options)
-            for k in pair
+            for k in some
         ]
         average(folder, members, threads)
         del members
-        found["two"].append(of_folder(folder))
+        found["two" if len(some) == 2 else "three"].append(of_folder(folder))
     return found
 
 
@@ -89,7 +89,8 @@ def rows(results, figures):
     yield ["training", "system", *figures.values(), f"{figures[first]} minus {BM25}"]
     lexical = None
     for label, found in results.items():
-        for kind, runs in (("", found["one"]), (", two seeds", found["two"])):
+        for kind in ("one", "two", "three"):
+            runs, seeds = found[kind], "" if kind == "one" else f", {kind} seeds"
             if not runs:
                 continue
             if lexical is None:
@@ -100,15 +101,15 @@ def rows(results, figures):
                 values = [values_of(runs, system, name) for name in figures]
                 (difference,) = compare_all([values[0]], lexical)
                 means = [f"{value.mean():.3f}" for value in values]
-                yield [f"{label}{kind}", system, *means, with_interval(difference)]
+                yield [f"{label}{seeds}", system, *means, with_interval(difference)]
 
 
 def page(of_sets):
     """The lines of the page."""
     lines = [
         "Means over the test queries, and over the seeds 0, 1 and 2 (two seeds: 0 and 1, 0 and 2, "
-        "1 and 2; the large preset: seed 0). `bm25-clicks` is BM25 over titles and the queries "
-        "clicked on them, with k1, b, the weight of clicks and stems chosen on dev. The ranker is "
+        "1 and 2; three seeds: one average; the large preset: seed 0). `bm25-clicks` is BM25 over "
+        "titles and the queries clicked on them, with k1, b, the weight of clicks and stems chosen on dev. The ranker is "
         "what `sentemb train --dev` stores: cosine, BM25 and the memory of the log, with weights "
         "from dev. The vectors are GloVe 6B with 100 numbers, of which 48 components are used. In "
         "brackets are 95 % intervals of the paired bootstrap over the queries.",
