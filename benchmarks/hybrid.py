@@ -128,20 +128,20 @@ class Measured:
                 self.index[part].bm25 = Lexical.build(titles, log, stem)
             found = tune(self.index["dev"], self.clicks["dev"])
             self.chosen[label] = found
-            index.set_bm25(found.k1, found.b, found.weight)
+            index.set_bm25(found.k1, found.b, found.weight, found.click_weight)
             lists = index.bm25.lists
             parameters = f"k1 {found.k1:g}, b {found.b:g}"
             yield label, parameters, self._test.evaluate(lists)
             yield f"model + {label}", f"weight {found.weight:g}", self._test.evaluate(index)
             if label not in FUSED:
                 continue
-            index.set_bm25(found.k1, found.b, WEIGHT)
+            index.set_bm25(found.k1, found.b, WEIGHT, found.click_weight)
             yield (
                 f"model + {label}, default weight",
                 f"weight {WEIGHT:g}",
                 self._test.evaluate(index),
             )
-            index.set_bm25(found.k1, found.b, 0)
+            index.set_bm25(found.k1, found.b, 0, found.click_weight)
             for share in SHARES:
                 ranked = self._test.evaluate(Fused(index, lists, share))
                 yield f"rank fusion {share}:1, {label}", "-", ranked
@@ -153,7 +153,7 @@ class Measured:
         for part in PARTS:
             index = self.index[part]
             index.bm25 = Lexical.build(index.titles, self._log if has_clicks else None, stem)
-            index.set_bm25(found.k1, found.b, weight)
+            index.set_bm25(found.k1, found.b, weight, found.click_weight)
 
     def briers(self):
         """Rows of Brier scores: queries for the fit, logistic, isotonic, constant."""
