@@ -101,18 +101,23 @@ def by_clicks(one, measure_name):
     """The rows of one table: the queries of test by the clicked queries of their best title."""
     clicked = np.array(one["clicked"])
     group = np.searchsorted(GROUPS, clicked)
-    yield ["clicked queries of the best title", "test queries", *SYSTEMS, f"{MODEL} minus {BM25}"]
+    yield [
+        "clicked queries of the best title",
+        "test queries",
+        *SYSTEMS,
+        *(f"{one} minus {BM25}" for one in (MODEL, RANKER)),
+    ]
     for number in range(len(GROUPS) + 1):
         mine = group == number
         if mine.sum() < 2:
             continue
         values = {system: np.array(of[measure_name])[mine] for system, of in one["systems"].items()}
-        (difference,) = compare_all([values[MODEL]], values[BM25])
+        differences = compare_all([values[MODEL], values[RANKER]], values[BM25])
         yield [
             name_of_group(number),
             f"{mine.sum():,}",
             *(f"{values[system].mean():.3f}" for system in SYSTEMS),
-            with_interval(difference),
+            *map(with_interval, differences),
         ]
 
 
@@ -124,26 +129,25 @@ def name_of_group(number):
     return str(least) if least == GROUPS[number] else f"{least} to {GROUPS[number]}"
 
 
-def pays_from(found, measure_name):
-    """A sentence: from which share on the model is ahead of BM25 with clicks."""
+def pays_from(found, system, measure_name):
+    """A line: from which share on a system is ahead of BM25 with clicks."""
     ahead = []
     for denominator, one in found.items():
-        pair = (np.array(one["systems"][system][measure_name]) for system in (MODEL, BM25))
-        (difference,) = compare_all([next(pair)], next(pair))
+        mine, bm25 = (np.array(one["systems"][name][measure_name]) for name in (system, BM25))
+        (difference,) = compare_all([mine], bm25)
         ahead.append((denominator, difference.low > 0))
-    # The smallest share from which on the model is ahead of BM25 on all.
+    # The smallest share from which on the system is ahead on all.
     first = None
     for denominator, is_ahead in reversed(ahead):
         if not is_ahead:
             break
         first = denominator
+    where = f"{system}, {MEASURES[measure_name]}"
     if first is None:
-        return f"{MEASURES[measure_name]}: on no share that was measured up to the largest."
+        return f"{where}: not on the largest share that was measured."
     one = found[first]
-    return (
-        f"{MEASURES[measure_name]}: from {one['pairs']:,} pairs on "
-        f"({one['pairs'] / one['titles']:.1f} per title)."
-    )
+    per_title = one["pairs"] / one["titles"]
+    return f"{where}: from {one['pairs']:,} pairs on ({per_title:.1f} per title)."
 
 
 def page(results):
@@ -158,8 +162,10 @@ def page(results):
         "are 95 % intervals of the paired bootstrap over the queries of test.",
     ]
     for name, found in results.items():
-        lines += ["", f"The model alone is ahead of `bm25-clicks` on {name}:", ""]
-        lines += [f"- {pays_from(found, one)}" for one in MEASURES]
+        lines += ["", f"Ahead of `bm25-clicks` on {name}, with the whole interval above 0:", ""]
+        lines += [
+            f"- {pays_from(found, system, one)}" for system in (MODEL, RANKER) for one in MEASURES
+        ]
         for one, label in MEASURES.items():
             lines += ["", f"## {name}, {label}", "", *markdown_table(curve(found, one))]
         largest = min(found)

@@ -173,11 +173,11 @@ def test_words_are_projected_and_their_errors_gathered(dtype):
     rng = np.random.default_rng(3)
     n_trigrams, n_words, width = 11, 9, 13
     counts = rng.integers(0, 4, (n_words, n_trigrams)) * (rng.random((n_words, n_trigrams)) < 0.4)
-    counts = counts * rng.standard_normal(counts.shape).astype(np.float32)  # of any value
+    counts = (counts * rng.standard_normal(counts.shape)).astype(np.float32)  # of any value
     counts[4] = 0  # a word without known trigram
     offsets = np.concatenate([[0], np.cumsum(np.count_nonzero(counts, axis=1))])
     ids = np.nonzero(counts)[1].astype(np.int32)
-    weights = counts[counts != 0].astype(np.float32)
+    weights = counts[counts != 0]
     table = rng.standard_normal((n_trigrams + 4, width)).astype(dtype)
     rows = rng.permutation(n_trigrams + 4)[:n_trigrams].astype(np.int32)
     bias = rng.standard_normal(width).astype(dtype)

@@ -269,6 +269,22 @@ def test_explain_says_what_each_part_adds(hybrid, data):
     assert "what each part adds" not in alone
 
 
+def test_an_index_that_took_over_the_ranker_is_explained_alike(hybrid, data, tmp_path):
+    catalogue = data / "test" / "docs.tsv"
+    run("index", hybrid, catalogue, "-o", tmp_path / "index")
+    of_index = json.loads(run("explain", tmp_path / "index", "a red bath", "--json").stdout)
+    asked = ("a red bath", "--catalogue", catalogue, "--json")
+    of_model = json.loads(run("explain", hybrid, *asked).stdout)
+    for one, other in zip(of_index["ranker"]["parts"], of_model["ranker"]["parts"], strict=True):
+        assert one["part"] == other["part"]
+        assert one["value"] == pytest.approx(other["value"], abs=1e-5)
+        assert (one.get("nearest_query") or {}).get("query") == (
+            other.get("nearest_query") or {}
+        ).get("query")
+    assert of_index["title"] == of_model["title"]
+    run("explain", tmp_path / "index", "a red bath", "--no-ranker", code=2)
+
+
 def test_a_stale_ranker_is_refused_with_a_remedy(hybrid, data, tmp_path, make_model):
     make_model("bag", cells=4).save_pretrained(tmp_path / "model")
     (tmp_path / "model" / "ranker").mkdir()

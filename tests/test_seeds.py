@@ -26,6 +26,7 @@ from sentemb.training import seeds
 from sentemb.training.checkpoints import member_folder
 from sentemb.training.progress import Progress
 from sentemb.training.stopping import Interrupted
+from sentemb.vectors.word_vectors import WordVectors
 
 LOG = made_up_log()
 DEV = made_up_judged_set(LOG)
@@ -349,6 +350,19 @@ def test_every_member_starts_from_the_same_model(tmp_path):
     assert before == pytest.approx(evaluate_model(old, DEV).mean[0], abs=6e-4)
     assert after == pytest.approx(evaluate_model(model, DEV).mean[0], abs=6e-4)
     assert "the first title stayed the same" in notes[-1]
+
+
+def test_word_vectors_are_features_of_every_member(tmp_path):
+    rng = np.random.default_rng(0)
+    words = sorted({word for text in LOG.queries + LOG.titles for word in text.split()})
+    vectors = WordVectors(words, rng.standard_normal((len(words), 5)).astype(np.float32))
+    settings = {"vectors": vectors, "vector_dim": 3}
+    stopped(tmp_path / "m", 12, seeds=2, **settings)
+    model = train(LOG, output=tmp_path / "m", **TINY, seeds=2, resume=True, **settings)
+    members = [train(LOG, **TINY, seed=seed, **settings) for seed in (0, 1)]
+    assert_same_weights(model, SentenceEncoder.average(members))
+    read = SentenceEncoder.from_pretrained(tmp_path / "m")
+    assert np.array_equal(read.encode_query(words), model.encode_query(words))
 
 
 def test_the_command(tmp_path):
