@@ -199,7 +199,7 @@ def test_the_worst_queries_come_first(shown):
 def test_hits_are_a_list_and_a_table(shown):
     hits = shown["hits"]
     heads, *rows = cells(hits._repr_html_())
-    assert heads == ["id", "title", "score", "cosine", "bm25", "confidence"]
+    assert heads == ["id", "title", "score", "cosine", "bm25", "confidence", "memory"]
     assert [row[1] for row in rows] == [hit.title for hit in hits]
     assert rows[0][2] == f"{hits[0].score:.3f}" and rows[1][5] == ""
     assert f"<b>red {MARKUP.replace('<', '&lt;').replace('>', '&gt;')}</b>" in hits._repr_html_()

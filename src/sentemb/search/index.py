@@ -129,7 +129,7 @@ class Index:
     memory : Memory, optional
         The queries that the same titles were clicked for.
     cosine_weight : float
-        Of the cosine in the score, from 0.
+        The weight of the cosine in the score, from 0.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class Index:
     memory : Memory or None
         The queries that titles were clicked for, and the weight of the memory in the score.
     cosine_weight : float
-        Of the cosine in the score.
+        The weight of the cosine in the score.
     confidence : Confidence or None
         What `calibrate` has fitted to the scores; None again after a change of them.
     """
@@ -597,7 +597,7 @@ class Index:
 
     @property
     def memory_weight(self) -> float:
-        """Of the memory of the log in the score; 0 without clicks."""
+        """The weight of the memory of the log in the score; 0 without clicks."""
         return 0.0 if self.memory is None else self.memory.weight
 
     def half(self) -> Lexical:

@@ -17,9 +17,9 @@ class Memory:
     Attributes
     ----------
     lists : QueryMemory
-        Of the same titles in the same order; with vectors if the weight is above 0.
+        The clicked queries of the same titles, with vectors if the weight is above 0.
     weight : float
-        Of the memory in the sum; see `sentemb.search.hybrid`.
+        The weight of the memory in the sum; see `sentemb.search.hybrid`.
     """
 
     lists: QueryMemory
