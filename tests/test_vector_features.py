@@ -332,6 +332,17 @@ def test_models_with_the_same_vectors_are_averaged_others_refused(model):
             SentenceEncoder.average([model, other])
 
 
+def test_several_seeds_have_the_same_vectors(model, tmp_path):
+    own = {"vectors": VECTORS, "vector_dim": 3, "output": tmp_path / "m", "seeds": 2}
+    average = train(LOG, **own, **TINY)
+    read = sentemb.load(tmp_path / "m")
+    assert read.vocabulary.vectors.fingerprint() == model.vocabulary.vectors.fingerprint()
+    assert read.score("zz9 ab", "cab") == average.score("zz9 ab", "cab")
+    own["vector_dim"] = 2
+    with pytest.raises(SentembError, match="was trained with other word vectors"):
+        train(LOG, resume=True, **own, **TINY)
+
+
 def test_a_pair_model_takes_words_with_their_vectors_from_two_towers(model, tmp_path):
     pair = train(
         LOG, model="wordembed", start_from=model, epochs=1, threads=1, max_words=6,
