@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,4 @@ def spread_rows(
     costs = gradient.offsets + _OF_A_ROW * np.arange(gradient.offsets.size)
     shares = costs[-1] * np.arange(CHUNKS + 1) // CHUNKS
     edges = np.searchsorted(costs, shares).tolist()
-    return [
-        (function, *arguments, first, end)
-        for first, end in zip(edges, edges[1:], strict=False)
-        if first < end
-    ]
+    return [(function, *arguments, first, end) for first, end in pairwise(edges) if first < end]
