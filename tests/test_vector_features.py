@@ -23,16 +23,18 @@ from sentemb import SentembError, SentenceEncoder, train
 from sentemb.analysis.attribution import word_effects
 from sentemb.analysis.explanation import unknown_words
 from sentemb.cli import main
+from sentemb.kernels.words import RowGradient
 from sentemb.models.layout import Layout
 from sentemb.models.word_memory import WordMemory
 from sentemb.storage import configuration
 from sentemb.storage.tensor_files import open_tensors, write_tensors
 from sentemb.storage.vocabulary_arrays import arrays_of, stored_word_features
-from sentemb.system.parallel import Workers
+from sentemb.system.parallel import CHUNKS, Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.word_features import WordFeatures
 from sentemb.text.words import letter_trigrams, without_edges
+from sentemb.training.optimisers.rows import spread_rows
 from sentemb.training.stopping import Interrupted
 from sentemb.vectors.features import VectorSource
 from sentemb.vectors.word_vectors import WordVectors
@@ -332,6 +334,17 @@ def test_models_with_the_same_vectors_are_averaged_others_refused(model):
             SentenceEncoder.average([model, other])
 
 
+def test_several_seeds_have_the_same_vectors(model, tmp_path):
+    own = {"vectors": VECTORS, "vector_dim": 3, "output": tmp_path / "m", "seeds": 2}
+    average = train(LOG, **own, **TINY)
+    read = sentemb.load(tmp_path / "m")
+    assert read.vocabulary.vectors.fingerprint() == model.vocabulary.vectors.fingerprint()
+    assert read.score("zz9 ab", "cab") == average.score("zz9 ab", "cab")
+    own["vector_dim"] = 2
+    with pytest.raises(SentembError, match="was trained with other word vectors"):
+        train(LOG, resume=True, **own, **TINY)
+
+
 def test_a_pair_model_takes_words_with_their_vectors_from_two_towers(model, tmp_path):
     pair = train(
         LOG, model="wordembed", start_from=model, epochs=1, threads=1, max_words=6,
@@ -398,6 +411,20 @@ def test_the_gradient_at_the_rows_of_dimensions_is_the_sum_over_words():
         for word, error in by_word.items()
     )
     np.testing.assert_allclose(gradient[-2:], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("sizes", [[0, 3, 1, 40, 40, 2], [1] * 30, [5], [], [0, 0, 90]], ids=str)
+def test_rows_are_cut_into_parts_of_about_equal_work(sizes):
+    offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    nothing = np.zeros(0)
+    tasks = spread_rows(RowGradient(nothing, offsets, nothing, nothing), print, "one")
+    assert all(task[:2] == (print, "one") for task in tasks)
+    assert [row for *_, first, end in tasks for row in range(first, end)] == list(range(len(sizes)))
+    costs = [size + 4 for size in sizes]
+    assert len(tasks) <= CHUNKS
+    for *_, first, end in tasks:
+        # No part is above its share by more than one row.
+        assert sum(costs[first:end]) <= sum(costs) / CHUNKS + max(costs) + 1
 
 
 # -- bad input -----------------------------------------------------------------------------------

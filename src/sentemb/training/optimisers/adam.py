@@ -12,8 +12,8 @@ from sentemb.kernels.adam import adam_rows
 from sentemb.kernels.words import RowGradient
 from sentemb.models.input_rows import point_of
 from sentemb.protocols import Arrays, GradientPoint, KernelTask, Runner, WordsOfFeatures
-from sentemb.system.parallel import spread
 from sentemb.training.optimisers.renormalisation import SPARSE, renormalisation
+from sentemb.training.optimisers.rows import spread_rows
 
 BETA1, BETA2 = 0.9, 0.999
 
@@ -66,8 +66,8 @@ class Adam:
             v += number(1 - BETA2) * (g * g - v)
             theta -= number(rate) * m / (number(root_scale) * np.sqrt(v) + number(1e-8))
         rows = point.input_rows.rows
-        yield spread(
-            rows.size,
+        yield spread_rows(
+            row_gradient,
             adam_rows,
             self.weights[SPARSE],
             self.first_moment[SPARSE],

@@ -14,6 +14,7 @@ from sentemb.kernels.words import RowGradient, project_words
 from sentemb.protocols import Arrays, GradientPoint, KernelTask, Runner, WordsOfFeatures
 from sentemb.system.parallel import spread
 from sentemb.training.optimisers.renormalisation import SPARSE, renormalisation
+from sentemb.training.optimisers.rows import spread_rows
 
 
 @dataclass(frozen=True)
@@ -149,8 +150,8 @@ class Nesterov:
             v -= step
             theta[...] = point.weights[name] - step
         ahead = cast(LeadingRows, point.input_rows)
-        yield spread(
-            ahead.rows.size,
+        yield spread_rows(
+            row_gradient,
             update_rows,
             self._rows(),
             row_gradient,

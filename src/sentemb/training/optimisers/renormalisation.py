@@ -9,7 +9,7 @@ import numpy as np
 
 from sentemb.kernels.words import RowGradient, gather_squares
 from sentemb.protocols import Arrays, KernelTask
-from sentemb.system.parallel import spread
+from sentemb.training.optimisers.rows import spread_rows
 
 # The input weights: only the rows that a mini-batch touches have a gradient.
 SPARSE = "table"
@@ -35,7 +35,7 @@ def renormalisation(
         The gradient's norm, and a factor of at most 1.
     """
     squares = np.empty(rows.offsets.size - 1, rows.words.dtype)
-    yield spread(squares.size, gather_squares, squares, rows)
+    yield spread_rows(rows, gather_squares, squares, rows)
     total = squares.sum(dtype=np.float64)
     for name, array in gradient.items():
         if name != "words":
