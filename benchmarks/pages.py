@@ -130,7 +130,9 @@ def _plain(cell):
 
 
 def read_csv(file):
-    """The rows of a CSV file in docs/results, each a dict of str."""
+    """The rows of a CSV file in docs/results, each a dict of str; none without the file."""
+    if not (RESULTS / file).exists():
+        return []
     with open(RESULTS / file, encoding="utf-8", newline="") as lines:
         return list(csv.DictReader(lines))
 

@@ -1,6 +1,7 @@
 """``sentemb explain``: why a title is found for a query."""
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,8 @@ from sentemb.cli.program import note
 from sentemb.errors import SentembError
 
 if TYPE_CHECKING:
-    from sentemb.search.index import Index
+    from sentemb.ranking.ranker import Share
+    from sentemb.search.index import Hit, Index
 
 
 @new_command("explain")
@@ -68,12 +70,15 @@ def command(
 
     if title is not None and catalogue is not None:
         raise click.UsageError("give TITLE or --catalogue, not both")
+    if no_ranker and is_index(model):
+        raise click.UsageError("--no-ranker is for a model, and this is an index")
     explained: Any
+    shares: list[Share] | None = None
     if is_index(model):
         index = Index.open(model)
         explained = index.model
         if title is None and catalogue is None:
-            title = _best_title(index, query)
+            title, shares = _best_title(index, query)
     elif title is None and log is None and catalogue is None:
         raise click.UsageError("give TITLE, --log or --catalogue, or an index instead of the model")
     else:
@@ -82,18 +87,39 @@ def command(
     titles = None if catalogue is None else read_texts(catalogue)[1]
     with warnings_to_stderr():
         found = explain(explained, query, title, clicks, titles, top_k)
+    if shares is not None:
+        found = replace(found, shares=shares)
     write_lines("-", [json.dumps(found.as_dict(), indent=1) if as_json else str(found)])
 
 
-def _best_title(index: "Index", query: str) -> str:
-    """The title that the index ranks first."""
+def _best_title(index: "Index", query: str) -> "tuple[str, list[Share] | None]":
+    """The title that the index ranks first, and what each part of a ranker adds to its score."""
     hits = index.search(query, 1)
     if not hits:
         raise SentembError("the index finds nothing for this query; give a TITLE")
     (hit,) = hits
+    if hit.memory is not None or index.recipe.cosine != 1:
+        return hit.title, _shares(index, query, hit)
     if hit.bm25 is not None:
         note(
             f"note: the index ranks by {hit.score:.3f}, of which the cosine is {hit.cosine:.3f} "
             "and the rest BM25; this explains the cosine"
         )
-    return hit.title
+    return hit.title, None
+
+
+def _shares(index: "Index", query: str, hit: "Hit") -> "list[Share]":
+    """What each part adds to the score of a hit."""
+    from sentemb.ranking.ranker import Share
+    from sentemb.ranking.recipe import BM25, COSINE, MEMORY
+
+    recipe = index.recipe
+    values = {COSINE: hit.cosine, MEMORY: hit.memory or 0.0}
+    rest = sum(recipe.weight(part) * value for part, value in values.items())
+    if recipe.bm25:
+        # A hit has the score of BM25 as it is, not divided by the highest of the query.
+        values[BM25] = (hit.score - rest) / recipe.bm25
+    nearest = {MEMORY: index.nearest_clicked(query, [hit.id])[0]} if recipe.memory else {}
+    return [
+        Share(part, recipe.weight(part), values[part], nearest.get(part)) for part in recipe.parts
+    ]

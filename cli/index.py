@@ -171,8 +171,6 @@ def _built(model: str, titles: str, new: dict[str, Any], threads: int | None) ->
     settings |= {"dtype": new["dtype"] or _DTYPES[0], "ranker": ranker}
     if new["log"] is not None:
         settings["log"] = read_click_log(new["log"])
-    if ranker is not None:
-        note(f"ranker: {ranker.recipe}")
     line, began = ProgressLine(), time.monotonic()
 
     def show(done: int, total: int) -> None:
@@ -181,9 +179,17 @@ def _built(model: str, titles: str, new: dict[str, Any], threads: int | None) ->
             line.draw(f"{done:,} of {total:,} titles, {left} left")
 
     try:
-        return Index.build(embedder, texts, ids, **settings, threads=threads, on_progress=show)
+        index = Index.build(embedder, texts, ids, **settings, threads=threads, on_progress=show)
     finally:
         line.close()
+    if ranker is not None:
+        note(f"ranker: {ranker.recipe}")
+    if ranker is not None and index.memory is not None:
+        note(
+            "queries of the log in the index, as plain text: "
+            f"{len(index.memory.lists.queries):,}; --no-ranker leaves them out"
+        )
+    return index
 
 
 def _changed(path: str, add: str | None, remove: str | None, threads: int | None) -> "Index":

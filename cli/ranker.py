@@ -11,7 +11,6 @@ from sentemb.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
     from sentemb.ranking.ranker import HybridRanker
-    from sentemb.sentence_encoder import SentenceEncoder
 
 
 @dataclass(frozen=True)
@@ -25,8 +24,10 @@ class RankerOfTraining:
     sources : dict
         ``pairs``, ``dev``, ``replay`` and ``catalogue``, as `sentemb.train` takes them. Those that
         can be read only once have been read.
-    is_wanted : bool
-        Whether a ranker is to be fitted.
+    is_wanted, lacks_dev : bool
+        Whether a ranker is to be fitted, and whether it would be if there were a dev set.
+    seed : int
+        That of the training, which drew the pairs of --replay.
     skip_bad_lines : bool
     threads : int, optional
     """
@@ -34,6 +35,8 @@ class RankerOfTraining:
     output: str
     sources: dict[str, Any]
     is_wanted: bool
+    lacks_dev: bool
+    seed: int
     skip_bad_lines: bool
     threads: int | None
 
@@ -44,11 +47,13 @@ class RankerOfTraining:
         """The ranker for the arguments of `sentemb train`."""
         names = ("dev", "replay", "catalogue")
         sources = {"pairs": pairs, **{name: options[name] for name in names}}
-        is_wanted = not (no_ranker or options["labels"] or options["dev"] is None)
-        skip = bool(options["skip_bad_lines"])
-        if is_wanted:
+        is_asked = not (no_ranker or options["labels"])
+        has_dev = options["dev"] is not None
+        skip, seed = bool(options["skip_bad_lines"]), options["seed"] or 0
+        if is_asked and has_dev:
             sources = _readable_twice(sources, skip)
-        return cls(output, sources, is_wanted, skip, options["threads"])
+        wanted = is_asked and has_dev, is_asked and not has_dev
+        return cls(output, sources, *wanted, seed, skip, options["threads"])
 
     def fit(self, model: Any) -> None:
         """Fit the ranker of the trained model, save it next to the model and describe it."""
@@ -60,12 +65,12 @@ class RankerOfTraining:
 
         if not isinstance(model, SentenceEncoder):
             return
+        if self.lacks_dev:
+            note(
+                f"no ranker: it is fitted on --dev; `sentemb tune {self.output} DEV --log LOG` "
+                "adds one"
+            )
         if not self.is_wanted:
-            if self.sources["dev"] is None:
-                note(
-                    f"no ranker: it is fitted on --dev; `sentemb tune {self.output} DEV --log "
-                    f"{self.sources['pairs']}` adds one"
-                )
             return
         if has_ranker(self.output):
             # A training that writes a model removes the ranker: this one had been finished before.
@@ -83,7 +88,7 @@ class RankerOfTraining:
                     pairs,
                     dev,
                     **sources,
-                    seed=_seed_of(model),
+                    seed=self.seed,
                     skip_bad_lines=self.skip_bad_lines,
                     threads=self.threads,
                     **asked,
@@ -116,14 +121,15 @@ def fitted(fit: Callable[..., HybridRanker]) -> HybridRanker:
 def describe(ranker: HybridRanker, folder: str | None) -> None:
     """Print what a ranker adds up, its dev figures, and which texts are now in ``folder``."""
     from sentemb.ranking.recipe import PART_NAMES, PARTS
+    from sentemb.ranking.tuning import DECISIVE
 
     say(f"ranker: {ranker.recipe}")
     figures = ranker.dev["figures"]
-    (metric, value), *_ = figures["sum"].items()
-    parts = ", ".join(
-        f"{PART_NAMES[part]} {figures[part][metric]:.3f}" for part in PARTS if part in figures
-    )
-    say(f"ranker on dev: {metric} {value:.3f} ({parts} alone)")
+    for metric in (name for name in DECISIVE if name in figures["sum"]):
+        parts = ", ".join(
+            f"{PART_NAMES[part]} {figures[part][metric]:.3f}" for part in PARTS if part in figures
+        )
+        say(f"ranker on dev: {metric} {figures['sum'][metric]:.3f} ({parts} alone)")
     clicks = ranker.clicks if ranker.recipe.needs_clicks else None
     if clicks is not None and folder is not None:
         say(
@@ -139,11 +145,6 @@ def log_and_share(value: str) -> tuple[str, float]:
         return (log, float(share)) if colon else (value, 1.0)
     except ValueError:
         return value, 1.0
-
-
-def _seed_of(model: SentenceEncoder) -> int:
-    """The seed of the training, which drew the pairs of --replay."""
-    return int(model.training.get("seed") or 0)
 
 
 def _readable_twice(sources: dict[str, Any], skip_bad_lines: bool) -> dict[str, Any]:

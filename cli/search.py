@@ -49,7 +49,8 @@ _PORTION = 1024
     "--bm25-weight",
     metavar="WEIGHT",
     type=float,
-    help="Weight of BM25 instead of that of the index; 0 leaves the cosine alone.",
+    help="Score by the cosine plus this weight of BM25, whatever the weights of the index are; 0 "
+    "leaves the cosine alone.",
 )
 @option("--exact", is_flag=True, help="Score every title even if the index is approximate.")
 @form_options("json", "tsv", "trec")
@@ -80,9 +81,9 @@ def command(
 ) -> None:
     """Find the titles of an index that are nearest to a query.
 
-    Each line shows rank, score, id and title. The score is the cosine of query and title, plus a
-    share of BM25 if the index has it; equal scores are in the order of the index. With --queries
-    the text of each query is above its titles.
+    Each line shows rank, score, id and title. The score is the cosine of query and title, plus
+    shares of BM25 and of the memory of the log if the index has them; equal scores are in the order
+    of the index. With --queries the text of each query is above its titles.
 
     \b
     sentemb search index/ "hotels in shanghai"

@@ -62,8 +62,9 @@ def command(
 
     Of an index: DEV is a file of held-out clicks or a judged set, whose best titles then count as
     clicked. The command first chooses the k1 and b that are best for BM25 alone, and then the
-    weight with which cosine + weight × BM25 ranks best. All titles of the index are ranked. The
-    index keeps the result for every later search.
+    weight with which cosine + weight × BM25 ranks best. With the clicks of a log it also chooses
+    how much they count in BM25, and the weight of the memory of the log. All titles of the index
+    are ranked. The index keeps the result for every later search.
 
     The index must have been made with --bm25. Its --log must not contain the clicks of DEV.
 
@@ -152,7 +153,7 @@ def _tune_index(
     if found.n_outside:
         note(f"{found.n_outside:,} clicked titles are not in the index; they count as missed")
     write_lines("-", [json.dumps(_as_dict(found), indent=1)] if as_json else _table(found))
-    if found.weight == 0:
+    if found.weight == 0 and not found.memory_weight:
         note("weight 0 is best: BM25 does not help here")
     elif found.gain.low <= 0:
         note("the gain may be chance: its 95 % interval contains 0")
@@ -160,6 +161,8 @@ def _tune_index(
         return
     opened.save(index, force=True)
     note(f"{index}: searches with weight {found.weight:g}, k1 {found.k1:g}, b {found.b:g}")
+    if found.click_weight is not None:
+        note(f"{index}: the score is {opened.recipe}")
     if was_calibrated and opened.confidence is None:
         note("the calibration was for other scores and is gone; run `sentemb calibrate` again")
 
@@ -169,19 +172,35 @@ def _table(found: "Tuning") -> Iterator[str]:
 
     rows = [["weight", *shown(found.metrics)]]
     for weight, means in zip(found.weights, found.means.tolist(), strict=True):
-        chosen = " *" if weight == found.weight else ""
+        chosen = " *" if weight == found.weight and found.cosine_weight else ""
         rows.append([f"{weight:g}{chosen}", *(f"{mean:.3f}" for mean in means)])
-    rows.append(["BM25 alone", *(f"{mean:.3f}" for mean in found.lexical.tolist())])
-    yield f"{found.n_queries:,} held-out queries; k1 {found.k1:g}, b {found.b:g}"
+    chosen = "" if found.cosine_weight else " *"
+    rows.append([f"BM25 alone{chosen}", *(f"{mean:.3f}" for mean in found.lexical.tolist())])
+    clicks = "" if found.click_weight is None else f", clicked queries × {found.click_weight:g}"
+    yield f"{found.n_queries:,} held-out queries; k1 {found.k1:g}, b {found.b:g}{clicks}"
     yield from aligned(rows)
+    instead = f"with weight {found.weight:g} instead of 0"
+    if found.memory_means is not None:
+        rows = [["memory", *shown(found.metrics)]]
+        for weight, means in zip(found.memory_weights, found.memory_means.tolist(), strict=True):
+            chosen = " *" if weight == found.memory_weight and found.cosine_weight else ""
+            rows.append([f"{weight:g}{chosen}", *(f"{mean:.3f}" for mean in means)])
+        yield from aligned(rows)
+        instead = "instead of the cosine alone"
     gain, (metric,) = found.gain, shown([found.metric])
-    yield (
-        f"{metric} {gain.mean:+.3f} ({gain.low:+.3f} to {gain.high:+.3f}) with weight "
-        f"{found.weight:g} instead of 0"
-    )
+    yield f"{metric} {gain.mean:+.3f} ({gain.low:+.3f} to {gain.high:+.3f}) {instead}"
 
 
 def _as_dict(found: "Tuning") -> dict[str, Any]:
+    of_clicks: dict[str, Any] = {}
+    if found.click_weight is not None:
+        of_clicks = {"cosine_weight": found.cosine_weight, "click_weight": found.click_weight}
+    if found.memory_means is not None:
+        of_clicks["memory_weight"] = found.memory_weight
+        of_clicks["memory_weights"] = [
+            {"weight": weight, **dict(zip(found.metrics, means, strict=True))}
+            for weight, means in zip(found.memory_weights, found.memory_means.tolist(), strict=True)
+        ]
     return {
         "weight": found.weight,
         "k1": found.k1,
@@ -195,4 +214,5 @@ def _as_dict(found: "Tuning") -> dict[str, Any]:
             for weight, means in zip(found.weights, found.means.tolist(), strict=True)
         ],
         "bm25": dict(zip(found.metrics, found.lexical.tolist(), strict=True)),
+        **of_clicks,
     }

@@ -28,6 +28,8 @@ PARTS = {
     "The package": [f"sentemb:{name}" for name in FIRST],
     "What they return": [
         "sentemb.search.index:Hit",
+        "sentemb.ranking.recipe:Recipe",
+        "sentemb.ranking.ranker:Share",
         "sentemb.exporting.targets:Exported",
         "sentemb.sentence_encoder:GateTrace",
         "sentemb.gradients.flow:ErrorFlow",

@@ -507,6 +507,18 @@ def best_clicked(query, clicked, titles, n_titles):
 # -- ranking -------------------------------------------------------------------------------------
 
 
+def ranker_scores(weights, cosines, bm25, of_clicked):
+    """The score of every title for a query: ``weights`` are those of cosine, BM25 and memory.
+
+    ``of_clicked[t]`` are the cosines of the query with the clicked queries of title t.
+    """
+    highest = max(bm25) or 1
+    return [
+        weights[0] * cosine + weights[1] * lexical / highest + weights[2] * max([cosine, *others])
+        for cosine, lexical, others in zip(cosines, bm25, of_clicked, strict=True)
+    ]
+
+
 def hybrid(vector, titles, bm25, weight, k, mask):
     """(title, score) of the k best sums of cosine and share of the highest BM25, title by title."""
     highest = max(bm25, default=0) or 1

@@ -17,7 +17,15 @@ from sentemb.data.best_graded import best_graded, read_clicks
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
 from sentemb.data.judged_set import JudgedSet, write_judged_set
 from sentemb.search.confidence import Confidence
-from sentemb.search.tuning import WEIGHTS, calibrate, first_titles, score_bands, tune
+from sentemb.search.tuning import (
+    CLICK_WEIGHTS,
+    MEMORY_WEIGHTS,
+    WEIGHTS,
+    calibrate,
+    first_titles,
+    score_bands,
+    tune,
+)
 
 WORDS = [a + b + c + "a" for a, b, c in product("krst", "aiou", "bdf")]
 
@@ -93,6 +101,85 @@ def test_weight_0_where_words_mislead(index):
         builder.add(query, index.search(query, 1, bm25_weight=0)[0].title)
     found = tune(index, builder.build())
     assert found.weight == 0 and found.gain.mean == 0 and found.means[0, 0] == 1
+
+
+def clicked_before():
+    """A log: every query of `held_out` with a third word was clicked for the same title."""
+    builder = ClickLogBuilder()
+    for query, title in zip(held_out().queries, held_out().titles, strict=True):
+        builder.add(f"{query} extra", title)
+    return builder.build()
+
+
+def test_tune_chooses_the_weights_of_clicks_and_memory():
+    model = made_up_model(("bag", {}), TITLES, cells=8, dtype=np.float32)
+    log = clicked_before()
+    index = Index.build(model, TITLES, bm25=True, log=log, threads=1)
+    clicks = held_out()
+    # Words mislead: the titles that were clicked are others than those that hold the words.
+    rolled = np.roll(clicks.titles, 1).tolist()
+    memorised = Index.build(
+        model, TITLES, bm25=True, log=_log(clicks.queries, rolled, " extra"), threads=1
+    )
+    found = tune(index, clicks, "hit@1")
+    assert found.click_weight in CLICK_WEIGHTS and found.memory_weights == MEMORY_WEIGHTS
+    assert found.memory_means.shape == (len(MEMORY_WEIGHTS), 3)
+    column = found.metrics.index("hit@1")
+    recipe = index.recipe
+    assert (recipe.bm25, recipe.memory, recipe.click_weight) == (
+        found.weight, found.memory_weight, found.click_weight,
+    )  # fmt: skip
+    right = np.mean([
+        hits[0].title == title
+        for hits, title in zip(index.search(clicks.queries, 1), clicks.titles, strict=True)
+    ])  # fmt: skip
+    assert right == pytest.approx(max(found.means[:, column].max(), found.lexical[column]))
+    assert right >= max(found.memory_means[:, column].max(), found.lexical[column])
+    assert found.gain.mean > 0 and found._repr_html_().count("memory")
+    told = tune(memorised, _log(clicks.queries, rolled), "hit@1")
+    best = max(told.means[:, column].max(), told.lexical[column])
+    assert told.memory_weight > 0 and told.gain.mean > 0
+    assert best > told.memory_means[0, column] - 1e-9 and memorised.confidence is None
+
+
+def _log(queries, titles, suffix=""):
+    builder = ClickLogBuilder()
+    for query, title in zip(queries, titles, strict=True):
+        builder.add(query + suffix, title)
+    return builder.build()
+
+
+def test_bm25_alone_is_among_the_candidates_with_clicks(monkeypatch):
+    from sentemb.search import tuning
+
+    model = made_up_model(("bag", {}), TITLES, cells=8, dtype=np.float32)
+    index = Index.build(model, TITLES, bm25=True, log=clicked_before(), threads=1)
+    # No weight is large enough for BM25 to overrule an untrained model.
+    monkeypatch.setattr(tuning, "WEIGHTS", (0.0, 0.01))
+    monkeypatch.setattr(tuning, "MEMORY_WEIGHTS", (0.0, 0.01))
+    found = tune(index, held_out(), "hit@1")
+    column = found.metrics.index("hit@1")
+    assert found.cosine_weight == 0 and found.lexical[column] > found.means[:, column].max()
+    assert index.recipe.parts == ("bm25",) and index.cosine_weight == 0
+    places, _ = index.find(held_out().queries, 1)
+    lists, _ = index.half().lists.find(held_out().queries, 1)
+    assert np.array_equal(places, lists)
+
+
+def test_the_command_says_what_it_chose_for_clicks(tmp_path):
+    model = made_up_model(("bag", {}), TITLES, cells=8, dtype=np.float32)
+    index = Index.build(model, TITLES, bm25=True, log=clicked_before(), threads=1)
+    index.save(tmp_path / "index")
+    write_click_log(held_out(), tmp_path / "dev.tsv")
+    told = json.loads(
+        run("tune", tmp_path / "index", tmp_path / "dev.tsv", "--dry-run", "--json")[1]
+    )
+    assert [row["weight"] for row in told["memory_weights"]] == list(MEMORY_WEIGHTS)
+    _, out, err = run("tune", tmp_path / "index", tmp_path / "dev.tsv")
+    assert "clicked queries ×" in out and "\nmemory" in out and "instead of the cosine alone" in out
+    opened = Index.open(tmp_path / "index", 1)
+    assert f"the score is {opened.recipe}" in err
+    assert opened.recipe.memory == told["memory_weight"] and opened.recipe.bm25 == told["weight"]
 
 
 def test_tune_needs_bm25_and_a_metric(index):

@@ -96,6 +96,38 @@ def test_the_mapping_has_bm25_of_the_index(indexes, tmp_path):
     assert set(fields) == {"title", "vector"} and "copy_to" not in fields["title"]
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_weighed_clicks_are_a_field_of_their_own(model, tmp_path, engine):
+    log = made_up_clicks()
+    index = Index.build(model, TITLES + ODD, IDS, bm25=True, log=log)
+    index.set_bm25(0.8, 0.9, 0.7, 0.25)
+    index.set_weights(1.0, 0.4)
+    made = export(index, tmp_path / "out", engine, log=log)
+    assert "the memory of the log is left out" in made.notes[0]
+    assert "a word of a clicked query counts 0.25 times" in made.notes[1] and len(made.notes) == 2
+    mapping, _ = read_folder(tmp_path / "out")
+    fields = mapping["mappings"]["properties"]
+    assert set(fields) == {"title", "clicked_queries", "vector"}
+    assert not any("copy_to" in field for field in fields.values())
+    request = request_of(tmp_path / "out", model)
+    for text in ("red hat", "hat"):
+        body = request(text)
+        part = body["query"]
+        if engine == "opensearch":
+            part = part["bool"]["should"][1]
+        match = part["multi_match"]
+        (title, own), (clicked, other) = (field.split("^") for field in match["fields"])
+        assert (title, clicked, match["query"]) == ("title", "clicked_queries", text)
+        assert float(other) == pytest.approx(0.25 * float(own), rel=1e-4)
+    text = " ".join((tmp_path / "out" / "README.md").read_text().split())
+    assert "for a weight of the cosine of 1" in text
+    index.set_bm25(0.8, 0.9, 0.7, 0.0)
+    index.set_weights(1.0, 0.0)
+    titles = export(index, tmp_path / "titles", engine, log=log)
+    assert titles.notes == []
+    assert set(read_folder(tmp_path / "titles")[0]["mappings"]["properties"]) == {"title", "vector"}
+
+
 def test_stems_become_an_analyzer(model, tmp_path):
     pytest.importorskip("Stemmer")
     english = Index.build(model, TITLES, bm25=True, stem="english")

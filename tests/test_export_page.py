@@ -141,6 +141,9 @@ def check_hits(answers, hits, tolerance):
         own = by_id[one["id"]]
         assert one["title"] == own.title
         assert one["bm25"] == own.bm25  # float32 sums, bit by bit
+        assert (one["memory"] is None) == (own.memory is None)
+        if own.memory is not None:
+            assert abs(one["memory"] - own.memory) <= tolerance
         assert abs(one["cosine"] - own.cosine) <= tolerance
         assert abs(one["score"] - own.score) <= 2 * tolerance
         assert abs(one["score"] - hit.score) <= 2 * tolerance
@@ -265,6 +268,27 @@ def test_words_and_confidence_are_those_of_the_package(show, stored):
     check_page(tab, index)
     index.set_bm25(1.3, 0.6, 0)
     check_page(show(index, dtype="float32"), index)
+
+
+@needs_browser
+@pytest.mark.parametrize("weights", [(1.0, 0.7, 0.45), (0.0, 2.0, 0.5), (0.0, 0.0, 1.0)])
+def test_the_memory_and_the_weight_of_clicks_are_those_of_the_package(show, weights):
+    cosine, memory, bm25 = weights
+    model = model_of(("bag", {}))
+    titles = [*TITLES, "\ufeffжюы", "жюы", "hotels hotels rooms " * 20]
+    index = Index.build(model, titles, bm25=True, log=clicks())
+    index.set_bm25(1.3, 0.6, bm25, 0.3)
+    index.set_weights(cosine, memory)
+    tab = show(index, dtype="float32")
+    check_page(tab, index)
+    query = QUERIES[0]
+    if cosine and memory:
+        tab.fill("input[type=search]", query)
+        tab.wait_for_selector(".of-memory")
+        tab.click("#hit-0")
+        tab.wait_for_selector("#panel-0 p")
+        assert "for the memory of the log" in tab.text_content("#panel-0")
+        assert tab.locator(".meter .memory").count()
 
 
 @needs_browser

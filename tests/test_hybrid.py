@@ -189,6 +189,17 @@ def test_equal_sums_with_a_memory_are_in_the_order_of_titles():
         assert found.places[0].tolist() == [0, 1, 2, 3][:k] and set(found.scores[0]) == {1.0}
 
 
+def test_a_clicked_title_without_a_vector_can_be_better_than_the_nearest():
+    # The cosine of title 0 is -0.6; title 1 has no vector and was clicked for the opposite query.
+    vectors = np.array([[-0.6, 0.8], [0, 0]])
+    clicked = np.array([[-1, 0]], np.float32)
+    memory = QueryMemory(["q"], clicked, np.array([0, 1]), np.array([1], np.int32), 2)
+    asked, embedded = np.array([[1.0, 0.0]]), np.array([True, False])
+    given = ["x"], asked, vectors, None, Weights(0, 1, 1), 1, None, embedded
+    found = best_sums(*given, memory=memory)
+    assert (found.places[0, 0], found.scores[0, 0], found.memory[0, 0]) == (1, 0, 0)
+
+
 def test_candidates_of_the_memory_are_left_out_without_a_loss(monkeypatch):
     """Of thousands of clicked titles few are looked at, and none of the best is lost."""
     from sentemb.search import hybrid

@@ -54,6 +54,48 @@ def test_a_search_lists_rank_score_id_and_title(place):
     assert out.splitlines() == expected and err == ""
 
 
+def test_an_index_takes_over_the_ranker_of_its_model(place, tmp_path):
+    from sentemb.data.click_log import ClickLog
+    from sentemb.loading import load
+    from sentemb.ranking.ranker import HybridRanker
+    from sentemb.ranking.recipe import Recipe
+
+    load(place / "model").save_pretrained(tmp_path / "model")
+    clicks = ClickLog.from_pairs([("hat", "red hat"), ("red bat", "red hat"), ("bags", "blue bag")])
+    recipe = Recipe(1.0, 0.3, 0.7, click_weight=0.5)
+    ranker = HybridRanker(load(tmp_path / "model"), recipe, clicks, TITLES)
+    ranker.save(tmp_path / "model")
+    arguments = (tmp_path / "model", place / "titles.tsv", "-o")
+    _, err = run("index", *arguments, tmp_path / "index")
+    assert f"ranker: {recipe}" in err
+    assert "queries of the log in the index, as plain text: 3;" in err
+    index = Index.open(tmp_path / "index")
+    assert index.recipe == recipe
+    (found,) = (
+        json.loads(line)
+        for line in run("search", tmp_path / "index", "red bat", "--json")[0].splitlines()
+    )
+    assert found["titles"][0]["title"] == "red hat"
+    assert found["titles"][0]["memory"] == pytest.approx(1, abs=1e-6)
+    own = ranker.rank("red bat", TITLES)
+    np.testing.assert_allclose(
+        [hit["score"] for hit in found["titles"]], [score for _, score in own], atol=1e-5
+    )
+    for option, parts in (("--no-ranker", ("cosine",)), ("--bm25", ("cosine", "bm25"))):
+        _, err = run("index", *arguments, tmp_path / option, option)
+        assert "ranker: cosine" not in err
+        assert Index.open(tmp_path / option).recipe.parts == parts
+    assert tree(tmp_path / "--no-ranker") == tree(place / "index")
+    for wrong, message in (
+        (
+            (tmp_path / "index", "--remove", place / "titles.tsv", "--no-ranker"),
+            "is for a new index",
+        ),
+        ((*arguments, tmp_path / "x", "--log", place / "titles.tsv"), "--log needs --bm25"),
+    ):
+        assert message in run("index", *wrong, code=2)[1]
+
+
 def test_many_queries_in_every_form(place, tmp_path):
     queries = tmp_path / "queries.tsv"
     queries.write_text("q1\tred hat\nq2\tblue bag\n")

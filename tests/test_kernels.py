@@ -173,10 +173,11 @@ def test_words_are_projected_and_their_errors_gathered(dtype):
     rng = np.random.default_rng(3)
     n_trigrams, n_words, width = 11, 9, 13
     counts = rng.integers(0, 4, (n_words, n_trigrams)) * (rng.random((n_words, n_trigrams)) < 0.4)
+    counts = (counts * rng.standard_normal(counts.shape)).astype(np.float32)  # of any value
     counts[4] = 0  # a word without known trigram
     offsets = np.concatenate([[0], np.cumsum(np.count_nonzero(counts, axis=1))])
     ids = np.nonzero(counts)[1].astype(np.int32)
-    weights = counts[counts > 0].astype(np.int32)
+    weights = counts[counts != 0]
     table = rng.standard_normal((n_trigrams + 4, width)).astype(dtype)
     rows = rng.permutation(n_trigrams + 4)[:n_trigrams].astype(np.int32)
     bias = rng.standard_normal(width).astype(dtype)
@@ -212,7 +213,7 @@ def test_words_are_projected_and_their_errors_gathered(dtype):
     gather_rows(beside, 3, errors, inverse_offsets, lists, 0, n_trigrams)
     plain = beside[:, 3:-2]
     assert np.isnan(beside[:, :3]).all() and np.isnan(beside[:, -2:]).all()
-    expected = naive.matmul((counts.T > 0).astype(float), errors.astype(float))
+    expected = naive.matmul((counts.T != 0).astype(float), errors.astype(float))
     assert relative_error(plain, expected) < tolerance
 
 
@@ -231,7 +232,7 @@ def test_texts_and_words_are_taken_out_with_new_numbers():
     assert np.all(scratch == -1)
 
     ids = rng.integers(0, 20, offsets[-1]).astype(np.int32)
-    counts = rng.integers(1, 5, offsets[-1]).astype(np.int32)
+    counts = rng.standard_normal(offsets[-1]).astype(np.float32)
     scratch = np.full(20, -1, np.int32)
     new_offsets, new_ids, new_counts, rows = take_words(chosen[:3], offsets, ids, counts, scratch)
     for k, word in enumerate(chosen[:3]):

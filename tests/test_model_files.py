@@ -263,7 +263,7 @@ def change_config(folder, **changes):
 
 def test_a_newer_format_asks_for_an_upgrade(tmp_path):
     save(tmp_path / "m", write=write_format_2)
-    change_config(tmp_path / "m", format=6)
+    change_config(tmp_path / "m", format=7)
     assert "upgrade" in assert_refused(tmp_path / "m", "config.json")
 
 

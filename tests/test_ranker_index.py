@@ -129,8 +129,8 @@ def test_a_ranker_of_bm25_alone_finds_what_bm25_finds(bag, clicks):
     _, expected = ranker.find(QUERIES, 150)
     np.testing.assert_allclose(scores[scores > 0], expected[expected > 0], atol=1e-6)
     assert (scores[scores <= 0] == -np.inf).all(), "only titles with a word of the query"
-    with pytest.raises(SentembError, match="nothing but BM25 has a weight in this index"):
-        index.search("red", bm25_weight=0)
+    plain = Index.build(bag, TITLES, IDS, threads=1)
+    assert index.search(QUERIES, bm25_weight=0) == plain.search(QUERIES)
 
 
 def test_add_and_remove_equal_a_new_index(bag, clicks, tmp_path):

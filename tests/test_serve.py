@@ -91,10 +91,35 @@ def refusal(found):
 
 
 def expected(index, query, **how):
-    hits = [hit._asdict() for hit in index.search(query, **how)]
+    hits = [hit.as_dict() for hit in index.search(query, **how)]
     features = index.model.vocabulary.features
     unknown = [word for word in dict.fromkeys(query.split()) if not features(word)]
     return {"query": query, "unknown": unknown, "hits": hits}
+
+
+def test_a_ranker_with_a_memory_names_the_nearest_clicked_query(index, log):
+    made = Index.build(index.model, TITLES, index.ids, bm25=True, log=log)
+    made.set_weights(1.0, 0.6)
+    client = create_app(made).test_client()
+    assert asked(client, "/health")["weights"] == {"cosine": 1.0, "memory": 0.6}
+    queries = [log.queries[0], TITLES[3], "qqqq"]
+    for query in queries:
+        hits = asked(client, "/search", q=query, k=5)["hits"]
+        own = made.search(query, 5)
+        nearest = made.nearest_clicked(query, [hit.id for hit in own])
+        assert [hit["memory"] for hit in hits] == [hit.memory for hit in own]
+        assert [hit["nearest_query"] for hit in hits] == [
+            None if one is None else {"query": one.query, "cosine": one.cosine} for one in nearest
+        ]
+    (title,) = (log.titles[t] for t in log.title_index[:1])
+    id = made.ids[list(made.titles).index(title)]
+    found = asked(client, "/explain", q=log.queries[0], id=id)["memory"]
+    assert found["weight"] == 0.6
+    assert found["nearest_query"]["cosine"] == pytest.approx(1, abs=1e-5)
+    without = create_app(index).test_client()
+    assert "memory" not in asked(without, "/search", q=TITLES[3], k=1)["hits"][0]
+    assert "memory" not in asked(without, "/explain", q="a", id="t0")
+    assert "weights" not in asked(without, "/health")
 
 
 def test_a_search_has_the_bits_of_the_index(client, index):

@@ -134,15 +134,15 @@ def test_components_are_those_of_the_singular_value_decomposition():
     words = [f"w{k}" for k in range(40)]
     scales = np.array([5, 3, 2, 1, 0.5, 0.1], np.float32)
     rows = vectors_of(words).vectors * scales + 7  # far from the origin
-    found, _ = features_of(WordVectors(words, rows), dict.fromkeys(words, 1), dim=3)
+    found, _ = features_of(WordVectors(words, rows), dict.fromkeys(words, 1), vector_dim=3)
     centred = rows - rows.mean(axis=0)
     _, _, directions = np.linalg.svd(centred.astype(float), full_matrices=False)
     expected = centred @ directions[:3].T
-    expected *= np.sqrt(7 / np.mean(np.sum(expected**2, axis=1)))
+    expected *= np.sqrt(2 / np.mean(np.sum(expected**2, axis=1)))
     # Directions have no sign, so the dot products of words are compared.
     ours = found.vectors.astype(float)
     assert relative_error(ours @ ours.T, expected @ expected.T) < 5e-3
-    assert np.mean(np.sum(ours**2, axis=1)) == pytest.approx(7, rel=1e-3)
+    assert np.mean(np.sum(ours**2, axis=1)) == pytest.approx(2, rel=1e-3)
     shorter, _ = features_of(WordVectors(words, rows), dict.fromkeys(words, 1))
     assert shorter.dim == 6  # all dimensions, because there are fewer than 48
 
@@ -151,18 +151,13 @@ def test_first_words_and_those_of_the_log_are_kept_lower_cased():
     words = ["The", "Rome", "the", "new york", "of", "rome", "hotel", "in", "c++", "(", "bad\ud800"]
     vectors = vectors_of(words)
     uses = {"(hotel)": 3, "rome": 2, "c++": 4, "yyy": 1}
-    found, notes = features_of(vectors, uses, dim=2, most_words=4)
+    found, notes = features_of(vectors, uses, vector_dim=2, vector_words=4)
     assert found.words == ["the", "rome", "hotel", "c++"]
-    assert [found.place_of(w) for w in ("hotel", "(hotel),", "c++", "in", "yyy")] == [
-        2,
-        2,
-        3,
-        -1,
-        -1,
-    ]
+    places = {"hotel": 2, "(hotel),": 2, "c++": 3, "in": -1, "yyy": -1}
+    assert {word: found.place_of(word) for word in places} == places
     # "Rome" comes first, so it is the vector of "rome"; the words of equal vectors are equal.
     assert notes == [
-        "90.0% of the words of the log, and 75.0% of the distinct ones, have a vector in made-up"
+        "90.0% of the words of the log, and 75.0% of its distinct words, have a vector in made-up"
     ]
 
 
@@ -177,8 +172,8 @@ def test_files_and_folders_give_the_features_of_the_array(form, tmp_path):
     path = tmp_path / form
     (write_word_vectors if form == "folder" else write_text)(vectors, path)
     uses = dict.fromkeys(WORDS, 1)
-    expected, _ = features_of(vectors, uses, dim=4, most_words=5)
-    found, _ = features_of(path, uses, dim=4, most_words=5)
+    expected, _ = features_of(vectors, uses, vector_dim=4, vector_words=5)
+    found, _ = features_of(path, uses, vector_dim=4, vector_words=5)
     assert found.words == expected.words == ["zz", *WORDS]
     assert found.fingerprint() == expected.fingerprint()
 
@@ -195,7 +190,7 @@ def test_a_model_is_stored_and_read_to_the_bit(model, tmp_path, monkeypatch):
     told = config["training"]["vectors"]
     assert told["name"] == "made-up" and told["sha256"] == model.vocabulary.vectors.fingerprint()
     assert read.vocabulary.vectors.words == VECTORS.words
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="no word"):
         assert np.array_equal(read.encode_query(TEXTS), model.encode_query(TEXTS))
     assert f"vectors of {len(VECTORS):,} words" in (tmp_path / "m" / "README.md").read_text()
     assert read.saved().model.fingerprint() == model.saved().model.fingerprint()
@@ -316,7 +311,7 @@ def test_a_training_continues_with_the_vectors_of_its_model(model):
     after = train(log, start_from=model, **{**TINY, "learning_rate": 1e-9, "epochs": 1})
     known, grown = model.vocabulary, after.vocabulary
     assert grown.vectors is known.vectors and len(grown) > len(known)
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="no word"):
         np.testing.assert_allclose(after.encode(TEXTS), model.encode(TEXTS), atol=1e-6)
     table = after.weights["query"]["table"]
     rows = grown.rows_of(known)
@@ -346,7 +341,7 @@ def test_a_pair_model_takes_words_with_their_vectors_from_two_towers(model, tmp_
     assert read.vocabulary.vectors.words == VECTORS.words
     score = pair.score("qqqq", "cab")
     assert read.score("qqqq", "cab") == score
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="no word"):
         assert pair.score("yyy", "cab") != score
     with pytest.raises(SentembError, match="vectors are features of two towers"):
         train(LOG, model="wordembed", vectors=VECTORS)
@@ -362,7 +357,7 @@ def test_the_effect_of_a_word_includes_its_vector(model):
 
 def test_a_quantised_encoding_and_float64_work(model):
     words = WORDS[:40]
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="int8 is scaled"):
         assert model.encode_query(words, precision="int8").dtype == np.int8
     wide = model.astype("float64")
     np.testing.assert_allclose(wide.encode_query(words), model.encode_query(words), atol=1e-5)
@@ -414,7 +409,7 @@ def test_the_gradient_at_the_rows_of_dimensions_is_the_sum_over_words():
         ({"vector_dim": 7}, "have 6 dimensions and vector_dim is 7"),
         ({"vector_dim": 0}, "vector_dim is 0; give an integer from 1"),
         ({"vector_words": 0}, "vector_words is 0; give an integer from 1"),
-        ({"vectors": None, "vector_dim": 3}, "are for vectors; give vectors too"),
+        ({"vectors": None, "vector_dim": 3}, "is for vectors; give vectors too"),
         ({"vectors": vectors_of(["yyy", "xxx"])}, "no word of the log has a vector"),
         ({"vectors": WordVectors(WORDS, np.ones((len(WORDS), 6), np.float32))}, "span fewer than"),
         ({"vectors": vectors_of(WORDS[:2])}, "the vectors of 2 words span fewer than 6"),

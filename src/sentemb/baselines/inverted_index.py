@@ -352,13 +352,14 @@ class InvertedIndex:
         return place if place < self._n_words and self._word(place) == encoded else -1
 
     def contents(self) -> Contents:
-        """All words with the titles that hold them; do not change the arrays."""
-        offsets, titles, _, _ = self._lists
-        counts: NDArray[np.int32] | NDArray[np.float64] = self._counts
-        if self._click_counts is not None:
-            counts = self._effective_counts()
-            counts = counts[counts > 0]
-        return Contents(self._all_words(), offsets, titles, counts)
+        """All words that titles hold, with these titles; do not change the arrays."""
+        words, (offsets, titles, _, _) = self._all_words(), self._lists
+        if self._click_counts is None:
+            return Contents(words, offsets, titles, self._counts)
+        counts = self._effective_counts()
+        is_held = np.diff(offsets) > 0
+        held = [word for word, kept in zip(words, is_held.tolist(), strict=True) if kept]
+        return Contents(held, np.unique(offsets), titles, counts[counts > 0])
 
     # -- changes ------------------------------------------------------------------------------
 

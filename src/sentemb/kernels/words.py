@@ -107,7 +107,7 @@ def sum_rows(out, source, first, end):
 def gather_weighted_row(o, source, offsets, items, weights, k):
     """o = sum of weights[e] source[items[e]] over the entries e of list k.
 
-    The gradient at an input row: the sum over the words that hold its feature, times its value there.
+    The gradient at an input row: the sum over the words that hold its feature, times its values.
 
     Parameters
     ----------

@@ -12,6 +12,7 @@ from sentemb.baselines.words_and_stems import words_of
 from sentemb.data.click_log import ClickLog, Clicks
 from sentemb.data.splitting import normal_text
 from sentemb.errors import SentembError
+from sentemb.evaluation.catalogue import in_tie_order
 from sentemb.loading import load
 from sentemb.pair_scorer import PairScorer
 from sentemb.ranking.clicked_pairs import clicked_pairs
@@ -113,11 +114,12 @@ def fit_ranker(
     target: JudgedTarget | ClicksTarget
     if isinstance(held_out, JudgedDev):
         kept = clicked_pairs(read)
-        target = JudgedTarget(held_out.judged, workers)
+        target = JudgedTarget(held_out.judged, workers, seed)
         measured: dict[str, Any] = {"kind": "judged set", "queries": target.n_queries}
     else:
         kept = clicks
-        target = ClicksTarget(held_out.clicks, held_out.titles, workers, seed)
+        catalogue_titles = in_tie_order({title.strip() for title in held_out.titles})
+        target = ClicksTarget(held_out.clicks, catalogue_titles, workers, seed)
         measured = {"kind": "held-out clicks", "queries": target.n_queries}
         if target.n_queries < target.n_all:
             note(

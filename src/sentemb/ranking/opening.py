@@ -65,7 +65,7 @@ def load_best(
     Raises
     ------
     SentembError
-        As `load_ranker`, except that a folder without a ranker is no error.
+        As `load_ranker`, except for a folder without a ranker.
     """
     model = load(path, threads)
     if isinstance(model, PairScorer) or not (use_ranker and has_ranker(path)):

@@ -91,7 +91,10 @@ class TitleParts:
     @cached_property
     def _across(self) -> NDArray[np.float32]:
         """The unit vectors of the titles, one per column, (dim, n_titles)."""
-        return np.ascontiguousarray(unit_rows(self._vectors).T, np.float32)
+        vectors = self.__dict__.get("_vectors")
+        if vectors is None:  # they are not kept twice
+            vectors = self._model.encode_document(self.titles)
+        return np.ascontiguousarray(unit_rows(vectors).T, np.float32)
 
     # -- some pairs ---------------------------------------------------------------------------
 

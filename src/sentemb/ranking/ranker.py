@@ -16,7 +16,6 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.baselines.inverted_index import InvertedIndex
 from sentemb.bounds import whole
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
@@ -195,10 +194,6 @@ class HybridRanker:
         # The function that reads the clicks is called once, not by each copy.
         clicks = self.clicks if recipe.needs_clicks else None
         return HybridRanker(self.model, recipe, clicks, titles, self.dev, self._threads)
-
-    def lexical(self, titles: Sequence[str]) -> InvertedIndex:
-        """BM25 with the parameters of this ranker over some titles and their clicked queries."""
-        return self._parts(as_texts(titles)).lists
 
     # -- scores -------------------------------------------------------------------------------
 

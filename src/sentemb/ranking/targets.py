@@ -1,9 +1,9 @@
 """What a ranker is tuned on: a judged set, or held-out clicks for which a catalogue is ranked.
 
 A *target* measures BM25 alone for many parameters, and then sums of the parts with many weights,
-from scores that it keeps. For held-out clicks it keeps only the scores of candidates, so memory
-does not grow with the number of titles; the figures of single parts, and of the sum that is chosen,
-are those of the whole catalogue.
+from scores that it keeps. Where a catalogue is ranked it keeps only the scores of candidates, so
+memory does not grow with the number of titles; the figures of single parts, and of the sum that is
+chosen, are those of the whole catalogue.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.baselines.inverted_index import InvertedIndex
+from sentemb.data.best_graded import best_graded
 from sentemb.data.click_log import ClickLog
 from sentemb.data.judged_set import JudgedSet
-from sentemb.evaluation.catalogue import in_tie_order
 from sentemb.evaluation.metrics import JudgedScores
 from sentemb.kernels.top_k import top_k
 from sentemb.ranking.parts import TitleParts, weighted_sum
@@ -68,7 +68,10 @@ class Target(Protocol):
 
 
 class JudgedTarget:
-    """A judged set, measured by NDCG@1, NDCG@3 and NDCG@10 over the judged titles.
+    """A judged set: NDCG over the judged titles of each query, MRR@10 over all titles of the set.
+
+    A ranker that is good at the judged titles alone may rank others above them, and a search ranks
+    all. For MRR@10 the titles with the best grade of a query are right.
 
     Parameters
     ----------
@@ -76,11 +79,14 @@ class JudgedTarget:
         At least one grade is above 0.
     workers : Workers
         Threads; no figure depends on their number.
+    seed : int
+        As for `ClicksTarget`.
     """
 
-    def __init__(self, judged: JudgedSet, workers: Workers) -> None:
+    def __init__(self, judged: JudgedSet, workers: Workers, seed: int = 0) -> None:
         self.titles, self.n_queries = judged.titles, len(judged.queries)
         self._judged, self._workers = judged, workers
+        self._all = ClicksTarget(best_graded(judged), judged.titles, workers, seed)
         self._scores = JudgedScores(judged, _CUTOFFS)
         query_index = np.repeat(np.arange(len(judged.queries)), np.diff(judged.offsets))
         self._pairs = query_index, judged.title_index
@@ -89,22 +95,29 @@ class JudgedTarget:
     def of_lists(self, lists: InvertedIndex) -> Figures:
         """See `Target`."""
         # Division by the highest score of a query does not change its order.
-        return self._of(lists.scores(self._judged.queries, *self._pairs, self._workers))
+        scores = lists.scores(self._judged.queries, *self._pairs, self._workers)
+        return self._of(scores, self._all.of_lists(lists))
 
     def prepare(self, parts: TitleParts, names: Sequence[str]) -> dict[str, Figures]:
         """See `Target`."""
         self._kept = parts.of_pairs(self._judged.queries, *self._pairs, names)
-        return {name: self._of(self._kept[name]) for name in names}
+        over_all = self._all.prepare(parts, names)
+        return {name: self._of(self._kept[name], over_all[name]) for name in names}
 
     def of_sum(self, recipe: Recipe) -> Figures:
         """See `Target`."""
-        return self._of(np.asarray(weighted_sum(recipe, self._kept), np.float64))
+        return self._of_recipe(recipe, self._all.of_sum(recipe))
 
-    exactly = of_sum
+    def exactly(self, recipe: Recipe) -> Figures:
+        """See `Target`."""
+        return self._of_recipe(recipe, self._all.exactly(recipe))
 
-    def _of(self, scores: NDArray[np.float64]) -> Figures:
+    def _of_recipe(self, recipe: Recipe, over_all: Figures) -> Figures:
+        return self._of(np.asarray(weighted_sum(recipe, self._kept), np.float64), over_all)
+
+    def _of(self, scores: NDArray[np.float64], over_all: Figures) -> Figures:
         mean = self._scores.mean(scores).tolist()
-        return {f"ndcg@{k}": value for k, value in zip(_CUTOFFS, mean, strict=True)}
+        return {f"ndcg@{k}": value for k, value in zip(_CUTOFFS, mean, strict=True)} | over_all
 
 
 class ClicksTarget:
@@ -114,8 +127,9 @@ class ClicksTarget:
     ----------
     clicks : ClickLog
         The held-out clicks.
-    titles : sequence of str
-        The catalogue, with the titles of ``clicks``.
+    titles : list of str
+        The catalogue, with the titles of ``clicks``. Equal scores rank in this order: that of
+        `sentemb.evaluation.catalogue.in_tie_order` is that of an evaluation.
     workers : Workers
         Threads; no figure depends on their number.
     seed : int
@@ -123,18 +137,14 @@ class ClicksTarget:
 
     Attributes
     ----------
-    titles : list of str
-        Each once, in the order of `sentemb.evaluation.catalogue`, so that equal scores rank as in
-        an evaluation.
     n_queries, n_all : int
         Queries that are measured, and those of ``clicks``.
     """
 
     def __init__(
-        self, clicks: ClickLog, titles: Sequence[str], workers: Workers, seed: int = 0
+        self, clicks: ClickLog, titles: list[str], workers: Workers, seed: int = 0
     ) -> None:
-        self.titles = in_tie_order({title.strip() for title in titles})
-        self._workers = workers
+        self.titles, self._workers = titles, workers
         self.n_all = len(clicks.queries)
         drawn = np.arange(self.n_all)
         if self.n_all > MAX_QUERIES:
@@ -142,12 +152,14 @@ class ClicksTarget:
             drawn = np.sort(generator.choice(self.n_all, MAX_QUERIES, replace=False))
         self.n_queries = drawn.size
         self._queries = [clicks.queries[q] for q in drawn.tolist()]
-        place_of = {title: place for place, title in enumerate(self.titles)}
-        places = np.array([place_of[title] for title in clicks.titles], np.int64)
+        places_of: dict[str, list[int]] = {}
+        for place, title in enumerate(titles):
+            places_of.setdefault(title.strip(), []).append(place)
         offsets, clicked = clicks.titles_of_queries()
-        self._relevant = [
-            np.sort(places[clicked[offsets[q] : offsets[q + 1]]]) for q in drawn.tolist()
-        ]
+        self._relevant = []
+        for q in drawn.tolist():
+            own = [places_of[clicks.titles[t]] for t in clicked[offsets[q] : offsets[q + 1]]]
+            self._relevant.append(np.sort(np.concatenate(own)))
         self._parts: TitleParts | None = None
         self._kept: dict[str, NDArray[np.float32]] = {}
         self._is_relevant = np.empty((0, 0), bool)

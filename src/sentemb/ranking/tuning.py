@@ -2,7 +2,7 @@
 
 BM25 alone is measured for plain words and for stems, with k1, b and the weight of clicks improved
 one after the other, in two rounds. Then every pair of weights is tried for BM25 and for the memory.
-A sum is chosen only if its NDCG@1, or MRR@10, is not below that of its best part on dev.
+A sum is chosen only if neither its NDCG@1 nor its MRR@10 is below that of the best part on dev.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ GRID: dict[str, tuple[float, ...]] = {
     "b": (0.0, 0.2, 0.4, 0.6, 0.75, 0.9),
     "click_weight": (0.0, 0.1, 0.25, 0.5, 0.75, 1.0),
 }
+# The figures in which a ranker may not be below one of its parts.
+DECISIVE = ("ndcg@1", "mrr@10")
 _ROUNDS = 2
 # Differences of means that are rounding errors.
 _EQUAL = 1e-9
@@ -109,17 +111,21 @@ def tune_weights(target: Target, parts: TitleParts, lexical: Recipe, names: Sequ
         The parts that may have a weight.
     """
     figures = target.prepare(parts, names)
-    best = max(names, key=lambda name: (decisive(figures[name]), merit(figures[name])))
-    floor = decisive(figures[best])
+    best = max(names, key=lambda name: merit(figures[name]))
+    floors = {
+        figure: max(figures[name][figure] for name in names)
+        for figure in DECISIVE
+        if figure in figures[best]
+    }
     alone = lexical.alone(best), figures[best]
     chosen, of_chosen = alone
     for point in sums_of(lexical, names):
         found = target.of_sum(point)
-        if decisive(found) >= floor - _EQUAL and is_better(found, of_chosen):
+        if is_above(found, floors) and is_better(found, of_chosen):
             chosen, of_chosen = point, found
     # Candidates may lack a title that ranks high in the sum alone; the result may not.
     of_chosen = target.exactly(chosen)
-    if decisive(of_chosen) < floor - _EQUAL:
+    if not is_above(of_chosen, floors):
         chosen, of_chosen = alone
     return Tuned(chosen, {"sum": of_chosen, **figures})
 
@@ -136,18 +142,20 @@ def sums_of(lexical: Recipe, names: Sequence[str]) -> list[Recipe]:
     return points
 
 
-def decisive(figures: Figures) -> float:
-    """The figure in which the ranker may not be below a part: NDCG@1 or MRR@10."""
-    return next(iter(figures.values()))
+def is_above(figures: Figures, floors: Figures) -> bool:
+    """Whether no figure is below its floor, by more than a rounding error."""
+    return all(figures[name] >= floor - _EQUAL for name, floor in floors.items())
 
 
 def merit(figures: Figures) -> float:
-    """What points are chosen by: the mean of NDCG@1 and NDCG@3, or MRR@10.
+    """What points are chosen by: MRR@10; on judged sets the mean of it and NDCG@1 and @3.
 
-    NDCG@1 depends on one title per query. With both, half of a dev set chooses weights that are
-    better on the other half, in NDCG@1 too.
+    NDCG@1 depends on one title per query. With @3 too, half of a dev set chooses weights that are
+    better on the other half, in NDCG@1 too. MRR@10 over all titles has the same share as the two.
     """
-    return (figures["ndcg@1"] + figures["ndcg@3"]) / 2 if "ndcg@1" in figures else figures["mrr@10"]
+    if "ndcg@1" not in figures:
+        return figures["mrr@10"]
+    return (figures["ndcg@1"] + figures["ndcg@3"]) / 4 + figures["mrr@10"] / 2
 
 
 def is_better(one: Figures, other: Figures) -> bool:

@@ -520,14 +520,14 @@ class Index:
         """The weights of the parts of a score, and the parameters of BM25."""
         half = self.bm25
         if half is None:
-            return Recipe(self.cosine_weight, memory=self._memory_weight)
+            return Recipe(self.cosine_weight, memory=self.memory_weight)
         lists = half.lists
         # Without counts of its own, clicks count as part of the title, or there are none.
         click_weight = lists.click_weight if half.has_clicks else 0.0
         return Recipe(
             self.cosine_weight,
             half.weight,
-            self._memory_weight,
+            self.memory_weight,
             k1=lists.k1,
             b=lists.b,
             click_weight=click_weight,
@@ -596,7 +596,8 @@ class Index:
             self.confidence = None
 
     @property
-    def _memory_weight(self) -> float:
+    def memory_weight(self) -> float:
+        """Of the memory of the log in the score; 0 without clicks."""
         return 0.0 if self.memory is None else self.memory.weight
 
     def half(self) -> Lexical:
@@ -612,8 +613,8 @@ class Index:
         # Calibrations of earlier versions have neither.
         if self.cosine_weight != 1:
             found["cosine"] = self.cosine_weight
-        if self._memory_weight:
-            found["memory"] = self._memory_weight
+        if self.memory_weight:
+            found["memory"] = self.memory_weight
         return found
 
     def place_of(self) -> dict[str, int]:
@@ -775,7 +776,8 @@ class Index:
         min_confidence : float, optional
             Find nothing for a query whose first title has a lower confidence, 0 to 1.
         bm25_weight : float, optional
-            Weight of BM25 instead of that of the index; 0 leaves the other parts.
+            Score by the cosine plus this weight of BM25, whatever the weights of the index are; 0
+            leaves the cosine alone.
         exact : bool
             Score every title even if the index is approximate. With ``only``, or with more in the
             score than the cosine, it always does.
@@ -791,14 +793,14 @@ class Index:
         SentembError
             If ``queries`` is not a text or a list of texts, or k is not an integer of at least 0;
             for ``min_confidence`` without a calibration for this weight of BM25, or ``bm25_weight``
-            without BM25, or 0 if nothing else has a weight.
+            without BM25.
         """
         if min_score is not None:
             number("min_score", min_score, -np.inf)
         texts = [as_text(queries)] if isinstance(queries, str) else as_texts(queries)
         mask = None if only is None else self.mask_of(only)
-        weight = self._weight(bm25_weight)
-        confidence = self._confidence if weight == self._weight(None) else None
+        weights = self._weights(bm25_weight)
+        confidence = self._confidence if weights == self._weights(None) else None
         if min_confidence is not None:
             share("min_confidence", min_confidence)
             if confidence is None:
@@ -806,7 +808,7 @@ class Index:
                     "the index is not calibrated for this weight of BM25; run `sentemb calibrate "
                     "INDEX DEV`"
                 )
-        found = self.find_sums(texts, k, mask, weight, exact)
+        found = self.find_weighted(texts, k, weights, mask, exact)
         confidences = None
         if confidence is not None and found.places.size:
             # A query for which nothing is found has the score -inf; its confidence is not used.
@@ -815,12 +817,12 @@ class Index:
         for q in range(len(texts)):
             sure = None if confidences is None else float(confidences[q])
             is_sure = min_confidence is None or (sure is not None and sure >= min_confidence)
-            own = self._hits(found, q, sure, min_score, weight > 0) if is_sure else []
+            own = self._hits(found, q, sure, min_score, weights) if is_sure else []
             hits.append(Rows(own, caption=texts[q]))
         return hits[0] if isinstance(queries, str) else hits
 
     def _hits(
-        self, found: Found, q: int, confidence: float | None, min_score: float | None, bm25: bool
+        self, found: Found, q: int, confidence: float | None, min_score: float | None, used: Weights
     ) -> list[Hit]:
         """What was found for one query."""
         hits: list[Hit] = []
@@ -828,22 +830,21 @@ class Index:
         for place, score, cosine, lexical, remembered in zip(*of_query, strict=True):
             if place >= 0 and (min_score is None or score >= min_score):
                 sure = None if hits else confidence
-                own = lexical if bm25 else None
-                memory = remembered if self._memory_weight else None
+                own = lexical if used.bm25 else None
+                memory = remembered if used.memory else None
                 id, title = self.ids[place], self.titles[place]
                 hits.append(Hit(id, title, score, cosine, own, sure, memory))
         return hits
 
-    def _weight(self, given: float | None) -> float:
-        """The weight of BM25 in a search."""
-        if given is None:
-            return 0.0 if self.bm25 is None else self.bm25.weight
-        weight = checked_weight(given)
+    def _weights(self, bm25_weight: float | None) -> Weights:
+        """The weights of a search."""
+        if bm25_weight is None:
+            of_bm25 = 0.0 if self.bm25 is None else self.bm25.weight
+            return Weights(of_bm25, self.cosine_weight, self.memory_weight)
+        weight = checked_weight(bm25_weight)
         if weight:
             self.half()
-        elif not (self.cosine_weight or self._memory_weight):
-            raise SentembError("nothing but BM25 has a weight in this index; leave it in the score")
-        return weight
+        return Weights(weight)
 
     def nearest_clicked(self, query: str, ids: Sequence[str]) -> list[Remembered | None]:
         """For some titles the clicked query that is nearest to a query.
@@ -909,10 +910,7 @@ class Index:
         exact: bool = False,
     ) -> Found:
         """As `find`, with what the scores consist of; see `search` for the last two arguments."""
-        weight = self._weight(bm25_weight)
-        return self.find_weighted(
-            queries, k, Weights(weight, self.cosine_weight, self._memory_weight), mask, exact
-        )
+        return self.find_weighted(queries, k, self._weights(bm25_weight), mask, exact)
 
     def find_weighted(
         self,

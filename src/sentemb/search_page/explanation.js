@@ -77,14 +77,33 @@ function fill(panel, hit, found) {
   );
 }
 
+/** What cosine, memory and BM25 add to a score. */
+function sharesOf(hit) {
+  const weights = engine.facts.weights ?? { cosine: 1, memory: 0 };
+  const cosine = weights.cosine * hit.cosine;
+  const memory = weights.memory * (hit.memory ?? 0);
+  return { cosine, memory, words: hit.bm25 === null ? 0 : hit.score - cosine - memory };
+}
+
 /** How the score came about. */
 function account(hit) {
   const parts = [`Score ${fixed(hit.score, 3)}`];
-  if (hit.bm25 === null) parts.push(": the cosine of the query and the title.");
+  const shares = sharesOf(hit);
+  const isSum = hit.bm25 !== null || engine.facts.weights;
+  if (!isSum) parts.push(": the cosine of the query and the title.");
   else {
-    const share = fixed(hit.score - hit.cosine, 3);
-    parts.push(` = cosine ${fixed(hit.cosine, 3)} + ${share} for shared words `);
-    parts.push(`(BM25 ${fixed(hit.bm25, 2)}).`);
+    parts.push(` = cosine ${fixed(shares.cosine, 3)}`);
+    if (hit.bm25 !== null) {
+      parts.push(` + ${fixed(shares.words, 3)} for shared words (BM25 ${fixed(hit.bm25, 2)})`);
+    }
+    if (engine.facts.weights?.memory) {
+      parts.push(` + ${fixed(shares.memory, 3)} for the memory of the log`);
+    }
+    parts.push(".");
+  }
+  if (hit.nearest_query) {
+    const cosine = fixed(hit.nearest_query.cosine, 3);
+    parts.push(" Clicked for ", isolated(hit.nearest_query.query), `, cosine ${cosine}.`);
   }
   if (hit.confidence !== null) {
     const percent = fixed(100 * hit.confidence, 0);

@@ -136,23 +136,27 @@ function knowsNone(found) {
 }
 
 function result(hit, k, highest) {
-  const lexical = hit.bm25 === null ? 0 : hit.score - hit.cosine;
+  const shares = sharesOf(hit);
   const parts = make("span", { className: "parts quiet" });
   if (hit.confidence !== null) {
     const sure = make("span", { className: "sure" }, nameOf(hit.confidence));
     parts.append(make("span", {}, sure, `, confidence ${fixed(hit.confidence, 2)}`));
   }
-  if (engine.facts.bm25) {
-    parts.append(make("span", { className: "of-cosine" }, `cosine ${fixed(hit.cosine, 3)}`));
-    if (lexical) {
-      parts.append(make("span", { className: "of-words" }, `BM25 ${signed(lexical, 3)}`));
+  if (engine.facts.bm25 || engine.facts.weights) {
+    parts.append(make("span", { className: "of-cosine" }, `cosine ${fixed(shares.cosine, 3)}`));
+    if (shares.words) {
+      parts.append(make("span", { className: "of-words" }, `BM25 ${signed(shares.words, 3)}`));
+    }
+    if (shares.memory) {
+      parts.append(make("span", { className: "of-memory" }, `memory ${signed(shares.memory, 3)}`));
     }
   }
   const meter = make(
     "span",
     { className: "meter", "aria-hidden": "true" },
-    bar("cosine", Math.max(hit.cosine, 0) / highest),
-    bar("words", lexical / highest),
+    bar("cosine", Math.max(shares.cosine, 0) / highest),
+    bar("words", shares.words / highest),
+    ...(shares.memory > 0 ? [bar("memory", shares.memory / highest)] : []),
   );
   const button = make(
     "button",

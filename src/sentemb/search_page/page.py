@@ -4,9 +4,11 @@ One page for a server and for a file that searches by itself. `search_page` puts
 script, its *engine*, which answers. The engine sets ``globalThis.engine`` to an object with
 
 - ``facts``: ``{name, titles, model, bm25, calibrated, evidence, gates}``: how many titles there
-  are, a line about the model, and what the engine can show (bool);
+  are, a line about the model, and what the engine can show (bool); and ``weights: {cosine,
+  memory}`` unless they are 1 and 0;
 - ``search(query, k, signal)``: ``{query, unknown: [word], hits: [{id, title, score, cosine, bm25,
   confidence}]}``, named as in `sentemb.search.index.Hit`; null for a number that the index lacks;
+  with a memory also ``memory``, and ``nearest_query: {query, cosine}`` or null if it is known;
 - ``explain(query, id, signal)``: what `Explanation.as_dict` returns;
 - ``gates(query, id, signal)``: ``{query: {words, gates: {name: [[number]]}}, title: ...}``, one row
   of numbers per word, with the names ``input``, ``forget``, ``output``, ``candidate``, ``cell`` and
@@ -44,7 +46,8 @@ def facts_of(index: Index, name: str, evidence: bool = False) -> dict[str, Any]:
         Whether explanations have queries of a click log.
     """
     encoder = index.model.encoder
-    return {
+    weights = {"cosine": index.cosine_weight, "memory": index.memory_weight}
+    found: dict[str, Any] = {
         "name": name,
         "titles": len(index),
         "model": f"{encoder.name}, vectors of {index.model.dim:,} numbers",
@@ -53,6 +56,9 @@ def facts_of(index: Index, name: str, evidence: bool = False) -> dict[str, Any]:
         "evidence": evidence,
         "gates": isinstance(encoder, RecurrentEncoder),
     }
+    if weights != {"cosine": 1, "memory": 0}:
+        found["weights"] = weights
+    return found
 
 
 def search_page(

@@ -58,6 +58,7 @@ class Answers:
         self.index, self.name, self._has_log = index, valid_unicode(name), log is not None
         self._explainer = Explainer(index.model, log, on_progress)
         self._is_recurrent = isinstance(index.model.encoder, RecurrentEncoder)
+        self._remembers = index.memory_weight > 0
         self._began = time.monotonic()
         index.place_of()  # made on first use, which takes a moment
 
@@ -107,8 +108,17 @@ class Answers:
         return {
             "query": query,
             "unknown": unknown_words(self.index.model, query),
-            "hits": [hit._asdict() for hit in hits],
+            "hits": self._with_nearest(query, hits),
         }
+
+    def _with_nearest(self, query: str, hits: list[Hit]) -> list[dict[str, Any]]:
+        """Hits as JSON, with the nearest clicked query where the memory is part of the score."""
+        found = [hit.as_dict() for hit in hits]
+        if self._remembers and hits:
+            nearest = self.index.nearest_clicked(query, [hit.id for hit in hits])
+            for hit, one in zip(found, nearest, strict=True):
+                hit["nearest_query"] = None if one is None else one._asdict()
+        return found
 
     def n_unknown(self, ids: Sequence[str]) -> int:
         """How many of ``ids`` are not in the index."""
@@ -124,9 +134,22 @@ class Answers:
         """The number of words that the model reads in ``text``."""
         return len(self.index.model.vocabulary.split(text))
 
-    def explain(self, query: str, title: str) -> dict[str, Any]:
-        """Why ``title`` has its score; see `sentemb.analysis.explanation.Explanation.as_dict`."""
-        return self._explainer.explain(query, title).as_dict()
+    def explain(self, query: str, id: str) -> dict[str, Any]:
+        """Why a title has its score; see `sentemb.analysis.explanation.Explanation.as_dict`.
+
+        If the memory is part of the score, ``memory`` has its weight and the nearest query that the
+        title was clicked for.
+        """
+        title = self.title_of(id)
+        assert title is not None  # the caller has looked
+        found = self._explainer.explain(query, title).as_dict()
+        if self._remembers:
+            (nearest,) = self.index.nearest_clicked(query, [id])
+            found["memory"] = {
+                "weight": self.index.memory_weight,
+                "nearest_query": None if nearest is None else nearest._asdict(),
+            }
+        return found
 
     def gates(self, query: str, title: str) -> dict[str, Any] | None:
         """What the cells do word by word; None if the model has none."""

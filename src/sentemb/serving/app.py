@@ -216,11 +216,11 @@ class _App:
         return self._json(found)
 
     def _explain(self) -> Response:
-        answers, query, title = self._pair()
-        return self._json(answers.explain(query, title))
+        answers, query, id, _ = self._pair()
+        return self._json(answers.explain(query, id))
 
     def _gates(self) -> Response:
-        answers, query, title = self._pair()
+        answers, query, _, title = self._pair()
         return self._json(answers.gates(query, title))
 
     def _encode(self) -> Response:
@@ -250,8 +250,8 @@ class _App:
             )
         return asked.json_object(request.get_data(cache=False), names)
 
-    def _pair(self) -> tuple[Answers, str, str]:
-        """The answers, and the query and the title of a request about both."""
+    def _pair(self) -> tuple[Answers, str, str, str]:
+        """The answers, and the query, the id and the title of a request about both."""
         given = self._parameters("q", "id")
         answers = self._answers
         query = asked.text("q", asked.needed(given, "q"), self._limits.characters)
@@ -270,7 +270,7 @@ class _App:
                     "words can be explained",
                 )
         self._charge(1)
-        return answers, query, title
+        return answers, query, id, title
 
     # -- limits -------------------------------------------------------------------------------
 

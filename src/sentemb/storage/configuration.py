@@ -20,7 +20,8 @@ from sentemb.version import __version__
 
 # Formats 1 and 2 have the configuration and the vocabulary in files of their own. Format 4 is
 # format 3 with `splitting`, which earlier versions would ignore. Format 5 is format 4 with an
-# ensemble, which has `members`. Format 6 is format 5 with `vectors`: word vectors that are features.
+# ensemble, which has `members`. Format 6 is format 5 with `vectors`, word vectors that are
+# features.
 FORMAT = 6
 VECTORS = "vectors"
 

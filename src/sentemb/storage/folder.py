@@ -9,7 +9,7 @@ from sentemb.errors import SentembError
 from sentemb.storage.tensor_files import open_tensors, parse_json
 from sentemb.storage.text_files import contents_of
 from sentemb.system.files import is_folder, names_in, path_of, status, unwritable
-from sentemb.system.locks import is_temporary
+from sentemb.system.locks import is_temporary, remove_abandoned
 from sentemb.system.paths import AnyPath
 
 CONFIG, TENSORS, VOCABULARY, WORDS = (
@@ -38,6 +38,7 @@ def remove_ranker(path: Path) -> None:
         # This one first: without it there is no ranker.
         for name in (RANKER_FILE, RANKER_COPY):
             (folder / name).unlink(missing_ok=True)
+        remove_abandoned(folder)
     except OSError as error:
         raise unwritable(folder, error) from error
     with contextlib.suppress(OSError):

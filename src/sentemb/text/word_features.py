@@ -1,4 +1,4 @@
-"""Word vectors as features: a word has a number in each dimension, beside its letter trigrams."""
+"""Word vectors as features: a word has a number in each dimension, in addition to its trigrams."""
 
 from __future__ import annotations
 

@@ -177,8 +177,8 @@ class Start:
             )
         if given:
             raise SentembError(
-                f"{self} has no word vectors, and they cannot be added to it; leave vectors out, or "
-                "leave start_from out"
+                f"{self} has no word vectors, and they cannot be added to it; leave vectors or "
+                "start_from out"
             )
 
     # -- weights ------------------------------------------------------------------------------

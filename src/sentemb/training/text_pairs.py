@@ -43,8 +43,8 @@ class TextPairs:
     whole_words : bool
         Whether the vocabulary that is collected has frequent words only, without trigrams.
     vectors : function of a dict, optional
-        Called with how often the texts have each word; what it returns becomes the word vectors of the
-        vocabulary.
+        Called with how often the texts have each word; what it returns becomes the word vectors of
+        the vocabulary.
 
     Attributes
     ----------

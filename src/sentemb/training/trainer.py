@@ -24,8 +24,11 @@ from sentemb.training.run import Run
 from sentemb.training.settings import HYPERPARAMETERS, MOST_SEEDS
 from sentemb.training.two_tower_trainer import train_two_towers
 from sentemb.vectors.features import VectorSource
-from sentemb.vectors.options import VECTOR_WORDS
+from sentemb.vectors.options import VECTOR_DIM, VECTOR_WORDS
 from sentemb.vectors.word_vectors import WordVectors
+
+# Settings of ``vectors``.
+_OF_VECTORS = VECTOR_DIM.name, VECTOR_WORDS.name
 
 PairModelName: TypeAlias = Literal[
     "arc1", "arc2", "wordembed", "senna", "senmlp", "deepmatch", "urae"
@@ -49,8 +52,6 @@ def train(
     start_from: AnyPath | SentenceEncoder | PairScorer | None = None,
     word_vectors: AnyPath | WordVectors | None = None,
     vectors: AnyPath | WordVectors | None = None,
-    vector_dim: int | None = None,
-    vector_words: int = VECTOR_WORDS.default,
     teacher: AnyPath | SentenceEncoder | None = None,
     replay: Replayed | None = None,
     catalogue: AnyPath | Sequence[str] | None = None,
@@ -112,11 +113,10 @@ def train(
         to its trigrams; see `read_word_vectors`. A word that the log lacks then still has a vector
         if it is in ``vectors``. Words are lower-cased; a word that has no vector takes that of the
         word without the quotes, brackets, commas and the like around it.
-    vector_dim : int, optional
-        How many principal components; by default 48, or all dimensions if the vectors have fewer.
-    vector_words : int
-        How many words of ``vectors``, from the first on, the model keeps; the words of the log are
-        kept whatever their place.
+
+        ``vector_dim`` is the number of components, by default 48, or all dimensions if the vectors
+        have fewer. ``vector_words``, by default 100,000, says how many words of ``vectors``, from
+        the first on, the model keeps; it keeps the words of the log whatever their place.
     teacher : "bm25", path or SentenceEncoder, optional
         For a pair model: what lists hard negatives before the first epoch.
     replay : path, ClickLog, table or list of pairs, or (one of these, float), optional
@@ -177,7 +177,8 @@ def train(
     )
     n_seeds = whole("seeds", seeds, 1, MOST_SEEDS)
     additions = Additions.of(replay, catalogue)
-    source = _source(vectors, vector_dim, vector_words)
+    own_of_vectors = {name: settings.pop(name) for name in _OF_VECTORS if name in settings}
+    source = _source(vectors, own_of_vectors)
     model = settings.get(MODEL_NAME.name) or _pair_model_of(start_from)
     if isinstance(model, str) and model in PAIR_MODELS:
         if additions.titles is not None:
@@ -219,14 +220,12 @@ def train(
     )
 
 
-def _source(
-    vectors: AnyPath | WordVectors | None, dim: int | None, words: int
-) -> VectorSource | None:
-    """The word vectors that are features; a `SentembError` for their options without them."""
+def _source(vectors: AnyPath | WordVectors | None, settings: dict[str, Any]) -> VectorSource | None:
+    """The word vectors that are features; a `SentembError` for their settings without them."""
     if vectors is not None:
-        return VectorSource(vectors, dim, words)
-    if dim is not None or words != VECTOR_WORDS.default:
-        raise SentembError("vector_dim and vector_words are for vectors; give vectors too")
+        return VectorSource(vectors, **settings)
+    if settings:
+        raise SentembError(f"{next(iter(settings))} is for vectors; give vectors too")
     return None
 
 

@@ -22,9 +22,8 @@ from sentemb.vectors.options import VECTOR_DIM, VECTOR_WORDS
 from sentemb.vectors.reading import read_word_vectors
 from sentemb.vectors.word_vectors import WordVectors
 
-# The mean squared length of a word's numbers. A word of 7 letters holds as many trigrams, each
-# once, so this is about what its trigrams contribute to the projection at the start.
-_SQUARED_LENGTH = 7.0
+# The mean squared length of a word's numbers: that of the counts of two trigrams. Chosen on dev.
+_SQUARED_LENGTH = 2.0
 _SWEEPS = 100
 _BLOCK = 4096
 # A share of the squared lengths that float32 cannot tell from zero.
@@ -40,10 +39,10 @@ class VectorSource:
     ----------
     vectors : path or WordVectors
         See `read_word_vectors`.
-    dim : int, optional
+    vector_dim : int, optional
         How many principal components become features; by default that of `VECTOR_DIM`, or all
         dimensions if the vectors have fewer.
-    most_words : int
+    vector_words : int
         How many words, from the first on, have features even if the log lacks them.
 
     Raises
@@ -53,12 +52,12 @@ class VectorSource:
     """
 
     vectors: AnyPath | WordVectors
-    dim: int | None = None
-    most_words: int = VECTOR_WORDS.default
+    vector_dim: int | None = None
+    vector_words: int = VECTOR_WORDS.default
 
     def __post_init__(self) -> None:
-        VECTOR_DIM.checked(self.dim)
-        VECTOR_WORDS.checked(self.most_words)
+        VECTOR_DIM.checked(self.vector_dim)
+        VECTOR_WORDS.checked(self.vector_words)
 
     @property
     def name(self) -> str:
@@ -69,8 +68,8 @@ class VectorSource:
     def _first(self) -> WordVectors:
         """The first words, with their vectors in memory."""
         if isinstance(self.vectors, WordVectors):
-            return self.vectors.take(range(min(self.most_words, len(self.vectors))))
-        found = read_word_vectors(self.vectors, limit=self.most_words)
+            return self.vectors.take(range(min(self.vector_words, len(self.vectors))))
+        found = read_word_vectors(self.vectors, limit=self.vector_words)
         return found.take(range(len(found)))
 
     def features(self, uses: Mapping[str, int], note: Callable[[str], None]) -> WordFeatures:
@@ -86,11 +85,11 @@ class VectorSource:
         Raises
         ------
         SentembError
-            If the vectors cannot be read, are shorter than ``dim`` or span fewer directions, or no
-            word of the log has one.
+            If the vectors cannot be read, are shorter than ``vector_dim`` or span fewer directions,
+            or no word of the log has one.
         """
         kept = _lower_cased(self._kept({form for w in uses for form in (w, without_edges(w))}))
-        dim = self.dim
+        dim = self.vector_dim
         if dim is None:
             dim = min(VECTOR_DIM.default, kept.dim)
         elif dim > kept.dim:
@@ -108,8 +107,8 @@ class VectorSource:
         _add_components(numbers, kept, self.name)
         share = sum(uses[word] for word in known) / sum(uses.values())
         note(
-            f"{share:.1%} of the words of the log, and {len(known) / len(uses):.1%} of the distinct "
-            f"ones, have a vector in {self.name}"
+            f"{share:.1%} of the words of the log, and {len(known) / len(uses):.1%} of its "
+            f"distinct words, have a vector in {self.name}"
         )
         return found
 
@@ -127,7 +126,7 @@ class VectorSource:
     def _kept(self, wanted: set[str]) -> WordVectors:
         """The first words, and after them the wanted ones that come later."""
         first = self._first
-        if len(first) < self.most_words:
+        if len(first) < self.vector_words:
             return first
         known = set(first.words)
         missing = wanted - known

@@ -121,8 +121,8 @@ VECTOR_WORDS = Hyperparameter(
     name="vector_words",
     kind=int,
     default=100_000,
-    help="How many words of --vectors, from the first on, the model keeps; the words of the log are "
-    "kept whatever their place.",
+    help="How many words of --vectors, from the first on, the model keeps; it keeps the words of "
+    "the log whatever their place.",
     group=FEATURES,
     least=1,
     most=10_000_000,

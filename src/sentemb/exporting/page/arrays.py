@@ -24,6 +24,7 @@ from sentemb.text.words import plain_words
 if TYPE_CHECKING:
     from sentemb.search.index import Index
     from sentemb.search.lexical import Lexical
+    from sentemb.search.memory import Memory
 
 # Typed arrays of JavaScript begin at multiples of the size of their numbers.
 _ALIGNED = 8
@@ -33,6 +34,7 @@ _TYPES = {
     np.dtype("<u2"): "Uint16Array",
     np.dtype("<u4"): "Uint32Array",
     np.dtype("<f4"): "Float32Array",
+    np.dtype("<f8"): "Float64Array",
 }
 # No row of the input weights is stored in smaller steps than the median row times this. Rows are
 # added up, so the steps of small rows may be those of larger ones, and gzip packs small integers
@@ -107,6 +109,8 @@ def add_index(arrays: Arrays, index: Index, dtype: str) -> tuple[dict[str, Any],
         "splitting": towers.vocabulary.splitting,
         "vectors": 0 if known is None else known.dim,
         "bm25": None,
+        "memory": None,
+        "cosine": index.cosine_weight,
         "confidence": None,
     }
     notes: list[str] = []
@@ -115,6 +119,8 @@ def add_index(arrays: Arrays, index: Index, dtype: str) -> tuple[dict[str, Any],
         header["confidence"] = {"intercept": fitted.intercept, "slope": fitted.slope}
     if index.bm25 is not None and index.bm25.weight > 0:
         header["bm25"] = _add_bm25(arrays, index.bm25, index, notes)
+    if index.memory is not None and index.memory.weight > 0:
+        header["memory"] = _add_memory(arrays, index.memory, dtype)
     if index.is_approximate:
         notes.append("the page searches exactly: the graph of the index is left out")
     return header, notes
@@ -217,5 +223,22 @@ def _add_bm25(arrays: Arrays, half: Lexical, index: Index, notes: list[str]) -> 
     first = contents.offsets[:-1]
     steps[first] = contents.titles[first]
     arrays.add("bm25 steps", steps.astype("<u2"))
-    arrays.add("bm25 counts", contents.counts.astype("<u4"))
+    counts = contents.counts
+    is_whole = (counts == np.rint(counts)).all()
+    # With a weight of clicked queries counts are not integers.
+    arrays.add("bm25 counts", counts.astype("<u4" if is_whole else "<f8"))
     return {"k1": lists.k1, "b": lists.b, "weight": half.weight}
+
+
+# -- memory ----------------------------------------------------------------------------------------
+
+
+def _add_memory(arrays: Arrays, memory: Memory, dtype: str) -> dict[str, Any]:
+    """The vectors of clicked queries and their titles; the page has no use for the queries."""
+    lists = memory.lists
+    assert lists.vectors is not None  # its weight is not 0
+    rows = np.asarray(lists.vectors)
+    arrays.add_rows("memory vectors", Int8Rows.of(rows) if dtype == "int8" else rows)
+    arrays.add("memory holding", np.diff(lists.offsets).astype("<u4"))
+    arrays.add("memory titles", lists.places.astype("<u4"))
+    return {"weight": memory.weight}

@@ -28,7 +28,7 @@ _ALPHABET = (
     string.digits + string.ascii_uppercase + string.ascii_lowercase + "!#$%&()*+-;<=>?@^_`{|}~"
 ).replace("<", ",")
 # In the order in which they refer to each other.
-_PARTS = ("texts", "towers", "bm25", "engine")
+_PARTS = ("texts", "towers", "bm25", "memory", "engine")
 
 
 def write(

@@ -96,7 +96,8 @@ def write(
     half = source.bm25
     boost, told = _boost(source, clicks)
     queries_of: dict[str, list[str]] = {}
-    if clicks is not None and half is not None and half.has_clicks:
+    click_weight = 1.0 if half is None else half.lists.click_weight
+    if clicks is not None and half is not None and half.has_clicks and click_weight:
         queries_of = clicked_queries(clicks)
     with_clicks, without = bool(queries_of), 0
     with new_folder(out, force, MAPPING, QUERY, README, SCRIPT, "bulk-*.ndjson.gz") as folder:
@@ -107,7 +108,7 @@ def write(
                     bulk.add(lines)
         texts = {
             MAPPING: _indented(mapping(target, source.model.dim, half, with_clicks)),
-            QUERY: _indented(query(target, boost, with_clicks)),
+            QUERY: _indented(query(target, boost, with_clicks, click_weight)),
             SCRIPT: script(target, name),
             README: readme(
                 target,
@@ -116,6 +117,7 @@ def write(
                 without_vector=without,
                 with_clicks=with_clicks,
                 boost=told,
+                two_fields=with_clicks and click_weight != 1 and boost is not None,
             ),
         }
         for file, text in texts.items():
@@ -151,7 +153,8 @@ def _boost(index: Index, log: ClickLog | None) -> tuple[float | None, str]:
     """The boost of words, and a sentence for the README that says where it is from.
 
     Our score is the cosine plus weight · BM25 / the highest BM25 of the query. An engine cannot
-    divide by the latter, so a typical value takes its place, and its score is half of ours.
+    divide by the latter, so a typical value takes its place, and its score is half of ours. It has
+    no memory either: the memory of a title without clicked queries is the cosine.
     """
     half = index.bm25
     if half is None:
@@ -166,10 +169,14 @@ def _boost(index: Index, log: ClickLog | None) -> tuple[float | None, str]:
         return None, "It compares vectors only, because no title has a word in common with the log."
     typical = float(np.median(found))
     of = "titles as queries, which is more than queries have" if log is None else "queries"
-    boost = float(f"{half.weight / typical / 2:.6g}")
+    weight = half.weight / (index.cosine_weight + index.memory_weight or 1)
+    boost = float(f"{weight / typical / 2:.6g}")
+    where = "the weight of BM25 in the index"
+    if weight != half.weight:
+        where += " for a weight of the cosine of 1"
     return boost, (
-        f"The score is (1 + cosine) / 2 + {boost:g} · BM25. The factor is half of {half.weight:g}, "
-        f"the weight of BM25 in the index, divided by {typical:.4g}, the median of the highest "
+        f"The score is (1 + cosine) / 2 + {boost:g} · BM25. The factor is half of {weight:g}, "
+        f"{where}, divided by {typical:.4g}, the median of the highest "
         f"BM25 of {of}."
     )
 
@@ -192,16 +199,29 @@ def _indented(value: dict[str, Any]) -> str:
 
 def _notes(index: Index, with_clicks: bool) -> list[str]:
     """What the user should know of words."""
-    half = index.bm25
+    half, notes = index.bm25, []
+    if index.memory_weight:
+        notes.append("the memory of the log is left out: query.json ranks without it")
     if half is None:
         return [
+            *notes,
             "the index has no BM25, so query.json compares vectors only; make the index with "
-            "--bm25 and run `sentemb tune` for a weight of words"
+            "--bm25 and run `sentemb tune` for a weight of words",
         ]
     if not half.weight:
-        return ["the weight of BM25 in the index is 0, so query.json compares vectors only"]
-    notes = []
-    if half.has_clicks and not with_clicks:
+        return [
+            *notes,
+            "the weight of BM25 in the index is 0, so query.json compares vectors only",
+        ]
+    if not (index.cosine_weight or index.memory_weight):
+        notes.append("the index ranks by BM25 alone; query.json adds the cosine")
+    click_weight = half.lists.click_weight
+    if with_clicks and click_weight != 1:
+        notes.append(
+            f"a word of a clicked query counts {click_weight:g} times in BM25 of the index; "
+            "query.json adds the scores of two fields instead, which is not quite the same"
+        )
+    if half.has_clicks and click_weight and not with_clicks:
         notes.append(
             "BM25 of the index has clicked queries, and its weight was chosen with them; "
             "give --log to write them too"

@@ -71,8 +71,8 @@ def mapping(engine: Engine, dim: int, half: Lexical | None, with_clicks: bool) -
     half : Lexical, optional
         BM25 of our index: its k1, b and stems are used.
     with_clicks : bool
-        Whether titles have clicked queries. One field then holds the words of both, as in our
-        BM25.
+        Whether titles have clicked queries. If a word of them counts as much as one of the title,
+        one field holds the words of both, as in our BM25.
     """
     text: dict[str, Any] = {"type": "text"}
     settings = dict(engine.settings)
@@ -85,10 +85,13 @@ def mapping(engine: Engine, dim: int, half: Lexical | None, with_clicks: bool) -
         if language is not None and has_stemmer(language):
             text["analyzer"] = _ANALYZER
             settings["analysis"] = _analysis(language)
-    copied = {**text, "copy_to": WORDS} if with_clicks else text
+    is_one_field = with_clicks and half is not None and half.lists.click_weight == 1
+    copied = {**text, "copy_to": WORDS} if is_one_field else text
     properties = {TITLE: copied}
     if with_clicks:
-        properties |= {CLICKED: copied, WORDS: text}
+        properties[CLICKED] = copied
+    if is_one_field:
+        properties[WORDS] = text
     properties[VECTOR] = engine.vector_field(dim)
     index = {"settings": {"index": settings}} if settings else {}
     return {**index, "mappings": {"properties": properties}}
@@ -113,7 +116,9 @@ def _analysis(language: str) -> dict[str, Any]:
     }
 
 
-def query(engine: Engine, boost: float | None, with_clicks: bool) -> dict[str, Any]:
+def query(
+    engine: Engine, boost: float | None, with_clicks: bool, click_weight: float = 1.0
+) -> dict[str, Any]:
     """The body of a search, with `QUERY_TEXT` and `QUERY_VECTOR` in the place of a query.
 
     Parameters
@@ -124,9 +129,15 @@ def query(engine: Engine, boost: float | None, with_clicks: bool) -> dict[str, A
         Factor of BM25 in the score, next to (1 + cosine) / 2; None leaves words out.
     with_clicks : bool
         As in `mapping`.
+    click_weight : float
+        How much a word of a clicked query counts. Unless it is 1, the scores of two fields are
+        added: an engine cannot weigh the words of one field.
     """
-    match = None
-    if boost is not None:
+    match: dict[str, Any] | None = None
+    if boost is not None and with_clicks and click_weight != 1:
+        fields = [f"{TITLE}^{boost:g}", f"{CLICKED}^{boost * click_weight:g}"]
+        match = {"multi_match": {"query": QUERY_TEXT, "type": "most_fields", "fields": fields}}
+    elif boost is not None:
         match = {"match": {WORDS if with_clicks else TITLE: {"query": QUERY_TEXT, "boost": boost}}}
     return {"size": 10, "_source": [TITLE], **engine.search(match)}
 

@@ -53,8 +53,14 @@ def readme(
     without_vector: int,
     with_clicks: bool,
     boost: str,
+    two_fields: bool = False,
 ) -> str:
-    """What the files are and how to use them; ``boost`` says where the boost of words is from."""
+    """What the files are and how to use them.
+
+    ``boost`` says where the boost of words is from, ``two_fields`` whether words are looked up in
+    titles and in clicked queries.
+    """
+    filling = _FILL[engine.title] % _MATCHES[engine.title][two_fields]
     clicked = f"`{CLICKED}` holds the queries that it was clicked for. " if with_clicks else ""
     sending = (
         f"creates the index `{name}` from `mapping.json` and sends the bulk files one by one. It "
@@ -98,7 +104,7 @@ template = Path("query.json").read_text(encoding="utf-8")
 def request(text: str) -> dict:
     body = json.loads(template)
     vector = model.encode_query(text, normalize_embeddings=True)
-{_FILL[engine.title]}
+{filling}
     return body
 ```
 """
@@ -112,8 +118,7 @@ def _filled(text: str) -> str:
 # How the two places of a query are filled in.
 _FILL = {
     "Elasticsearch": """\
-    for field in body.get("query", {}).get("match", {}).values():
-        field["query"] = text
+%s
     if vector.any():
         body["knn"]["query_vector"] = vector.tolist()
     else:  # the model knows no word of the text
@@ -121,11 +126,28 @@ _FILL = {
         body.setdefault("query", {"match_none": {}})""",
     "OpenSearch": """\
     should = body["query"]["bool"]["should"]
-    for part in should[1:]:
-        for field in part["match"].values():
-            field["query"] = text
+%s
     if vector.any():
         should[0]["knn"]["vector"]["vector"] = vector.tolist()
     else:  # the model knows no word of the text
         should[0] = {"match_none": {}}""",
+}
+
+# The same of the words, without and with two fields.
+_MATCHES = {
+    "Elasticsearch": (
+        """\
+    for field in body.get("query", {}).get("match", {}).values():
+        field["query"] = text""",
+        """\
+    body["query"]["multi_match"]["query"] = text""",
+    ),
+    "OpenSearch": (
+        """\
+    for part in should[1:]:
+        for field in part["match"].values():
+            field["query"] = text""",
+        """\
+    should[1]["multi_match"]["query"] = text""",
+    ),
 }

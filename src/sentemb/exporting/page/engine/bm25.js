@@ -18,7 +18,7 @@ class Bm25 {
       lengths[titles[e]] += counts[e];
       total += counts[e];
     }
-    const mean = Math.max(total, 1) / Math.max(n, 1);
+    const mean = (total || 1) / Math.max(n, 1);
     const weights = new Float32Array(counts.length);
     for (let w = 0; w + 1 < offsets.length; w++) {
       const holding = offsets[w + 1] - offsets[w];

@@ -108,6 +108,15 @@ async function open() {
     vectors: table("vectors", towers.query.encoder.dim),
     empty: new Set(array("empty")),
     bm25: HEADER.bm25 ? openBm25(array, texts, splitterOf(plainWords, sets)) : null,
+    memory: HEADER.memory
+      ? new Memory(
+          HEADER.memory.weight,
+          titles.length,
+          table("memory vectors", towers.query.encoder.dim),
+          array("memory holding"),
+          array("memory titles"),
+        )
+      : null,
   };
 }
 
@@ -153,12 +162,14 @@ function confidenceOf(score) {
 }
 
 async function search(query, k) {
-  const { vocabulary, towers, ids, titles, vectors, empty, bm25 } = await engine.ready;
+  const { vocabulary, towers, ids, titles, vectors, empty, bm25, memory } = await engine.ready;
   const words = vocabulary.split(query);
   const vector = towers.query.embed(words);
   const isKnown = vector.some((x) => x !== 0);
   const cosines = isKnown ? vectors.products(vector) : new Float64Array(titles.length);
-  const scores = Float64Array.from(cosines);
+  const remembered = memory && (isKnown ? memory.scores(vector, cosines) : cosines);
+  const scores = cosines.map((cosine) => HEADER.cosine * cosine);
+  if (memory) remembered.forEach((own, place) => (scores[place] += memory.weight * own));
   const sums = bm25 && bm25.weight ? bm25.scores(query) : null;
   if (sums) {
     const most = sums.reduce((one, other) => Math.max(one, other), 0) || 1;
@@ -166,13 +177,16 @@ async function search(query, k) {
       scores[place] += bm25.weight * (sums[place] / most);
     }
   }
-  const isFindable = (place) => (isKnown && !empty.has(place)) || (sums !== null && sums[place] > 0);
+  const isNear = (place) => !empty.has(place) || (memory !== null && memory.hasClicks[place] > 0);
+  const hasVectors = isKnown && (HEADER.cosine > 0 || memory !== null);
+  const isFindable = (place) => (hasVectors && isNear(place)) || (sums !== null && sums[place] > 0);
   const hits = highest(scores, isFindable, k).map((place, rank) => ({
     id: ids[place],
     title: titles[place],
     score: scores[place],
     cosine: cosines[place],
     bm25: sums && sums[place],
+    memory: remembered && remembered[place],
     confidence: rank === 0 && HEADER.confidence ? confidenceOf(scores[place]) : null,
   }));
   return { query, unknown: vocabulary.unknown(words), hits };

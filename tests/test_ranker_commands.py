@@ -1,0 +1,298 @@
+"""The ranker of a model folder from the command line."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+from test_ranker import made_judged, made_log
+
+import sentemb
+from sentemb.cli import main
+from sentemb.data.click_log import write_click_log
+from sentemb.data.judged_set import write_judged_set
+from sentemb.data.splitting import normal_text, split_log
+from sentemb.ranking import fitting
+from sentemb.ranking.opening import load_ranker
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.ranking.ranker_files import has_ranker
+from sentemb.ranking.recipe import Recipe
+
+QUICK = ("--model", "bag", "--cells", 8, "--epochs", 1, "--threads", 1, "--hard-negatives", 0)
+ALL = Recipe(1, 0.7, 2.0, click_weight=0.5)
+
+
+def run(*arguments, code=0, **keywords):
+    result = CliRunner().invoke(main, list(map(str, arguments)), **keywords)
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    log = made_log()
+    write_click_log(log, folder / "pairs.tsv")
+    for name, seed in (("dev", 1), ("test", 2)):
+        write_judged_set(made_judged(log, seed), folder / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(data):
+    result = run("train", data / "pairs.tsv", "--dev", data / "dev", "-o", data / "model", *QUICK)
+    return data / "model", result
+
+
+@pytest.fixture(scope="module")
+def hybrid(trained, data, tmp_path_factory):
+    """A folder whose ranker has three parts, whatever dev chose."""
+    folder = tmp_path_factory.mktemp("hybrid") / "model"
+    ranker = load_ranker(trained[0])
+    ranker.model.save_pretrained(folder)
+    HybridRanker(ranker.model, ALL, made_log(), dev=ranker.dev).save(folder)
+    return folder
+
+
+# -- train and tune ---------------------------------------------------------------------------
+
+
+def test_training_ends_with_a_ranker(trained, data):
+    folder, result = trained
+    lines = result.stdout.splitlines()
+    ranker = load_ranker(folder)
+    assert f"ranker: {ranker.recipe}" in lines
+    (line,) = [line for line in lines if line.startswith("ranker on dev: ndcg@1")]
+    assert all(part in line for part in ("cosine", "BM25", "memory"))
+    holds = [line for line in lines if "plain text" in line]
+    assert len(holds) == ranker.recipe.needs_clicks
+    assert lines[-1].startswith("next: ")
+    expected = sentemb.fit_ranker(folder, data / "pairs.tsv", data / "dev", threads=1)
+    assert (ranker.recipe, ranker.dev) == (expected.recipe, expected.dev)
+
+
+def test_a_ranker_changes_no_bit_of_the_model(trained, data, tmp_path):
+    args = ("train", data / "pairs.tsv", "--dev", data / "dev", "-o", tmp_path / "model", *QUICK)
+    result = run(*args, "--no-ranker")
+    assert "ranker:" not in result.output
+    assert not (tmp_path / "model" / "ranker").exists()
+    for name in ("model.safetensors", "config.json", "vocabulary.txt", "words.txt"):
+        assert (tmp_path / "model" / name).read_bytes() == (trained[0] / name).read_bytes()
+
+
+def test_without_dev_train_says_how_to_get_a_ranker(data, tmp_path):
+    result = run("train", data / "pairs.tsv", "-o", tmp_path / "model", *QUICK)
+    assert "no ranker: it is fitted on --dev; `sentemb tune" in result.stderr
+    assert not has_ranker(tmp_path / "model")
+
+
+def test_a_share_is_held_out_of_the_ranker_too(data, tmp_path):
+    out = tmp_path / "model"
+    run("train", data / "pairs.tsv", "--dev", "30%", "-o", out, *QUICK)
+    ranker = load_ranker(out)
+    assert ranker.dev["kind"] == "held-out clicks"
+    _, held_out, _ = split_log(made_log(), dev=0.3, test=0)
+    assert ranker.dev["queries"] == len(held_out.queries)
+    raw = (out / "ranker" / "ranker.safetensors").read_bytes()
+    kept = [] if ranker.clicks is None else ranker.clicks.queries
+    assert not {*map(normal_text, kept)} & {*map(normal_text, held_out.queries)}
+    assert all(f"\n{query}\n".encode() not in raw for query in held_out.queries)
+
+
+def test_sources_that_can_be_read_only_once(data, trained, tmp_path):
+    args = ("-o", tmp_path / "model", *QUICK)
+    run("train", "-", "--dev", data / "dev", *args, input=(data / "pairs.tsv").read_bytes())
+    assert load_ranker(tmp_path / "model").recipe == load_ranker(trained[0]).recipe
+
+
+def test_force_and_resume(data, tmp_path, monkeypatch):
+    args = ("train", data / "pairs.tsv", "--dev", data / "dev", "-o", tmp_path / "model", *QUICK)
+    ranker = tmp_path / "model" / "ranker" / "ranker.safetensors"
+
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fitting, "tune_bm25", interrupt)
+        result = run(*args, code=130)
+    assert "the model is finished and has no ranker" in result.stderr
+    assert not ranker.parent.exists()
+    sentemb.load(tmp_path / "model")
+    run(*args, "--resume")
+    first = ranker.read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr(fitting, "tune_bm25", interrupt)
+        # It is there: nothing is fitted.
+        assert "ranker: " in run(*args, "--resume").stdout
+        assert ranker.read_bytes() == first
+        # A new model has no old ranker, also if its own cannot be fitted.
+        run(*args, "--force", code=130)
+    assert not ranker.parent.exists()
+    run(*args, "--force")
+    assert ranker.read_bytes() == first
+
+
+def test_tune_fits_what_train_fits(trained, data, tmp_path):
+    model = sentemb.load(trained[0])
+    model.save_pretrained(tmp_path / "model")
+    args = ("tune", tmp_path / "model", data / "dev", "--log", data / "pairs.tsv", "--threads", 1)
+    found = json.loads(run(*args, "--dry-run", "--json").stdout)
+    assert not has_ranker(tmp_path / "model")
+    expected = load_ranker(trained[0])
+    assert found == {"recipe": expected.recipe.as_dict(), "dev": expected.dev}
+    assert f"ranker: {expected.recipe}" in run(*args).stdout
+    names = ("ranker.safetensors", "ranker.json")
+    for name in names:
+        one, other = (folder / "ranker" / name for folder in (tmp_path / "model", trained[0]))
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_tune_refuses_what_does_not_fit(trained, data, tmp_path):
+    model, dev = trained[0], data / "dev"
+    assert "needs --log" in run("tune", model, dev, code=2).stderr
+    args = ("--log", data / "pairs.tsv")
+    assert (
+        "--metric does not go" in run("tune", model, dev, *args, "--metric", "hit@1", code=2).stderr
+    )
+    assert "there is no model" in run("tune", tmp_path, dev, *args, code=1).stderr
+
+
+def test_a_pair_model_has_no_ranker(data, tmp_path):
+    args = ("--model", "wordembed", "--epochs", 1, "--threads", 1)
+    result = run(
+        "train", data / "pairs.tsv", "--dev", data / "dev", "-o", tmp_path / "model", *args
+    )
+    assert "ranker:" not in result.output
+    result = run("tune", tmp_path / "model", data / "dev", "--log", data / "pairs.tsv", code=1)
+    assert "the pair model wordembed cannot have a ranker" in result.stderr
+    assert not has_ranker(tmp_path / "model")
+
+
+# -- the commands that use it -----------------------------------------------------------------
+
+
+def test_rank_uses_the_ranker(hybrid, data):
+    titles = data / "test" / "docs.tsv"
+    asked = ("--query", "a red bath", titles, "--json", "-k", 4)
+    ids, texts = zip(*(line.split("\t") for line in titles.read_text().splitlines()), strict=True)
+    found = json.loads(run("rank", hybrid, *asked).stdout.splitlines()[0])
+    ranked = load_ranker(hybrid).rank("a red bath", texts)
+    scores = {ids[place]: score for place, score in ranked}
+    best = sorted(scores, key=lambda id: (scores[id], id), reverse=True)[:4]
+    hits = found["titles"] if "titles" in found else found["hits"]
+    assert [hit["id"] for hit in hits] == best
+    assert [hit["score"] for hit in hits] == [scores[id] for id in best]
+    alone = run("rank", hybrid, *asked, "--no-ranker").stdout
+    assert alone == run("rank", _without_ranker(hybrid), *asked).stdout
+    assert alone != run("rank", hybrid, *asked).stdout
+
+
+def _without_ranker(folder):
+    """A copy of the model in ``folder``, and nothing else."""
+    other = folder.parent / "bare"
+    if not other.exists():
+        sentemb.load(folder).save_pretrained(other)
+    return other
+
+
+def test_candidates_have_the_scores_of_the_whole_catalogue(hybrid, data, tmp_path):
+    files = data / "test" / "queries.tsv", data / "test" / "docs.tsv"
+    run("rank", hybrid, *files, "-k", 5, "-o", tmp_path / "whole.run")
+    run(
+        "rank", hybrid, *files, "--candidates", tmp_path / "whole.run", "-o", tmp_path / "again.run"
+    )
+    rows = [
+        {tuple(line.split()[:3]): float(line.split()[4]) for line in path.read_text().splitlines()}
+        for path in (tmp_path / "whole.run", tmp_path / "again.run")
+    ]
+    assert rows[0].keys() == rows[1].keys()
+    assert list(rows[0].values()) == pytest.approx(list(rows[1].values()), abs=1e-5)
+
+
+def test_evaluate_prints_the_ranker_and_its_parts(hybrid, data):
+    lines = run("evaluate", hybrid, data / "test").stdout.splitlines()
+    names = [line.split("  ")[0].strip() for line in lines[1:5]]
+    assert names == ["ranker", "cosine alone", "BM25 alone", "memory alone"]
+    bare = run("evaluate", _without_ranker(hybrid), data / "test").stdout
+    assert run("evaluate", hybrid, data / "test", "--no-ranker").stdout == bare
+    assert bare.splitlines()[1].split()[1:] == lines[2].split()[2:]
+    found = json.loads(run("evaluate", hybrid, data / "test", "--json").stdout)
+    assert list(found["parts"]) == names[1:]
+    assert f"{found['ndcg@1']:.4f}" == lines[1].split()[1]
+    per_query = run("evaluate", hybrid, data / "test", "--per-query").stdout.splitlines()
+    assert per_query[1].split()[0] == "q0"
+    assert per_query[13].split()[0] == "ranker"
+
+
+def test_held_out_clicks_are_ranked_by_the_ranker_and_its_parts(hybrid, data, tmp_path):
+    clicks = tmp_path / "clicks.tsv"
+    clicks.write_text("red bath\thotels in\nfix a tub\ttub repair\n")
+    titles = data / "test" / "docs.tsv"
+    texts = [line.split("\t")[1] for line in titles.read_text().splitlines()]
+    clicks.write_text("".join(f"{texts[k]} a\t{texts[k]}\n" for k in range(6)))
+    args = (clicks, "--catalogue", titles, "--json")
+    found = json.loads(run("evaluate", hybrid, *args).stdout)
+    names = [str(hybrid), "cosine alone", "BM25 alone", "memory alone"]
+    assert list(found["systems"]) == names
+    assert list(found["model_minus"]) == names[1:]
+    bare = _without_ranker(hybrid)
+    alone = json.loads(run("evaluate", bare, *args, "--compare-with", hybrid).stdout)
+    assert alone["systems"][str(bare)] == found["systems"]["cosine alone"]
+    assert alone["systems"][str(hybrid)] == found["systems"][str(hybrid)]
+
+
+def test_compare_has_a_row_for_the_ranker_and_each_part(hybrid, data, tmp_path):
+    args = ("--models", "random", "--compare-with", hybrid, "--seeds", 1, "--json")
+    found = json.loads(run("compare", data, "-o", tmp_path / "all", *args).stdout)
+    names = ["random", "model", "model-cosine", "model-bm25", "model-memory"]
+    assert {row["row"] for row in found["rows"]} == set(names)
+    again = run("compare", data, "-o", tmp_path / "all", *args)
+    assert json.loads(again.stdout) == found
+    alone = run("compare", data, "-o", tmp_path / "one", *args, "--no-ranker").stdout
+    assert {row["row"] for row in json.loads(alone)["rows"]} == {"random", "model"}
+
+
+def test_explain_says_what_each_part_adds(hybrid, data):
+    catalogue = data / "test" / "docs.tsv"
+    args = ("a red bath", "--catalogue", catalogue)
+    lines = run("explain", hybrid, *args).stdout.splitlines()
+    found = json.loads(run("explain", hybrid, *args, "--json").stdout)
+    assert [part["part"] for part in found["ranker"]["parts"]] == ["cosine", "bm25", "memory"]
+    added = sum(part["added"] for part in found["ranker"]["parts"])
+    assert found["ranker"]["score"] == pytest.approx(added)
+    assert lines[0].startswith(f"{added:.3f}  ")
+    assert found["ranker"]["parts"][2]["nearest_query"]["query"] in "\n".join(lines)
+    texts = [line.split("\t")[1] for line in catalogue.read_text().splitlines()]
+    (best,) = load_ranker(hybrid).rank("a red bath", texts, 1)
+    assert found["title"]["text"] == texts[best[0]]
+    alone = run("explain", hybrid, *args, "--no-ranker").stdout
+    assert alone == run("explain", _without_ranker(hybrid), *args).stdout
+    assert "what each part adds" not in alone
+
+
+def test_an_index_that_took_over_the_ranker_is_explained_alike(hybrid, data, tmp_path):
+    catalogue = data / "test" / "docs.tsv"
+    run("index", hybrid, catalogue, "-o", tmp_path / "index")
+    of_index = json.loads(run("explain", tmp_path / "index", "a red bath", "--json").stdout)
+    asked = ("a red bath", "--catalogue", catalogue, "--json")
+    of_model = json.loads(run("explain", hybrid, *asked).stdout)
+    for one, other in zip(of_index["ranker"]["parts"], of_model["ranker"]["parts"], strict=True):
+        assert one["part"] == other["part"]
+        assert one["value"] == pytest.approx(other["value"], abs=1e-5)
+        assert (one.get("nearest_query") or {}).get("query") == (
+            other.get("nearest_query") or {}
+        ).get("query")
+    assert of_index["title"] == of_model["title"]
+    run("explain", tmp_path / "index", "a red bath", "--no-ranker", code=2)
+
+
+def test_a_stale_ranker_is_refused_with_a_remedy(hybrid, data, tmp_path, make_model):
+    make_model("bag", cells=4).save_pretrained(tmp_path / "model")
+    (tmp_path / "model" / "ranker").mkdir()
+    raw = (hybrid / "ranker" / "ranker.safetensors").read_bytes()
+    (tmp_path / "model" / "ranker" / "ranker.safetensors").write_bytes(raw)
+    result = run("evaluate", tmp_path / "model", data / "test", code=1)
+    assert "fitted for another model" in result.stderr
+    assert "--no-ranker" in result.stderr
+    run("evaluate", tmp_path / "model", data / "test", "--no-ranker")
+    run("tune", tmp_path / "model", data / "dev", "--log", data / "pairs.tsv")
+    run("evaluate", tmp_path / "model", data / "test")
