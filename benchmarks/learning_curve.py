@@ -80,20 +80,28 @@ def measure(data, name, denominator, threads, build=BUILD, whole=systems.BUILD):
     }
 
 
+def ahead_of_bm25(one, measure_name):
+    """How far the model and the ranker of one share are ahead of BM25 with clicks, by name."""
+    known = one.setdefault("ahead", {})
+    if measure_name not in known:
+        values = [np.array(one["systems"][system][measure_name]) for system in (MODEL, RANKER)]
+        bm25 = np.array(one["systems"][BM25][measure_name])
+        known[measure_name] = dict(zip((MODEL, RANKER), compare_all(values, bm25), strict=True))
+    return known[measure_name]
+
+
 def curve(found, measure_name):
     """The rows of one table: a share of the log each."""
     yield ["share", "queries", "pairs", "pairs per title", *SYSTEMS,
            f"{MODEL} minus {BM25}", f"{RANKER} minus {BM25}"]  # fmt: skip
     for denominator, one in found.items():
-        values = {system: np.array(of[measure_name]) for system, of in one["systems"].items()}
-        differences = compare_all([values[MODEL], values[RANKER]], values[BM25])
         yield [
             "all" if denominator == 1 else f"1/{denominator}",
             f"{one['queries']:,}",
             f"{one['pairs']:,}",
             f"{one['pairs'] / one['titles']:.1f}",
-            *(f"{values[system].mean():.3f}" for system in SYSTEMS),
-            *map(with_interval, differences),
+            *(f"{np.mean(one['systems'][system][measure_name]):.3f}" for system in SYSTEMS),
+            *map(with_interval, ahead_of_bm25(one, measure_name).values()),
         ]
 
 
@@ -131,15 +139,10 @@ def name_of_group(number):
 
 def pays_from(found, system, measure_name):
     """A line: from which share on a system is ahead of BM25 with clicks."""
-    ahead = []
-    for denominator, one in found.items():
-        mine, bm25 = (np.array(one["systems"][name][measure_name]) for name in (system, BM25))
-        (difference,) = compare_all([mine], bm25)
-        ahead.append((denominator, difference.low > 0))
     # The smallest share from which on the system is ahead on all.
     first = None
-    for denominator, is_ahead in reversed(ahead):
-        if not is_ahead:
+    for denominator, one in reversed(found.items()):
+        if ahead_of_bm25(one, measure_name)[system].low <= 0:
             break
         first = denominator
     where = f"{system}, {MEASURES[measure_name]}"
@@ -204,6 +207,7 @@ def main():
                     options.data, name, denominator, options.threads
                 ),
             )
+        if name in results:
             write_results("learning-curve", TITLE, "benchmarks/learning_curve.py", page(results))
 
 
