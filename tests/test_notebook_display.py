@@ -78,7 +78,7 @@ def shown():
         "Index": index,
         "hits": index.search(f"red {MARKUP}"),
         "hits of queries": index.search(QUERIES),
-        "no hits": index.search("zzz", min_score=2),
+        "no hits": index.search("zzz", min_score=99),
         "Tuning": tuning,
         "Confidence": index.confidence,
         "bands": score_bands(index, log, 2),
