@@ -256,9 +256,8 @@ def test_damaged_vectors_are_refused(model, change, message, tmp_path):
         sentemb.load(tmp_path / "m")
 
 
-_TOKENS = st.text(min_size=1).filter(
-    lambda s: s.split() == [s] and s.encode("utf-8", "ignore").decode() == s
-)
+# Without surrogates, which UTF-8 cannot hold, and white space, at which texts are split.
+_TOKENS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1)
 
 
 @hypothesis_settings(max_examples=10)
