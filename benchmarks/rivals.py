@@ -326,7 +326,8 @@ def fine_tuning(histories):
                 lines.append([name, rate, row["epoch"], *cells, *times])
     text = "Dev is best before the last epoch of every run: all have converged."
     if rising:
-        text = f"Not converged, because dev is best in the last epoch: {'; '.join(rising)}."
+        text = f"Dev is best in the last epoch, so more may gain: {'; '.join(rising)}."
+    text = f"The learning rate falls to 0 over the epochs of a run. {text}"
     return [text, "", *markdown_table(lines, left=1)]
 
 
