@@ -85,7 +85,7 @@ quality: venv ## Train on the shared data sets and write docs/results/presets.md
 	$(BIN)/python benchmarks/quality.py
 
 .PHONY: fresh
-fresh: venv ## Continue models with new clicks, change queries; write docs/results/fresh.md, robustness.md
+fresh: venv ## Continue models with new clicks, change queries; write fresh.md, robustness.md, typos.md
 	$(BIN)/python benchmarks/fresh.py
 	$(BIN)/python benchmarks/robustness.py
 

@@ -62,6 +62,18 @@ def write_results(name, title, script, lines):
         (RESULTS / file).write_text(csv_of(table), encoding="utf-8")
 
 
+def sections_of(name):
+    """The sections of the page docs/results/``name``.md as lists of lines, by their headings."""
+    sections, heading = {}, None
+    for line in (RESULTS / f"{name}.md").read_text(encoding="utf-8").splitlines():
+        heading = line if line.startswith("## ") else heading
+        if heading is not None:
+            sections.setdefault(heading, []).append(line)
+    return {
+        heading: [*"\n".join(lines).rstrip().split("\n"), ""] for heading, lines in sections.items()
+    }
+
+
 def tables_of(name, lines):
     """Every Markdown table in ``lines`` as rows of cells, by the name of its CSV file."""
     files, heading, table = {}, "", []

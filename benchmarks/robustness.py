@@ -3,7 +3,8 @@
 Measures NDCG@1 of the default model, of BM25 with clicks and of their ranker on the dev and the
 test sets as they are and with each query changed. Then trains with ``--splitting bare``, and with
 made-up typos in the queries, which ``sentemb train`` does not offer because of what is measured
-here, and measures NDCG on dev. Writes docs/results/robustness.md. The measurements are kept in
+here, and measures NDCG on dev. Writes docs/results/robustness.md
+and docs/results/typos.md. The measurements are kept in
 build/robustness and the models of the first part in build/systems: a second run continues where the
 first stopped.
 
@@ -31,6 +32,7 @@ from sentemb.training.corpus import Corpus
 from sentemb.training.text_list import TextList
 
 SETS = ("tldr", "occupations")
+TITLE = "Typos, capitals, polite phrases"
 CUTOFFS = (1, 3, 10)
 KEPT = ROOT / "build" / "robustness"
 TYPOS = "typos"
@@ -265,17 +267,10 @@ def table(rows):
     return lines
 
 
-def page(systems, quick, full):
-    """The lines of the page."""
-    first = {name: quick[name, "defaults"][0] for name in SETS}
-    accents = " and ".join(
-        f"{found['decomposed (NFD)']['changed']} of {name}" for name, found in first.items()
-    )
-    alike = {(name, label): runs[:1] for (name, label), runs in quick.items()}
+def page_of_systems(systems):
+    """The lines of docs/results/robustness.md."""
     return [
         f"Machine: {machine()}.",
-        "",
-        "## Model, BM25 with clicks, ranker",
         "",
         "NDCG@1 of the defaults with the seed 0, of `bm25-clicks` (BM25 over titles and the",
         "queries clicked on them) and of the ranker of both. Dev has chosen the epoch, the",
@@ -284,10 +279,20 @@ def page(systems, quick, full):
         *(
             line
             for name, found in systems.items()
-            for line in ("", f"### {name}", "", *markdown_table(table_of_systems(found)))
+            for line in ("", f"## {name}", "", *markdown_table(table_of_systems(found)))
         ),
-        "",
-        "## What training gains",
+    ]
+
+
+def page_of_training(quick, full):
+    """The lines of docs/results/typos.md."""
+    first = {name: quick[name, "defaults"][0] for name in SETS}
+    accents = " and ".join(
+        f"{found['decomposed (NFD)']['changed']} of {name}" for name, found in first.items()
+    )
+    alike = {(name, label): runs[:1] for (name, label), runs in quick.items()}
+    return [
+        f"Machine: {machine()}.",
         "",
         "NDCG@1 / @3 / @10 on dev: with each query as it is, with one typo in a word of four or",
         "more letters, with letters and accents as separate characters (NFD), in quotation marks,",
@@ -297,15 +302,15 @@ def page(systems, quick, full):
         "this probability, in every epoch in another way: a letter is inserted, left out or",
         "replaced, or two are swapped.",
         "",
-        "### Six epochs without hard negatives, seed 0",
+        "## Six epochs without hard negatives, seed 0",
         "",
         *table(alike),
         "",
-        "### Mean over more seeds",
+        "## Mean over more seeds",
         "",
         *table({key: runs for key, runs in quick.items() if len(runs) > 1}),
         "",
-        "### All defaults, seed 0",
+        "## All defaults, seed 0",
         "",
         *table(full),
     ]
@@ -320,6 +325,8 @@ def main():
         )
         for name in SETS
     }
+    made = page_of_systems(systems)
+    write_results("robustness", TITLE, "benchmarks/robustness.py", made)
     quick = {
         (name, label): [
             kept(name, VARIANTS[label] | QUICK, seed, options.data, options.threads)
@@ -332,9 +339,8 @@ def main():
         for name in SETS
         for label in CHOSEN
     }
-    made = page(systems, quick, full)
-    print("\n".join(made))
-    write_results("robustness", "Typos, punctuation, accents", "benchmarks/robustness.py", made)
+    made = page_of_training(quick, full)
+    write_results("typos", "Training with typos", "benchmarks/robustness.py", made)
 
 
 if __name__ == "__main__":
