@@ -87,7 +87,8 @@ INTRODUCTION = [
     "- `minilm`: the transformer all-MiniLM-L6-v2 as published.",
     "- `minilm-tuned`: the same, fine-tuned on the log in bfloat16: softmax over the titles of a "
     "mini-batch of 256 pairs, AdamW. It reads at most 64 word pieces of a text.",
-    "- `defaults`: `sentemb train` with its defaults, seed 0.",
+    "- `defaults`: the model of `sentemb train` with its defaults, seed 0. Titles are ranked by "
+    "the cosine alone, without the ranker that the command fits; [ranking](ranking.md) has that.",
     "- Sums: each part has a weight from dev, the first has 1. Scores of BM25 are divided by the "
     "query's highest.",
     "",
@@ -327,7 +328,10 @@ def fine_tuning(histories):
     text = "Dev is best before the last epoch of every run: all have converged."
     if rising:
         text = f"Dev is best in the last epoch, so more may gain: {'; '.join(rising)}."
-    text = f"The learning rate falls to 0 over the epochs of a run. {text}"
+    text = (
+        "The learning rate falls to 0 over the planned epochs; a run may have been stopped before "
+        f"the last of them. {text}"
+    )
     return [text, "", *markdown_table(lines, left=1)]
 
 
@@ -349,6 +353,10 @@ def page(found, histories):
         lines += [strongest(name, rows, way, differences) for name, rows in found.items()]
         lines += ["", *table(found, way, differences)]
     lines += ["", "## Cost", "", *costs(found)]
+    everything = [label_of(one) for one in (*RIVALS, *SUMS)]
+    for name, rows in found.items():
+        if missing := [f"`{label}`" for label in everything if label not in rows]:
+            lines += ["", f"Not measured on {name}: {', '.join(missing)}."]
     if any(histories.values()):
         lines += ["", "## Epochs of the transformer", "", *fine_tuning(histories)]
     return lines

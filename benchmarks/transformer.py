@@ -209,7 +209,7 @@ class FineTuning:
     Parameters
     ----------
     name : str
-        Of the log.
+        Which log.
     data : Data
     rate : float
         The highest learning rate.

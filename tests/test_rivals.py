@@ -186,6 +186,7 @@ def test_the_page_names_the_strongest_rival(contest):
     best = max(rivals.values_of(rows[name], JUDGED)[:, 0].mean() for name in (CLICKS, "popularity"))
     assert f"- shop: 0.833. The strongest rival is `{CLICKS}` with {best:.3f}, +0.167 (" in text
     assert "all have converged" in text
+    assert f"Not measured on shop: `{OURS} + {TUNED}`." in text
     assert "2 epochs" in "\n".join(rivals.fine_tuning({"shop": history[:2]}))
     table = [line for line in lines if line.startswith("| shop | defaults |")]
     assert [cell.strip() for cell in table[0].split("|")][-3:-1] == ["-", "right 5"]
