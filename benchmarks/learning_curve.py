@@ -76,7 +76,7 @@ def measure(data, name, denominator, threads, build=BUILD, whole=systems.BUILD):
         "titles": len(log.titles),
         "recipe": str(ranker.recipe),
         "clicked": [max(of_title.get(t, 0) for t in own) for own in best_titles(test)[1]],
-        "systems": {system: measured(one, test) for system, one in systems_of(ranker).items()},
+        "systems": {system: measured(one, test) for system, one in systems_of(ranker, log).items()},
     }
 
 

@@ -60,7 +60,7 @@ def measure(data, name, label, threads, build):
     def of_folder(folder):
         ranker = ranker_of(folder, log, dev, threads)
         found["recipes"].append(str(ranker.recipe))
-        return {system: measured(one, test) for system, one in systems_of(ranker).items()}
+        return {system: measured(one, test) for system, one in systems_of(ranker, log).items()}
 
     for seed in seeds:
         folder = build / name / f"{prefix}seed-{seed}"

@@ -194,7 +194,7 @@ def measure_systems(name, data, threads, build=BUILD):
     """NDCG@1 of each system for each change of the queries of dev and test."""
     folder, pairs, dev = build / name / "seed-0", data / name / "pairs.tsv", data / name / "dev"
     trained(folder, pairs, dev, 0, threads)
-    systems, found = systems_of(ranker_of(folder, pairs, dev, threads)), {}
+    systems, found = systems_of(ranker_of(folder, pairs, dev, threads), pairs), {}
     for part in PARTS:
         judged = read_judged_set(data / name / part)
         for change, of in ALL_CHANGES.items():

@@ -123,7 +123,7 @@ def measure(data, name, threads, build=BUILD):
     queries, _ = best_titles(test)
     figures, firsts = {}, {}
     for seeds, ranker in rankers_of(data, name, threads, build):
-        systems = systems_of(ranker)
+        systems = systems_of(ranker, log)
         for system in (MODEL, RANKER):
             found, _ = systems[system].over(test.titles).find(queries, DEPTH)
             firsts[system, seeds] = found

@@ -15,8 +15,11 @@ from pages import ROOT
 
 from sentemb import SentenceEncoder, fit_ranker, load, load_ranker, train
 from sentemb.data.best_graded import best_graded
+from sentemb.data.click_log import ClickLog, read_click_log
 from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.held_out import HeldOutClicks
+from sentemb.ranking.clicked_pairs import clicked_pairs
+from sentemb.ranking.ranker import HybridRanker
 from sentemb.ranking.ranker_files import has_ranker
 
 BUILD = ROOT / "build" / "systems"
@@ -79,9 +82,14 @@ def ranker_of(folder, log, dev, threads=1, **more):
     return load_ranker(folder, threads=threads)
 
 
-def systems_of(ranker):
-    """The systems by name."""
-    return {MODEL: ranker.alone("cosine"), BM25: ranker.alone("bm25"), RANKER: ranker}
+def systems_of(ranker, log):
+    """The systems by name; ``log`` is the path of the log, or the log, that ``ranker`` is of."""
+    recipe = ranker.recipe.alone("bm25")
+    lexical = ranker.alone("bm25") if ranker.clicks is not None or not recipe.needs_clicks else None
+    if lexical is None:  # the ranker is the cosine and has no clicks
+        read = log if isinstance(log, ClickLog) else read_click_log(log)
+        lexical = HybridRanker(ranker.model, recipe, clicked_pairs(read))
+    return {MODEL: ranker.alone("cosine"), BM25: lexical, RANKER: ranker}
 
 
 def measured(system, judged):
