@@ -77,14 +77,21 @@ def command(
     sentemb tune index/ log/dev.tsv
     sentemb tune model/ dev/ --log pairs.tsv
     """
+    from sentemb.errors import SentembError
     from sentemb.search.index_files import is_index
+    from sentemb.storage.folder import is_model
 
     of_model = {"--log": log, "--replay": replay, "--catalogue": catalogue}
     if is_index(index):
         _refuse(of_model, "an index; it has its log and its titles")
         _tune_index(index, dev, metric or "mrr@10", dry_run, as_json, threads)
         return
-    _refuse({"--metric": metric}, "a model; NDCG@1 or MRR@10 decides")
+    if not is_model(index):
+        raise SentembError(
+            f"{index}: there is no index here and no model; make one with `sentemb train` or "
+            "`sentemb index`"
+        )
+    _refuse({"--metric": metric}, "a model; NDCG@1 and MRR@10 decide")
     if log is None:
         raise click.UsageError("a model needs --log, the click log that it was trained on")
     _fit_ranker(index, dev, log, replay, catalogue, dry_run, as_json, threads)

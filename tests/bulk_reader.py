@@ -189,6 +189,19 @@ class _Handler(BaseHTTPRequestHandler):
             answer["items"] = [{"index": {"error": {"reason": why}}} for why in refused.values()]
         self.answer(200, answer)
 
+    def check_words(self, name, query):
+        """The half of a search that compares words names fields of the mapping, with boosts."""
+        properties = self.server.mappings[name]["mappings"]["properties"]
+        ((kind, match),) = query.items()
+        if kind == "multi_match":
+            assert match["type"] == "most_fields" and match["query"]
+            boosts = dict(field.split("^") for field in match["fields"])
+        else:
+            ((field, words),) = match.items()
+            assert kind == "match" and set(words) == {"query", "boost"}
+            boosts = {field: words["boost"]}
+        assert all(field in properties and float(boost) > 0 for field, boost in boosts.items())
+
     def found(self, name, body):
         """The answer to a search of Elasticsearch; words count nothing."""
         assert set(body) <= {"size", "_source", "knn", "query"}
@@ -196,9 +209,7 @@ class _Handler(BaseHTTPRequestHandler):
         assert set(knn) == {"field", "query_vector", "k", "num_candidates"}
         assert 1 <= knn["k"] <= knn["num_candidates"] <= 10_000
         if "query" in body:
-            ((field, match),) = body["query"]["match"].items()
-            assert field in self.server.mappings[name]["mappings"]["properties"]
-            assert set(match) == {"query", "boost"} and match["boost"] > 0
+            self.check_words(name, body["query"])
         vector = np.array(knn["query_vector"], np.float32)
         assert abs(float(vector @ vector) - 1) <= 1e-4
         scores = {

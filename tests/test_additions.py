@@ -7,7 +7,7 @@ import pytest
 from helpers import made_up_judged_set, made_up_log
 
 from sentemb import SentembError, train
-from sentemb.cli.train import _log_and_share
+from sentemb.cli.ranker import log_and_share
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
 from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.training.additions import Additions
@@ -136,4 +136,4 @@ def test_an_older_log_is_part_of_what_is_resumed(tmp_path):
     ("a:b.tsv", ("a:b.tsv", 1.0)),
 ])  # fmt: skip
 def test_the_option_is_split_at_the_last_colon_before_a_number(value, wanted):
-    assert _log_and_share(value) == wanted
+    assert log_and_share(value) == wanted

@@ -373,7 +373,7 @@ def rewrite(folder, change=None, history=None, **arrays):
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": 6},
+        {"format": 7},
         {"format": True},
         {"model": "lstn"},
         {"model": {}},
@@ -393,7 +393,7 @@ def test_a_wrong_setting_with_a_right_checksum_is_refused(tmp_path, change):
     save(tmp_path / "m")
     rewrite(tmp_path / "m", change)
     message = assert_refused(tmp_path / "m", "model.safetensors")
-    assert ("upgrade" in message) == (change == {"format": 6})
+    assert ("upgrade" in message) == (change == {"format": 7})
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

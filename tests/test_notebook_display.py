@@ -31,6 +31,8 @@ from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.held_out import evaluate_clicks
 from sentemb.evaluation.significance import compare_all
 from sentemb.models.nearest import TitleVectors
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.ranking.recipe import Recipe
 from sentemb.search.confidence import Confidence
 from sentemb.search.tuning import score_bands, tune
 from sentemb.system.html_tables import MARKED, Rows, excerpt, facts_table
@@ -47,7 +49,7 @@ NOT_SHOWN = {
     "HeldOutClicks", "AllPairs", "Candidates", "ScoringProgress", "ExplainedText", "SimilarQuery",
     "Settings", "Likelihood", "Sentences", "Likeliest", "Concentration",
     "SentenceVectorizer", "SIFVectorizer", "Exported", "Explainer", "RankedTitle", "TriagedQuery",
-    "Slice", "Evidence", "Server", "Limits",
+    "Slice", "Evidence", "Server", "Limits", "Recipe", "Share",
 }  # fmt: skip
 
 
@@ -76,6 +78,7 @@ def shown():
         "PairScorer": made_up_pair_model(TITLES),
         "ClickLog": log,
         "Index": index,
+        "HybridRanker": HybridRanker(model, Recipe(bm25=0.5, stem=None), log),
         "hits": index.search(f"red {MARKUP}"),
         "hits of queries": index.search(QUERIES),
         "no hits": index.search("zzz", min_score=99),

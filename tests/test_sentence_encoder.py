@@ -338,10 +338,12 @@ def test_remembered_words_have_the_bits_of_new_ones(limit, monkeypatch):
 def test_the_memory_of_words_is_used_and_stays_below_its_limit(monkeypatch):
     """Without limit 12,000 words with 96 float32 each would take 4.6 MB."""
     rng, model = np.random.default_rng(2), encoder_of_words()
-    looked_up, features = [], model.vocabulary.features
+    looked_up, features = [], model.vocabulary.features_of_all
     monkeypatch.setattr(word_memory, "_LIMIT", 400_000)
     monkeypatch.setattr(
-        model.vocabulary, "features", lambda word: looked_up.append(word) or features(word)
+        model.vocabulary,
+        "features_of_all",
+        lambda words: looked_up.extend(words) or features(words),
     )
     first = texts_of_new_words(rng, 10)
     model.encode(first)

@@ -135,7 +135,7 @@ def check_crowd(found, index):
     for number, (status, body) in enumerate(found):
         if status == 200:
             query = f"{number} a"
-            hits = [hit._asdict() for hit in index.search(query, 3)]
+            hits = [hit.as_dict() for hit in index.search(query, 3)]
             assert json.loads(body)["query"] == query and json.loads(body)["hits"] == hits
         else:
             assert status == 503
@@ -568,7 +568,7 @@ def test_the_command_serves_reads_again_and_ends(folder, index):
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+", address)
         status, found = fetched(address, "/search?q=hotels+3&k=4")
         assert status == 200
-        assert found["hits"] == [hit._asdict() for hit in index.search("hotels 3", 4)] != []
+        assert found["hits"] == [hit.as_dict() for hit in index.search("hotels 3", 4)] != []
         # The folder is replaced: the old index answers until the signal.
         smaller = Index.open(folder / "index")
         smaller.remove(["0"])

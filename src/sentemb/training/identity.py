@@ -82,8 +82,9 @@ class Identity:
         data = {key: record[key] for key in ("log", "dev") if key in record}
         seeds = record.get(SEEDS)
         n_seeds = {SEEDS: len(seeds)} if isinstance(seeds, list) else {}
-        hashes = {"start": _hash_of(record.get(START)), VECTORS: _hash_of(record.get(VECTORS))}
-        return {"settings": known, **data, **hashes, **n_seeds}
+        vectors = {VECTORS: _hash_of(record[VECTORS])} if VECTORS in record else {}
+        start = _hash_of(record.get(START))
+        return {"settings": known, **data, "start": start, **vectors, **n_seeds}
 
     def check(self, other: Mapping[str, Any], output: object) -> None:
         """Raise a `SentembError` if ``other``, as of `as_dict`, is another training."""
