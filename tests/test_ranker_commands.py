@@ -223,6 +223,25 @@ def test_evaluate_prints_the_ranker_and_its_parts(hybrid, data):
     assert per_query[13].split()[0] == "ranker"
 
 
+def test_evaluate_refuses_no_ranker_where_it_would_do_nothing(hybrid, data, tmp_path):
+    clicks, index = tmp_path / "clicks.tsv", tmp_path / "index"
+    clicks.write_text("red bath\thotels in\n")
+    titles = data / "test" / "docs.tsv"
+    run("index", hybrid, titles, "-o", index)
+    result = run("evaluate", index, clicks, "--no-ranker", code=2)
+    assert "--no-ranker is for a model, and this is an index" in result.stderr
+    run("evaluate", index, clicks, "--no-ranker", "--compare-with", hybrid)
+    result = run("evaluate", hybrid, clicks, "--labels", "--no-ranker", code=2)
+    assert "--no-ranker does not go with --labels" in result.stderr
+
+
+def test_an_average_says_that_it_has_no_ranker(hybrid, trained, tmp_path):
+    result = run("average", hybrid, trained[0], "-o", tmp_path / "average")
+    assert f"sentemb tune {tmp_path / 'average'} DEV --log LOG" in result.stderr
+    bare = _without_ranker(hybrid)
+    assert not run("average", bare, bare, "-o", tmp_path / "bare").stderr
+
+
 def test_held_out_clicks_are_ranked_by_the_ranker_and_its_parts(hybrid, data, tmp_path):
     clicks = tmp_path / "clicks.tsv"
     clicks.write_text("red bath\thotels in\nfix a tub\ttub repair\n")

@@ -264,10 +264,14 @@ class Index:
         SentembError
             If the model has no vectors of texts, an id is repeated or has white space, or a title
             has a line end; for ``log`` or ``stem`` without ``bm25``, or an unknown language; for a
-            ranker of another model, or together with ``bm25``.
+            ranker of another model, or together with ``bm25``, ``log`` or ``stem``.
         """
-        if ranker is not None and bm25:
-            raise SentembError("the ranker has a BM25 of its own; leave out bm25, or the ranker")
+        if ranker is not None and (bm25 or log is not None or stem is not None):
+            raise SentembError(
+                "the ranker has a BM25 of its own; leave out bm25, log and stem, or the ranker"
+            )
+        if not isinstance(ranker, HybridRanker | None):
+            raise SentembError(f"ranker must be a HybridRanker, not {type(ranker).__name__}")
         if not bm25 and (log is not None or stem is not None):
             raise SentembError("log and stem are for BM25; add bm25=True")
         if not hasattr(model, "saved"):
