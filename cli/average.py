@@ -4,7 +4,7 @@ import click
 
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import option
-from sentemb.cli.program import say
+from sentemb.cli.program import note, say
 
 
 @new_command("average")
@@ -23,6 +23,7 @@ def command(models: tuple[str, ...], output: str, force: bool) -> None:
     \b
     sentemb average model-seed0/ model-seed1/ -o model/
     """
+    from sentemb.ranking.ranker_files import has_ranker
     from sentemb.sentence_encoder import SentenceEncoder
     from sentemb.storage.folder import check_place
 
@@ -32,3 +33,5 @@ def command(models: tuple[str, ...], output: str, force: bool) -> None:
     model = SentenceEncoder.average([SentenceEncoder.from_pretrained(path) for path in models])
     model.save_pretrained(output, force)
     say(f"{output}: {len(models)} models, {model.dim} dimensions, {model.vocabulary}")
+    if any(map(has_ranker, models)):
+        note(f"the average has no ranker; `sentemb tune {output} DEV --log LOG` fits one")

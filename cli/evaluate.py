@@ -121,6 +121,7 @@ def command(
     from sentemb.data.held_out_clicks import read_held_out
     from sentemb.data.judged_set import JudgedSet
     from sentemb.data.lines import write_lines
+    from sentemb.search.index_files import is_index
 
     of_judged = {"--cutoffs": cutoffs, "--gain": gain}
     of_clicks = {
@@ -130,7 +131,8 @@ def command(
         "--log": log,
     }
     if labels:
-        _refuse({**of_judged, **of_clicks, "--per-query": per_query or None}, "--labels")
+        switches = {"--per-query": per_query or None, "--no-ranker": no_ranker or None}
+        _refuse({**of_judged, **of_clicks, **switches}, "--labels")
         lines: Iterable[str] = _labelled(model_or_run, held_out, threshold, as_json)
     elif threshold is not None:
         raise click.UsageError("--threshold needs --labels")
@@ -143,6 +145,8 @@ def command(
         else:
             _refuse(of_judged, "held-out clicks; give --metrics, such as ndcg@10")
             _check_model(model_or_run, held_out)
+            if no_ranker and not compare_with and is_index(model_or_run):
+                raise click.UsageError("--no-ranker is for a model, and this is an index")
             needs_log = [name for name in compare_with if name.endswith("-clicks")]
             if bool(needs_log) != (log is not None):
                 raise click.UsageError(

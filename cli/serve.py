@@ -100,9 +100,11 @@ def command(
     # The answers name unknown words themselves.
     warnings.simplefilter("ignore", TextWarning)
     line = _Progress()
+    opened, clicks = _read(index, log, threads)
     try:
         app = create_app(
-            *_read(index, log, threads),
+            opened,
+            clicks,
             limits,
             name=Path(index).resolve().name or "index",
             allowed_hosts=hosts,
@@ -113,8 +115,10 @@ def command(
         line.close()
     server = Server(app, host, port, limits)
     if not is_loopback(host):
+        shows_queries = clicks is not None or opened.memory_weight > 0
+        too = " and see queries of the log" if shows_queries else ""
         note(
-            f"note: anyone who can reach port {server.port} of this machine can search; put a "
+            f"note: anyone who can reach port {server.port} of this machine can search{too}; put a "
             "proxy with passwords and TLS in front if that is too many"
         )
 

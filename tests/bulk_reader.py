@@ -113,6 +113,18 @@ def read_folder(folder, part_bytes=50_000_000):
     return mapping, documents
 
 
+def searched_fields(query):
+    """The fields and boosts of a search by words."""
+    ((kind, clause),) = query.items()
+    if kind == "match":
+        ((field, match),) = clause.items()
+        assert set(match) == {"query", "boost"}
+        return [(field, match["boost"])]
+    assert kind == "multi_match" and set(clause) == {"query", "type", "fields"}
+    assert clause["type"] == "most_fields"
+    return [(field, float(boost)) for field, boost in (one.split("^") for one in clause["fields"])]
+
+
 class StandIn(ThreadingHTTPServer):
     """A server on the loopback address that takes an index and bulk requests.
 
@@ -209,7 +221,10 @@ class _Handler(BaseHTTPRequestHandler):
         assert set(knn) == {"field", "query_vector", "k", "num_candidates"}
         assert 1 <= knn["k"] <= knn["num_candidates"] <= 10_000
         if "query" in body:
-            self.check_words(name, body["query"])
+            assert "QUERY TEXT" not in json.dumps(body)  # the place of a query is filled in
+            for field, boost in searched_fields(body["query"]):
+                assert field in self.server.mappings[name]["mappings"]["properties"]
+                assert boost > 0
         vector = np.array(knn["query_vector"], np.float32)
         assert abs(float(vector @ vector) - 1) <= 1e-4
         scores = {

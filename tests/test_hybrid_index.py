@@ -188,13 +188,13 @@ def test_confidence_belongs_to_the_scores(index, tmp_path):
     for wrong in (-0.1, 2, "x"):
         with pytest.raises(SentembError, match=r"min_confidence is .*; give a share from 0 to 1"):
             index.search("red", min_confidence=wrong)
-    with pytest.raises(SentembError, match="not calibrated for this weight of BM25"):
+    with pytest.raises(SentembError, match="not calibrated for these weights"):
         index.search("red", bm25_weight=0.9, min_confidence=0.5)
     # Another weight in the folder: the calibration is not for its scores.
     file = tmp_path / "index" / "index.json"
     whole = file.read_text()
     file.write_text(whole.replace(f'"weight": {WEIGHT}', '"weight": 0.9'))
-    with pytest.warns(UserWarning, match="belongs to another model or another weight"):
+    with pytest.warns(UserWarning, match="belongs to another model or other weights"):
         assert Index.open(tmp_path / "index", 1).confidence is None
     file.write_text(whole)
     calibration = tmp_path / "index" / "calibration.json"

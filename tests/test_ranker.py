@@ -1,6 +1,8 @@
 """The ranker of a model: its scores, how it is tuned, and its files."""
 
+import copy
 import json
+import pickle
 
 import naive
 import numpy as np
@@ -473,6 +475,20 @@ def test_wrong_input_is_refused(bag, log, judged, make_model):
         HybridRanker(bag, Recipe()).find(["a"], 1)
     with pytest.raises(SentembError, match="k is 0"):
         HybridRanker(bag, ALL, log).find(["a"], 0)
+    with pytest.raises(SentembError, match="seed is -1"):
+        fit_ranker(bag, log, judged, seed=-1)
+
+
+def test_a_dev_set_that_no_part_can_rank_is_noted(bag, log):
+    notes = []
+    filler = [("red bath", f"red bath {k}") for k in range(20)]
+    dev = ClickLog.from_pairs([("zzz qqq", "aaa www")])
+    ranker = fit_ranker(bag, ClickLog.from_pairs(filler), dev, on_note=notes.append)
+    assert ranker.recipe.parts == ("cosine",)
+    assert "says nothing about the weights" in notes[-1]
+    notes.clear()
+    fit_ranker(bag, log, made_judged(log), on_note=notes.append)
+    assert not any("says nothing" in one for one in notes)
 
 
 # -- files ------------------------------------------------------------------------------------
@@ -499,6 +515,17 @@ def test_a_saved_ranker_scores_with_the_same_bits(folder, bag, log):
     described = json.loads((folder / "ranker" / "ranker.json").read_text())
     assert described["recipe"] == ALL.as_dict()
     assert described["clicks"]["pairs"] == log.query_index.size
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_a_ranker_can_be_copied_and_pickled(folder, log, copied):
+    ranker = load_ranker(folder, log.titles[3:], threads=1)
+    fresh, (places, scores) = copied(ranker), ranker.find(["a red bath"], 9)
+    for other in (fresh, copied(ranker)):  # before and after the parts are prepared
+        found, of_found = other.find(["a red bath"], 9)
+        assert np.array_equal(places, found)
+        assert np.array_equal(scores, of_found)
+        assert (other.recipe, other.dev) == (ranker.recipe, ranker.dev)
 
 
 def test_equal_rankers_have_equal_files(folder, bag, log):

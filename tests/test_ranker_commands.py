@@ -16,6 +16,7 @@ from sentemb.ranking.opening import load_ranker
 from sentemb.ranking.ranker import HybridRanker
 from sentemb.ranking.ranker_files import has_ranker
 from sentemb.ranking.recipe import Recipe
+from sentemb.serving.runner import Server
 
 QUICK = ("--model", "bag", "--cells", 8, "--epochs", 1, "--threads", 1, "--hard-negatives", 0)
 ALL = Recipe(1, 0.7, 2.0, click_weight=0.5)
@@ -221,6 +222,36 @@ def test_evaluate_prints_the_ranker_and_its_parts(hybrid, data):
     per_query = run("evaluate", hybrid, data / "test", "--per-query").stdout.splitlines()
     assert per_query[1].split()[0] == "q0"
     assert per_query[13].split()[0] == "ranker"
+
+
+def test_evaluate_refuses_no_ranker_where_it_would_do_nothing(hybrid, data, tmp_path):
+    clicks, index = tmp_path / "clicks.tsv", tmp_path / "index"
+    clicks.write_text("red bath\thotels in\n")
+    titles = data / "test" / "docs.tsv"
+    run("index", hybrid, titles, "-o", index)
+    result = run("evaluate", index, clicks, "--no-ranker", code=2)
+    assert "--no-ranker is for a model, and this is an index" in result.stderr
+    run("evaluate", index, clicks, "--no-ranker", "--compare-with", hybrid)
+    result = run("evaluate", hybrid, clicks, "--labels", "--no-ranker", code=2)
+    assert "--no-ranker does not go with --labels" in result.stderr
+
+
+@pytest.mark.parametrize(("options", "shows"), [((), True), (("--no-ranker",), False)])
+def test_a_server_with_a_memory_says_that_it_shows_queries(
+    hybrid, data, tmp_path, monkeypatch, options, shows
+):
+    run("index", hybrid, data / "test" / "docs.tsv", "-o", tmp_path / "index", *options)
+    monkeypatch.setattr(Server, "run", lambda *_: None)
+    said = run("serve", tmp_path / "index", "--host", "0.0.0.0", "--port", 0).stderr
+    assert "anyone who can reach port" in said
+    assert ("see queries of the log" in said) == shows
+
+
+def test_an_average_says_that_it_has_no_ranker(hybrid, trained, tmp_path):
+    result = run("average", hybrid, trained[0], "-o", tmp_path / "average")
+    assert f"sentemb tune {tmp_path / 'average'} DEV --log LOG" in result.stderr
+    bare = _without_ranker(hybrid)
+    assert not run("average", bare, bare, "-o", tmp_path / "bare").stderr
 
 
 def test_held_out_clicks_are_ranked_by_the_ranker_and_its_parts(hybrid, data, tmp_path):

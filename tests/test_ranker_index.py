@@ -198,6 +198,11 @@ def test_what_is_refused(bag, clicks, index):
     ranker = HybridRanker(bag, RECIPE, clicks)
     with pytest.raises(SentembError, match="the ranker has a BM25 of its own"):
         Index.build(bag, TITLES, IDS, ranker=ranker, bm25=True)
+    for given in ({"log": clicks}, {"stem": "english"}):
+        with pytest.raises(SentembError, match="the ranker has a BM25 of its own"):
+            Index.build(bag, TITLES, IDS, ranker=ranker, **given)
+    with pytest.raises(SentembError, match="ranker must be a HybridRanker, not SentenceEncoder"):
+        Index.build(bag, TITLES, IDS, ranker=bag)
     other = made_up_model(("bag", {}), made_up_texts(30, WORDS), cells=12, dtype=np.float32, seed=4)
     with pytest.raises(SentembError, match="the ranker is of another model"):
         Index.build(other, TITLES, IDS, ranker=ranker)

@@ -9,6 +9,7 @@ from typing import Any
 
 from sentemb.baselines.inverted_index import InvertedIndex
 from sentemb.baselines.words_and_stems import words_of
+from sentemb.bounds import MAX_SEED, whole
 from sentemb.data.click_log import ClickLog, Clicks
 from sentemb.data.splitting import normal_text
 from sentemb.errors import SentembError
@@ -85,7 +86,7 @@ def fit_ranker(
     Raises
     ------
     SentembError
-        For a pair model, or bad data.
+        For a pair model, bad data, or a number out of range.
 
     Examples
     --------
@@ -93,6 +94,7 @@ def fit_ranker(
     >>> ranker = sentemb.fit_ranker("model/", "pairs.tsv", "dev/")  # doctest: +SKIP
     >>> ranker.save("model/")  # doctest: +SKIP
     """
+    whole("seed", seed, 0, MAX_SEED)
     note = on_note or _ignore
     opened = load(model, threads) if isinstance(model, str | os.PathLike) else model
     if not isinstance(opened, SentenceEncoder | PairScorer):
@@ -130,6 +132,11 @@ def fit_ranker(
         # The warnings name texts that the model cannot read, as those of a training do.
         warnings.simplefilter("ignore", UserWarning)
         recipe, figures = _tuned(encoder, target, clicks, workers, note, on_progress or _ignore)
+    if not any(value for own in figures.values() for value in own.values()):
+        note(
+            "no part ranks a right title high for any dev query, so dev says nothing about the "
+            f"weights; the ranker is the {recipe}"
+        )
     return HybridRanker(
         encoder,
         recipe,

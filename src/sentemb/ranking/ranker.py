@@ -73,7 +73,8 @@ class HybridRanker:
     """Ranks titles by the sum of cosine, BM25 and the memory of the log.
 
     It is a `sentemb.protocols.Ranker` and, over its own titles, a `sentemb.protocols.Retriever`.
-    `sentemb.fit_ranker` makes one and `sentemb.load_ranker` reads the one of a model folder.
+    It can be pickled, together with its model and its clicks. `sentemb.fit_ranker` makes one and
+    `sentemb.load_ranker` reads the one of a model folder.
 
     Parameters
     ----------
@@ -125,6 +126,20 @@ class HybridRanker:
         self._workers = Workers(threads)
         self._titles = None if titles is None else as_texts(titles)
         self._prepared: TitleParts | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is prepared is left out, and a function that reads the clicks cannot be pickled.
+        return {
+            "model": self.model,
+            "recipe": self.recipe,
+            "clicks": self.clicks if self.recipe.needs_clicks else None,
+            "titles": self._titles,
+            "dev": self.dev,
+            "threads": self._threads,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"HybridRanker({self.recipe})"

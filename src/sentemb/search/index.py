@@ -235,7 +235,7 @@ class Index:
             A model with a vector per text; also what `SIF.fit` returns.
         titles : list of str
             Two may be equal. A title without a word that the model knows is kept and counted in
-            `n_empty`; only BM25 finds it.
+            `n_empty`; only BM25 and the memory find it.
         ids : list of str, optional
             One per title, each once, without white space. By default "0", "1", "2", ...
         dtype : {"float32", "float16", "int8"}
@@ -264,10 +264,14 @@ class Index:
         SentembError
             If the model has no vectors of texts, an id is repeated or has white space, or a title
             has a line end; for ``log`` or ``stem`` without ``bm25``, or an unknown language; for a
-            ranker of another model, or together with ``bm25``.
+            ranker of another model, or together with ``bm25``, ``log`` or ``stem``.
         """
-        if ranker is not None and bm25:
-            raise SentembError("the ranker has a BM25 of its own; leave out bm25, or the ranker")
+        if ranker is not None and (bm25 or log is not None or stem is not None):
+            raise SentembError(
+                "the ranker has a BM25 of its own; leave out bm25, log and stem, or the ranker"
+            )
+        if not isinstance(ranker, HybridRanker | None):
+            raise SentembError(f"ranker must be a HybridRanker, not {type(ranker).__name__}")
         if not bm25 and (log is not None or stem is not None):
             raise SentembError("log and stem are for BM25; add bm25=True")
         if not hasattr(model, "saved"):
@@ -372,8 +376,8 @@ class Index:
                 raise damaged(path_of(path) / CALIBRATION, "it is not a calibration")
         elif told is not None:
             warnings.warn(
-                f"{path_of(path) / CALIBRATION} belongs to another model or another weight of BM25 "
-                "and is ignored; run `sentemb calibrate` again",
+                f"{path_of(path) / CALIBRATION} belongs to another model or other weights and "
+                "is ignored; run `sentemb calibrate` again",
                 stacklevel=2,
             )
         if description.graph is not None:
@@ -502,7 +506,10 @@ class Index:
 
     @property
     def n_empty(self) -> int:
-        """The number of titles without a word that the model knows; only BM25 finds them."""
+        """The number of titles without a word that the model knows.
+
+        Only BM25 and the memory find them.
+        """
         return len(self._contents.empty)
 
     @property
@@ -792,7 +799,7 @@ class Index:
         ------
         SentembError
             If ``queries`` is not a text or a list of texts, or k is not an integer of at least 0;
-            for ``min_confidence`` without a calibration for this weight of BM25, or ``bm25_weight``
+            for ``min_confidence`` without a calibration for these weights, or ``bm25_weight``
             without BM25.
         """
         if min_score is not None:
@@ -805,8 +812,8 @@ class Index:
             share("min_confidence", min_confidence)
             if confidence is None:
                 raise SentembError(
-                    "the index is not calibrated for this weight of BM25; run `sentemb calibrate "
-                    "INDEX DEV`"
+                    "the index is not calibrated for these weights; run `sentemb calibrate INDEX "
+                    "DEV`"
                 )
         found = self.find_weighted(texts, k, weights, mask, exact)
         confidences = None
