@@ -14,16 +14,15 @@ from sentemb.baselines.inverted_index import InvertedIndex
 from sentemb.baselines.words_and_stems import stem_of
 from sentemb.bounds import brief, number, plain, share, whole
 from sentemb.data.click_log import ClickLog
-from sentemb.data.lines import is_id
 from sentemb.errors import SentembError
 from sentemb.loading import face_of, load
-from sentemb.models.int8_rows import Int8Rows
 from sentemb.models.nearest import nearest
 from sentemb.models.similarity import unit_rows
 from sentemb.ranking.memory import QueryMemory, Remembered
 from sentemb.ranking.ranker import HybridRanker
 from sentemb.ranking.recipe import MAX_WEIGHT, Recipe
 from sentemb.search.confidence import Confidence
+from sentemb.search.contents import embedded, extended, of_kept
 from sentemb.search.graph import Graph
 from sentemb.search.hybrid import Found, Weights, best_sums
 from sentemb.search.index_files import (
@@ -52,7 +51,6 @@ from sentemb.search.index_files import (
 )
 from sentemb.search.lexical import Lexical, checked_weight
 from sentemb.search.memory import Memory
-from sentemb.search.texts import Texts
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import fingerprint, save_model
 from sentemb.storage.saved_model import Stored
@@ -64,8 +62,6 @@ from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import check_free, replacing_folder
 from sentemb.text.checks import as_text, as_texts
 
-# Titles that are encoded at a time.
-_PORTION = 8192
 # No cosine is higher, with all that rounding to int8 may add.
 _MOST = 1.1
 # How often a folder is opened again that was replaced meanwhile.
@@ -283,7 +279,7 @@ class Index:
         if dtype not in DTYPES:
             raise SentembError(f"dtype is {brief(dtype)}; give {', '.join(DTYPES)}")
         named = [str(place) for place in range(len(titles))] if ids is None else ids
-        contents = _encoded(encoder, titles, named, dtype, on_progress)
+        contents = embedded(encoder, titles, named, dtype, on_progress)
         sha256 = fingerprint(saved)
         if ranker is not None:
             return cls._of_ranker(ranker, encoder, contents, sha256, threads)
@@ -654,15 +650,8 @@ class Index:
             raise SentembError(
                 f"the id {plain(twice)} is in the index already; remove it first, or leave it out"
             )
-        old, more = self._contents, _encoded(self.model, titles, new, self.dtype, None)
-        self._set(
-            Contents(
-                old.ids.joined(more.ids),
-                old.titles.joined(more.titles),
-                _joined(old.vectors, more.vectors),
-                np.concatenate([old.empty, more.empty + len(old.ids)]),
-            )
-        )
+        more = embedded(self.model, titles, new, self.dtype, None)
+        self._set(extended(self._contents, more))
         if self.bm25 is not None:
             self.bm25.lists.add(as_texts(titles))
         if self.memory is not None:
@@ -687,11 +676,7 @@ class Index:
             if id not in known:
                 raise SentembError(f"the id {plain(id)} is not in the index; leave it out")
             kept[known[id]] = False
-        old, places = self._contents, np.flatnonzero(kept)
-        vectors = old.vectors
-        rows = vectors.rows(places) if isinstance(vectors, Int8Rows) else vectors[places]
-        empty = np.searchsorted(places, old.empty[kept[old.empty]])
-        self._set(Contents(old.ids.take(places), old.titles.take(places), rows, empty))
+        self._set(of_kept(self._contents, kept))
         if self.bm25 is not None:
             self.bm25.lists.remove(np.flatnonzero(~kept))
         if self.memory is not None:
@@ -986,76 +971,3 @@ def check_output(path: AnyPath, force: bool) -> None:
     names = [name for name in names_in(path) if not is_temporary(name)] if status(place) else []
     if names and not is_index(place):
         raise SentembError(f"{path}: holds other files than an index; name a new or empty folder")
-
-
-def _encoded(
-    encoder: SentenceEncoder,
-    titles: Sequence[str],
-    ids: Sequence[str],
-    dtype: str,
-    on_progress: Callable[[int, int], None] | None,
-) -> Contents:
-    """Titles and ids, checked, with the vectors of the titles."""
-    texts, named = as_texts(titles), as_texts(ids)
-    if len(texts) != len(named):
-        raise SentembError(f"{len(texts):,} titles and {len(named):,} ids; give one id per title")
-    _check(texts, named)
-    kept = Texts.of(named), Texts.of(texts)
-    n, dim = len(texts), encoder.dim
-    vectors: Vectors
-    if dtype == "int8":
-        vectors = Int8Rows(np.empty((n, dim), np.int8), np.empty(n, np.float32))
-    else:
-        vectors = np.empty((n, dim), dtype)
-    empty = [np.empty(0, np.int64)]
-    for first in range(0, n, _PORTION):
-        some = slice(first, min(first + _PORTION, n))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # such titles are counted
-            rows = unit_rows(encoder.encode_document(texts[some]))
-        empty.append(first + np.flatnonzero(~rows.any(axis=1)))
-        if isinstance(vectors, Int8Rows):
-            coded = Int8Rows.of(rows)
-            vectors.codes[some], vectors.scales[some] = coded.codes, coded.scales
-        else:
-            vectors[some] = rows
-        if on_progress is not None:
-            on_progress(some.stop, n)
-    return Contents(*kept, vectors, np.concatenate(empty))
-
-
-def _check(titles: list[str], ids: list[str]) -> None:
-    """Raise a `SentembError` for an id or a title that could not be stored."""
-    for place, id in enumerate(ids):
-        if not is_id(id):
-            raise SentembError(
-                f"id {place} is {brief(id)}; give ids that are not empty and have no white space"
-            )
-    if len(set(ids)) < len(ids):
-        place_of: dict[str, int] = {}
-        for place, id in enumerate(ids):
-            if place_of.setdefault(id, place) != place:
-                raise SentembError(
-                    f"titles {place_of[id]:,} and {place:,} have the same id, {plain(id)}; give "
-                    "each its own"
-                )
-    for place, (id, title) in enumerate(zip(ids, titles, strict=True)):
-        if "\n" in title or "\0" in title:
-            raise SentembError(
-                f"title {place:,} has a line end or a NUL character: {brief(title)}; replace it by "
-                "a space"
-            )
-        try:
-            (id + title).encode()
-        except UnicodeEncodeError:
-            raise SentembError(
-                f"title {place:,} or its id is not valid Unicode: {brief(title)}; correct it"
-            ) from None
-
-
-def _joined(old: Vectors, new: Vectors) -> Vectors:
-    if isinstance(old, Int8Rows) and isinstance(new, Int8Rows):
-        return Int8Rows(
-            np.concatenate([old.codes, new.codes]), np.concatenate([old.scales, new.scales])
-        )
-    return np.concatenate([old, new])
