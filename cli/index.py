@@ -7,7 +7,7 @@ import click
 
 from sentemb.cli.common import duration, read_texts
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import option, threads_option
+from sentemb.cli.options import no_ranker_option, option, threads_option
 from sentemb.cli.program import note
 from sentemb.errors import SentembError
 from sentemb.system.terminal import ProgressLine
@@ -35,11 +35,7 @@ _DTYPES = ["float32", "float16", "int8"]
     f"queries half the time. [default: {_DTYPES[0]}]",
 )
 @option("--bm25", is_flag=True, help="Index the words too: BM25 becomes part of the score.")
-@option(
-    "--no-ranker",
-    is_flag=True,
-    help="Rank by the cosine alone even if the folder of the model has a ranker.",
-)
+@no_ranker_option()
 @option(
     "--log",
     metavar="LOG",

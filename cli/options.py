@@ -291,7 +291,7 @@ def no_ranker_option() -> Decorator:
     return option(
         "--no-ranker",
         is_flag=True,
-        help="Rank by the cosine alone, also if the folder of the model has a ranker.",
+        help="Rank by the cosine alone, even if the folder of the model has a ranker.",
     )
 
 

@@ -67,8 +67,8 @@ class RankerOfTraining:
             return
         if self.lacks_dev:
             note(
-                f"no ranker: it is fitted on --dev; `sentemb tune {self.output} DEV --log LOG` "
-                "adds one"
+                f"no ranker: fitting one needs --dev; `sentemb tune {self.output} DEV --log "
+                "LOG` adds one"
             )
         if not self.is_wanted:
             return

@@ -475,6 +475,8 @@ def test_wrong_input_is_refused(bag, log, judged, make_model):
         HybridRanker(bag, Recipe()).find(["a"], 1)
     with pytest.raises(SentembError, match="k is 0"):
         HybridRanker(bag, ALL, log).find(["a"], 0)
+    with pytest.raises(SentembError, match="leave catalogue out"):
+        fit_ranker(bag, log, judged, catalogue=["a tub"])
     with pytest.raises(SentembError, match="seed is -1"):
         fit_ranker(bag, log, judged, seed=-1)
 

@@ -82,7 +82,7 @@ def test_a_ranker_changes_no_bit_of_the_model(trained, data, tmp_path):
 
 def test_without_dev_train_says_how_to_get_a_ranker(data, tmp_path):
     result = run("train", data / "pairs.tsv", "-o", tmp_path / "model", *QUICK)
-    assert "no ranker: it is fitted on --dev; `sentemb tune" in result.stderr
+    assert "no ranker: fitting one needs --dev; `sentemb tune" in result.stderr
     assert not has_ranker(tmp_path / "model")
 
 

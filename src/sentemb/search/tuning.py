@@ -13,18 +13,19 @@ from sentemb.errors import SentembError
 from sentemb.evaluation.held_out import Evaluation, HeldOutClicks, checked_metrics
 from sentemb.evaluation.significance import Difference, compare_all
 from sentemb.protocols import Retriever
+from sentemb.ranking import tuning as of_rankers
 from sentemb.search.confidence import Confidence
 from sentemb.search.hybrid import Weights
 from sentemb.search.index import Index
 from sentemb.search.memory import Memory
 from sentemb.system.html_tables import MARKED, Rows, facts_table, html_table
 
-WEIGHTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5, 2.0)
+# The weights that the ranker of a model may have.
+WEIGHTS, MEMORY_WEIGHTS = of_rankers.BM25_WEIGHTS, of_rankers.MEMORY_WEIGHTS
 # k1 and b of BM25.
 PARAMETERS = tuple((k1, b) for k1 in (0.5, 0.9, 1.5) for b in (0.0, 0.4, 0.75, 0.9))
 # For an index with the clicks of a log.
-CLICK_WEIGHTS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
-MEMORY_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0)
+CLICK_WEIGHTS = of_rankers.GRID["click_weight"]
 METRICS = ("hit@1", "mrr@10", "recall@10")
 
 
