@@ -67,7 +67,7 @@ def fit_ranker(
     replay : path, ClickLog, table or list of pairs, or (one of these, float), optional
         An older log, as for `sentemb.train`.
     catalogue : path or sequence of str, optional
-        More titles to rank for held-out clicks.
+        More titles to rank for held-out clicks; for a judged set there are none.
     seed : int
         Draws the pairs of ``replay``, and 2,000 held-out queries if there are more.
     skip_bad_lines : bool
@@ -102,6 +102,7 @@ def fit_ranker(
     encoder = with_two_towers(opened)
     additions = Additions.of(replay, catalogue)
     plan = DevPlan.of(dev)
+    plan.check_catalogue(additions.titles)
     read = additions.with_replay(
         read_log(log, skip_bad_lines, "batch", note), seed, skip_bad_lines, note
     )

@@ -196,6 +196,14 @@ class DevPlan:
         """Whether the dev set is one of held-out clicks."""
         return bool(self.share) or isinstance(self.read, ClickLog)
 
+    def check_catalogue(self, titles: Sequence[str] | None) -> None:
+        """Raise a `SentembError` for a catalogue that the dev set does not rank."""
+        if titles is not None and not self.is_of_clicks:
+            raise SentembError(
+                "the catalogue is ranked for held-out clicks; give dev, for example 5%, or leave "
+                "catalogue out"
+            )
+
     def apply(
         self, log: ClickLog, note: Callable[[str], None], titles: Sequence[str] = ()
     ) -> tuple[ClickLog, Dev[Embedder] | None]:

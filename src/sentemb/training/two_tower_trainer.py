@@ -60,11 +60,7 @@ def train_two_towers(
     run.check(start_from)
     check_patience(chosen.patience, dev)
     plan = DevPlan.of(dev)
-    if additions.titles is not None and not plan.is_of_clicks:
-        raise SentembError(
-            "the catalogue is ranked for held-out clicks; give dev, for example 5%, or leave "
-            "catalogue out"
-        )
+    plan.check_catalogue(additions.titles)
     with Workers(run.threads) as workers:
         # The log itself is not kept: it takes several times the memory of the corpus.
         log = read_log(pairs, skip_bad_lines, chosen.negatives, run.note)
