@@ -88,7 +88,7 @@ def command(
     have a text in TITLES. Without it every title is scored for every query; a pair model then takes
     one pass per pair.
 
-    A model folder with a ranker ranks by the ranker, with TITLES as the catalogue.
+    If the model folder has a ranker, the ranker ranks, with TITLES as its catalogue.
 
     \b
     sentemb rank model/ queries.tsv titles.tsv -o model.run

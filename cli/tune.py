@@ -60,15 +60,16 @@ def command(
 ) -> None:
     """Choose the weight of BM25 in an index, or fit the ranker of a model.
 
-    Of an index: DEV is a file of held-out clicks or a judged set, whose best titles then count as
+    For an index, DEV is a file of held-out clicks or a judged set, whose best titles then count as
     clicked. The command first chooses the k1 and b that are best for BM25 alone, and then the
     weight with which cosine + weight × BM25 ranks best. With the clicks of a log it also chooses
     how much they count in BM25, and the weight of the memory of the log. All titles of the index
     are ranked. The index keeps the result for every later search.
 
-    The index must have been made with --bm25. Its --log must not contain the clicks of DEV.
+    The index needs a BM25: that of --bm25, or of the ranker of its model. Its --log must not
+    contain the clicks of DEV.
 
-    Of a model: the command fits the ranker that `sentemb train --dev` ends with, or fits it again.
+    For a model, the command fits the ranker that `sentemb train --dev` ends with, or fits it again.
     Give DEV, --log, --replay and --catalogue as the training got them; DEV may be a share, such as
     5%. The folder then has a ranker: a sum of cosine, BM25 and the memory of the log.
 
