@@ -24,9 +24,9 @@ def command(index: str, dev: str, dry_run: bool, as_json: bool, threads: int | N
     each query, and --min-confidence leaves queries with less unanswered.
 
     The confidence is a logistic function of the score. It holds for one model and one set of
-    weights: `sentemb tune`, if you use it, comes first. The table shows the queries in six groups of equal size, by
-    score. The Brier score is the mean squared error of the confidence, for queries that the fit had
-    not seen.
+    weights: `sentemb tune`, if you use it, comes first. The table shows the queries in six groups
+    of equal size, by score. The Brier score is the mean squared error of the confidence, for
+    queries that the fit had not seen.
 
     \b
     sentemb calibrate index/ log/dev.tsv

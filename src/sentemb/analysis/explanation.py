@@ -29,7 +29,7 @@ _PORTION = 8192
 # Characters of a text in a table for a terminal.
 _SHOWN = 48
 _EFFECTS = "effect of each word: the score minus the score without it"
-_EFFECTS_ON_COSINE = f"of the cosine, {{:.3f}}, {_EFFECTS}"
+_EFFECTS_ON_COSINE = "effect of each word: the cosine, {:.3f}, minus the cosine without it"
 _SHARES = "what each part adds to the score"
 _EVIDENCE = "the nearest queries of the log, and what was clicked for them"
 
