@@ -215,10 +215,12 @@ def by_row(file, *keys):
 def table_of(sources, figures):
     """Rows of some figures on the real sets: label -> set -> line of a CSV file.
 
-    A set whose line is missing has a dash.
+    A set whose line is missing has a dash; a row without any line is left out.
     """
     rows = [["", *REAL]]
     for label, lines in sources.items():
+        if not any(lines.values()):
+            continue
         cells = [
             "-" if line is None else " / ".join(f"{float(line[one]):.3f}" for one in figures)
             for line in (lines.get(name) for name in REAL)
@@ -253,11 +255,9 @@ def ranking_table():
         "sentemb, `--preset large` alone": {name: found[name]["bilstm-large"] for name in REAL},
         "**sentemb, defaults: LSTM and ranker**": lines_of(ours, "defaults", "ranker"),
         "sentemb, `--seeds 2`, ranker": lines_of(ours, "defaults, two seeds", "ranker"),
-        "sentemb, `--seeds 2 --vectors`, ranker": lines_of(
-            ours, "`--vectors`, two seeds", "ranker"
-        ),
+        "sentemb, `--seeds 2 --vectors`, ranker": lines_of(ours, "--vectors, two seeds", "ranker"),
         "sentemb, `--preset large --vectors`, ranker": lines_of(
-            ours, "`--preset large --vectors`", "ranker"
+            ours, "--preset large --vectors", "ranker"
         ),
     }
     return table_of(sources, [f"NDCG@{k}" for k in (1, 3, 10)])
@@ -274,11 +274,9 @@ def all_titles_table():
         "sentemb, default LSTM alone": lines_of(ours, "defaults", "model"),
         "**sentemb, defaults: LSTM and ranker**": lines_of(ours, "defaults", "ranker"),
         "sentemb, `--seeds 2`, ranker": lines_of(ours, "defaults, two seeds", "ranker"),
-        "sentemb, `--seeds 2 --vectors`, ranker": lines_of(
-            ours, "`--vectors`, two seeds", "ranker"
-        ),
+        "sentemb, `--seeds 2 --vectors`, ranker": lines_of(ours, "--vectors, two seeds", "ranker"),
         "sentemb, `--preset large --vectors`, ranker": lines_of(
-            ours, "`--preset large --vectors`", "ranker"
+            ours, "--preset large --vectors", "ranker"
         ),
     }
     return table_of(sources, ["hit@1", "MRR@10", "recall@10"])
