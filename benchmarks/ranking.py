@@ -110,10 +110,11 @@ def page(of_sets):
         "Means over the test queries, and over the seeds 0, 1 and 2 (two seeds: 0 and 1, 0 and "
         "2, 1 and 2; three seeds: one average; the large preset: seed 0). `bm25-clicks` is BM25 "
         "over titles and the queries clicked on them, with k1, b, the weight of clicks and "
-        "stems chosen on dev. The ranker is what `sentemb train --dev` stores: cosine, BM25 and "
-        "the memory of the log, with weights from dev. The vectors are GloVe 6B with 100 "
-        "numbers, of which 48 components are used. In brackets are 95 % intervals of the paired "
-        "bootstrap over the queries.",
+        "stems chosen on dev, for the judged titles and all titles at once; tuned for either "
+        "alone it is in [rivals](rivals.md). The ranker is what `sentemb train --dev` stores: "
+        "cosine, BM25 and the memory of the log, with weights from dev. The vectors are GloVe "
+        "6B with 100 numbers, of which 48 components are used. In brackets are 95 % intervals "
+        "of the paired bootstrap over the queries.",
         "",
     ]
     for name, results in of_sets.items():
