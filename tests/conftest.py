@@ -45,3 +45,9 @@ def model_dir(model, tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "tiny"
     model.save_pretrained(path)
     return str(path)
+
+
+def pytest_configure(config):
+    """Under nohup SIGHUP is ignored, by this process and its children; tests send it to servers."""
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
