@@ -254,7 +254,7 @@ def test_the_address_leads_back(page, address):
     explain(page, 1)
     assert page.url.endswith("#q=budget&k=50&open=t2")
     page.keyboard.press("Escape")
-    page.wait_for_function("location.hash === '#q=budget&k=50'")
+    page.wait_for_url(lambda url: url.endswith("#q=budget&k=50"))
 
 
 def test_what_cannot_be_found_is_said(page):
