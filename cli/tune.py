@@ -89,8 +89,8 @@ def command(
         return
     if not is_model(index):
         raise SentembError(
-            f"{index}: there is no index here and no model; make one with `sentemb train` or "
-            "`sentemb index`"
+            f"{index}: there is no index here, and no model either; make one with "
+            "`sentemb train` or `sentemb index`"
         )
     _refuse({"--metric": metric}, "a model; NDCG@1 and MRR@10 decide")
     if log is None:

@@ -35,7 +35,7 @@ def remove_ranker(path: Path) -> None:
     if not is_folder(folder):
         return
     try:
-        # This one first: without it there is no ranker.
+        # Removed first: a folder without it has no ranker.
         for name in (RANKER_FILE, RANKER_COPY):
             (folder / name).unlink(missing_ok=True)
         remove_abandoned(folder)
