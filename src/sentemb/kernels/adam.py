@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from sentemb.kernels.jit import kernel
+from sentemb.kernels.prefetch import AHEAD, prefetch_row
 from sentemb.kernels.words import gather_weighted_row
 
 
@@ -55,6 +56,11 @@ def adam_rows(
     source, offsets, holders, values = gradient
     g = np.empty(source.shape[1], source.dtype)
     for k in range(first, end):
+        if k + AHEAD < end:
+            row = rows[k + AHEAD]
+            prefetch_row(table, row)
+            prefetch_row(first_moment, row)
+            prefetch_row(second_moment, row)
         gather_weighted_row(g, source, offsets, holders, values, k)
         theta, m, v = table[rows[k]], first_moment[rows[k]], second_moment[rows[k]]
         for j in range(g.size):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sentemb.kernels.jit import kernel
+from sentemb.kernels.prefetch import AHEAD, prefetch_row
 from sentemb.kernels.words import gather_weighted_row
 
 # Coefficients of fewer idle updates than this are looked up instead of computed.
@@ -139,6 +140,9 @@ def update_rows(
     rate, following = table.dtype.type(rate), table.dtype.type(mu)
     g = np.empty(source.shape[1], source.dtype)
     for k in range(first, end):
+        if k + AHEAD < end:
+            prefetch_row(table, rows[k + AHEAD])
+            prefetch_row(v, rows[k + AHEAD])
         gather_weighted_row(g, source, offsets, holders, values, k)
         row = rows[k]
         b, a = lead_now[k], decay[k]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sentemb.kernels.jit import kernel, summing_kernel
+from sentemb.kernels.prefetch import AHEAD, prefetch_row
 
 
 class RowGradient(NamedTuple):
@@ -58,6 +59,11 @@ def project_words(P, table, v, lead, rows, bias, offsets, ids, values, first, en
         p = P[w]
         p[:] = bias
         for entry in range(offsets[w], offsets[w + 1]):
+            if entry + AHEAD < offsets[end]:
+                k = ids[entry + AHEAD]
+                prefetch_row(table, rows[k])
+                if lead[k] != 0:
+                    prefetch_row(v, rows[k])
             k = ids[entry]
             value = P.dtype.type(values[entry])
             row = table[rows[k]]

@@ -1,0 +1,52 @@
+"""Rows that a loop will need soon, fetched into the processor's second cache.
+
+The rows of the input weights that a mini-batch touches lie anywhere in hundreds of megabytes, so
+the processor cannot guess which comes next. A loop over rows asks for the row `AHEAD` places
+further on before it works on the current one.
+
+Measured on a Zen 4 (rows of 1,152 bytes, 18,700 rows a mini-batch): the second cache takes 0.5 of
+the time without prefetching for projection and Nesterov updates and 0.7 for Adam; the third cache
+0.55 and 0.7; the first cache or a hint that the row will be written, 0.85 to 1.0. A distance of 4,
+8 or 16 rows makes a difference of 3 %.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from sentemb.kernels.jit import kernel
+
+# Rows between the one that is worked on and the one that is asked for.
+AHEAD = 8
+_LINE_BYTES = 64
+# Arguments of llvm.prefetch: for reading, into the second cache, data.
+_READ, _SECOND_CACHE, _DATA = 0, 2, 1
+
+
+@intrinsic
+def _prefetch_line(typingctx, array, row, byte):
+    """Ask for the cache line that holds a byte of a row of a 2-dimensional array."""
+    signature = types.void(array, types.int64, types.int64)
+
+    def codegen(context, builder, signature, args):
+        rows, row, byte = args
+        rows = context.make_array(signature.args[0])(context, builder, rows)
+        stride = cgutils.unpack_tuple(builder, rows.strides)[0]
+        number, address = ir.IntType(32), ir.IntType(8).as_pointer()
+        start = builder.bitcast(rows.data, address)
+        place = builder.gep(start, [builder.add(builder.mul(row, stride), byte)])
+        prefetch = builder.module.declare_intrinsic(
+            "llvm.prefetch.p0", (), ir.FunctionType(ir.VoidType(), [address, *[number] * 3])
+        )
+        builder.call(prefetch, [place, number(_READ), number(_SECOND_CACHE), number(_DATA)])
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@kernel
+def prefetch_row(rows, k):
+    """Ask for row k, which must exist, of (n, width) ``rows`` in the second cache."""
+    for byte in range(0, rows.shape[1] * rows.itemsize, _LINE_BYTES):
+        _prefetch_line(rows, k, byte)

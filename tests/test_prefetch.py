@@ -1,0 +1,65 @@
+"""Prefetching: nothing outside an array is asked for, and it goes to the second cache."""
+
+import numba
+import numpy as np
+import pytest
+
+from sentemb.kernels import adam, nesterov, prefetch, words
+from sentemb.kernels.nesterov import MomentumRows
+from sentemb.kernels.words import RowGradient
+
+ROWS, WIDTH = 30, 5
+
+
+@pytest.mark.parametrize(("width", "dtype"), [(288, np.float32), (100, np.float32), (3, float)])
+def test_a_row_is_asked_for_line_by_line(monkeypatch, width, dtype):
+    asked = []
+    monkeypatch.setattr(prefetch, "_prefetch_line", lambda rows, k, byte: asked.append((k, byte)))
+    prefetch.prefetch_row.py_func(np.zeros((3, width), dtype), 2)
+    row_bytes = width * np.dtype(dtype).itemsize
+    assert asked == [(2, 64 * line) for line in range(-(-row_bytes // 64))]
+
+
+def test_rows_are_read_into_the_second_cache():
+    compiled = numba.njit(prefetch.prefetch_row.py_func)
+    compiled(np.zeros((3, 40), np.float32), 2)
+    (code,) = compiled.inspect_llvm().values()
+    calls = [line for line in code.splitlines() if "call void @llvm.prefetch" in line]
+    assert calls and all(line.endswith("i32 0, i32 2, i32 1)") for line in calls)
+
+
+@pytest.mark.parametrize("count", [1, prefetch.AHEAD, ROWS])
+def test_loops_ask_for_their_own_rows_before_they_need_them(monkeypatch, count):
+    """Every array is filled up to ``count``, so a row behind its end would be an IndexError."""
+    asked = []
+    for module in (adam, nesterov, words):
+        monkeypatch.setattr(
+            module, "prefetch_row", lambda rows, k: asked.append((id(rows), int(k)))
+        )
+    rng = np.random.default_rng(0)
+    table, first, second = rng.random((3, ROWS, WIDTH))
+    rows = rng.permutation(ROWS)[:count].astype(np.int32)
+    later = rows[prefetch.AHEAD :].tolist()
+    one_each, values = np.arange(count + 1), np.ones(count, np.float32)
+    own = RowGradient(rng.random((count, WIDTH)), one_each, one_each[:-1], values)
+
+    def needed(*arrays):
+        wanted = [(id(array), row) for row in later for array in arrays]
+        assert asked == wanted
+        asked.clear()
+
+    lead = np.ones(count)
+    words.project_words.py_func(
+        own.words, table, first, lead, rows, np.zeros(WIDTH), one_each, one_each, values, 0, count
+    )
+    needed(table, first)
+    words.project_words.py_func(
+        own.words, table, first, 0 * lead, rows, np.zeros(WIDTH), one_each, one_each, values, 0,
+        count,
+    )  # fmt: skip
+    needed(table)
+    state = MomentumRows(table, first, np.zeros(ROWS, np.int64), np.zeros(ROWS))
+    nesterov.update_rows.py_func(state, own, rows, lead, lead, 0, 0.9, 0.1, 0, count)
+    needed(table, first)
+    adam.adam_rows.py_func(table, first, second, own, rows, 0.1, 0.9, 0.999, 1.0, 1.0, 0, count)
+    needed(table, first, second)
