@@ -17,6 +17,7 @@ from sentemb.kernels.words import gather_rows, sum_rows
 from sentemb.models.input_rows import point_of
 from sentemb.models.workspace import Job, Workspace
 from sentemb.protocols import Arrays, GradientPoint
+from sentemb.system.aligned import aligned_zeros
 from sentemb.system.parallel import CHUNKS, Workers, one_after_the_other, spans
 from sentemb.text.batch import TextBatch
 
@@ -68,7 +69,8 @@ class WordReader:
             Features that the model meets in training. The rows of all others start at zero and
             stay there.
         """
-        weights = {name: np.zeros(shape, dtype) for name, shape in self.shapes(n_features).items()}
+        shapes = self.shapes(n_features)
+        weights = {name: aligned_zeros(shape, dtype) for name, shape in shapes.items()}
         rows = np.arange(n_features) if seen is None else seen
         numbers = rng.standard_normal((rows.size, self.width), np.float32)
         weights["table"][rows] = self.table_spread() * numbers

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from sentemb.protocols import KernelTask
+from sentemb.system.aligned import aligned_empty
 
 _T = TypeVar("_T")
 # A job for `Workers.together`: yields the tasks of each phase, returns its result.
@@ -23,11 +24,11 @@ class Workspace:
         self._arrays: dict[str, np.ndarray] = {}
 
     def empty(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-        """An array with arbitrary contents, valid until ``name`` is requested again."""
+        """An array at a cache line, valid until ``name`` is requested again: arbitrary contents."""
         size = math.prod(shape)
         array = self._arrays.get(name)
         if array is None or array.size < size or array.dtype != dtype:
-            array = self._arrays[name] = np.empty(size + size // 4, dtype)
+            array = self._arrays[name] = aligned_empty((size + size // 4,), dtype)
         return array[:size].reshape(shape)
 
     def zeros(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:

@@ -27,6 +27,7 @@ from sentemb.protocols import Arrays
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import load_model
 from sentemb.storage.saved_model import PAIR
+from sentemb.system.aligned import aligned_empty, aligned_zeros
 from sentemb.system.paths import AnyPath
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.training.settings import ADAM, CONTINUED, HYPERPARAMETERS, PRESETS
@@ -217,7 +218,7 @@ class Start:
         if encoder.name == self.towers.encoder.name:
             weights = {name: _in_memory(array, dtype, may_give) for name, array in own.items()}
             if vocabulary is not None and len(vocabulary) > len(self.towers.vocabulary):
-                table = np.zeros((len(vocabulary), weights["table"].shape[1]), dtype)
+                table = aligned_zeros((len(vocabulary), weights["table"].shape[1]), dtype)
                 table[vocabulary.rows_of(self.towers.vocabulary)] = weights["table"]
                 weights["table"] = table
             return weights
@@ -231,7 +232,7 @@ class Start:
         dense = encoder.initialise(0, rng, dtype)
         if as_they_are and dim == width:
             return dense | {"table": _in_memory(rows, dtype, may_give)}
-        table = np.zeros((len(rows), width), dtype)
+        table = aligned_zeros((len(rows), width), dtype)
         add_matmul_rows(table, np.ascontiguousarray(rows, dtype), Q, 0, len(rows))
         return dense | {"table": table}
 
@@ -246,4 +247,8 @@ def _check_is_trainable(towers: Towers, name: str) -> None:
 
 def _in_memory(array: np.ndarray, dtype: DTypeLike, may_give: bool) -> np.ndarray:
     """``array`` itself if that may be given away, else a copy; in rows and of ``dtype``."""
-    return np.array(array, dtype, order="C", copy=None if may_give else True)
+    if may_give:
+        return np.array(array, dtype, order="C", copy=None)
+    copy = aligned_empty(array.shape, dtype)
+    copy[...] = array
+    return copy

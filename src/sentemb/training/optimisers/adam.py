@@ -12,6 +12,7 @@ from sentemb.kernels.adam import adam_rows
 from sentemb.kernels.words import RowGradient
 from sentemb.models.input_rows import point_of
 from sentemb.protocols import Arrays, GradientPoint, KernelTask, Runner, WordsOfFeatures
+from sentemb.system.aligned import zeros_like_all
 from sentemb.training.optimisers.renormalisation import SPARSE, renormalisation
 from sentemb.training.optimisers.rows import spread_rows
 
@@ -36,8 +37,7 @@ class Adam:
     def __init__(self, weights: Arrays, max_norm: float) -> None:
         self.weights = weights
         self.max_norm = max_norm
-        self.first_moment = {name: np.zeros_like(array) for name, array in weights.items()}
-        self.second_moment = {name: np.zeros_like(array) for name, array in weights.items()}
+        self.first_moment, self.second_moment = zeros_like_all(weights), zeros_like_all(weights)
 
     def point(self, rows: NDArray[np.int32], update: int) -> GradientPoint:
         """The weights themselves."""

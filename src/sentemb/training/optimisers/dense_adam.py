@@ -9,6 +9,7 @@ import numpy as np
 from sentemb.kernels.adam import adam_rows
 from sentemb.kernels.words import RowGradient
 from sentemb.protocols import Arrays, KernelTask
+from sentemb.system.aligned import zeros_like_all
 from sentemb.system.parallel import spread
 from sentemb.training.optimisers.adam import BETA1, BETA2
 
@@ -24,8 +25,7 @@ class DenseAdam:
 
     def __init__(self, weights: Arrays) -> None:
         self.weights = weights
-        self.first_moment = {name: np.zeros_like(array) for name, array in weights.items()}
-        self.second_moment = {name: np.zeros_like(array) for name, array in weights.items()}
+        self.first_moment, self.second_moment = zeros_like_all(weights), zeros_like_all(weights)
         longest = max((len(np.atleast_2d(array)) for array in weights.values()), default=0)
         self._rows = np.arange(longest, dtype=np.int32)
         # In terms of the kernel, row k has the feature k, which only word k holds, once.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sentemb.kernels.nesterov import MomentumRows, flush_rows, row_coefficients, update_rows
 from sentemb.kernels.words import RowGradient, project_words
 from sentemb.protocols import Arrays, GradientPoint, KernelTask, Runner, WordsOfFeatures
+from sentemb.system.aligned import zeros_like_all
 from sentemb.system.parallel import spread
 from sentemb.training.optimisers.renormalisation import SPARSE, renormalisation
 from sentemb.training.optimisers.rows import spread_rows
@@ -106,7 +107,7 @@ class Nesterov:
         self.weights = weights
         self.schedule = schedule
         self.max_norm = max_norm
-        self.velocity = {name: np.zeros_like(array) for name, array in weights.items()}
+        self.velocity = zeros_like_all(weights)
         self.synced = np.zeros(len(weights[SPARSE]), np.int64)
         self.lead = np.zeros(len(weights[SPARSE]))
 

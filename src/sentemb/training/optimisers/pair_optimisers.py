@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sentemb.kernels.adam import adam_rows
 from sentemb.kernels.words import RowGradient, gather_weighted_rows
 from sentemb.protocols import Arrays, KernelTask, WordsOfFeatures
+from sentemb.system.aligned import aligned_zeros
 from sentemb.system.parallel import spread
 from sentemb.training.optimisers.adam import BETA1, BETA2
 from sentemb.training.optimisers.dense_adam import DenseAdam
@@ -35,8 +36,8 @@ class PairAdam:
         self._dense = DenseAdam({name: a for name, a in weights.items() if name != SPARSE})
         self._moments: Arrays = {}
         if tuned:
-            names = "first_moment", "second_moment"
-            self._moments = {name: np.zeros_like(weights[SPARSE]) for name in names}
+            names, table = ("first_moment", "second_moment"), weights[SPARSE]
+            self._moments = {name: aligned_zeros(table.shape, table.dtype) for name in names}
 
     def step_tasks(
         self,
