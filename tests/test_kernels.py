@@ -78,8 +78,8 @@ def test_add_matmul_of_all_sizes_changes_its_own_elements_alone(dtype):
     add = _strided_add_matmul(dtype)
     rng = np.random.default_rng(1)
     sizes = [(1, 1, 1), (70, 70, 70), (9, 1, 33), *rng.integers(1, 71, (60, 3)), (5, 0, 7)]
-    # Inner dimensions that are done in parts, and rows of B that lie a power of two apart.
-    sizes += [(40, 700, 37), (18, 321, 33), (3, 650, 40), (40, 20, 252), (40, 20, 508)]
+    # Inner dimensions that are done in parts.
+    sizes += [(40, 700, 37), (18, 513, 33), (3, 1100, 40)]
     for number, (m, k, n) in enumerate(sizes):
         wide = rng.standard_normal((m + 2, n + 5)).astype(dtype)
         A = [
@@ -105,7 +105,7 @@ def test_a_row_of_a_product_does_not_depend_on_the_rows_beside_it(dtype):
     A, B = rng.standard_normal((37, 23)).astype(dtype), rng.standard_normal((23, 45)).astype(dtype)
     whole = np.zeros((37, 45), dtype)
     add(whole, A, B)
-    for first, end in ((0, 1), (5, 6), (3, 20), (36, 37)):
+    for first, end in ((0, 1), (5, 6), (2, 5), (3, 20), (36, 37)):
         part = np.zeros((end - first, 45), dtype)
         add(part, A[first:end], B)
         assert np.array_equal(part, whole[first:end])

@@ -9,7 +9,13 @@ except ImportError:  # this Numba has moved what the cache builds on
 
 # `contract` lets a multiplication and an addition become one fused instruction. Nothing else of
 # fastmath: NaN must stay visible, and sums keep their order.
-_OPTIONS = {"nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
+# A wrapper for calls from C would be compiled and never called.
+_OPTIONS = {
+    "nogil": True,
+    "fastmath": {"contract"},
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,
+}
 # `reassoc` lets a row be summed in several vector lanes; the order is fixed when compiled.
 _SUMMING_OPTIONS = _OPTIONS | {"fastmath": {"contract", "reassoc"}}
 # Nothing is fused or reordered, wherever LLVM puts the code.
@@ -33,6 +39,20 @@ def summing_kernel(function):
 def strict_kernel(function):
     """As `kernel`, for sums whose bits must be the same in every kernel that calls it."""
     return _compiled(function, _STRICT_OPTIONS)
+
+
+def inner_kernel(function):
+    """As `kernel`, for functions that kernels alone call: without the wrapper for Python."""
+    return _compiled(function, _OPTIONS | {"no_cpython_wrapper": True})
+
+
+def inlined_kernel(function):
+    """As `kernel`, for functions of a few lines, copied into the kernels that call them.
+
+    Each compiled function costs a tenth of a second or more, and again for arrays in another
+    layout; a copy costs a part of that.
+    """
+    return _compiled(function, _OPTIONS | {"inline": "always"})
 
 
 def _compiled(function, options):
