@@ -195,7 +195,8 @@ def projected_words(monkeypatch, model, texts):
     project = word_memory.project_words
 
     def counting(*arguments):
-        counts.append(arguments[-1])
+        first, end = arguments[-2:]
+        counts.append(end - first)
         project(*arguments)
 
     monkeypatch.setattr(word_memory, "project_words", counting)

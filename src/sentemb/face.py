@@ -5,24 +5,23 @@ from __future__ import annotations
 import threading
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Self, overload
+from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.errors import naming
 from sentemb.models.ranking import how_many
-from sentemb.models.word_memory import WordMemory
-from sentemb.models.word_reader import WordReader
-from sentemb.protocols import Arrays
 from sentemb.storage.model_files import load_model, save_model
 from sentemb.storage.saved_model import SavedModel
 from sentemb.system.html_tables import facts_table
 from sentemb.system.parallel import Workers, renew_after_fork
 from sentemb.system.paths import AnyPath
 from sentemb.text.checks import as_texts
+
+T = TypeVar("T")
 
 
 class Face(ABC):
@@ -48,7 +47,7 @@ class Face(ABC):
         self.history = list(history)
         self._threads = threads
         self._workers = Workers(threads)
-        self._memories: dict[str, WordMemory] = {}
+        self._prepared: dict[str, Any] = {}
         self._may_remember = True
         self.renew()
         renew_after_fork(self)
@@ -139,14 +138,14 @@ class Face(ABC):
 
     # -- words and scores ---------------------------------------------------------------------
 
-    def _memory(self, name: str, reader: WordReader, weights: Arrays) -> WordMemory:
-        """The memory of projected words ``name``: kept, or a new one where weights may change."""
-        vocabulary = self.saved().model.vocabulary
-        if not self._may_remember:
-            return WordMemory(reader, vocabulary, weights)
-        if name not in self._memories:
-            self._memories[name] = WordMemory(reader, vocabulary, weights)
-        return self._memories[name]
+    def _kept(self, name: str, prepare: Callable[[], T]) -> T:
+        """What ``prepare`` returns: kept as ``name``, or made again where weights may change."""
+        kept: T | None = self._prepared.get(name) if self._may_remember else None
+        if kept is None:
+            kept = prepare()
+            if self._may_remember:
+                self._prepared[name] = kept
+        return kept
 
     # A str is a Sequence[str] as well; the first signature that fits counts.
     @overload

@@ -12,7 +12,7 @@ from sentemb.kernels.top_k import top_k
 from sentemb.matching.matcher import Matcher
 from sentemb.matching.pair_model import PairModel, Reading, Texts
 from sentemb.models.towers import SIDES
-from sentemb.models.word_memory import LookedUp
+from sentemb.models.word_memory import LookedUp, WordMemory
 from sentemb.models.workspace import Workspace
 from sentemb.protocols import Arrays
 from sentemb.storage.model_files import load_model
@@ -256,8 +256,10 @@ class PairScorer(Face):
         self, side: str, texts: Sequence[str], numbers: NDArray[np.int64], poor: "_Poor"
     ) -> Reading:
         """What belongs to each of some texts."""
-        memory = self._memory(PAIR, self.model, self.weights)
-        found = memory.look_up([texts[k] for k in numbers.tolist()])
+        memory = self._kept(
+            PAIR, lambda: WordMemory(self.model, self.vocabulary, self.weights)
+        )
+        found = memory.look_up([texts[k] for k in numbers.tolist()], self._workers)
         poor.note(side, numbers, found)
         read = Texts(found.word_index, found.offsets).cut(self.model.max_words)
         job = self.model.read_tasks(self.weights, side, found.P, read, Workspace())

@@ -19,12 +19,13 @@ from sentemb.errors import SentembError, naming
 from sentemb.face import Face, warn_of_texts
 from sentemb.former_names import former_names
 from sentemb.gradients.flow import ErrorFlow, gradient_flow
-from sentemb.models.encoder import Encoder
+from sentemb.models.encoder import Embed, Encoder
 from sentemb.models.ensemble import joined
 from sentemb.models.nearest import nearest
 from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.similarity import cosines, indexed_cosines, pairwise_cosines, unit_rows
 from sentemb.models.towers import SIDES, Towers
+from sentemb.models.word_memory import WordMemory
 from sentemb.protocols import Arrays
 from sentemb.storage.model_files import load_model
 from sentemb.storage.saved_model import SavedModel
@@ -37,7 +38,7 @@ from sentemb.text.vocabulary import Vocabulary
 Texts: TypeAlias = str | Sequence[str]
 
 # Texts and characters of one pass at most: enough work for all threads, little memory.
-_PASS_TEXTS = 2048
+_PASS_TEXTS = 4096
 _PASS_CHARACTERS = 1 << 20
 
 
@@ -378,21 +379,32 @@ class SentenceEncoder(Face):
     ) -> tuple[np.ndarray, int, int]:
         """The embeddings of a list of texts, and how many have no words, and none that is known."""
         _check_side(side)
-        weights = self.weights[side]
         vectors = np.empty((len(texts), self.dim), self.dtype)
         end = without_words = unknown = 0
         with self._turn, signals_from_kernels():
-            memory = self._memory(side, self.encoder, weights)
+            memory, embed = self._tower(side)
             for part in with_progress(_parts(texts), len(texts), show):
-                read = memory.look_up(part)
-                vectors[end : end + len(part)] = self.encoder.embed(
-                    weights, read.P, read.word_index, read.offsets, self._workers
-                )
+                read = memory.look_up(part, self._workers)
+                found = embed(read.P, read.word_index, read.offsets, self._workers)
+                if len(part) == len(texts):
+                    vectors = found
+                else:
+                    vectors[end : end + len(part)] = found
                 end += len(part)
                 if read.n_known is not None:
                     without_words += int(read.without_words().sum())
                     unknown += int(read.unknown().sum())
         return vectors, without_words, unknown
+
+    def _tower(self, side: str) -> tuple[WordMemory, Embed]:
+        """What reads the texts of a side, and what embeds them."""
+
+        def prepare() -> tuple[WordMemory, Embed]:
+            weights = self.weights[side]
+            memory = WordMemory(self.encoder, self.vocabulary, weights)
+            return memory, self.encoder.embedder(weights)
+
+        return self._kept(SIDES[0] if self.shared_towers else side, prepare)
 
     def similarity(self, a: ArrayLike, b: ArrayLike) -> np.ndarray:
         """Cosine of every vector in ``a`` with every vector in ``b``.
@@ -582,15 +594,13 @@ class SentenceEncoder(Face):
 
 def _parts(texts: list[str]) -> Iterator[list[str]]:
     """Cut a list of texts into passes."""
-    start = characters = 0
-    for k, text in enumerate(texts):
-        full = k - start == _PASS_TEXTS
-        if full or (k > start and characters + len(text) > _PASS_CHARACTERS):
-            yield texts[start:k]
-            start, characters = k, 0
-        characters += len(text)
-    if start < len(texts):
-        yield texts[start:]
+    start = 0
+    while start < len(texts):
+        part = texts[start : start + _PASS_TEXTS]
+        while len(part) > 1 and sum(map(len, part)) > _PASS_CHARACTERS:
+            part = part[: len(part) // 2]
+        yield part
+        start += len(part)
 
 
 def _check_side(side: str) -> None:

@@ -34,7 +34,8 @@ _HALF = np.float32(0.5)
 
 
 @kernel
-def _tanh32(x):
+def tanh_parts(x):
+    """Numerator and denominator of tanh(x), float32; two that are multiplied need one division."""
     if x > _LIMIT:
         x = _LIMIT
     if x < -_LIMIT:
@@ -42,7 +43,13 @@ def _tanh32(x):
     s = x * x
     p = (((_P4 * s + _P3) * s + _P2) * s + _P1) * s + _P0
     q = (((_Q4 * s + _Q3) * s + _Q2) * s + _Q1) * s + _ONE
-    return x * p / q
+    return x * p, q
+
+
+@kernel
+def _tanh32(x):
+    numerator, denominator = tanh_parts(x)
+    return numerator / denominator
 
 
 @kernel

@@ -8,7 +8,8 @@ gradient check a perturbed copy.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,20 @@ from sentemb.models.workspace import Job, Workspace
 from sentemb.protocols import Arrays, GradientPoint
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import TextBatch
+
+
+class Embed(Protocol):
+    """`Encoder.embed` with the weights of one tower."""
+
+    def __call__(
+        self,
+        P: np.ndarray,
+        word_index: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        workers: Workers,
+    ) -> np.ndarray:
+        """Embed texts; the arguments are those of `Encoder.embed`."""
+        ...
 
 
 @dataclass
@@ -171,6 +186,10 @@ class Encoder(WordReader):
         (n_texts, dim) float
         """
         raise NotImplementedError
+
+    def embedder(self, weights: Arrays) -> Embed:
+        """`embed` for many calls with these weights, which must not change meanwhile."""
+        return partial(self.embed, weights)
 
     # -- backward -----------------------------------------------------------------------------
 

@@ -17,12 +17,13 @@ from sentemb.kernels.lstm import (
     set_peephole_vector_gradient,
 )
 from sentemb.models.encoder import ForwardPass
+from sentemb.models.inference import EmbedLSTM
 from sentemb.models.packing import Packing
 from sentemb.models.recurrent import RecurrentEncoder
 from sentemb.models.truncation import Truncation
 from sentemb.models.workspace import Workspace
 from sentemb.protocols import Arrays, KernelTask
-from sentemb.system.parallel import CHUNKS
+from sentemb.system.parallel import CHUNKS, Workers
 
 
 class LSTM(RecurrentEncoder):
@@ -100,6 +101,21 @@ class LSTM(RecurrentEncoder):
             int(self.output_gate),  # the call of a compiled function takes longer with a bool
         )
         return state, lstm_forward, arguments
+
+    def embedder(self, weights: Arrays) -> EmbedLSTM:
+        """`embed` for many calls with these weights, which must not change meanwhile."""
+        return EmbedLSTM(self, weights)
+
+    def embed(
+        self,
+        weights: Arrays,
+        P: np.ndarray,
+        word_index: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        workers: Workers,
+    ) -> np.ndarray:
+        """Embed texts without keeping what a backward pass would need, as `Encoder.embed`."""
+        return self.embedder(weights)(P, word_index, offsets, workers)
 
     def _prepare_backward(
         self,

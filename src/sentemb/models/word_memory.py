@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import itertools
-import sys
+import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.kernels.tokens import add_words, find_words
 from sentemb.kernels.words import project_words
 from sentemb.models.word_reader import WordReader
 from sentemb.protocols import Arrays
-from sentemb.text.batch import Places
+from sentemb.system.parallel import Workers, spread
 from sentemb.text.vocabulary import Vocabulary
+from sentemb.text.word_bytes import word_bytes, words_of
 
 # When words and projections take more bytes than this, all are forgotten.
 _LIMIT = 128 << 20
-# Bytes of an entry in a dict of words, the word itself not counted.
-_ENTRY_BYTES = 100
 # Longer words rarely occur again.
 _LONGEST_REMEMBERED = 100
+# Texts that one task reads.
+_TEXTS = 512
+# Slots of an empty table, and rows of the first projections.
+_FIRST = 256
 
 
 class LookedUp(NamedTuple):
@@ -56,6 +59,34 @@ class LookedUp(NamedTuple):
         return (self.n_known == 0) & ~self.without_words()
 
 
+class _Reading:
+    """Some texts, and their words as rows of the projections.
+
+    Attributes
+    ----------
+    text : (bytes,) uint8
+        From `word_bytes`.
+    word_index, offsets : (at least tokens,) int32, (n_texts + 1,) int64
+        As in `LookedUp`; -1 for a word that has no row yet.
+    n_new, n_poor : int
+        Words that have no row yet, and texts without a word that the model knows.
+    """
+
+    def __init__(self, texts: Sequence[str], memory: WordMemory) -> None:
+        self._texts, self._memory = texts, memory
+
+    def read(self) -> _Reading:
+        """Look up the words; the memory is not changed."""
+        self.text = word_bytes(self._texts, self._memory.splitting)
+        # Behind each word there is white space.
+        self.word_index = np.empty(self.text.size // 2, np.int32)
+        self.offsets = np.empty(len(self._texts) + 1, np.int64)
+        self.n_new, self.n_poor = find_words(
+            self.text, *self._memory.table, self._memory.is_known, self.word_index, self.offsets
+        )
+        return self
+
+
 class WordMemory:
     """W l + b of the words that one tower has met.
 
@@ -68,93 +99,114 @@ class WordMemory:
     vocabulary : Vocabulary
     weights : dict of arrays
         They must not change while the memory is in use.
+
+    Attributes
+    ----------
+    splitting : str
+        How texts are split into words.
+    table : (entries, letters, seed)
+        The words that have a row; see `sentemb.kernels.tokens`.
+    is_known : (at least rows,) bool
+        Whether the word of each row has a feature.
     """
 
     def __init__(self, reader: WordReader, vocabulary: Vocabulary, weights: Arrays) -> None:
         self._vocabulary = vocabulary
+        self.splitting = vocabulary.splitting
         self._table = weights["table"]
         self._bias = reader.word_bias(weights, self._table.dtype)
         self._width = reader.width
+        # Nobody can choose words that all want the same slots.
+        self._seed = int.from_bytes(os.urandom(7), "little")
         self._forget()
 
     def _forget(self) -> None:
-        self._places = Places()  # word -> its row of P
+        self.table = (np.zeros((_FIRST, 4), np.int64), np.empty(0, np.uint8), self._seed)
+        self._letters = self._words = 0  # bytes of the letters and rows that are in use
         self._P = np.empty((0, self._width), self._table.dtype)
-        self._is_known = np.empty(0, np.bool_)  # whether the word of a row of P has a feature
-        self._all_known = True
-        self._words_bytes = 0
-        self._whole = True  # whether all words in `_places` are projected
+        self.is_known = np.empty(0, np.bool_)
+        self._whole = True  # whether all words of the table are projected
 
-    def look_up(self, texts: Sequence[str]) -> LookedUp:
-        """The words of ``texts`` as places in the returned projections."""
-        if not self._whole or self._P.nbytes + self._words_bytes > _LIMIT:
+    @property
+    def _nbytes(self) -> int:
+        entries, _, _ = self.table
+        return self._P.nbytes + entries.nbytes + self._letters
+
+    def look_up(self, texts: Sequence[str], workers: Workers | None = None) -> LookedUp:
+        """The words of ``texts`` as places in the returned projections.
+
+        Parameters
+        ----------
+        texts : sequence of str
+        workers : Workers, optional
+            The threads; by default the calling thread alone.
+        """
+        if not self._whole or self._nbytes > _LIMIT:
             self._forget()
         self._whole = False
-        places, split = self._places, self._vocabulary.split
-        known = len(places)
-        found: list[int] = []
-        offsets, all_have_words = [0], True
-        for text in texts:
-            words = split(text)
-            if not words:
-                all_have_words = False
-            found += map(places.__getitem__, words)
-            offsets.append(len(found))
-        index = np.array(found, np.int32)
-        if len(places) > known:
-            new = list(itertools.islice(places, known, None))
-            long = [word for word in new if len(word) > _LONGEST_REMEMBERED]
-            if long:
-                new = self._put_last(long, new, known, index)
-            self._project(new, known)
-            kept = new[: len(new) - len(long)]
-            self._words_bytes += sum(map(sys.getsizeof, kept)) + _ENTRY_BYTES * len(kept)
+        parts = [_Reading(texts[k : k + _TEXTS], self) for k in range(0, len(texts), _TEXTS)]
+        if workers is None or len(parts) < 2:
+            for part in parts:
+                part.read()
+        else:
+            workers.run([(part.read,) for part in parts])
+        n_new = sum(part.n_new for part in parts)
+        if n_new:
+            self._add([part for part in parts if part.n_new], workers)
+        index, offsets = _joined(parts)
         self._whole = True
-        ends = np.array(offsets, np.int64)
         n_known = None
-        if not (all_have_words and self._all_known):
+        if n_new or any(part.n_poor for part in parts):
             before = np.zeros(len(index) + 1, np.int64)
-            np.cumsum(self._is_known[index], out=before[1:])
-            n_known = np.diff(before[ends])
-        return LookedUp(index, ends, self._P, n_known)
+            np.cumsum(self.is_known[index], out=before[1:])
+            n_known = np.diff(before[offsets])
+            n_known = None if n_known.all() else n_known
+        return LookedUp(index, offsets, self._P, n_known)
 
-    def _put_last(
-        self, long: list[str], new: list[str], known: int, index: NDArray[np.int32]
-    ) -> list[str]:
-        """Move ``long`` words behind all others, and remember only the others.
+    def _add(self, parts: list[_Reading], workers: Workers | None) -> None:
+        """Give every word of ``parts`` a row: the new ones, then those that are not remembered."""
+        known, letters_known = self._words, self._letters
+        entries, letters, seed = self.table
+        n_letters, n_words = letters_known, known
+        others, n_others = np.empty(0, np.uint8), 0
+        for part in parts:
+            entries, letters, n_letters, n_words, others, n_others = add_words(
+                part.text,
+                entries,
+                letters,
+                n_letters,
+                n_words,
+                seed,
+                _LONGEST_REMEMBERED,
+                others,
+                n_others,
+                part.word_index,
+            )
+        self.table = entries, letters, seed
+        self._letters, self._words = n_letters, n_words
+        words = words_of(letters[letters_known:n_letters]) + words_of(others[:n_others])
+        if n_others:
+            for part in parts:
+                index = part.word_index[: part.offsets[-1]]
+                index[index < 0] = n_words - 1 - index[index < 0]
+        self._project(words, known, workers)
 
-        Returns
-        -------
-        list of str
-            The words of ``new`` in the order of their places from ``known`` on; ``index`` has the
-            places changed accordingly.
-        """
-        places = self._places
-        before = [places[word] for word in long]
-        for word in long:
-            del places[word]
-        kept = list(itertools.islice(places, known, None))
-        moved = np.arange(known + len(new), dtype=np.int32)
-        moved[[places[word] for word in kept]] = np.arange(known, known + len(kept))
-        moved[before] = np.arange(known + len(kept), known + len(new))
-        places.update(zip(kept, range(known, known + len(kept)), strict=True))
-        index[...] = moved[index]
-        return kept + long
-
-    def _project(self, words: list[str], known: int) -> None:
+    def _project(self, words: list[str], known: int, workers: Workers | None) -> None:
         """Write the projections of ``words`` to the rows of P from ``known`` onwards."""
         end = known + len(words)
         if end > len(self._P):
-            larger = np.empty((max(end, 2 * len(self._P), 256), self._P.shape[1]), self._P.dtype)
+            size = max(end, 2 * len(self._P), _FIRST)
+            larger = np.empty((size, self._width), self._P.dtype)
             larger[:known] = self._P[:known]
             self._P = larger
-            is_known = np.empty(len(larger), np.bool_)
-            is_known[:known] = self._is_known[:known]
-            self._is_known = is_known
+            is_known = np.empty(size, np.bool_)
+            is_known[:known] = self.is_known[:known]
+            self.is_known = is_known
         offsets, ids, values = self._vocabulary.features_of_all(words)
-        self._is_known[known:end] = np.diff(offsets) > 0
-        self._all_known = self._all_known and bool(self._is_known[known:end].all())
-        project_words(
+        self.is_known[known:end] = np.diff(offsets) > 0
+        tasks = spread(
+            len(words),
+            project_words,
             self._P[known:end],
             self._table,
             self._table,
@@ -164,6 +216,19 @@ class WordMemory:
             offsets,
             np.arange(ids.size, dtype=np.int32),
             values,
-            0,
-            len(words),
         )
+        if workers is None:
+            for function, *arguments in tasks:
+                function(*arguments)
+        else:
+            workers.run(tasks)
+
+
+def _joined(parts: list[_Reading]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """``word_index`` and ``offsets`` of the texts of all parts."""
+    indices = [part.word_index[: part.offsets[-1]] for part in parts]
+    if len(parts) == 1:
+        return indices[0], parts[0].offsets
+    lengths = [np.diff(part.offsets) for part in parts]
+    offsets = np.concatenate([np.zeros(1, np.int64), *lengths]).cumsum()
+    return np.concatenate([np.empty(0, np.int32), *indices]), offsets

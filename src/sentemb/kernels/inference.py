@@ -1,0 +1,182 @@
+"""The LSTM of equations (2) where only the last y(t) is wanted: nothing is kept for a gradient.
+
+A block of texts runs side by side in arrays that stay in the processor's cache. A gate that is
+multiplied with a tanh shares its division: sigmoid(a) tanh(b) is one fraction. So the last digits
+differ from those of `lstm_forward`, by at most 4e-7 in an embedding of unit length.
+"""
+
+import math
+
+import numpy as np
+
+from sentemb.kernels.activations import tanh_parts
+from sentemb.kernels.jit import kernel
+from sentemb.kernels.matmul import add_matmul
+
+_HALF = np.float32(0.5)
+
+
+@kernel
+def sort_by_length(offsets):
+    """The texts that have words, from long to short, equal ones in order: (n,) int64.
+
+    offsets : (n_texts + 1,) int64
+    """
+    n_texts = offsets.size - 1
+    longest = 0
+    for k in range(n_texts):
+        longest = max(longest, offsets[k + 1] - offsets[k])
+    place = np.zeros(longest + 1, np.int64)  # where the texts of each length begin
+    for k in range(n_texts):
+        length = offsets[k + 1] - offsets[k]
+        if length > 0:
+            place[length - 1] += 1
+    for length in range(longest - 1, -1, -1):
+        place[length] += place[length + 1]
+    order = np.empty(place[0], np.int64)
+    for k in range(n_texts):
+        length = offsets[k + 1] - offsets[k]
+        if length > 0:
+            order[place[length]] = k
+            place[length] += 1
+    return order
+
+
+@kernel
+def embed_lstm(
+    embeddings,
+    P,
+    word_index,
+    offsets,
+    order,
+    recurrent,
+    diagonals,
+    before,
+    after,
+    output_gate,
+    first,
+    end,
+):
+    """The embeddings of the texts ``order[first:end]``, as one block.
+
+    The arguments are not bundled: unpacking tuples would slow down the embedding of one text.
+
+    Parameters
+    ----------
+    embeddings : (n_texts, directions n + bag_dim) float, written
+        The last y(t) of each direction, then the sum of the words' Wbag l. Zero before.
+    P : (n_words, directions G n + bag_dim) float
+        W l + b of every word, then Wbag l.
+    word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
+    order : (n,) int64
+        Texts with words, from long to short.
+    recurrent : (directions, n, G n) float
+        As `lstm_forward` has them for one direction.
+    diagonals : (directions, 3, n) float
+        Those of Wp_1, Wp_2, Wp_3; (directions, 3, 0) unless the peepholes are diagonal.
+    before, after : (directions, n, G n) float
+        What c(t-1) and c(t) add to the gates: Wp_3^T and Wp_2^T, and Wp_1^T, in the columns of
+        their gates, zeros elsewhere; (directions, 0, 0) unless the peepholes are full matrices.
+    output_gate : int
+        0 or 1.
+    """
+    directions, n, width = recurrent.shape
+    texts = end - first
+    Z = np.empty((texts, width), P.dtype)
+    C = np.empty((texts, n), P.dtype)
+    Y = np.empty((texts, n), P.dtype)
+    for direction in range(directions):
+        running, t = texts, 0
+        while running > 0:
+            for k in range(running):
+                text = order[first + k]
+                token = offsets[text + 1] - 1 - t if direction else offsets[text] + t
+                z, p = Z[k], P[word_index[token], direction * width :]
+                for j in range(width):
+                    z[j] = p[j]
+            if t > 0:
+                add_matmul(Z[:running], Y[:running], recurrent[direction])
+                if before.size:
+                    add_matmul(Z[:running], C[:running], before[direction])
+            _set_cells(C, Z, diagonals[direction], output_gate, running, t)
+            if after.size:
+                add_matmul(Z[:running], C[:running], after[direction])
+            _set_outputs(Y, Z, C, diagonals[direction], output_gate, running)
+            t += 1
+            while running > 0:
+                text = order[first + running - 1]
+                if offsets[text + 1] - offsets[text] > t:
+                    break
+                running -= 1
+                e, y = embeddings[text, direction * n :], Y[running]
+                for j in range(n):
+                    e[j] = y[j]
+    if P.shape[1] > directions * width:
+        for k in range(first, end):
+            text = order[k]
+            e = embeddings[text, directions * n :]
+            for token in range(offsets[text], offsets[text + 1]):
+                p = P[word_index[token], directions * width :]
+                for j in range(p.size):
+                    e[j] += p[j]
+
+
+@kernel
+def _set_cells(C, Z, diagonals, output_gate, running, t):
+    """c(t) of the texts that still run, from the gates before their activation.
+
+    C : (at least running, n) float, written; Z : (at least running, G n) float; diagonals : (3, n)
+    or (3, 0) float; output_gate, t : int
+    """
+    n = C.shape[1]
+    input_ = n if output_gate else 0
+    candidate, forget = input_ + n, input_ + 2 * n
+    for k in range(running):
+        c, i, g, f = C[k], Z[k, input_:], Z[k, candidate:], Z[k, forget:]
+        if t == 0:
+            for j in range(n):
+                c[j] = 0
+        elif diagonals.size:
+            for j in range(n):
+                i[j] += diagonals[2, j] * c[j]
+            for j in range(f.size):
+                f[j] += diagonals[1, j] * c[j]
+        if C.itemsize == 4:
+            for j in range(f.size):
+                a, b = tanh_parts(_HALF * f[j])
+                c[j] *= _HALF * (a / b) + _HALF
+            for j in range(n):
+                a, b = tanh_parts(_HALF * i[j])
+                d, e = tanh_parts(g[j])
+                c[j] += _HALF * (b + a) * d / (b * e)
+        else:
+            for j in range(f.size):
+                c[j] *= 0.5 * math.tanh(0.5 * f[j]) + 0.5
+            for j in range(n):
+                c[j] += (0.5 * math.tanh(0.5 * i[j]) + 0.5) * math.tanh(g[j])
+
+
+@kernel
+def _set_outputs(Y, Z, C, diagonals, output_gate, running):
+    """y(t) of the texts that still run: shapes as for `_set_cells`."""
+    n = C.shape[1]
+    for k in range(running):
+        y, o, c = Y[k], Z[k], C[k]
+        if output_gate and diagonals.size:
+            for j in range(n):
+                o[j] += diagonals[0, j] * c[j]
+        if not output_gate:
+            for j in range(n):
+                if C.itemsize == 4:
+                    a, b = tanh_parts(c[j])
+                    y[j] = a / b
+                else:
+                    y[j] = math.tanh(c[j])
+        elif C.itemsize == 4:
+            for j in range(n):
+                a, b = tanh_parts(_HALF * o[j])
+                d, e = tanh_parts(c[j])
+                y[j] = _HALF * (b + a) * d / (b * e)
+        else:
+            for j in range(n):
+                y[j] = (0.5 * math.tanh(0.5 * o[j]) + 0.5) * math.tanh(c[j])

@@ -1,0 +1,239 @@
+"""Words of texts as numbers, without Python: a tokeniser over UTF-8 and a hash table of words.
+
+The texts are one buffer, lower-cased, each with a line feed behind it. A word is what `str.split`
+calls one: a run of characters that are not white space. Words are compared byte by byte; the hash
+only says where to look. Its seed differs between tables, and a search ends after a few slots, so no
+choice of words makes the table slow.
+
+A table of words is two arrays:
+
+=============  ================  ==================================================================
+``entries``    (2^k, 4) int64    hash, row, and where the word begins and ends in ``letters``;
+                                 an end of 0 marks an empty slot
+``letters``    (any,) uint8      the words in the order of their rows, a line feed behind each
+=============  ================  ==================================================================
+"""
+
+import numpy as np
+
+from sentemb.kernels.jit import kernel
+
+_LINE_FEED = 10
+# FNV-1a: the factor. The shift and the factor that follow spread the hash over its low bits.
+_FACTOR = np.uint64(0x100000001B3)
+_MIX = np.uint64(0xFF51AFD7ED558CCD)
+_HALF = np.uint64(32)
+# Slots that are looked at before a word counts as absent.
+_TRIES = 32
+
+
+@kernel
+def _white_space(text, at):
+    """Bytes of the white space at a place where a character begins, or 0: `str.isspace` in UTF-8.
+
+    text : (bytes,) uint8; at : int
+    """
+    first = text[at]
+    if first <= 32:
+        return 1 if first == 32 or 9 <= first <= 13 or first >= 28 else 0
+    if first == 0xC2:  # U+0085, U+00A0
+        return 2 if text[at + 1] == 0x85 or text[at + 1] == 0xA0 else 0
+    if first == 0xE1:  # U+1680
+        return 3 if text[at + 1] == 0x9A and text[at + 2] == 0x80 else 0
+    if first == 0xE2:
+        second, third = text[at + 1], text[at + 2]
+        if second == 0x80:  # U+2000 to U+200A, U+2028, U+2029, U+202F
+            return 3 if third <= 0x8A or third == 0xA8 or third == 0xA9 or third == 0xAF else 0
+        return 3 if second == 0x81 and third == 0x9F else 0  # U+205F
+    if first == 0xE3:  # U+3000
+        return 3 if text[at + 1] == 0x80 and text[at + 2] == 0x80 else 0
+    return 0
+
+
+@kernel
+def _end_and_hash(text, start, seed):
+    """Where the word that begins at ``start`` ends, and its hash: int, int64."""
+    hashed = np.uint64(seed)
+    at = start
+    while True:
+        hashed = (hashed ^ np.uint64(text[at])) * _FACTOR
+        at += 1
+        if (text[at] <= 32 or text[at] >= 0xC2) and _white_space(text, at) > 0:
+            break
+    hashed ^= hashed >> _HALF
+    hashed *= _MIX
+    hashed ^= hashed >> _HALF
+    return at, np.int64(hashed)
+
+
+@kernel
+def _slot_of(text, start, end, hashed, entries, letters):
+    """The slot that holds the word ``text[start:end]``, or is empty; -1 if there is neither."""
+    mask = len(entries) - 1
+    for k in range(_TRIES):
+        slot = (hashed + k) & mask
+        low, high = entries[slot, 2], entries[slot, 3]
+        if high == 0:
+            return slot
+        if entries[slot, 0] == hashed and high - low == end - start:
+            same = True
+            for j in range(end - start):
+                if text[start + j] != letters[low + j]:
+                    same = False
+                    break
+            if same:
+                return slot
+    return -1
+
+
+@kernel
+def find_words(text, entries, letters, seed, is_known, word_index, offsets):
+    """Look up the words of some texts.
+
+    Parameters
+    ----------
+    text : (bytes,) uint8
+        Lower-cased texts, a line feed behind each.
+    entries, letters : see the module
+    seed : int
+    is_known : (at least rows,) bool
+        Whether the word of each row counts as known to the model.
+    word_index : (at least tokens,) int32, written
+        The row of every word; -1 if the table does not have it.
+    offsets : (n_texts + 1,) int64, written
+        Text k has the words ``offsets[k]`` to ``offsets[k + 1]``.
+
+    Returns
+    -------
+    n_new, n_poor : int
+        Words that the table does not have, and texts without a word of which ``is_known`` is true.
+    """
+    n_tokens = n_texts = n_new = n_poor = 0
+    poor = True
+    offsets[0] = 0
+    at = 0
+    while at < text.size:
+        space = _white_space(text, at)
+        if space > 0:
+            if text[at] == _LINE_FEED:
+                n_texts += 1
+                offsets[n_texts] = n_tokens
+                n_poor += poor
+                poor = True
+            at += space
+            continue
+        start = at
+        at, hashed = _end_and_hash(text, start, seed)
+        slot = _slot_of(text, start, at, hashed, entries, letters)
+        if slot >= 0 and entries[slot, 3] > 0:
+            row = entries[slot, 1]
+            word_index[n_tokens] = row
+            if is_known[row]:
+                poor = False
+        else:
+            word_index[n_tokens] = -1
+            n_new += 1
+        n_tokens += 1
+    return n_new, n_poor
+
+
+@kernel
+def add_words(text, entries, letters, used, n_words, seed, longest, others, others_used, word_index):
+    """As `find_words`, and put words that the table does not have into it.
+
+    A word of more than ``longest`` letters is not put there, nor is one whose slots are taken.
+    It is appended to ``others``.
+
+    Parameters
+    ----------
+    text, entries, letters, seed : as for `find_words`
+    used, n_words : int
+        Bytes of ``letters`` that hold words, and words.
+    longest : int
+    others, others_used : (any,) uint8, int
+        The words that are not put into the table, a line feed behind each.
+    word_index : (at least tokens,) int32, written
+        The row of every word; of word j of ``others`` -1 - j.
+
+    Returns
+    -------
+    entries, letters, used, n_words, others, others_used
+        The first two and ``others`` are new arrays where there was not enough room.
+    """
+    n_others = 0
+    for at in range(others_used):
+        n_others += others[at] == _LINE_FEED
+    n_tokens = 0
+    at = 0
+    while at < text.size:
+        space = _white_space(text, at)
+        if space > 0:
+            at += space
+            continue
+        start = at
+        at, hashed = _end_and_hash(text, start, seed)
+        slot = _slot_of(text, start, at, hashed, entries, letters)
+        if slot >= 0 and entries[slot, 3] == 0 and _n_letters(text, start, at) <= longest:
+            letters = _with_room(letters, used, at - start + 1)
+            entries[slot, 0], entries[slot, 1] = hashed, n_words
+            entries[slot, 2], entries[slot, 3] = used, used + at - start
+            used = _append(letters, used, text, start, at)
+            word_index[n_tokens] = n_words
+            n_words += 1
+            if 2 * n_words > len(entries):
+                entries = _doubled(entries)
+        elif slot >= 0 and entries[slot, 3] > 0:
+            word_index[n_tokens] = entries[slot, 1]
+        else:
+            others = _with_room(others, others_used, at - start + 1)
+            others_used = _append(others, others_used, text, start, at)
+            word_index[n_tokens] = -1 - n_others
+            n_others += 1
+        n_tokens += 1
+    return entries, letters, used, n_words, others, others_used
+
+
+@kernel
+def _n_letters(text, start, end):
+    """Characters of ``text[start:end]``: the bytes that begin one."""
+    n = 0
+    for at in range(start, end):
+        n += (text[at] & 0xC0) != 0x80
+    return n
+
+
+@kernel
+def _append(letters, used, text, start, end):
+    """Write ``text[start:end]`` and a line feed behind the first ``used`` bytes; the new number."""
+    for at in range(start, end):
+        letters[used + at - start] = text[at]
+    letters[used + end - start] = _LINE_FEED
+    return used + end - start + 1
+
+
+@kernel
+def _with_room(letters, used, more):
+    """``letters``, or a longer copy if fewer than ``more`` bytes are free."""
+    if used + more <= letters.size:
+        return letters
+    longer = np.empty(2 * (used + more), np.uint8)
+    for at in range(used):
+        longer[at] = letters[at]
+    return longer
+
+
+@kernel
+def _doubled(entries):
+    """A table of twice as many slots with the same words."""
+    larger = np.zeros((2 * len(entries), 4), np.int64)
+    mask = len(larger) - 1
+    for old in range(len(entries)):
+        if entries[old, 3] == 0:
+            continue
+        for k in range(_TRIES):  # a word that finds no slot here is forgotten
+            slot = (entries[old, 0] + k) & mask
+            if larger[slot, 3] == 0:
+                for j in range(4):
+                    larger[slot, j] = entries[old, j]
+                break
+    return larger

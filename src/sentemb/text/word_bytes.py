@@ -1,0 +1,43 @@
+"""Texts as one buffer in which kernels find the words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.text.words import SPLITTINGS, WHITE_SPACE
+
+
+def word_bytes(texts: Sequence[str], splitting: str = WHITE_SPACE) -> NDArray[np.uint8]:
+    """The words of ``texts`` in UTF-8, with white space between them.
+
+    Parameters
+    ----------
+    texts : sequence of str
+    splitting : str
+        One of `sentemb.text.words.SPLITTINGS`.
+
+    Returns
+    -------
+    (bytes,) uint8
+        A line feed is behind each text and nowhere else. Words that `str.split` finds in a line
+        are those of the text. A surrogate is three bytes.
+    """
+    if splitting == WHITE_SPACE:
+        # Lower-casing looks at neighbouring letters, for the final sigma, and a line feed is none:
+        # all texts are lower-cased at once.
+        joined = "\n".join([*texts, ""])
+        if joined.count("\n") != len(texts):
+            joined = "\n".join([*(text.replace("\n", " ") for text in texts), ""])
+        joined = joined.lower()
+    else:
+        split = SPLITTINGS[splitting]
+        joined = "\n".join([*(" ".join(split(text)) for text in texts), ""])
+    return np.frombuffer(joined.encode("utf-8", "surrogatepass"), np.uint8)
+
+
+def words_of(letters: NDArray[np.uint8]) -> list[str]:
+    """The words that a buffer holds, a line feed behind each."""
+    return letters.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
