@@ -471,6 +471,15 @@ def highest_titles(Uq, Ud, clicked, k):
     return found
 
 
+def highest_of_clusters(Uq, Ud, cluster_of, probed, clicked, k):
+    """As `highest_titles`, among the titles in the clusters that each query has in ``probed``."""
+    left_out = [
+        clicked[q] | {j for j in range(len(Ud)) if cluster_of[j] not in probed[q]}
+        for q in range(len(Uq))
+    ]
+    return highest_titles(Uq, Ud, left_out, k)
+
+
 def bm25_scores(query, titles, k1, b, clicked=None, click_weight=1):
     """The BM25 score of every title for a query, word by word; the words of its clicked queries
     count ``click_weight`` times."""

@@ -20,7 +20,11 @@ from numba import types
 from sentemb.gradients.traces import gradient_of_form
 from sentemb.kernels.activations import exp_row, sigmoid_rows, tanh_rows
 from sentemb.kernels.cosine_softmax import normalise_rows, normalise_rows_backward
-from sentemb.kernels.hard_negatives import highest_titles
+from sentemb.kernels.hard_negatives import (
+    highest_of_clusters,
+    highest_titles,
+    lay_out_clusters,
+)
 from sentemb.kernels.matmul import add_matmul
 from sentemb.kernels.negatives import draw_negatives, titles_to_leave_out
 from sentemb.kernels.packing import pack_blocks
@@ -633,6 +637,48 @@ def test_hard_negatives_are_the_unclicked_titles_with_the_highest_cosines(dtype,
         # Two titles may lie closer than rounding; their cosines are as good as equal then.
         np.testing.assert_allclose(
             np.sort(cosines[q, found]), np.sort(cosines[q, wanted]), rtol=1e-5, atol=1e-5
+        )
+
+
+@DTYPES
+def test_hard_negatives_of_clusters_are_the_highest_titles_in_them(dtype):
+    # Cluster 0 has more titles than a tile of the kernel and is probed by more queries; cluster 3
+    # has no title, and cluster 4 fewer than are wanted.
+    rng = np.random.default_rng(3)
+    n_queries, dim, k = 300, 8, 30
+    cluster_of = rng.permutation(np.repeat([0, 1, 2, 4], [2_100, 70, 90, 11]))
+    n_titles = cluster_of.size
+    Uq, Ud = (rng.normal(size=(n, dim)).astype(dtype) for n in (n_queries, n_titles))
+    probed = np.array([[0, 2], [3, 4], [1, 0], [2, 4]], np.int32)[np.arange(n_queries) % 4]
+    near = np.argsort(-(Uq @ Ud.T), axis=1)
+    clicked = [rng.choice(near[q, :400], q % 3, replace=False) for q in range(n_queries)]
+    lists = (
+        np.concatenate([[0], np.cumsum([some.size for some in clicked])]),
+        np.concatenate(clicked).astype(np.int32),
+    )
+    titles = np.argsort(cluster_of, kind="stable").astype(np.int32)
+    offsets = np.searchsorted(cluster_of[titles], np.arange(6))
+    blocks = np.full(Ud.size, np.nan, dtype)
+    for first, end in ((0, 2), (2, 5)):
+        lay_out_clusters(blocks, Ud, titles, offsets, first, end)
+    for c in range(5):
+        low, high = offsets[c : c + 2]
+        block = blocks[dim * low : dim * high].reshape(dim, -1) if low < high else Ud[:0].T
+        assert np.array_equal(block, Ud[cluster_of == c].T)
+    clusters = blocks, titles, offsets, np.argsort(titles).astype(np.int32)
+    highest = np.full((n_queries + 1, k), 7, np.int32)
+    for first, end in ((0, 170), (170, n_queries)):
+        highest_of_clusters(highest, Uq, probed, *lists, *clusters, first, end)
+    assert np.all(highest[-1] == 7), "a query that was not asked for"
+    left_out = [set(some.tolist()) for some in clicked]
+    expected = naive.highest_of_clusters(Uq, Ud, cluster_of, probed, left_out, k)
+    for q, wanted in enumerate(expected):
+        found = highest[q][highest[q] >= 0]
+        assert found.size == len(wanted) and (found.size == k or q % 4 == 1)
+        assert np.unique(found).size == found.size and not np.isin(found, clicked[q]).any()
+        cosines = Uq[q] @ Ud.T
+        np.testing.assert_allclose(
+            np.sort(cosines[found]), np.sort(cosines[wanted]), rtol=1e-5, atol=1e-5
         )
 
 

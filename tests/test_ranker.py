@@ -418,7 +418,9 @@ def test_parameters_of_bm25_are_the_best_of_those_tried(bag, log, judged):
     chosen, best = tuning.tune_bm25(target, lambda recipe: lists, [None], True, lambda: None)
     for k1 in tuning.GRID["k1"]:
         figures[k1] = tuning.merit(
-            target.of_lists(lists.with_parameters(k1, chosen.b, chosen.click_weight))
+            target.of_lists(
+                lists.with_parameters(k1, chosen.b, chosen.click_weight), target.words(lists)
+            )
         )
     assert figures[chosen.k1] == max(figures.values())
     assert (best.k1, best.b, best.click_weight) == (chosen.k1, chosen.b, chosen.click_weight)

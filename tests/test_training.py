@@ -209,6 +209,37 @@ def test_hard_negatives_are_the_same_in_small_portions(monkeypatch):
     assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
 
 
+def test_in_a_large_log_hard_negatives_are_those_of_the_nearest_clusters(monkeypatch):
+    rng = np.random.default_rng(0)
+    of_group = rng.normal(size=(20, 16))
+
+    def unit(n):
+        rows = of_group[np.arange(n) % 20] + 0.3 * rng.normal(size=(n, 16))
+        return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+    Uq, Ud = unit(150), unit(900)
+    clicked = np.arange(151), np.argmax(Uq @ Ud.T, axis=1).astype(np.int32)
+    found = []
+    assert "clusters" not in hard_negatives.described(150, 900)
+    for most, portion, threads in ((0, 131_072, 1), (0, 7, 2), (150 * 900, 7, 1)):
+        monkeypatch.setattr(hard_negatives, "EXACT_UP_TO", most)
+        monkeypatch.setattr(hard_negatives, "_PORTION_OF_CLUSTERS", portion)
+        with Workers(threads) as workers:
+            lists = hard_negatives.nearest_titles(Uq, Ud, clicked, workers, lambda: False)
+        found.append(lists)
+    assert np.array_equal(found[0], found[1]), "portions or threads matter"
+    monkeypatch.setattr(hard_negatives, "EXACT_UP_TO", 0)
+    assert "8 nearest of 30 clusters" in hard_negatives.described(150, 900)
+    for own, lists, exact in zip(clicked[1], found[0], found[2], strict=True):
+        assert own not in lists and np.unique(lists).size == lists.size == HARD_AMONG
+        assert np.isin(lists, exact).mean() > 0.6
+    shared = [np.isin(*pair).mean() for pair in zip(found[0], found[2], strict=True)]
+    assert np.mean(shared) > 0.95
+    with Workers(1) as workers:
+        stopped = hard_negatives.nearest_titles(Uq, Ud, clicked, workers, lambda: True)
+    assert np.all(stopped == -1)
+
+
 def test_a_mini_batch_does_not_depend_on_those_before():
     builder = ClickLogBuilder()
     for query, title in [("q", "one"), ("q", "two"), ("r", "two"), ("s", "three")]:

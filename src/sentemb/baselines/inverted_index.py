@@ -253,13 +253,23 @@ class InvertedIndex:
         workers : Runner, optional
             Threads to share the queries; the result does not depend on them.
         """
+        return self.find_words(self.look_up(queries), k, workers)
+
+    def find_words(
+        self, words: Lists, k: int, workers: Runner | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """As `find`, for queries whose words are from `look_up`.
+
+        They are the same with all parameters of `with_parameters`.
+        """
         k = min(whole("k", k, 1, 2**31 - 1), self.n_titles)
-        highest = np.empty((len(queries), k), np.int32)
-        kept = np.empty((len(queries), k), np.float32)
+        n_queries = len(words[0]) - 1
+        highest = np.empty((n_queries, k), np.int32)
+        kept = np.empty((n_queries, k), np.float32)
         if k:
-            nothing = np.zeros(len(queries) + 1, np.int64), np.empty(0, np.int32)
-            arguments = highest, kept, *self.look_up(queries), *self._lists, *nothing
-            _over(workers, len(queries), highest_sums, *arguments)
+            nothing = np.zeros(n_queries + 1, np.int64), np.empty(0, np.int32)
+            arguments = highest, kept, *words, *self._lists, *nothing
+            _over(workers, n_queries, highest_sums, *arguments)
         scores = kept.astype(np.float64)
         scores[highest < 0] = -np.inf
         return highest.astype(np.int64), scores
@@ -303,12 +313,22 @@ class InvertedIndex:
         (k,) float64
             0 without a common word.
         """
+        return self.scores_of_words(self.look_up(queries), query_index, places, workers)
+
+    def scores_of_words(
+        self,
+        words: Lists,
+        query_index: NDArray[np.integer],
+        places: NDArray[np.integer],
+        workers: Runner | None = None,
+    ) -> NDArray[np.float64]:
+        """As `scores`, for queries whose words are from `look_up`."""
+        n_queries = len(words[0]) - 1
         by_query = np.argsort(query_index, kind="stable")
-        n_pairs = np.bincount(np.asarray(query_index, np.int64), minlength=len(queries))
+        n_pairs = np.bincount(np.asarray(query_index, np.int64), minlength=n_queries)
         pairs = np.concatenate([[0], np.cumsum(n_pairs)]), np.asarray(places, np.int64)[by_query]
         found = np.empty(len(by_query), np.float32)
-        arguments = found, *self.look_up(queries), *self._lists, *pairs
-        _over(workers, len(queries), sums_of_pairs, *arguments)
+        _over(workers, n_queries, sums_of_pairs, found, *words, *self._lists, *pairs)
         scores = np.empty(len(by_query))
         scores[by_query] = found
         return scores

@@ -172,7 +172,9 @@ class JudgedScores:
         self, judged: JudgedSet, cutoffs: Iterable[int] = (1, 3, 10), gain: str = "exponential"
     ) -> None:
         self._judged, self._cutoffs, self._gain = judged, _checked(cutoffs), gain
-        self._tie_rank = tie_ranks(judged.title_ids)[judged.title_index]
+        # The order of equal scores: a stable sort by score keeps it.
+        self._query = _query_of_each(judged.offsets)
+        self._tied = np.lexsort((tie_ranks(judged.title_ids)[judged.title_index], self._query))
         self._best = _best_gain(judged.offsets, judged.grade, self._cutoffs, gain)
 
     def mean(self, scores: _Floats) -> _Floats:
@@ -184,7 +186,9 @@ class JudgedScores:
             In the order of the judgments of the set.
         """
         offsets = self._judged.offsets
-        grades = self._judged.grade[_ranking(offsets, scores, self._tie_rank)]
+        _check_numbers(offsets, scores)
+        order = self._tied[np.lexsort((-scores[self._tied], self._query))]
+        grades = self._judged.grade[order]
         values = _normalised(
             _cumulated_gain(offsets, grades, self._cutoffs, self._gain), self._best
         )
@@ -222,6 +226,12 @@ def _query_of_each(offsets: _Integers) -> _Integers:
 
 def _ranking(offsets: _Integers, scores: _Floats, tie_rank: _Integers) -> _Integers:
     """Indices that put the titles of each query in order and keep the order of the queries."""
+    _check_numbers(offsets, scores)
+    return np.lexsort((tie_rank, -scores, _query_of_each(offsets)))
+
+
+def _check_numbers(offsets: _Integers, scores: _Floats) -> None:
+    """Raise a `SentembError` if a score is NaN."""
     unusable = np.flatnonzero(np.isnan(scores))
     if len(unusable):
         query = np.searchsorted(offsets, unusable[0], side="right") - 1
@@ -229,7 +239,6 @@ def _ranking(offsets: _Integers, scores: _Floats, tie_rank: _Integers) -> _Integ
             f"{len(unusable)} scores are NaN, the first for the query with index {query}; "
             "a ranking needs a number for each title"
         )
-    return np.lexsort((tie_rank, -scores, _query_of_each(offsets)))
 
 
 def _best_gain(offsets: _Integers, grades: _Integers, cutoffs: Sequence[int], gain: str) -> _Floats:

@@ -1,4 +1,8 @@
-"""The titles that a model ranks highest for each query among those not clicked for it."""
+"""The titles that a model ranks highest for each query among those not clicked for it.
+
+`highest_titles` compares a query with all titles. `highest_of_clusters` compares it with those of
+some clusters, which `lay_out_clusters` has put side by side.
+"""
 
 import math
 
@@ -56,3 +60,121 @@ def highest_titles(highest, Uq, UdT, clicked_offsets, clicked, first, end):
                         highest[q, lowest[r]], kept[r, lowest[r]] = left + j, s[j]
                         lowest[r] = np.argmin(kept[r])
                         least = kept[r, lowest[r]]
+
+
+@kernel
+def lay_out_clusters(blocks, Ud, titles, offsets, first, end):
+    """Put the titles of each cluster side by side, transposed.
+
+    Parameters
+    ----------
+    blocks : (n_titles * dim,) float, written
+        Cluster c is the (dim, size) matrix from ``dim * offsets[c]`` to ``dim * offsets[c + 1]``.
+    Ud : (n_titles, dim) float
+        Title embeddings.
+    titles, offsets : (n_titles,) int32, (n_clusters + 1,) int64
+        Cluster c has ``titles[offsets[c]:offsets[c + 1]]``.
+    first, end : int
+        The clusters to do.
+    """
+    for c in range(first, end):
+        block = _block(blocks, Ud.shape[1], offsets, c)
+        for j in range(block.shape[1]):
+            row = Ud[titles[offsets[c] + j]]
+            for i in range(row.size):
+                block[i, j] = row[i]
+
+
+@kernel
+def highest_of_clusters(
+    highest,
+    Uq,
+    probed,
+    clicked_offsets,
+    clicked,
+    blocks,
+    titles,
+    offsets,
+    place_of,
+    first,
+    end,
+):
+    """highest[q] = the titles with the largest cosines in some clusters, without those clicked.
+
+    Queries of one cluster are multiplied with its titles together, cluster after cluster in the
+    order of their numbers. What a query finds does not depend on the other queries.
+
+    Parameters
+    ----------
+    highest : (n_queries, k) int32, written
+        -1 where there are not enough titles.
+    Uq : (n_queries, dim) float
+        Normalised query embeddings.
+    probed : (n_queries, n_probed) int32
+        The clusters of every query, each once.
+    clicked_offsets, clicked : (n_queries + 1,) int64, (n,) int32
+        The clicked titles of every query.
+    blocks, titles, offsets
+        From `lay_out_clusters`, of normalised embeddings.
+    place_of : (n_titles,) int32
+        ``titles[place_of[t]]`` is t.
+    first, end : int
+        The queries to do.
+    """
+    dim, k, n_clusters = Uq.shape[1], highest.shape[1], offsets.size - 1
+    S = np.empty((_QUERIES, _TITLES), Uq.dtype)
+    U = np.empty((_QUERIES, dim), Uq.dtype)
+    kept = np.full((end - first, k), -math.inf, Uq.dtype)  # the cosines of highest[q]
+    lowest = np.zeros(end - first, np.int64)  # the place of the smallest of them
+    highest[first:end] = -1
+    starts, asking = _queries_of_clusters(probed, n_clusters, first, end)
+    for c in range(n_clusters):
+        block = _block(blocks, dim, offsets, c)
+        for low in range(starts[c], starts[c + 1], _QUERIES):
+            some = asking[low : min(low + _QUERIES, starts[c + 1])]
+            for r in range(some.size):
+                U[r] = Uq[some[r]]
+            for left in range(0, block.shape[1], _TITLES):
+                right = min(left + _TITLES, block.shape[1])
+                tile = S[: some.size, : right - left]
+                tile[:] = 0
+                add_matmul(tile, U[: some.size], block[:, left:right])
+                place = offsets[c] + left  # of the first title of the tile
+                for r in range(some.size):
+                    q, s = some[r], tile[r]
+                    for entry in range(clicked_offsets[q], clicked_offsets[q + 1]):
+                        j = place_of[clicked[entry]] - place
+                        if 0 <= j < s.size:
+                            s[j] = -math.inf
+                    own, worst = kept[q - first], lowest[q - first]
+                    least = own[worst]
+                    for j in range(s.size):
+                        if s[j] > least:
+                            highest[q, worst], own[worst] = titles[place + j], s[j]
+                            worst = np.argmin(own)
+                            least = own[worst]
+                    lowest[q - first] = worst
+
+
+@kernel
+def _block(blocks, dim, offsets, cluster):
+    """The (dim, size) matrix of one cluster."""
+    low, high = offsets[cluster], offsets[cluster + 1]
+    return blocks[dim * low : dim * high].reshape(dim, high - low)
+
+
+@kernel
+def _queries_of_clusters(probed, n_clusters, first, end):
+    """The queries from ``first`` to ``end`` by cluster: offsets and queries, in their order."""
+    starts = np.zeros(n_clusters + 1, np.int64)
+    for q in range(first, end):
+        for c in probed[q]:
+            starts[c + 1] += 1
+    starts = np.cumsum(starts)
+    asking = np.empty(starts[n_clusters], np.int64)
+    free = starts.copy()
+    for q in range(first, end):
+        for c in probed[q]:
+            asking[free[c]] = q
+            free[c] += 1
+    return starts, asking

@@ -2,10 +2,14 @@
 
 import numpy as np
 
-from sentemb.kernels.jit import summing_kernel
+from sentemb.kernels.jit import kernel
+from sentemb.kernels.matmul import add_matmul
+
+# Products are computed in tiles that stay in the processor's cache.
+_CLICKED, _QUERIES = 256, 64
 
 
-@summing_kernel
+@kernel
 def best_clicked(found, queries, clicked, title_offsets, titles, first, end):
     """found[q, t] = the highest dot product of query q with a query that title t was clicked for.
 
@@ -24,15 +28,25 @@ def best_clicked(found, queries, clicked, title_offsets, titles, first, end):
     first, end : int
         The queries to do.
     """
-    for q in range(first, end):
-        query, best = queries[q], found[q]
-        best[:] = -1
-        for c in range(len(clicked)):
-            row = clicked[c]
-            product = np.float32(0)
-            for j in range(query.size):
-                product += query[j] * row[j]
-            for entry in range(title_offsets[c], title_offsets[c + 1]):
-                title = titles[entry]
-                if product > best[title]:
-                    best[title] = product
+    found[first:end] = -1
+    S = np.empty((_CLICKED, _QUERIES), np.float32)
+    across = np.empty((queries.shape[1], _QUERIES), np.float32)
+    for low in range(first, end, _QUERIES):
+        high = min(low + _QUERIES, end)
+        n = high - low
+        for r in range(n):
+            for j in range(queries.shape[1]):
+                across[j, r] = queries[low + r, j]
+        for top in range(0, len(clicked), _CLICKED):
+            some = clicked[top : top + _CLICKED]
+            tile = S[: len(some), :n]
+            tile[:] = 0
+            add_matmul(tile, some, across[:, :n])
+            for r in range(n):
+                best = found[low + r]
+                for c in range(len(some)):
+                    product = tile[c, r]
+                    for entry in range(title_offsets[top + c], title_offsets[top + c + 1]):
+                        title = titles[entry]
+                        if product > best[title]:
+                            best[title] = product

@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.baselines.inverted_index import InvertedIndex
+from sentemb.baselines.inverted_index import InvertedIndex, Lists
 from sentemb.data.best_graded import best_graded
 from sentemb.data.click_log import ClickLog
 from sentemb.data.judged_set import JudgedSet
@@ -50,8 +50,12 @@ class Target(Protocol):
         """How many queries the figures are means over, or nearly so."""
         ...
 
-    def of_lists(self, lists: InvertedIndex) -> Figures:
-        """The figures of BM25 alone over `titles`."""
+    def words(self, lists: InvertedIndex) -> list[Lists]:
+        """The words of the queries, the same with all parameters of ``lists``."""
+        ...
+
+    def of_lists(self, lists: InvertedIndex, words: list[Lists]) -> Figures:
+        """The figures of BM25 alone over `titles`, with what `words` returned."""
         ...
 
     def prepare(self, parts: TitleParts, names: Sequence[str]) -> dict[str, Figures]:
@@ -92,11 +96,16 @@ class JudgedTarget:
         self._pairs = query_index, judged.title_index
         self._kept: dict[str, NDArray[np.float64]] = {}
 
-    def of_lists(self, lists: InvertedIndex) -> Figures:
+    def words(self, lists: InvertedIndex) -> list[Lists]:
         """See `Target`."""
+        return [*self._all.words(lists), lists.look_up(self._judged.queries)]
+
+    def of_lists(self, lists: InvertedIndex, words: list[Lists]) -> Figures:
+        """See `Target`."""
+        *of_all, own = words
         # Division by the highest score of a query does not change its order.
-        scores = lists.scores(self._judged.queries, *self._pairs, self._workers)
-        return self._of(scores, self._all.of_lists(lists))
+        scores = lists.scores_of_words(own, *self._pairs, self._workers)
+        return self._of(scores, self._all.of_lists(lists, of_all))
 
     def prepare(self, parts: TitleParts, names: Sequence[str]) -> dict[str, Figures]:
         """See `Target`."""
@@ -160,16 +169,23 @@ class ClicksTarget:
         for q in drawn.tolist():
             own = [places_of[clicks.titles[t]] for t in clicked[offsets[q] : offsets[q + 1]]]
             self._relevant.append(np.sort(np.concatenate(own)))
+        # One number for query and relevant title, ascending.
+        sizes = [own.size for own in self._relevant]
+        of_query = np.repeat(np.arange(self.n_queries), sizes)
+        self._relevant_keys = of_query * len(titles) + np.concatenate(self._relevant)
         self._parts: TitleParts | None = None
         self._kept: dict[str, NDArray[np.float32]] = {}
         self._is_relevant = np.empty((0, 0), bool)
 
-    def of_lists(self, lists: InvertedIndex) -> Figures:
+    def words(self, lists: InvertedIndex) -> list[Lists]:
         """See `Target`."""
-        places, _ = lists.find(self._queries, _DEPTH, self._workers)
-        hits = np.array(
-            [np.isin(row, own) for row, own in zip(places, self._relevant, strict=True)]
-        )
+        return [lists.look_up(self._queries)]
+
+    def of_lists(self, lists: InvertedIndex, words: list[Lists]) -> Figures:
+        """See `Target`."""
+        places, scores = lists.find_words(words[0], _DEPTH, self._workers)
+        keys = np.arange(self.n_queries)[:, None] * len(self.titles) + places
+        hits = np.isin(keys, self._relevant_keys) & np.isfinite(scores)
         ranks = np.where(hits.any(axis=1), np.argmax(hits, axis=1) + 1, _DEPTH + 1)
         return _of_ranks(ranks)
 

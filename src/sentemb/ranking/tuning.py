@@ -72,7 +72,8 @@ def tune_bm25(
     for stem in stems:
         start = Recipe(stem=stem, click_weight=float(has_clicks))
         lists = lists_of(start)
-        seen = {start: target.of_lists(_with(lists, start))}
+        words = target.words(lists)
+        seen = {start: target.of_lists(_with(lists, start), words)}
         chosen = start
         for _, (name, values) in product(range(_ROUNDS), GRID.items()):
             if name == "click_weight" and not has_clicks:
@@ -81,7 +82,7 @@ def tune_bm25(
                 changed: dict[str, Any] = {name: value}
                 point = replace(chosen, **changed)
                 if point not in seen:
-                    seen[point] = target.of_lists(_with(lists, point))
+                    seen[point] = target.of_lists(_with(lists, point), words)
                 if is_better(seen[point], seen[chosen]):
                     chosen = point
                 on_point()

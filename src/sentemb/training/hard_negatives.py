@@ -20,12 +20,18 @@ from sentemb.system.parallel import Workers
 from sentemb.text.batch import TextBatch
 from sentemb.training.corpus import Corpus
 from sentemb.training.settings import HARD_AMONG
+from sentemb.training.title_clusters import PROBED, TitleClusters, n_clusters
 
 # Offsets of every query, and what they divide: titles or words.
 OfQueries: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32]]
 
 # Queries between two calls of ``stopped``: a few seconds even with many titles.
 _PORTION = 8_192
+# With clusters, so that each thread has many queries of one cluster.
+_PORTION_OF_CLUSTERS = 131_072
+
+# Up to this number of queries times titles each query is compared with every title.
+EXACT_UP_TO = 50_000_000
 
 
 class _Towers(Protocol):
@@ -37,9 +43,10 @@ class _Towers(Protocol):
 def look_up(
     corpus: Corpus, towers: _Towers, workers: Workers, stopped: Callable[[], bool]
 ) -> NDArray[np.int32]:
-    """The highest unclicked titles of every query.
+    """The highest unclicked titles of every query; in a large log, among the nearest clusters.
 
-    The time is proportional to the number of queries times the number of titles.
+    Up to `EXACT_UP_TO` the time is proportional to the number of queries times that of titles, and
+    above it to the number of queries times the square root of that of titles.
 
     Parameters
     ----------
@@ -59,24 +66,35 @@ def look_up(
         -1 where a query has fewer titles.
     """
     Uq = _unit_embeddings("query", corpus, towers, workers)
-    UdT = np.ascontiguousarray(_unit_embeddings("document", corpus, towers, workers).T)
+    Ud = _unit_embeddings("document", corpus, towers, workers)
     clicked = corpus.query_offsets, corpus.query_titles
-    return nearest_titles(Uq, UdT, clicked, workers, stopped)
+    return nearest_titles(Uq, Ud, clicked, workers, stopped)
+
+
+def described(n_queries: int, n_titles: int) -> str:
+    """What a look-up for some queries among some titles does, in words."""
+    what = "looking up hard negatives"
+    if n_queries * n_titles <= EXACT_UP_TO:
+        return what
+    return f"{what} in the {PROBED} nearest of {n_clusters(n_titles):,} clusters of titles"
 
 
 def nearest_titles(
     Uq: np.ndarray,
-    UdT: np.ndarray,
+    Ud: np.ndarray,
     clicked: OfQueries,
     workers: Workers,
     stopped: Callable[[], bool],
 ) -> NDArray[np.int32]:
     """The unclicked titles with the highest cosines, in any order; see `lists_of_all`.
 
+    With more than `EXACT_UP_TO` queries times titles they are the highest in the `PROBED` clusters
+    of titles that are nearest to the query.
+
     Parameters
     ----------
-    Uq, UdT : (n_queries, dim), (dim, n_titles) float
-        Normalised embeddings of queries and, transposed, of titles.
+    Uq, Ud : (n_queries, dim), (n_titles, dim) float
+        Normalised embeddings.
     clicked : (n_queries + 1,) int64, (n,) int32
         The clicked titles of every query.
     workers : Workers
@@ -84,18 +102,27 @@ def nearest_titles(
     stopped : function
         As in `lists_of_all`.
     """
+    if len(Uq) * len(Ud) <= EXACT_UP_TO:
+        UdT = np.ascontiguousarray(Ud.T)
 
-    def fill(lists: NDArray[np.int32], first: int, end: int) -> None:
-        arguments = lists, Uq[first:end], UdT, *part(clicked, first, end)
-        workers.over(end - first, highest_titles, *arguments)
+        def fill(lists: NDArray[np.int32], first: int, end: int) -> None:
+            arguments = lists, Uq[first:end], UdT, *part(clicked, first, end)
+            workers.over(end - first, highest_titles, *arguments)
 
-    return lists_of_all(len(Uq), fill, stopped)
+        return lists_of_all(len(Uq), fill, stopped)
+    clusters = TitleClusters.of(Ud, workers)
+
+    def fill_from_clusters(lists: NDArray[np.int32], first: int, end: int) -> None:
+        clusters.highest(lists, Uq[first:end], *part(clicked, first, end), workers)
+
+    return lists_of_all(len(Uq), fill_from_clusters, stopped, _PORTION_OF_CLUSTERS)
 
 
 def lists_of_all(
     n_queries: int,
     fill: Callable[[NDArray[np.int32], int, int], None],
     stopped: Callable[[], bool],
+    portion: int | None = None,
 ) -> NDArray[np.int32]:
     """A list of titles for every query, portion by portion.
 
@@ -107,6 +134,8 @@ def lists_of_all(
         Writes the lists of the queries from the first to the second number.
     stopped : function
         Asked before every portion of the queries. After a yes the other queries have no titles.
+    portion : int, optional
+        Queries per portion.
 
     Returns
     -------
@@ -114,10 +143,11 @@ def lists_of_all(
         -1 where a query has fewer titles.
     """
     lists = np.full((n_queries, HARD_AMONG), -1, np.int32)
-    for first in range(0, n_queries, _PORTION):
+    size = portion or _PORTION
+    for first in range(0, n_queries, size):
         if stopped():
             break
-        end = min(first + _PORTION, n_queries)
+        end = min(first + size, n_queries)
         fill(lists[first:end], first, end)
     return lists
 

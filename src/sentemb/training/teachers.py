@@ -143,12 +143,10 @@ class _TowersTeacher(Teacher):
     ) -> NDArray[np.int32]:
         Uq = self._embeddings("query", log.queries, stopped)
         Ud = self._embeddings("document", log.titles, stopped)
-        UdT = np.ascontiguousarray(Ud.T)
-        del Ud
-        lists = nearest_titles(Uq, UdT, log.titles_of_queries(), workers, stopped)
+        lists = nearest_titles(Uq, Ud, log.titles_of_queries(), workers, stopped)
         # Every cosine with a zero vector is 0: no title is nearer than another.
         lists[~Uq.any(axis=1)] = -1
-        lists[np.isin(lists, np.flatnonzero(~UdT.any(axis=0)))] = -1
+        lists[np.isin(lists, np.flatnonzero(~Ud.any(axis=1)))] = -1
         return lists
 
     def _embeddings(

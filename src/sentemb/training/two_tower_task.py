@@ -75,7 +75,8 @@ class TwoTowerTask:
     def before_epoch(self, epoch: int, stopped: Callable[[], bool]) -> None:
         """Look up hard negatives if they are due."""
         if self._is_due(epoch):
-            self._note(f"epoch {epoch + 1}: looking up hard negatives")
+            sizes = self.corpus.n_queries, self.corpus.n_titles
+            self._note(f"epoch {epoch + 1}: {hard_negatives.described(*sizes)}")
             self.hard_titles = hard_negatives.look_up(
                 self.corpus, self.towers, self._workers, stopped
             )
