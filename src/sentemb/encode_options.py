@@ -77,11 +77,12 @@ def encodes(method: F) -> F:
 
     @functools.wraps(method)
     def call(*arguments: Any, **keywords: Any) -> Any:
-        for name in _NAMES_OF_TEXTS:
-            if name in keywords:
-                if "texts" in keywords or len(arguments) > 1:
-                    raise SentembError(f"{name} and texts are the same; give one of them")
-                keywords["texts"] = keywords.pop(name)
+        if keywords:
+            for name in _NAMES_OF_TEXTS:
+                if name in keywords:
+                    if "texts" in keywords or len(arguments) > 1:
+                        raise SentembError(f"{name} and texts are the same; give one of them")
+                    keywords["texts"] = keywords.pop(name)
         return method(*arguments, **keywords)
 
     told = inspect.signature(method)
@@ -137,9 +138,6 @@ class EncodeOptions:
         SentembError
             For a keyword that ``encode`` does not have, or a value that it cannot follow.
         """
-        if not keywords:
-            plain = _PLAIN.get(side) if side is None or isinstance(side, str) else None
-            return cls(side_of(side)) if plain is None else plain
         for name in keywords:
             if name not in _DEFAULTS:
                 raise SentembError(f"encode has no {name}; it takes {', '.join(_DEFAULTS)}")
@@ -189,8 +187,19 @@ class EncodeOptions:
         return list(tensor) if self.listed else tensor
 
 
-# What a call without keywords asks for: made once, for a single text takes microseconds.
-_PLAIN = {side: EncodeOptions(side or SIDES[0]) for side in (None, *SIDES)}
+# Made once: for a single text the time of making them counts.
+_PLAIN = {side: EncodeOptions(side) for side in SIDES}
+
+
+def plain_options(side: str | None) -> EncodeOptions:
+    """The options of a call without keywords.
+
+    Raises
+    ------
+    SentembError
+        If ``side`` is neither a side nor None.
+    """
+    return _PLAIN[SIDES[0] if side is None else side_of(side)]
 
 
 def side_of(side: object, task: object = None, prompt_name: object = None) -> str:
@@ -201,6 +210,8 @@ def side_of(side: object, task: object = None, prompt_name: object = None) -> st
     SentembError
         If one of them is neither a side nor None, or if they name different sides.
     """
+    if task is None and prompt_name is None and isinstance(side, str) and side in SIDES:
+        return side
     named = {"side": side, "task": task, "prompt_name": prompt_name}
     given = {name: value for name, value in named.items() if value is not None}
     for name, value in given.items():

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Self, TypeAlias, Unpack, overload
 
 import numpy as np
@@ -13,6 +14,7 @@ from sentemb.encode_options import (
     check_device,
     check_length,
     encodes,
+    plain_options,
     with_progress,
 )
 from sentemb.errors import SentembError, naming
@@ -358,18 +360,19 @@ class SentenceEncoder(Face):
 
     def _encoded(self, texts: Texts, side: str | None, keywords: dict[str, Any]) -> np.ndarray:
         """What `encode` returns; called by a decorated method."""
-        options = EncodeOptions.of(side, keywords, self.dim)
+        options = EncodeOptions.of(side, keywords, self.dim) if keywords else plain_options(side)
         single = isinstance(texts, str)
         listed = [texts] if isinstance(texts, str) else as_texts(texts)
         vectors, without_words, unknown = self._encode(listed, options.side, options.show)
-        warn_of_texts(
-            len(vectors),
-            without_words,
-            unknown,
-            "their vectors are zero",
-            "their vectors say nothing about them",
-            depth=5,
-        )
+        if without_words or unknown:
+            warn_of_texts(
+                len(vectors),
+                without_words,
+                unknown,
+                "their vectors are zero",
+                "their vectors say nothing about them",
+                depth=5,
+            )
         # An array, unless tensors are asked for: the overloads say which.
         finished: np.ndarray = options.finished(vectors, depth=5)
         return finished[0] if single else finished
@@ -379,11 +382,14 @@ class SentenceEncoder(Face):
     ) -> tuple[np.ndarray, int, int]:
         """The embeddings of a list of texts, and how many have no words, and none that is known."""
         _check_side(side)
-        vectors = np.empty((len(texts), self.dim), self.dtype)
         end = without_words = unknown = 0
+        parts: Iterable[list[str]] = (texts,)
+        if len(texts) != 1 or show:
+            parts = with_progress(_parts(texts), len(texts), show)
+            vectors = np.empty((len(texts), self.dim), self.dtype)
         with self._turn, signals_from_kernels():
             memory, embed = self._tower(side)
-            for part in with_progress(_parts(texts), len(texts), show):
+            for part in parts:
                 read = memory.look_up(part, self._workers)
                 found = embed(read.P, read.word_index, read.offsets, self._workers)
                 if len(part) == len(texts):
@@ -398,13 +404,14 @@ class SentenceEncoder(Face):
 
     def _tower(self, side: str) -> tuple[WordMemory, Embed]:
         """What reads the texts of a side, and what embeds them."""
+        return self._kept(side, partial(self._prepare, side))
 
-        def prepare() -> tuple[WordMemory, Embed]:
-            weights = self.weights[side]
-            memory = WordMemory(self.encoder, self.vocabulary, weights)
-            return memory, self.encoder.embedder(weights)
-
-        return self._kept(SIDES[0] if self.shared_towers else side, prepare)
+    def _prepare(self, side: str) -> tuple[WordMemory, Embed]:
+        if self.shared_towers and side != SIDES[0]:
+            return self._tower(SIDES[0])
+        weights = self.weights[side]
+        memory = WordMemory(self.encoder, self.vocabulary, weights)
+        return memory, self.encoder.embedder(weights)
 
     def similarity(self, a: ArrayLike, b: ArrayLike) -> np.ndarray:
         """Cosine of every vector in ``a`` with every vector in ``b``.

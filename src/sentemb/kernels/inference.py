@@ -12,6 +12,7 @@ import numpy as np
 from sentemb.kernels.activations import tanh_parts
 from sentemb.kernels.jit import kernel
 from sentemb.kernels.matmul import add_matmul
+from sentemb.kernels.prefetch import AHEAD, prefetch_row
 
 _HALF = np.float32(0.5)
 
@@ -91,6 +92,11 @@ def embed_lstm(
             for k in range(running):
                 text = order[first + k]
                 token = offsets[text + 1] - 1 - t if direction else offsets[text] + t
+                if t + 1 < offsets[text + 1] - offsets[text]:
+                    prefetch_row(P, word_index[token - 1 if direction else token + 1])
+                if t == 0 and k + AHEAD < running:
+                    text = order[first + k + AHEAD]
+                    prefetch_row(P, word_index[offsets[text + 1] - 1 if direction else offsets[text]])
                 z, p = Z[k], P[word_index[token], direction * width :]
                 for j in range(width):
                     z[j] = p[j]

@@ -105,8 +105,8 @@ def find_words(text, entries, letters, seed, is_known, word_index, offsets):
 
     Returns
     -------
-    n_new, n_poor : int
-        Words that the table does not have, and texts without a word of which ``is_known`` is true.
+    n_tokens, n_new, n_poor : int
+        Words, words that the table does not have, and texts without a word of which ``is_known`` is true.
     """
     n_tokens = n_texts = n_new = n_poor = 0
     poor = True
@@ -134,7 +134,7 @@ def find_words(text, entries, letters, seed, is_known, word_index, offsets):
             word_index[n_tokens] = -1
             n_new += 1
         n_tokens += 1
-    return n_new, n_poor
+    return n_tokens, n_new, n_poor
 
 
 @kernel

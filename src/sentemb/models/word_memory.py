@@ -13,7 +13,7 @@ from sentemb.kernels.tokens import add_words, find_words
 from sentemb.kernels.words import project_words
 from sentemb.models.word_reader import WordReader
 from sentemb.protocols import Arrays
-from sentemb.system.parallel import Workers, spread
+from sentemb.system.parallel import Workers, one_after_the_other, spread
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.word_bytes import word_bytes, words_of
 
@@ -59,32 +59,24 @@ class LookedUp(NamedTuple):
         return (self.n_known == 0) & ~self.without_words()
 
 
-class _Reading:
+class _Reading(NamedTuple):
     """Some texts, and their words as rows of the projections.
 
     Attributes
     ----------
     text : (bytes,) uint8
         From `word_bytes`.
-    word_index, offsets : (at least tokens,) int32, (n_texts + 1,) int64
+    word_index, offsets : (n_tokens,) int32, (n_texts + 1,) int64
         As in `LookedUp`; -1 for a word that has no row yet.
     n_new, n_poor : int
         Words that have no row yet, and texts without a word that the model knows.
     """
 
-    def __init__(self, texts: Sequence[str], memory: WordMemory) -> None:
-        self._texts, self._memory = texts, memory
-
-    def read(self) -> _Reading:
-        """Look up the words; the memory is not changed."""
-        self.text = word_bytes(self._texts, self._memory.splitting)
-        # Behind each word there is white space.
-        self.word_index = np.empty(self.text.size // 2, np.int32)
-        self.offsets = np.empty(len(self._texts) + 1, np.int64)
-        self.n_new, self.n_poor = find_words(
-            self.text, *self._memory.table, self._memory.is_known, self.word_index, self.offsets
-        )
-        return self
+    text: NDArray[np.uint8]
+    word_index: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    n_new: int
+    n_poor: int
 
 
 class WordMemory:
@@ -99,20 +91,10 @@ class WordMemory:
     vocabulary : Vocabulary
     weights : dict of arrays
         They must not change while the memory is in use.
-
-    Attributes
-    ----------
-    splitting : str
-        How texts are split into words.
-    table : (entries, letters, seed)
-        The words that have a row; see `sentemb.kernels.tokens`.
-    is_known : (at least rows,) bool
-        Whether the word of each row has a feature.
     """
 
     def __init__(self, reader: WordReader, vocabulary: Vocabulary, weights: Arrays) -> None:
         self._vocabulary = vocabulary
-        self.splitting = vocabulary.splitting
         self._table = weights["table"]
         self._bias = reader.word_bias(weights, self._table.dtype)
         self._width = reader.width
@@ -121,16 +103,13 @@ class WordMemory:
         self._forget()
 
     def _forget(self) -> None:
-        self.table = (np.zeros((_FIRST, 4), np.int64), np.empty(0, np.uint8), self._seed)
-        self._letters = self._words = 0  # bytes of the letters and rows that are in use
+        # Entries, letters and seed of the words that have a row; see `sentemb.kernels.tokens`.
+        self._words = (np.zeros((_FIRST, 4), np.int64), np.empty(0, np.uint8), self._seed)
+        self._n_words = self._n_letters = 0
         self._P = np.empty((0, self._width), self._table.dtype)
-        self.is_known = np.empty(0, np.bool_)
-        self._whole = True  # whether all words of the table are projected
-
-    @property
-    def _nbytes(self) -> int:
-        entries, _, _ = self.table
-        return self._P.nbytes + entries.nbytes + self._letters
+        self._is_known = np.empty(0, np.bool_)  # whether the word of a row of P has a feature
+        self._bytes = 0
+        self._whole = True  # whether all words that have a row are projected
 
     def look_up(self, texts: Sequence[str], workers: Workers | None = None) -> LookedUp:
         """The words of ``texts`` as places in the returned projections.
@@ -141,32 +120,60 @@ class WordMemory:
         workers : Workers, optional
             The threads; by default the calling thread alone.
         """
-        if not self._whole or self._nbytes > _LIMIT:
+        if not self._whole or self._bytes > _LIMIT:
             self._forget()
-        self._whole = False
-        parts = [_Reading(texts[k : k + _TEXTS], self) for k in range(0, len(texts), _TEXTS)]
-        if workers is None or len(parts) < 2:
-            for part in parts:
-                part.read()
+        if len(texts) <= _TEXTS:
+            part = self._read(texts)
+            _, index, offsets, n_new, n_poor = part
+            if not n_new and not n_poor:
+                return LookedUp(index, offsets, self._P, None)
+            parts = [part]
         else:
-            workers.run([(part.read,) for part in parts])
-        n_new = sum(part.n_new for part in parts)
-        if n_new:
-            self._add([part for part in parts if part.n_new], workers)
-        index, offsets = _joined(parts)
-        self._whole = True
+            parts = self._read_all(texts, workers)
+        new = [part for part in parts if part.n_new]
+        if new:
+            self._whole = False
+            self._add(new, workers)
+            self._whole = True
+        _, index, offsets, *_ = parts[0]
+        if len(parts) > 1:
+            index = np.concatenate([part.word_index for part in parts])
+            lengths = [np.diff(part.offsets) for part in parts]
+            offsets = np.concatenate([offsets[:1], *lengths]).cumsum()
         n_known = None
-        if n_new or any(part.n_poor for part in parts):
+        if new or any([part.n_poor for part in parts]):
             before = np.zeros(len(index) + 1, np.int64)
-            np.cumsum(self.is_known[index], out=before[1:])
+            np.cumsum(self._is_known[index], out=before[1:])
             n_known = np.diff(before[offsets])
             n_known = None if n_known.all() else n_known
         return LookedUp(index, offsets, self._P, n_known)
 
+    def _read(self, texts: Sequence[str]) -> _Reading:
+        """Look up the words of some texts; nothing is changed."""
+        text = word_bytes(texts, self._vocabulary.splitting)
+        # Behind each word there is white space.
+        index, offsets = np.empty(len(text) // 2, np.int32), np.empty(len(texts) + 1, np.int64)
+        n_tokens, n_new, n_poor = find_words(text, *self._words, self._is_known, index, offsets)
+        return _Reading(text, index[:n_tokens], offsets, n_new, n_poor)
+
+    def _read_all(self, texts: Sequence[str], workers: Workers | None) -> list[_Reading]:
+        """As `_read`, in portions that threads share."""
+        read: dict[int, _Reading] = {}
+
+        def read_from(first: int) -> None:
+            read[first] = self._read(texts[first : first + _TEXTS])
+
+        tasks = [(read_from, first) for first in range(0, len(texts), _TEXTS)]
+        if workers is None:
+            one_after_the_other(*tasks)
+        else:
+            workers.run(tasks)
+        return [read[first] for _, first in tasks]
+
     def _add(self, parts: list[_Reading], workers: Workers | None) -> None:
         """Give every word of ``parts`` a row: the new ones, then those that are not remembered."""
-        known, letters_known = self._words, self._letters
-        entries, letters, seed = self.table
+        entries, letters, seed = self._words
+        known, letters_known = self._n_words, self._n_letters
         n_letters, n_words = letters_known, known
         others, n_others = np.empty(0, np.uint8), 0
         for part in parts:
@@ -182,14 +189,15 @@ class WordMemory:
                 n_others,
                 part.word_index,
             )
-        self.table = entries, letters, seed
-        self._letters, self._words = n_letters, n_words
-        words = words_of(letters[letters_known:n_letters]) + words_of(others[:n_others])
         if n_others:
             for part in parts:
-                index = part.word_index[: part.offsets[-1]]
+                index = part.word_index
                 index[index < 0] = n_words - 1 - index[index < 0]
+        words = words_of(letters[letters_known:n_letters]) + words_of(others[:n_others])
         self._project(words, known, workers)
+        self._words = entries, letters, seed
+        self._n_words, self._n_letters = n_words, n_letters
+        self._bytes = self._P.nbytes + entries.nbytes + n_letters
 
     def _project(self, words: list[str], known: int, workers: Workers | None) -> None:
         """Write the projections of ``words`` to the rows of P from ``known`` onwards."""
@@ -200,10 +208,10 @@ class WordMemory:
             larger[:known] = self._P[:known]
             self._P = larger
             is_known = np.empty(size, np.bool_)
-            is_known[:known] = self.is_known[:known]
-            self.is_known = is_known
+            is_known[:known] = self._is_known[:known]
+            self._is_known = is_known
         offsets, ids, values = self._vocabulary.features_of_all(words)
-        self.is_known[known:end] = np.diff(offsets) > 0
+        self._is_known[known:end] = np.diff(offsets) > 0
         tasks = spread(
             len(words),
             project_words,
@@ -218,17 +226,6 @@ class WordMemory:
             values,
         )
         if workers is None:
-            for function, *arguments in tasks:
-                function(*arguments)
+            one_after_the_other(*tasks)
         else:
             workers.run(tasks)
-
-
-def _joined(parts: list[_Reading]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """``word_index`` and ``offsets`` of the texts of all parts."""
-    indices = [part.word_index[: part.offsets[-1]] for part in parts]
-    if len(parts) == 1:
-        return indices[0], parts[0].offsets
-    lengths = [np.diff(part.offsets) for part in parts]
-    offsets = np.concatenate([np.zeros(1, np.int64), *lengths]).cumsum()
-    return np.concatenate([np.empty(0, np.int32), *indices]), offsets

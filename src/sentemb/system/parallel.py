@@ -6,7 +6,6 @@ so another busy process on the machine costs its share of the processors and no 
 """
 
 import _thread
-import contextlib
 import itertools
 import os
 import queue
@@ -216,19 +215,29 @@ def _end(inboxes: list[_Inbox]) -> None:
         inbox.put(None)
 
 
-@contextlib.contextmanager
-def signals_from_kernels() -> Iterator[None]:
+class _SignalsFromKernels:
+    """See `signals_from_kernels`; a class, as a generator takes longer than a short text."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, SystemError):
+            first: BaseException = error
+            while isinstance(first, SystemError) and first.__cause__ is not None:
+                first = first.__cause__
+            raise first from None
+
+
+_SIGNALS_FROM_KERNELS = _SignalsFromKernels()
+
+
+def signals_from_kernels() -> _SignalsFromKernels:
     """Raise what a signal handler raised during a kernel call instead of Numba's `SystemError`.
 
     Numba turns Ctrl-C at that moment into a SystemError "returned a result with an exception set".
     """
-    try:
-        yield
-    except SystemError as error:
-        first: BaseException = error
-        while isinstance(first, SystemError) and first.__cause__ is not None:
-            first = first.__cause__
-        raise first from None
+    return _SIGNALS_FROM_KERNELS
 
 
 # -- forks ------------------------------------------------------------------------------------
