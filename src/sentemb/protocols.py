@@ -202,7 +202,7 @@ class Optimiser(Protocol):
         Returns
         -------
         float
-            The gradient's norm before re-normalisation.
+            The factor that re-normalised the gradient: 1 unless it was too long.
         """
         ...
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sentemb.kernels.jit import kernel, summing_kernel
+from sentemb.kernels.jit import kernel
 from sentemb.kernels.prefetch import AHEAD, prefetch_row
 
 
@@ -139,25 +139,6 @@ def gather_weighted_rows(out, gradient, first, end):
     source, offsets, holders, values = gradient
     for k in range(first, end):
         gather_weighted_row(out[k], source, offsets, holders, values, k)
-
-
-@summing_kernel
-def gather_squares(squares, gradient, first, end):
-    """squares[k] = the sum of squares of row k's gradient: for the norm of the whole gradient.
-
-    The rows themselves are not kept: they take as many bytes as the weights, and gathering them
-    again when they are needed costs less than writing and reading them.
-
-    squares : (n_rows,) float, written; gradient : RowGradient
-    """
-    source, offsets, holders, values = gradient
-    o = np.empty(source.shape[1], source.dtype)
-    for k in range(first, end):
-        gather_weighted_row(o, source, offsets, holders, values, k)
-        total = source.dtype.type(0)
-        for j in range(o.size):
-            total += o[j] * o[j]
-        squares[k] = total
 
 
 @kernel

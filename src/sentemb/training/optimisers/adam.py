@@ -53,7 +53,7 @@ class Adam:
     ) -> Generator[list[KernelTask], None, float]:
         """One update, as a job for `Workers.together`."""
         row_gradient = RowGradient(gradient["words"], *words_of_features)
-        norm, scale = yield from renormalisation(gradient, row_gradient, self.max_norm)
+        scale = yield from renormalisation(gradient, row_gradient, self.max_norm)
         first_correction, second_correction = 1 - BETA1 ** (update + 1), 1 - BETA2 ** (update + 1)
         rate, root_scale = rate / first_correction, 1 / math.sqrt(second_correction)
         for name, theta in self.weights.items():
@@ -80,7 +80,7 @@ class Adam:
             scale,
             root_scale,
         )
-        return norm
+        return scale
 
     def flush(self, update: int, workers: Runner) -> None:
         """No-op: Adam never defers an update."""

@@ -139,7 +139,7 @@ class Nesterov:
     ) -> Generator[list[KernelTask], None, float]:
         """One update, as a job for `Workers.together`."""
         row_gradient = RowGradient(gradient["words"], *words_of_features)
-        norm, factor = yield from renormalisation(gradient, row_gradient, self.max_norm)
+        factor = yield from renormalisation(gradient, row_gradient, self.max_norm)
         rate *= factor
         mu = self.schedule.at(update)
         for name, theta in self.weights.items():
@@ -163,7 +163,7 @@ class Nesterov:
             self.schedule.at(update + 1),
             rate,
         )
-        return norm
+        return factor
 
     def flush(self, update: int, workers: Runner) -> None:
         """Bring every input row to its theta and v before ``update``."""

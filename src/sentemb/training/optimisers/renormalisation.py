@@ -7,17 +7,27 @@ from collections.abc import Generator
 
 import numpy as np
 
-from sentemb.kernels.words import RowGradient, gather_squares
+from sentemb.kernels.lengths import (
+    bound_of_squares,
+    gather_squares,
+    square_rows,
+    sum_of_squares,
+)
+from sentemb.kernels.words import RowGradient
 from sentemb.protocols import Arrays, KernelTask
+from sentemb.system.parallel import spread
 from sentemb.training.optimisers.rows import spread_rows
 
 # The input weights: only the rows that a mini-batch touches have a gradient.
 SPARSE = "table"
 
+# How far sums in float32 may be off: a bound of the norm must be this much below the limit.
+_ROUNDING = 1.001
+
 
 def renormalisation(
     gradient: Arrays, rows: RowGradient, max_norm: float
-) -> Generator[list[KernelTask], None, tuple[float, float]]:
+) -> Generator[list[KernelTask], None, float]:
     """The factor that makes a tower's gradient no longer than ``max_norm``, as a job.
 
     Parameters
@@ -31,14 +41,18 @@ def renormalisation(
 
     Returns
     -------
-    norm, factor : float
-        The gradient's norm, and a factor of at most 1.
+    float
+        At most 1. Most gradients are so short that a bound of the norm is enough.
     """
-    squares = np.empty(rows.offsets.size - 1, rows.words.dtype)
-    yield spread_rows(rows, gather_squares, squares, rows)
-    total = squares.sum(dtype=np.float64)
-    for name, array in gradient.items():
-        if name != "words":
-            total += np.sum(np.square(array, dtype=np.float64))
-    norm = math.sqrt(total)
-    return norm, max_norm / norm if norm > max_norm else 1.0
+    words = rows.words
+    word_squares = np.empty(len(words), words.dtype)
+    yield spread(len(words), square_rows, word_squares, words)
+    dense = sum(
+        sum_of_squares(array.reshape(-1)) for name, array in gradient.items() if name != "words"
+    )
+    if _ROUNDING * (bound_of_squares(rows, word_squares) + dense) <= max_norm**2:
+        return 1.0
+    squares = np.empty(rows.offsets.size - 1, words.dtype)
+    yield spread_rows(rows, gather_squares, squares, rows, word_squares)
+    norm = math.sqrt(squares.sum(dtype=np.float64) + dense)
+    return max_norm / norm if norm > max_norm else 1.0

@@ -1,0 +1,89 @@
+"""How long the gradient of a mini-batch is: sums of squares, and a bound that needs no row."""
+
+import math
+
+import numpy as np
+
+from sentemb.kernels.jit import kernel, summing_kernel
+from sentemb.kernels.words import gather_weighted_row
+
+
+@summing_kernel
+def sum_of_squares(array):
+    """The sum of the squares of (n,) float, as a float64."""
+    total = 0.0
+    for j in range(array.size):
+        x = np.float64(array[j])
+        total += x * x
+    return total
+
+
+@summing_kernel
+def square_rows(squares, rows, first, end):
+    """squares[k] = ||rows[k]||^2 for the rows ``first`` to ``end``: (n,) and (n, width) float."""
+    for k in range(first, end):
+        row = rows[k]
+        total = rows.dtype.type(0)
+        for j in range(row.size):
+            total += row[j] * row[j]
+        squares[k] = total
+
+
+@kernel
+def bound_of_squares(gradient, word_squares):
+    """No less than the sum of the squares of all rows: by the triangle inequality, row by row.
+
+    ``||sum_e value_e word_e|| <= sum_e |value_e| ||word_e||``. Only the words' lengths are read, so
+    this costs a hundredth of gathering the rows.
+
+    Parameters
+    ----------
+    gradient : RowGradient
+    word_squares : (n_words,) float
+        From `square_rows`.
+
+    Returns
+    -------
+    float64
+    """
+    _, offsets, holders, values = gradient
+    lengths = np.empty(word_squares.size)
+    for w in range(word_squares.size):
+        lengths[w] = math.sqrt(word_squares[w])
+    total = 0.0
+    for k in range(offsets.size - 1):
+        length = 0.0
+        for entry in range(offsets[k], offsets[k + 1]):
+            length += abs(values[entry]) * lengths[holders[entry]]
+        total += length * length
+    return total
+
+
+@summing_kernel
+def gather_squares(squares, gradient, word_squares, first, end):
+    """squares[k] = the sum of squares of row k's gradient, for the rows ``first`` to ``end``.
+
+    A row that one word holds has that word's, times its value squared. The rows that are gathered
+    are not kept: they take as many bytes as the weights, and gathering them again when they are
+    needed costs less than writing and reading them.
+
+    Parameters
+    ----------
+    squares : (n_rows,) float, written
+    gradient : RowGradient
+    word_squares : (n_words,) float
+        From `square_rows`.
+    """
+    source, offsets, holders, values = gradient
+    o = np.empty(source.shape[1], source.dtype)
+    for k in range(first, end):
+        entry = offsets[k]
+        if offsets[k + 1] == entry + 1:
+            value = source.dtype.type(values[entry])
+            squares[k] = value * value * word_squares[holders[entry]]
+            continue
+        gather_weighted_row(o, source, offsets, holders, values, k)
+        total = source.dtype.type(0)
+        for j in range(o.size):
+            total += o[j] * o[j]
+        squares[k] = total
