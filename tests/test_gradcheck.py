@@ -248,30 +248,27 @@ def names(numbers, *kinds):
 KERNEL_MUTANTS = {
     "delta_1 with the wrong sign": (
         (lstm_kernels, lstm_model, "lstm", FULL),
-        ("* (one - o[j]) * e[j]", "* (one - o[j]) * -e[j]"),
+        ("* (one - o) * e[j]", "* (one - o) * -e[j]"),
         ("at least", names("1", "W", "Wrec", "b", "Wp") | names("234", "W", "b")),
     ),
     "1 + h^2 for 1 - h^2": (
         (lstm_kernels, lstm_model, "lstm", {}),
-        ("o[j] * (one - h[j] * h[j])", "o[j] * (one + h[j] * h[j])"),
+        ("o * (one - h[j] * h[j])", "o * (one + h[j] * h[j])"),
         ("at least", names("34", "W", "Wrec", "b")),
     ),
     "i for i (1 - i) in delta_3": (
         (lstm_kernels, lstm_model, "lstm", {}),
-        ("y_g[j] * i[j] * (one - i[j])", "y_g[j] * i[j]"),
+        ("y_g * i * (one - i)", "y_g * i"),
         ("at least", names("3", "W", "Wrec", "b")),
     ),
     "c(t) for c(t-1) in delta_2": (
         (lstm_kernels, lstm_model, "lstm", {"forget_gate": True}),
-        (
-            "c_before = C[step_rows[s - 1] : step_rows[s - 1] + running]",
-            "c_before = C[low:high]",
-        ),
+        ("before = step_rows[s - 1] if t > 0", "before = low if t > 0"),
         ("at least", names("2", "W", "Wrec", "b")),
     ),
     "no error along the cell": (
         (lstm_kernels, lstm_model, "lstm", {"forget_gate": True}),
-        ("eps[j] *= f[j]", "eps[j] *= 0 * f[j]"),
+        ("eps[j] *= f\n", "eps[j] *= 0 * f\n"),
         ("at least", names("234", "W", "b")),
     ),
     "output gate left out of the recurrent product": (
@@ -284,12 +281,12 @@ KERNEL_MUTANTS = {
     ),
     "no way back through Wp1, matrix": (
         (lstm_kernels, lstm_model, "lstm", FULL),
-        ("add_matmul(rho, D[:, :n], peepholes.matrices[0])", "pass"),
+        ("add_matmul(rho[:running], D[low:high, :n], matrices[0])", "pass"),
         ("at least", names("234", "W", "b")),
     ),
     "no way back through Wp3, diagonal": (
         (lstm_kernels, lstm_model, "lstm", DIAGONAL),
-        ("_add_product(rho[k], peepholes.vectors[2], D[k, input_:candidate])", "pass"),
+        ("_add_product(eps, vectors[2], d[input_:candidate])", "pass"),
         ("at least", names("34", "W", "b")),
     ),
     "half of dWp1, diagonal": (

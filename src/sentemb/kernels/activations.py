@@ -12,7 +12,7 @@ import math
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 from sentemb.kernels.jit import kernel
 
@@ -52,21 +52,40 @@ def _tanh32(x):
     return numerator / denominator
 
 
+def tanh(x):
+    """tanh of a float32 or float64: inside a kernel."""
+    return math.tanh(x)
+
+
+def sigmoid(x):
+    """1 / (1 + exp(-x)) of a float32 or float64 as (1 + tanh(x / 2)) / 2: inside a kernel."""
+    return 0.5 * math.tanh(0.5 * x) + 0.5
+
+
+@overload(tanh, inline="always")
+def _tanh_of(x):
+    if x == types.float32:
+        return lambda x: _tanh32(x)
+    return lambda x: math.tanh(x)
+
+
+@overload(sigmoid, inline="always")
+def _sigmoid_of(x):
+    if x == types.float32:
+        return lambda x: _HALF * _tanh32(_HALF * x) + _HALF
+    return lambda x: 0.5 * math.tanh(0.5 * x) + 0.5
+
+
 @kernel
 def tanh_rows(Z, first_row, end_row, first, end):
     """Z[first_row:end_row, first:end] = tanh of itself.
 
     Z : (rows, columns) float32 or float64
     """
-    if Z.itemsize == 4:
-        for r in range(first_row, end_row):
-            z = Z[r, first:end]
-            for j in range(z.size):
-                z[j] = _tanh32(z[j])
-    else:
-        for r in range(first_row, end_row):
-            for j in range(first, end):
-                Z[r, j] = math.tanh(Z[r, j])
+    for r in range(first_row, end_row):
+        z = Z[r, first:end]
+        for j in range(z.size):
+            z[j] = tanh(z[j])
 
 
 @kernel
@@ -76,15 +95,10 @@ def sigmoid_rows(Z, first_row, end_row, first, end):
     Z : (rows, columns) float32 or float64. Both use sigmoid(x) = (1 + tanh(x / 2)) / 2, which
     cannot overflow.
     """
-    if Z.itemsize == 4:
-        for r in range(first_row, end_row):
-            z = Z[r, first:end]
-            for j in range(z.size):
-                z[j] = _HALF * _tanh32(_HALF * z[j]) + _HALF
-    else:
-        for r in range(first_row, end_row):
-            for j in range(first, end):
-                Z[r, j] = 0.5 * math.tanh(0.5 * Z[r, j]) + 0.5
+    for r in range(first_row, end_row):
+        z = Z[r, first:end]
+        for j in range(z.size):
+            z[j] = sigmoid(z[j])
 
 
 @intrinsic

@@ -11,29 +11,13 @@ factor b_i(t) between the cell and the gate. `lstm_backward` computes the whole 
 y(t) instead; see docs/gradients.md.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
-from sentemb.kernels.activations import sigmoid_rows, tanh_rows
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.activations import sigmoid, tanh
+from sentemb.kernels.jit import inlined_kernel, kernel
 from sentemb.kernels.matmul import add_matmul
+from sentemb.kernels.prefetch import AHEAD, prefetch_row
 from sentemb.kernels.recurrent import cut_texts, start_errors
-
-
-class Peepholes(NamedTuple):
-    """The peephole weights of one direction; without peepholes both are empty.
-
-    Attributes
-    ----------
-    vectors : (3, n) float
-        The diagonals Wp_1, Wp_2, Wp_3; (3, 0) unless the peepholes are diagonal.
-    matrices : (3, n, n) float
-        Wp_1, Wp_2, Wp_3 or their transposes; (3, 0, 0) unless the peepholes are full.
-    """
-
-    vectors: np.ndarray
-    matrices: np.ndarray
 
 
 @kernel
@@ -48,8 +32,8 @@ def lstm_forward(
     block_steps,
     step_rows,
     recurrent,
-    peephole_vectors,
-    peephole_matrices,
+    vectors,
+    matrices,
     output_gate,
     chunk,
     n_chunks,
@@ -69,109 +53,87 @@ def lstm_forward(
     words, block_steps, step_rows : see `pack_blocks`
     recurrent : (n, G n) float
         [Wrec_1^T, Wrec_3^T, Wrec_4^T, Wrec_2^T].
-    peephole_vectors : (3, n) float
-        The diagonals Wp_1, Wp_2, Wp_3; (3, 0) unless the peepholes are diagonal.
-    peephole_matrices : (3, n, n) float
-        Wp_1^T, Wp_2^T, Wp_3^T; (3, 0, 0) unless the peepholes are full matrices.
+    vectors : (3, n) float or None
+        The diagonals Wp_1, Wp_2, Wp_3; None unless the peepholes are diagonal. What is None is left
+        out when the kernel is compiled.
+    matrices : (3, n, n) float or None
+        Wp_1^T, Wp_2^T, Wp_3^T; None unless the peepholes are full matrices.
     output_gate : bool
     """
     n = C.shape[1]
     width = Z.shape[1]
     input_, candidate, forget = _columns(n, output_gate)
     for b in range(chunk, block_steps.size - 1, n_chunks):
+        end = step_rows[block_steps[b + 1]]
         for s in range(block_steps[b], block_steps[b + 1]):
             low, high = step_rows[s], step_rows[s + 1]
             for r in range(low, high):
-                z = Z[r]
-                p = P[words[r], column : column + width]
+                if r + AHEAD < end:
+                    prefetch_row(P, words[r + AHEAD])
+                z, p = Z[r], P[words[r], column : column + width]
                 for j in range(width):
                     z[j] = p[j]
-            before = -1  # where y(t-1) and c(t-1) of the texts that still run begin
-            if s > block_steps[b]:
+            starts = s == block_steps[b]
+            before = 0  # where y(t-1) and c(t-1) of the texts that still run begin
+            if not starts:
                 before = step_rows[s - 1]
-                z_now, c_before = Z[low:high], C[before : before + high - low]
-                add_matmul(z_now, Y[before : before + high - low], recurrent)
-                _add_peepholes(z_now, c_before, peephole_vectors, peephole_matrices, output_gate)
-            sigmoid_rows(Z, low, high, input_, candidate)
-            tanh_rows(Z, low, high, candidate, forget)
-            if width > forget:
-                sigmoid_rows(Z, low, high, forget, width)
-            _set_cells(C, Z, low, high, before, output_gate)
-            if output_gate:
-                # the output gate looks at the new c(t)
-                if peephole_matrices.size:
-                    add_matmul(Z[low:high, :n], C[low:high], peephole_matrices[0])
-                elif peephole_vectors.size:
-                    for r in range(low, high):
-                        _add_product(Z[r, :n], peephole_vectors[0], C[r])
-                sigmoid_rows(Z, low, high, 0, n)
+                add_matmul(Z[low:high], Y[before : before + high - low], recurrent)
+                if matrices is not None:
+                    c_before = C[before : before + high - low]
+                    add_matmul(Z[low:high, input_:candidate], c_before, matrices[2])
+                    if width > forget:
+                        add_matmul(Z[low:high, forget:], c_before, matrices[1])
+            # Row by row, while a row is in the first cache.
             for r in range(low, high):
-                c, h = C[r], H[r]
-                for j in range(n):
-                    h[j] = c[j]
-            tanh_rows(H, low, high, 0, n)
-            if output_gate:
-                for r in range(low, high):
-                    o, h, y = Z[r, :n], H[r], Y[r]
+                z, c, h, y = Z[r], C[r], H[r], Y[r]
+                c_last = C[before + r - low]
+                if starts:
+                    c_last = h
                     for j in range(n):
-                        y[j] = o[j] * h[j]
+                        c_last[j] = 0
+                i, y_g = z[input_:candidate], z[candidate:forget]
+                if vectors is not None:
+                    _add_product(i, vectors[2], c_last)
+                if width > forget:
+                    f = z[forget:]
+                    if vectors is not None:
+                        _add_product(f, vectors[1], c_last)
+                    for j in range(n):
+                        i[j], f[j], y_g[j] = sigmoid(i[j]), sigmoid(f[j]), tanh(y_g[j])
+                        c[j] = f[j] * c_last[j] + i[j] * y_g[j]
+                else:
+                    for j in range(n):
+                        i[j], y_g[j] = sigmoid(i[j]), tanh(y_g[j])
+                        c[j] = c_last[j] + i[j] * y_g[j]
+                if not output_gate:
+                    for j in range(n):
+                        h[j] = tanh(c[j])
+                elif matrices is None:
+                    if vectors is not None:  # the output gate looks at the new c(t)
+                        _add_product(z[:n], vectors[0], c)
+                    _set_outputs(y, h, z, c)
+            if output_gate and matrices is not None:
+                add_matmul(Z[low:high, :n], C[low:high], matrices[0])
+                for r in range(low, high):
+                    _set_outputs(Y[r], H[r], Z[r], C[r])
 
 
-@kernel
+@inlined_kernel
 def _columns(n, output_gate):
     """Where the input gate, the candidate and the forget gate begin in the stack: int each."""
-    if output_gate:
-        return n, 2 * n, 3 * n
-    return 0, n, 2 * n
+    first = n if output_gate else 0
+    return first, first + n, first + 2 * n
 
 
-@kernel
-def _add_peepholes(Z, c_before, peephole_vectors, peephole_matrices, output_gate):
-    """Add to one step's input and forget gates what their peepholes see of c(t-1).
-
-    Z : (rows, G n) float; c_before : (rows, n) float; the others as in `lstm_forward`.
-    """
-    input_, candidate, forget = _columns(c_before.shape[1], output_gate)
-    forget_gate = Z.shape[1] > forget
-    if peephole_matrices.size:
-        add_matmul(Z[:, input_:candidate], c_before, peephole_matrices[2])
-        if forget_gate:
-            add_matmul(Z[:, forget:], c_before, peephole_matrices[1])
-    elif peephole_vectors.size:
-        for k in range(len(Z)):
-            _add_product(Z[k, input_:candidate], peephole_vectors[2], c_before[k])
-            if forget_gate:
-                _add_product(Z[k, forget:], peephole_vectors[1], c_before[k])
+@inlined_kernel
+def _set_outputs(y, h, z, c):
+    """h = tanh(c), the output gate, y = o h of one row: (n,) float; z (G n,) float."""
+    for j in range(c.size):
+        z[j], h[j] = sigmoid(z[j]), tanh(c[j])
+        y[j] = z[j] * h[j]
 
 
-@kernel
-def _set_cells(C, Z, low, high, before, output_gate):
-    """c = f * c(t-1) + i * y_g for the rows ``low`` to ``high`` of one step.
-
-    C : (n_rows, n) float, written; Z : (n_rows, G n) float, the values of the gates; before : int,
-    the first row of c(t-1), or -1 at the first step; output_gate : bool.
-    """
-    n = C.shape[1]
-    input_, candidate, forget = _columns(n, output_gate)
-    for r in range(low, high):
-        c = C[r]
-        i = Z[r, input_:candidate]
-        y_g = Z[r, candidate:forget]
-        if before < 0:
-            for j in range(n):
-                c[j] = i[j] * y_g[j]
-            continue
-        c_last = C[before + r - low]
-        if Z.shape[1] > forget:
-            f = Z[r, forget:]
-            for j in range(n):
-                c[j] = f[j] * c_last[j] + i[j] * y_g[j]
-        else:
-            for j in range(n):
-                c[j] = c_last[j] + i[j] * y_g[j]
-
-
-@kernel
+@inlined_kernel
 def _add_product(out, a, b):
     """out += a * b, element by element."""
     for j in range(out.size):
@@ -181,14 +143,14 @@ def _add_product(out, a, b):
 @kernel
 def lstm_backward(
     D,
-    Z,
     C,
     H,
     V,
     column,
     steps,
     recurrent,
-    peepholes,
+    vectors,
+    matrices,
     output_gate,
     window,
     keep_cell_path,
@@ -210,15 +172,18 @@ def lstm_backward(
 
     Parameters
     ----------
-    D : (n_rows, G n) float, written
-        [delta_1, delta_3, delta_4, delta_2] of every row.
-    Z, C, H : as `lstm_forward` left them
+    D : (n_rows, G n) float
+        Z as `lstm_forward` left it; [delta_1, delta_3, delta_4, delta_2] of every row are written
+        in its place.
+    C, H : as `lstm_forward` left them
     V, column : see `start_errors`
     steps : Steps
     recurrent : (G n, n) float
         [Wrec_1; Wrec_3; Wrec_4; Wrec_2], the transpose of the forward pass's.
-    peepholes : Peepholes
-        The matrices not transposed.
+    vectors : (3, n) float or None
+        As in `lstm_forward`.
+    matrices : (3, n, n) float or None
+        Wp_1, Wp_2, Wp_3, not transposed.
     output_gate : bool
     window : int
         Steps from each text's own end through which errors travel (truncation, the paper's T).
@@ -227,6 +192,7 @@ def lstm_backward(
     """
     order, lengths, block_steps, step_rows, block_texts = steps
     n = C.shape[1]
+    input_, candidate, forget = _columns(n, output_gate)
     E = np.empty((block_texts, n), D.dtype)  # e(t) of the block's texts
     rho = np.empty((block_texts, n), D.dtype)
     for b in range(chunk, block_steps.size - 1, n_chunks):
@@ -244,105 +210,95 @@ def lstm_backward(
                 E[k] = 0
                 if not keep_cell_path:
                     rho[k] = 0
-            # rho becomes eps(t), then f eps(t)
-            if output_gate:
-                _set_output_errors(
-                    D[low:high], rho[:running], E, Z[low:high], H[low:high], peepholes
-                )
-            else:
-                _add_cell_errors(rho[:running], E, H[low:high])
-            c_before = C[:0]  # no rows at the first step
-            if t > 0:
-                c_before = C[step_rows[s - 1] : step_rows[s - 1] + running]
-            _set_gate_errors(D[low:high], rho, Z[low:high], c_before, output_gate)
-            if t == 0:
-                continue  # there is no step before the first word
             # The window also cuts what the peepholes carry to a step outside it.
             cut = cut_texts(lengths, first_text, running, t - 1, window)
-            _add_peephole_errors(rho[cut:running], D[low + cut : high], peepholes, output_gate)
-            for k in range(running):
-                E[k] = 0
-            add_matmul(E[:running], D[low:high], recurrent)
-
-
-@kernel
-def _set_output_errors(D, rho, E, Z, H, peepholes):
-    """delta_1 of the rows of one step; rho(t) becomes eps(t).
-
-    D, Z : (rows, G n) float; rho, H : (rows, n) float; E : (at least rows, n) float.
-    """
-    n = H.shape[1]
-    one = Z.dtype.type(1)  # an int would turn float32 into float64
-    for k in range(len(D)):
-        o, h, d1 = Z[k, :n], H[k], D[k, :n]
-        e, eps = E[k], rho[k]
-        for j in range(n):
-            d1[j] = h[j] * o[j] * (one - o[j]) * e[j]
-        for j in range(n):
-            eps[j] += o[j] * (one - h[j] * h[j]) * e[j]
-        if peepholes.vectors.size:
-            _add_product(eps, peepholes.vectors[0], d1)
-    if peepholes.matrices.size:
-        add_matmul(rho, D[:, :n], peepholes.matrices[0])
-
-
-@kernel
-def _add_cell_errors(rho, E, H):
-    """rho(t) becomes eps(t) where there is no output gate: rho + (1 - h^2) e.
-
-    rho, H : (rows, n) float; E : (at least rows, n) float.
-    """
-    one = H.dtype.type(1)  # an int would turn float32 into float64
-    for k in range(len(H)):
-        h, e, eps = H[k], E[k], rho[k]
-        for j in range(h.size):
-            eps[j] += (one - h[j] * h[j]) * e[j]
-
-
-@kernel
-def _set_gate_errors(D, rho, Z, c_before, output_gate):
-    """delta_2, delta_3 and delta_4 of the rows of one step; eps(t) in ``rho`` becomes f eps(t).
-
-    D, Z : (rows, G n) float; rho : (at least rows, n) float; c_before : (rows, n) float, with no
-    rows at the first step; output_gate : bool.
-    """
-    n = rho.shape[1]
-    input_, candidate, forget = _columns(n, output_gate)
-    one = Z.dtype.type(1)  # an int would turn float32 into float64
-    for k in range(len(D)):
-        i, y_g = Z[k, input_:candidate], Z[k, candidate:forget]
-        d3, d4 = D[k, input_:candidate], D[k, candidate:forget]
-        eps = rho[k]
-        for j in range(n):
-            d3[j] = y_g[j] * i[j] * (one - i[j]) * eps[j]
-        for j in range(n):
-            d4[j] = i[j] * (one - y_g[j] * y_g[j]) * eps[j]
-        if Z.shape[1] > forget:
-            f, d2 = Z[k, forget:], D[k, forget:]
-            if len(c_before):
-                c_last = c_before[k]
-                for j in range(n):
-                    d2[j] = c_last[j] * f[j] * (one - f[j]) * eps[j]
+            before = step_rows[s - 1] if t > 0 else -1  # where c(t-1) begins; -1: it is 0
+            if matrices is None:
+                for k in range(running):  # row by row, while a row is in the first cache
+                    d, eps = D[low + k], rho[k]
+                    if output_gate:
+                        _set_output_error(d, eps, E[k], H[low + k], vectors)
+                    else:
+                        _add_cell_error(eps, E[k], H[low + k])
+                    _set_gate_errors(d, eps, C, before, k, output_gate)
+                    if vectors is not None and k >= cut:
+                        _add_product(eps, vectors[2], d[input_:candidate])
+                        if d.size > forget:
+                            _add_product(eps, vectors[1], d[forget:])
             else:
-                d2[:] = 0
+                for k in range(running):
+                    if output_gate:
+                        _set_output_error(D[low + k], rho[k], E[k], H[low + k], vectors)
+                    else:
+                        _add_cell_error(rho[k], E[k], H[low + k])
+                if output_gate:
+                    add_matmul(rho[:running], D[low:high, :n], matrices[0])
+                for k in range(running):
+                    _set_gate_errors(D[low + k], rho[k], C, before, k, output_gate)
+                if t > 0:
+                    errors = D[low + cut : high]
+                    add_matmul(rho[cut:running], errors[:, input_:candidate], matrices[2])
+                    if D.shape[1] > forget:
+                        add_matmul(rho[cut:running], errors[:, forget:], matrices[1])
+            if t > 0:  # there is a step before
+                for k in range(running):
+                    E[k] = 0
+                add_matmul(E[:running], D[low:high], recurrent)
+
+
+@inlined_kernel
+def _set_output_error(d, eps, e, h, vectors):
+    """delta_1 of one row in place of o; rho(t) in ``eps`` becomes eps(t).
+
+    d : (G n,) float; eps, e, h : (n,) float.
+    """
+    one = h.dtype.type(1)  # an int would turn float32 into float64
+    for j in range(h.size):
+        o = d[j]
+        d[j] = h[j] * o * (one - o) * e[j]
+        eps[j] += o * (one - h[j] * h[j]) * e[j]
+    if vectors is not None:
+        _add_product(eps, vectors[0], d[: h.size])
+
+
+@inlined_kernel
+def _add_cell_error(eps, e, h):
+    """rho(t) in ``eps`` becomes eps(t) where there is no output gate: rho + (1 - h^2) e.
+
+    eps, e, h : (n,) float.
+    """
+    one = h.dtype.type(1)  # an int would turn float32 into float64
+    for j in range(h.size):
+        eps[j] += (one - h[j] * h[j]) * e[j]
+
+
+@inlined_kernel
+def _set_gate_errors(d, eps, C, before, k, output_gate):
+    """delta_2, delta_3 and delta_4 of one row in place of f, i and y_g; ``eps`` becomes f eps(t).
+
+    d : (G n,) float; eps : (n,) float; C : (n_rows, n) float, in which row ``before + k`` is
+    c(t-1), or ``before`` is -1 at the first step; output_gate : bool.
+    """
+    n = eps.size
+    input_, candidate, forget = _columns(n, output_gate)
+    one = eps.dtype.type(1)  # an int would turn float32 into float64
+    d3, d4 = d[input_:candidate], d[candidate:forget]
+    for j in range(n):
+        i, y_g = d3[j], d4[j]
+        d3[j] = y_g * i * (one - i) * eps[j]
+        d4[j] = i * (one - y_g * y_g) * eps[j]
+    if d.size > forget:
+        d2 = d[forget:]
+        if before < 0:
             for j in range(n):
-                eps[j] *= f[j]
-
-
-@kernel
-def _add_peephole_errors(rho, D, peepholes, output_gate):
-    """rho(t-1) += Wp_2^T delta_2(t) + Wp_3^T delta_3(t): (rows, n), (rows, G n) float."""
-    input_, candidate, forget = _columns(rho.shape[1], output_gate)
-    forget_gate = D.shape[1] > forget
-    if peepholes.matrices.size:
-        add_matmul(rho, D[:, input_:candidate], peepholes.matrices[2])
-        if forget_gate:
-            add_matmul(rho, D[:, forget:], peepholes.matrices[1])
-    elif peepholes.vectors.size:
-        for k in range(len(rho)):
-            _add_product(rho[k], peepholes.vectors[2], D[k, input_:candidate])
-            if forget_gate:
-                _add_product(rho[k], peepholes.vectors[1], D[k, forget:])
+                eps[j] *= d2[j]
+                d2[j] = 0
+        else:
+            c_last = C[before + k]
+            for j in range(n):
+                f = d2[j]
+                d2[j] = c_last[j] * f * (one - f) * eps[j]
+                eps[j] *= f
 
 
 @kernel

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.jit import inlined_kernel, kernel
 from sentemb.kernels.matmul import add_matmul
 
 
@@ -30,7 +30,7 @@ class Steps(NamedTuple):
     block_texts: int
 
 
-@kernel
+@inlined_kernel
 def start_errors(E, V, column, order, first_text, first, end):
     """E[k] = V[text] for the texts ``first`` to ``end`` of a block, whose last step this is.
 
@@ -52,7 +52,7 @@ def start_errors(E, V, column, order, first_text, first, end):
             e[j] = v[j]
 
 
-@kernel
+@inlined_kernel
 def cut_texts(lengths, first_text, running, step, window):
     """How many texts of a block are outside their window of the last ``window`` steps at ``step``.
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.kernels.lstm import (
-    Peepholes,
     lstm_backward,
     lstm_forward,
     set_peephole_matrix_gradient,
@@ -35,6 +33,9 @@ class LSTM(RecurrentEncoder):
     """
 
     name = "lstm"
+    # The kernel writes errors in place of the gates' values. In the workspace of the forward pass
+    # they have the same array; in another one the values are kept.
+    errors_name = "Z"
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -66,16 +67,14 @@ class LSTM(RecurrentEncoder):
 
     def _peepholes(
         self, weights: Arrays, direction: int, transposed: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The vectors and matrices of `Peepholes`."""
-        vectors, matrices = _no_peepholes(weights["bias"].dtype)
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """The peepholes' ``vectors`` and ``matrices`` for the kernels."""
+        if self.peepholes == "none":
+            return None, None
+        own = weights["peepholes"][direction]
         if self.peepholes == "diagonal":
-            vectors = weights["peepholes"][direction]
-        elif self.peepholes == "full":
-            matrices = weights["peepholes"][direction]
-            if transposed:
-                matrices = np.ascontiguousarray(matrices.transpose(0, 2, 1))
-        return vectors, matrices
+            return own, None
+        return None, np.ascontiguousarray(own.transpose(0, 2, 1)) if transposed else own
 
     def _prepare(
         self, weights: Arrays, direction: int, packing: Packing, P: np.ndarray, workspace: Workspace
@@ -127,16 +126,17 @@ class LSTM(RecurrentEncoder):
         truncation: Truncation,
     ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         state = done.states[direction]
+        if not np.may_share_memory(D, state["Z"]):
+            D[...] = state["Z"]
         arguments = (
             D,
-            state["Z"],
             state["C"],
             state["H"],
             V,
             direction * self.cells,
             done.packing.steps,
             np.ascontiguousarray(weights["recurrent"][direction].T),
-            Peepholes(*self._peepholes(weights, direction, transposed=True)),
+            *self._peepholes(weights, direction, transposed=True),
             self.output_gate,
             truncation.window,
             truncation.keep_cell_path,
@@ -169,8 +169,3 @@ class LSTM(RecurrentEncoder):
             names[gate]: Z[:, slot * n : (slot + 1) * n] for slot, gate in enumerate(self.gates)
         }
         return {"y": state["Y"][rows], "c": state["C"][rows], **gates}
-
-
-@lru_cache
-def _no_peepholes(dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    return np.zeros((3, 0), dtype), np.zeros((3, 0, 0), dtype)

@@ -49,6 +49,8 @@ class RecurrentEncoder(Encoder):
     directions = 1
     # The paper's numbers of the stacked gates, "" for RNN and iRNN, which have none.
     gates: tuple[str, ...] = ("",)
+    # What the array of the errors is called in a workspace.
+    errors_name = "D"
 
     def is_reached(self, block: str, longest: int) -> bool:
         """As `Encoder`: y(0) = 0, so one word alone does not use the recurrent weights."""
@@ -291,7 +293,8 @@ class RecurrentEncoder(Encoder):
         V = np.ascontiguousarray(self.by_length(V, done.batch.offsets))
         scans = []
         for direction in range(self.directions):
-            D = workspace.empty(f"D{direction}", (done.packing.n_rows, self.gate_width), V.dtype)
+            shape = (done.packing.n_rows, self.gate_width)
+            D = workspace.empty(f"{self.errors_name}{direction}", shape, V.dtype)
             kernel, arguments = self._prepare_backward(weights, direction, done, D, V, truncation)
             scans.append((D, [(kernel, *arguments, chunk, CHUNKS) for chunk in range(CHUNKS)]))
         return scans
