@@ -41,6 +41,18 @@ def trigram_vectors(text, trigrams):
     return L
 
 
+def find_words(texts, split, rows, known):
+    """(word_index, offsets, n_new, n_poor) of `find_words` and `add_words`.
+
+    ``rows`` is the row of each word, ``known`` the words that the model knows. A word without a row
+    is -1.
+    """
+    words = [split(text) for text in texts]
+    index = [rows.get(word, -1) for some in words for word in some]
+    offsets = np.cumsum([0, *map(len, words)])
+    return index, offsets, index.count(-1), sum(not known & set(some) for some in words)
+
+
 def visits(lengths, block_texts):
     """How `pack_blocks` goes through texts of falling ``lengths``: [[[(text, t), ...], ...], ...].
 

@@ -42,6 +42,7 @@ from sentemb.models.truncation import Truncation
 from sentemb.models.workspace import Workspace
 from sentemb.objectives.candidates import BatchCandidates, ListedCandidates
 from sentemb.objectives.softmax import embedding_loss
+from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -368,6 +369,9 @@ def test_recurrences_forward_and_backward(variant, cells, dtype, tolerance, work
     expected = np.array([naive_embedding(model, text) for text in texts])
     assert relative_error(embeddings, expected) < tolerance
     assert np.all(embeddings[texts.index("")] == 0)
+    encoded, *_ = model._encode(texts, "query")
+    assert encoded.dtype == dtype and relative_error(encoded, expected) < tolerance
+    assert np.all(encoded[texts.index("")] == 0)
 
     V = np.random.default_rng(6).standard_normal(embeddings.shape).astype(dtype)
     ours = kernel_gradient(model, texts, V, workers)
@@ -431,7 +435,11 @@ def test_a_text_gets_the_same_bits_alone_and_among_others(variant, workers):
     together = model.encoder.forward(
         model.weights["query"], model.vocabulary.batch(texts), workers
     ).embeddings
+    encoded = model.encode(texts)
+    in_threads = SentenceEncoder(model.encoder, model.vocabulary, model.weights, threads=3)
+    assert np.array_equal(in_threads.encode(texts), encoded)
     for k in (0, 1, 2, 77, 149):
+        assert np.array_equal(model.encode(texts[k]), encoded[k])
         alone = model.encoder.forward(
             model.weights["query"], model.vocabulary.batch([texts[k]]), workers
         ).embeddings

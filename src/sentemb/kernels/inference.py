@@ -96,7 +96,9 @@ def embed_lstm(
                     prefetch_row(P, word_index[token - 1 if direction else token + 1])
                 if t == 0 and k + AHEAD < running:
                     text = order[first + k + AHEAD]
-                    prefetch_row(P, word_index[offsets[text + 1] - 1 if direction else offsets[text]])
+                    prefetch_row(
+                        P, word_index[offsets[text + 1] - 1 if direction else offsets[text]]
+                    )
                 z, p = Z[k], P[word_index[token], direction * width :]
                 for j in range(width):
                     z[j] = p[j]

@@ -23,8 +23,9 @@ _LINE_FEED = 10
 _FACTOR = np.uint64(0x100000001B3)
 _MIX = np.uint64(0xFF51AFD7ED558CCD)
 _HALF = np.uint64(32)
-# Slots that are looked at before a word counts as absent.
-_TRIES = 32
+# Slots that are looked at before a word counts as absent. Half of all slots are empty, so runs of
+# taken ones are short: one in 10^10 words finds none.
+_TRIES = 128
 
 
 @kernel
@@ -106,7 +107,7 @@ def find_words(text, entries, letters, seed, is_known, word_index, offsets):
     Returns
     -------
     n_tokens, n_new, n_poor : int
-        Words, words that the table does not have, and texts without a word of which ``is_known`` is true.
+        Words, words that the table does not have, and texts without a word that counts as known.
     """
     n_tokens = n_texts = n_new = n_poor = 0
     poor = True
@@ -138,7 +139,9 @@ def find_words(text, entries, letters, seed, is_known, word_index, offsets):
 
 
 @kernel
-def add_words(text, entries, letters, used, n_words, seed, longest, others, others_used, word_index):
+def add_words(
+    text, entries, letters, used, n_words, seed, longest, others, others_used, word_index
+):
     """As `find_words`, and put words that the table does not have into it.
 
     A word of more than ``longest`` letters is not put there, nor is one whose slots are taken.

@@ -117,6 +117,7 @@ class WordMemory:
         Parameters
         ----------
         texts : sequence of str
+            Any texts; some may have no words.
         workers : Workers, optional
             The threads; by default the calling thread alone.
         """
@@ -141,7 +142,7 @@ class WordMemory:
             lengths = [np.diff(part.offsets) for part in parts]
             offsets = np.concatenate([offsets[:1], *lengths]).cumsum()
         n_known = None
-        if new or any([part.n_poor for part in parts]):
+        if new or any(part.n_poor for part in parts):
             before = np.zeros(len(index) + 1, np.int64)
             np.cumsum(self._is_known[index], out=before[1:])
             n_known = np.diff(before[offsets])
