@@ -492,6 +492,32 @@ def highest_of_clusters(Uq, Ud, cluster_of, probed, clicked, k):
     return highest_titles(Uq, Ud, left_out, k)
 
 
+def group_pairs(order, queries, titles, hard_titles, size, key):
+    """Groups of pairs: each leader with pairs of titles that are drawn from its query's list."""
+    state, alone, found = key, [int(pair) for pair in order], []
+
+    def below(limit):
+        nonlocal state
+        state = (state + 0x9E3779B97F4A7C15) % 2**64
+        z = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+        return ((z ^ (z >> 31)) >> 1) % limit
+
+    while alone:
+        group = [alone.pop(0)]
+        for _ in range(3 * size):
+            if len(group) == size:
+                break
+            own = hard_titles[queries[group[0]]]
+            title = own[below(len(own))]
+            pair = next((p for p in alone if titles[p] == title), None)
+            if pair is not None and title not in [titles[member] for member in group]:
+                alone.remove(pair)
+                group.append(pair)
+        found.append(group)
+    return found
+
+
 def bm25_scores(query, titles, k1, b, clicked=None, click_weight=1):
     """The BM25 score of every title for a query, word by word; the words of its clicked queries
     count ``click_weight`` times."""

@@ -149,7 +149,7 @@ def highest_of_clusters(
                     own, worst = kept[q - first], lowest[q - first]
                     least = own[worst]
                     for j in range(s.size):
-                        if s[j] > least:
+                        if least < s[j]:
                             highest[q, worst], own[worst] = titles[place + j], s[j]
                             worst = np.argmin(own)
                             least = own[worst]

@@ -50,6 +50,7 @@ def mini_batch(
     epoch: int,
     step: int,
     hard_titles: NDArray[np.int32] | None = None,
+    leads: NDArray[np.bool_] | None = None,
 ) -> MiniBatch:
     """The mini-batch of some pairs. Seed, epoch and step decide its negatives.
 
@@ -66,6 +67,8 @@ def mini_batch(
     hard_titles : (n_queries, m) int32, optional
         Hard negatives of every query, -1 where there are fewer. ``settings.hard_negatives`` of
         them, drawn for each pair, join the titles. Only where all titles are candidates.
+    leads : (k,) bool, optional
+        The pairs that hard negatives are drawn for; by default all.
 
     Returns
     -------
@@ -78,7 +81,8 @@ def mini_batch(
     if settings.n_negatives == ALL:
         titles = clicked
         if hard_titles is not None:
-            drawn = _draw_hard(corpus, pairs, hard_titles, settings, epoch, step)
+            drawing = pairs if leads is None else pairs[leads]
+            drawn = _draw_hard(corpus, drawing, hard_titles, settings, epoch, step)
             titles = np.concatenate([clicked, drawn])
         titles = np.unique(titles)
         places = np.searchsorted(titles, clicked).astype(np.int32)

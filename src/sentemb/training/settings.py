@@ -35,12 +35,14 @@ if TYPE_CHECKING:
 
 ADAM = "adam"
 # The defaults of a training with Adam that continues from a model trained on other clicks.
-CONTINUED: dict[str, Any] = {"epochs": 3, "learning_rate": 0.002}
+CONTINUED: dict[str, Any] = {"epochs": 3, "learning_rate": 0.002, "neighbours": 1}
 # The defaults that depend on the optimiser.
 OPTIMISERS: dict[str, dict[str, Any]] = {
     ADAM: {"learning_rate": 0.005, "decay": "linear", "epochs": 10},
     "nesterov": {"learning_rate": 0.1, "decay": "none", "epochs": 30},
 }
+# Those of a training with Adam whose mini-batches consist of neighbours.
+OF_NEIGHBOURS: dict[str, Any] = {"learning_rate": 0.006, "epochs": 9}
 # The nearest of many texts is often as right as the clicked one, so the hinge learns more from
 # small mini-batches.
 BATCH_SIZES = {objectives.SOFTMAX: 512, objectives.HINGE: 64}
@@ -49,6 +51,8 @@ ALL = "all"
 # from is too poor.
 HARD_FROM_EPOCH = 3
 HARD_NEGATIVES = 3
+# The most pairs of a group of neighbours.
+NEIGHBOURS = 8
 # Titles per query to draw them from: the very best ones are often as right as the clicked one.
 HARD_AMONG = 30
 # Negatives per pair where they are drawn.
@@ -56,7 +60,10 @@ DRAWN_NEGATIVES = 4
 
 
 def _by_optimiser(name: str) -> str:
-    return ", ".join(f"{values[name]} with {optimiser}" for optimiser, values in OPTIMISERS.items())
+    texts = [f"{values[name]} with {optimiser}" for optimiser, values in OPTIMISERS.items()]
+    if name in OF_NEIGHBOURS:
+        texts[0] += f" ({OF_NEIGHBOURS[name]} if neighbours is above 1)"
+    return ", ".join(texts)
 
 
 GAMMA = Hyperparameter(
@@ -135,12 +142,28 @@ HYPERPARAMETERS = (
         default=None,
         default_text=f"{HARD_NEGATIVES} with --n-negatives {ALL} and at least {HARD_FROM_EPOCH} "
         "epochs, otherwise 0",
-        help="Hard negatives per pair: unclicked titles that the current model ranks high, looked "
-        f"up every three epochs from epoch {HARD_FROM_EPOCH} on; 0 disables them.",
+        help="Hard negatives per group of neighbours, or per pair if neighbours is 1: unclicked "
+        "titles that the current model ranks high, looked up every three epochs from epoch "
+        f"{HARD_FROM_EPOCH} on; 0 disables them.",
         group=NEGATIVES,
         least=0,
         most=HARD_AMONG,
         optional=True,
+    ),
+    Hyperparameter(
+        name="neighbours",
+        kind=int,
+        default=1,
+        default_text=f"{NEIGHBOURS} with hard negatives, the objective {objectives.SOFTMAX} and "
+        f"{ADAM}, otherwise 1",
+        help="From the first hard negatives on, mini-batches consist of groups of up to this many "
+        "pairs whose titles are hard negatives of each other's queries. With 1 all pairs are mixed "
+        "and each has hard negatives of its own, which takes about twice the time.",
+        group=NEGATIVES,
+        least=1,
+        most=MOST,
+        optional=True,
+        added=True,
     ),
     objectives.OBJECTIVE,
     GAMMA,
@@ -256,6 +279,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "bag_dim": 192,
         "learning_rate": 0.004,
         "epochs": 8,
+        "neighbours": 1,
     },
 }
 
@@ -270,16 +294,21 @@ class Settings(DeclaredSettings):
     def __post_init__(self) -> None:
         for one in HYPERPARAMETERS:
             self._set(one.name, one.checked(getattr(self, one.name)))
-        for name, value in OPTIMISERS[self.optimiser].items():
-            if getattr(self, name) is None:
-                self._set(name, value)
         if self.batch_size is None:
             self._set("batch_size", BATCH_SIZES[self.objective])
         if self.n_negatives is None:
             self._set("n_negatives", ALL if self.negatives == "batch" else DRAWN_NEGATIVES)
         if self.hard_negatives is None:
-            may_be = self.n_negatives == ALL and self.epochs >= HARD_FROM_EPOCH
+            is_long = self.epochs is None or self.epochs >= HARD_FROM_EPOCH
+            may_be = self.n_negatives == ALL and is_long
             self._set("hard_negatives", HARD_NEGATIVES if may_be else 0)
+        if self.neighbours is None:
+            is_usual = self.optimiser == ADAM and self.objective == objectives.SOFTMAX
+            self._set("neighbours", NEIGHBOURS if self.hard_negatives and is_usual else 1)
+        is_quick = self.optimiser == ADAM and self.neighbours > 1
+        for name, value in OPTIMISERS[self.optimiser].items():
+            if getattr(self, name) is None:
+                self._set(name, OF_NEIGHBOURS.get(name, value) if is_quick else value)
         _check_negatives(self)
         _check_objective(self)
         _check_truncation(self)
@@ -345,6 +374,11 @@ def _check_negatives(settings: Settings) -> None:
         raise SentembError(
             "hard negatives are added to all other titles of the batch; they need negatives batch "
             f"and n_negatives {ALL}"
+        )
+    if settings.neighbours > 1 and not settings.hard_negatives:
+        raise SentembError(
+            "neighbours are found by their hard negatives; leave neighbours out, or set "
+            "hard_negatives"
         )
     if settings.hard_negatives and settings.epochs < HARD_FROM_EPOCH:
         raise SentembError(

@@ -16,6 +16,7 @@ from sentemb.training import hard_negatives, look_ups
 from sentemb.training.corpus import Corpus
 from sentemb.training.dev import Dev
 from sentemb.training.mini_batches import MiniBatch, mini_batch
+from sentemb.training.neighbours import Order
 from sentemb.training.settings import HARD_AMONG, Settings
 from sentemb.training.start import Start
 from sentemb.training.two_towers import Layouts, TwoTowers
@@ -67,7 +68,7 @@ class TwoTowerTask:
         self._workers = workers
         self._note = note
         self._dev = dev
-        self._order: tuple[int, NDArray[np.int64]] = -1, np.empty(0, np.int64)
+        self._order: tuple[int, Order] | None = None
 
     def pairs_before(self, step: int) -> int:
         return min(step * self.settings.batch_size, self.corpus.n_pairs)
@@ -89,13 +90,19 @@ class TwoTowerTask:
         return {"hard_negatives_ranked": True} if self._is_due(epoch) else {}
 
     def plan(self, epoch: int, step: int) -> tuple[MiniBatch, Layouts]:
-        pairs = self._order_of(epoch)[self.pairs_before(step) : self.pairs_before(step + 1)]
-        batch = mini_batch(self.corpus, pairs, self.settings, epoch, step, self.hard_titles)
+        some = self._order_of(epoch).part(self.pairs_before(step), self.pairs_before(step + 1))
+        batch = mini_batch(
+            self.corpus, some.pairs, self.settings, epoch, step, self.hard_titles, some.leads
+        )
         return batch, self.towers.lay_out(batch)
 
-    def _order_of(self, epoch: int) -> NDArray[np.int64]:
-        if self._order[0] != epoch:
-            self._order = epoch, self.corpus.order(self.settings.seed, epoch)
+    def _order_of(self, epoch: int) -> Order:
+        if self._order is None or self._order[0] != epoch:
+            seed, size = self.settings.seed, self.settings.neighbours
+            order = Order.mixed(self.corpus, seed, epoch)
+            if size > 1 and self.hard_titles is not None:
+                order = Order.of_neighbours(self.corpus, self.hard_titles, size, seed, epoch)
+            self._order = epoch, order
         return self._order[1]
 
     def update(self, batch: tuple[MiniBatch, Layouts], update: int) -> float:
@@ -142,6 +149,6 @@ class TwoTowerTask:
     def restore(self, stored: StoredState) -> None:
         for name, array in self.towers.state().items():
             array[...] = stored[name]
-        self.hard_titles = None
+        self.hard_titles, self._order = None, None
         if _HARD_TITLES in stored:
             self.hard_titles = stored[_HARD_TITLES]
