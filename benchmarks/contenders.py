@@ -134,10 +134,10 @@ class Server:
 
         return measure_machine()
 
-    def scattered_rows(self, folder):
+    def scattered_rows(self, folder, streamed):
         from floor import measure_scattered_rows
 
-        return measure_scattered_rows(folder)
+        return measure_scattered_rows(folder, streamed)
 
     def products(self, cells, seconds):
         from wide import measure_products
@@ -155,7 +155,7 @@ class Server:
     def profile(self, steps):
         return self.contender.profile(steps)
 
-    def counts(self, steps, folder):
+    def counts(self, steps, folder=None):
         return self.contender.counts(steps, folder)
 
     def many_titles(self, count):

@@ -6,7 +6,7 @@ prefetch that is fastest on this machine. The step's: counted from the mini-batc
 """
 
 import time
-from functools import cache, partial
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -74,44 +74,65 @@ def _gates():
 # -- scattered rows -------------------------------------------------------------------------------
 
 
-def measure_scattered_rows(folder):
-    """Bandwidth of rows that a training touches, as it touches them: first read, then updated.
+def measure_scattered_rows(folder, streamed):
+    """Bandwidth of rows that a training touches, as it touches them: read, later updated.
 
     Parameters
     ----------
     folder : path
         With ``rows.npz`` of `our_side.Ours.counts`.
+    streamed : float
+        Bytes of other memory traffic per step. Half of them are read before every reading and
+        before every update, untimed: they drive rows out of the caches.
 
     Returns
     -------
     dict
-        ``read``, ``update``: GB/s of the fastest prefetch, all steps' rows in turn;
+        ``read``, ``update``: GB/s of the fastest prefetch over all steps in turn;
         ``read_by``, ``update_by``: which one that is; ``read_plain``, ``update_plain``: without.
     """
     with np.load(Path(folder) / "rows.npz") as file:
         arrays = dict(file)
     shape = arrays.pop("shape")
-    sides = {name.split(".")[0] for name in arrays}
-    tables = {side: (_aligned(shape), _aligned(shape)) for side in sides}
-    steps = [(tables[name.split(".")[0]], rows) for name, rows in arrays.items()]
-    count = sum(rows.size for _, rows in steps)
-    row_bytes = 4 * int(shape[1])
-    gradient = np.full(shape[1], 1e-9, np.float32)
+    tables = {side: (_aligned(shape), _aligned(shape)) for side in ("query", "document")}
+    steps = [
+        [(*tables[side], arrays[f"{side}.{step}"]) for side in tables]
+        for step in range(len(arrays) // 2)
+    ]
+    row_bytes = 4 * int(shape[1]) * sum(rows.size for rows in arrays.values())
+    between = np.ones(int(streamed / 2 / 4), np.float32)
     found = {}
     for hint, ahead in [(HINTS[0], 0), *product(HINTS, AHEAD)]:
-        reading = partial(_read_all, _reader(hint), steps, ahead)
-        updating = partial(_update_all, _updater(hint), steps, gradient, ahead)
-        found[hint, ahead] = (
-            2 * count * row_bytes / _best(reading, 4) / 1e9,
-            4 * count * row_bytes / _best(updating, 4) / 1e9,
-        )
+        seconds = np.min([_touch(steps, between, hint, ahead) for _ in range(4)], axis=0)
+        found[hint, ahead] = np.array([2, 4]) * row_bytes / seconds / 1e9
     answer = {}
     for part, name in enumerate(("read", "update")):
         best = max(found, key=lambda key: found[key][part])
-        answer[name] = found[best][part]
+        answer[name] = float(found[best][part])
         answer[f"{name}_by"] = _in_words(*best)
-        answer[f"{name}_plain"] = found[HINTS[0], 0][part]
+        answer[f"{name}_plain"] = float(found[HINTS[0], 0][part])
     return answer
+
+
+def _touch(steps, between, hint, ahead):
+    """Seconds of the processor spent on reading and on updating the rows of all steps."""
+    read, update = _reader(hint), _updater(hint)
+    gradient = np.full(steps[0][0][0].shape[1], 1e-9, np.float32)
+    reading = updating = 0.0
+    for sides in steps:
+        between.sum()
+        began = time.process_time()
+        for table, velocity, rows in sides:
+            read(table, table.ctypes.data, rows, ahead)
+            read(velocity, velocity.ctypes.data, rows, ahead)
+        reading += time.process_time() - began
+        between.sum()
+        began = time.process_time()
+        for table, velocity, rows in sides:
+            places = table.ctypes.data, velocity.ctypes.data
+            update(table, velocity, *places, gradient, rows, ahead)
+        updating += time.process_time() - began
+    return reading, updating
 
 
 def _in_words(hint, ahead):
@@ -125,18 +146,6 @@ def _aligned(shape):
     memory = np.ones(size + LINE // 4, np.float32)
     first = -memory.ctypes.data % LINE // 4
     return memory[first : first + size].reshape(shape)
-
-
-def _read_all(read, steps, ahead):
-    for (weights, velocity), rows in steps:
-        read(weights, weights.ctypes.data, rows, ahead)
-        read(velocity, velocity.ctypes.data, rows, ahead)
-
-
-def _update_all(update, steps, gradient, ahead):
-    for (weights, velocity), rows in steps:
-        places = weights.ctypes.data, velocity.ctypes.data
-        update(weights, velocity, *places, gradient, rows, ahead)
 
 
 @cache

@@ -107,8 +107,8 @@ def many_lines(bench, case, count, targets):
           for threads, spread in shown.items()),
         "",
         f"All words were met before. Two threads are {times(gain)} as fast as one. Memory beyond "
-        f"the texts and the model: {memory:,.0f} MB, {4 * 96 * count / 1e6:,.0f} MB of which are "
-        "the vectors.",
+        f"the texts and the model: {memory:,.0f} MB; the vectors alone are "
+        f"{4 * 96 * count / 1e6:,.0f} MB.",
     ]  # fmt: skip
 
 

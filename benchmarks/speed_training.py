@@ -184,19 +184,19 @@ def measure_floor(bench, log):
     machines, rows, steps = [], [], []
     with Contender("ours") as ours, Contender("machine") as machine:
         ours.ask("load", case=str(case))
-        counts = ours.ask("counts", steps=bench.compared, folder=str(case))
+        needs = needs_of(ours.ask("counts", steps=20, folder=str(case)))
         ours.ask("train", steps=bench.compared)
         for turn in range(bench.rounds):
             machines.append(machine.ask("machine"))
             if turn < 3:  # it tries several ways of prefetching itself
-                rows.append(machine.ask("scattered_rows", folder=str(case)))
+                details = {"folder": str(case), "streamed": needs["streamed"]}
+                rows.append(machine.ask("scattered_rows", **details))
             steps.append(np.median(ours.ask("train", steps=bench.steps)[bench.clock]))
     able = {name: max(some[name] for some in machines) for name in ("gflops", "gigabytes")}
     able["gate_ns"] = min(some["gate_ns"] for some in machines)
     for name in ("read", "update"):
         able |= {key: value for key, value in max(rows, key=lambda some: some[name]).items()
                  if key.startswith(name)}  # fmt: skip
-    needs = needs_of(counts)
     return floor_seconds(needs, able), needs, able, Spread.of(steps)
 
 
@@ -250,7 +250,8 @@ def what_is_counted():
         "the rate of a large matrix product. *Rows read*: every input row of the mini-batch once, "
         "and the velocity of those that the step before did not touch. *Rows updated*: each of "
         "these rows with its velocity, read and written. Both at the bandwidth of the step's own "
-        "scattered rows with the fastest prefetch. *Other memory*: gates, cells, outputs, errors, "
+        "scattered rows with the fastest prefetch, the step's other memory traffic in between. "
+        "*Other memory*: gates, cells, outputs, errors, "
         "projected words and their gradient, written once and read once, at the bandwidth of a "
         "triad. *Planning*: 1 ms, an estimate. The loss and Python are not counted "
         "(`benchmarks/floor.py`).",
