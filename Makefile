@@ -107,6 +107,11 @@ bench: ## Measure speed and write the speed pages of docs/results (30 minutes)
 	$(BIN)/python benchmarks/module_speed.py
 	$(BIN)/python benchmarks/onnx_speed.py
 
+.PHONY: bench-record
+bench-record: ## Measure the main ratios of speed and add a row for this commit to docs/results/speed.md (3 minutes)
+	$(MAKE) venv EXTRAS=dev,bench
+	$(BIN)/python benchmarks/speed_record.py
+
 .PHONY: analysis
 analysis: venv ## Measure keywords, attenuation and topics and write docs/analysis.md
 	$(BIN)/python benchmarks/analysis.py

@@ -12,7 +12,10 @@ import sys
 import time
 from pathlib import Path
 
-KINDS = ("ours", "dense", "fused", "best", "compiled", "machine")
+KINDS = (
+    "ours", "dense", "fused", "best", "compiled",
+    "dense_adam", "sparse_adam", "best_adam", "machine",
+)  # fmt: skip
 
 
 class Contender:
@@ -80,6 +83,9 @@ def contender_class(kind):
         "fused": torch_models.Fused,
         "best": torch_models.Best,
         "compiled": torch_models.Compiled,
+        "dense_adam": torch_models.DenseAdam,
+        "sparse_adam": torch_models.SparseAdam,
+        "best_adam": torch_models.BestAdam,
     }[kind]
 
 
@@ -121,26 +127,49 @@ class Server:
             vector = vectors[0].tolist() if vector is None else vector
         return {"wall": wall, "cpu": cpu, "vector": vector}
 
+    # -- the machine alone --------------------------------------------------------------------
+
     def machine(self):
         from floor import measure_machine
 
         return measure_machine()
+
+    def scattered_rows(self, folder, streamed):
+        from floor import measure_scattered_rows
+
+        return measure_scattered_rows(folder, streamed)
+
+    def products(self, cells, seconds):
+        from wide import measure_products
+
+        return measure_products(cells, seconds)
 
     # -- ours only ----------------------------------------------------------------------------
 
     def prepare(self, folder):
         return self.contender.prepare(folder)
 
+    def sizes(self):
+        return self.contender.sizes()
+
     def profile(self, steps):
         return self.contender.profile(steps)
 
-    def counts(self, steps):
-        return self.contender.counts(steps)
+    def counts(self, steps, folder=None):
+        return self.contender.counts(steps, folder)
 
-    def whole_job(self, log, epochs, threads):
+    def many_titles(self, count):
+        return self.contender.many_titles(count)
+
+    def first_texts(self, model):
+        from our_side import first_texts
+
+        return first_texts(model)
+
+    def whole_job(self, log, epochs, threads, preset="paper", dev=None):
         from whole_job import measure_whole_job
 
-        return measure_whole_job(log, epochs, threads)
+        return measure_whole_job(log, epochs, threads, preset, dev)
 
     def read(self, log):
         from whole_job import measure_reading

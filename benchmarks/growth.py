@@ -1,7 +1,7 @@
 """How time grows with pairs, cells, vocabulary and sentence length."""
 
 from contenders import Contender
-from rounds import note
+from rounds import Bench, note
 
 from sentemb.tables import markdown_table
 
@@ -20,25 +20,25 @@ def measure_growth(bench, quick):
     with Contender("ours") as ours:
         for pairs in PAIRS[:1] if quick else PAIRS:
             note(f"growth: {pairs} pairs")
-            log = str(bench.log(pairs))
+            log = str(bench.realistic(pairs))
             seconds = ours.ask("whole_job", log=log, epochs=1, threads=1)["whole"]
             panels["pairs"].append((pairs, {"ours": seconds}))
     for cells in CELLS[some]:
         note(f"growth: {cells} cells")
-        _measure(bench, panels["cells"], bench.log(20_000), x=cells, cells=cells)
+        _measure(bench, panels["cells"], bench.realistic(20_000), x=cells, cells=cells)
     for trigrams in TRIGRAMS[some]:
         note(f"growth: {trigrams} trigrams")
-        _measure(bench, panels["trigrams"], bench.log(40_000, trigrams=trigrams))
+        _measure(bench, panels["trigrams"], bench.uniform(40_000, trigrams=trigrams))
     for words in LENGTHS[some]:
         note(f"growth: {words} words per text")
-        log = bench.log(10_000, query_words=words, title_words=words, spread=False)
+        log = bench.uniform(10_000, query_words=words, title_words=words, spread=False)
         _measure(bench, panels["words per text"], log, x=words)
     return panels
 
 
 def _measure(bench, panel, log, x=None, **settings):
     result, prepared = bench.train(bench.case(log, **settings), KINDS)
-    place = prepared["trigrams"] if x is None else x
+    place = prepared["features"] if x is None else x
     panel.append((place, {kind: result.time(kind).median for kind in KINDS}))
 
 
@@ -54,13 +54,21 @@ def growth_tables(panels):
     return [
         "## Growth with the log",
         "",
-        "The whole job of one epoch, from reading the log to saving the model; one thread.",
+        "The whole job of one epoch, from reading the log to saving the model; one thread, preset "
+        "`paper`, the realistic log.",
         "",
         *markdown_table([["pairs", "sentemb"], *pairs]),
         "",
         "## Growth with the model and the texts",
         "",
-        "A training step of 512 pairs, one thread; reduced LSTM with 96 cells unless cells vary.",
+        "A training step of 512 pairs, one thread; reduced LSTM with 96 cells unless cells vary. "
+        "The log is the realistic one where cells vary, otherwise the uniform one.",
         "",
         *markdown_table([["varied", "value", *LABELS.values()], *steps]),
     ]
+
+
+def growth_section(bench, quick, targets):
+    """How time grows with the task."""
+    few = Bench(bench.folder, min(3, bench.rounds), 3, bench.clock, compared=4)
+    return growth_tables(measure_growth(few, quick))

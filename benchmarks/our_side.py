@@ -6,24 +6,24 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+from synthetic import mixed_titles
 
 from sentemb.data.click_log import read_click_log
+from sentemb.objectives.candidates import BatchCandidates
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers, one_after_the_other
-from sentemb.text.batch import batch_of, tokenize
 from sentemb.training.corpus import Corpus
-from sentemb.training.mini_batches import draw_candidates, mini_batch
-from sentemb.training.settings import Settings
-from sentemb.training.two_towers import TwoTowers
-
-# A phase of constant momentum, long enough for any run: torch.optim.SGD has nothing else.
-UPDATES = 1_000_000
+from sentemb.training.settings import HARD_FROM_EPOCH, Settings
+from sentemb.training.two_tower_task import TwoTowerTask
 
 
 def settings_of(case):
-    """The `Settings` of a case: the paper's, except the momentum and what the case sets."""
-    chosen = {"momentum": 0.9, "edge_momentum": 0.9} | case["settings"]
-    return Settings.of("paper", **chosen)
+    """The `Settings` of a case: those of its preset, and what the case sets.
+
+    The momentum is constant, as in `torch.optim.SGD`, and so is the learning rate.
+    """
+    constant = {"momentum": 0.9, "edge_momentum": 0.9, "decay": "none"}
+    return Settings.of(case["preset"], **constant | case["settings"])
 
 
 class ClockedWorkers(Workers):
@@ -44,45 +44,39 @@ class ClockedWorkers(Workers):
 
 
 class Ours:
-    """See `contenders.serve` for what a contender can do."""
+    """See `contenders.Server` for what a contender can do."""
 
-    def __init__(self, folder, threads):
-        self.case = json.loads((Path(folder) / "case.json").read_text())
+    def __init__(self, folder, threads, workers=None):
+        self.folder = Path(folder)
+        self.case = json.loads((self.folder / "case.json").read_text())
         self.settings = settings_of(self.case)
         self.log = read_click_log(self.case["log"])
         self.corpus = Corpus(self.log, self.settings)
-        self.towers = TwoTowers(self.corpus, self.settings, UPDATES)
-        self.workers = Workers(threads)
-        self.order = self.corpus.order(self.settings.seed, 0)
-        self.steps = self.corpus.n_pairs // self.settings.batch_size
+        self.workers = workers or Workers(threads)
+        self.task = TwoTowerTask(self.corpus, self.settings, self.workers, lambda message: None)
+        # Every step is one of the same epoch: the first in which hard negatives are in use.
+        self.epoch = HARD_FROM_EPOCH - 1 if self.settings.hard_negatives else 0
+        self.task.before_epoch(self.epoch, lambda: False)
+        self.steps = self.corpus.n_pairs // self.settings.batch_size  # whole mini-batches
         self.number = 0
-        self.planned = [self.mini_batch(0)]
+        self.planned = [self.plan(0)]
         self.model = None
 
-    def mini_batch(self, step):
+    def plan(self, step):
         """Collation, the drawing of negatives and the layouts: part of every timed step."""
-        step %= self.steps
-        size = self.settings.batch_size
-        pairs = self.order[step * size : (step + 1) * size]
-        batch = mini_batch(self.corpus, pairs, self.settings, 0, step)
-        return batch, self.towers.lay_out(batch)
+        return self.task.plan(self.epoch, step % self.steps)
 
     def train_step(self):
         # As the training loop does: the next mini-batch is planned while this one is trained on.
-        batch, layouts = self.planned.pop()
-        self.workers.meanwhile(lambda: self.planned.append(self.mini_batch(self.number + 1)))
-        loss = self.towers.update(batch, layouts, self.number, self.workers)
+        planned = self.planned.pop()
+        self.workers.meanwhile(lambda: self.planned.append(self.plan(self.number + 1)))
+        loss = self.task.update(planned, self.number)
         self.number += 1
         return loss
 
     def encode(self, texts):
         if self.model is None:
-            self.model = SentenceEncoder(
-                self.towers.encoder,
-                self.corpus.vocabulary,
-                self.towers.weights(),
-                threads=self.workers.threads,
-            )
+            self.model = SentenceEncoder.of(self.task.model(), self.workers.threads)
         return self.model.encode_document(texts)
 
     def titles(self):
@@ -90,36 +84,59 @@ class Ours:
 
     # -- only on our side ---------------------------------------------------------------------
 
+    def sizes(self):
+        return {"features": len(self.corpus.vocabulary), "pairs": self.corpus.n_pairs}
+
+    def many_titles(self, count):
+        """Seconds of encoding ``count`` titles of words met before, and the memory they take."""
+        titles = mixed_titles(self.log.titles, count)
+        self.encode(self.log.titles)
+        before = _memory("VmRSS")
+        _forget_peak()
+        began = time.perf_counter()
+        self.encode(titles)
+        return {"wall": time.perf_counter() - began, "megabytes": _memory("VmHWM") - before}
+
     def profile(self, steps):
-        """Seconds per step by kernel, plus collation and the remainder."""
-        self.train_step()
-        single, self.workers = self.workers, ClockedWorkers()
-        collation = total = 0.0
-        for _ in range(steps):
+        """Seconds per step by kernel, plus planning and the remainder."""
+        workers = ClockedWorkers()
+        other = Ours(self.folder, 1, workers)
+        other.task.update(other.planned.pop(), 0)
+        workers.seconds.clear()
+        planning = total = 0.0
+        for step in range(1, steps + 1):
             began = time.perf_counter()
-            batch, layouts = self.mini_batch(self.number)
-            collation += time.perf_counter() - began
-            self.towers.update(batch, layouts, self.number, self.workers)
+            planned = other.plan(step)
+            planning += time.perf_counter() - began
+            other.task.update(planned, step)
             total += time.perf_counter() - began
-            self.number += 1
-        seconds, self.workers = dict(self.workers.seconds), single
-        seconds["mini_batch"] = collation
+        seconds = dict(workers.seconds) | {"planning": planning}
         seconds["everything else"] = total - sum(seconds.values())
         return {name: value / steps for name, value in seconds.items()}
 
-    def counts(self, steps):
-        """Mean sizes of the mini-batches: see `floor.operations_and_bytes`."""
-        totals = defaultdict(float)
-        for step in range(steps):
-            batch, _ = self.mini_batch(step)
-            for part in (batch.queries, batch.titles):
+    def counts(self, steps, folder=None):
+        """Mean sizes of the mini-batches: see `floor.needs_of`.
+
+        The rows that each of them touches go into ``rows.npz`` in ``folder``.
+        """
+        totals, rows = defaultdict(float), {}
+        for step in range(steps + 1):
+            batch, _ = self.plan(step)
+            for side, part in (("query", batch.queries), ("document", batch.titles)):
+                rows[f"{side}.{step}"] = part.input_rows
+                if not step:
+                    continue  # only for what rested before the first step that counts
                 totals["texts"] += part.n_texts
                 totals["tokens"] += part.word_index.size
                 totals["words"] += part.n_words
-                totals["entries"] += part.feature_ids.size
                 totals["rows"] += part.input_rows.size
-        encoder = self.towers.encoder
+                last = rows[f"{side}.{step - 1}"]
+                totals["rested"] += np.setdiff1d(part.input_rows, last).size
+        encoder = self.task.towers.encoder
         shape = {"cells": encoder.cells, "gates": len(encoder.gates), "width": encoder.width}
+        if folder is not None:
+            height = len(self.corpus.vocabulary)
+            np.savez(Path(folder) / "rows.npz", shape=[height, encoder.width], **rows)
         return {name: value / steps for name, value in totals.items()} | shape
 
     def prepare(self, folder):
@@ -129,38 +146,65 @@ class Ours:
             "".join(f"{trigram}\n" for trigram in self.corpus.vocabulary.trigrams), "utf-8"
         )
         arrays = {}
-        for side, weights in self.towers.weights().items():
+        for side, weights in self.task.towers.weights().items():
             arrays |= {f"{side}.{name}": array for name, array in weights.items()}
-        for side, texts in (("query", self.log.queries), ("document", self.log.titles)):
-            batch = batch_of(tokenize(texts), self.corpus.vocabulary)
+        for side, count in (("query", self.corpus.n_queries), ("document", self.corpus.n_titles)):
+            batch = self.corpus.texts(side, np.arange(count, dtype=np.int32))
             arrays |= {f"{side}.{name}": array for name, array in vars(batch).items()}
             # Numbered within the batch; the others want rows of the table.
             arrays[f"{side}.feature_ids"] = batch.input_rows[batch.feature_ids]
-        arrays |= self._plan()
+        arrays |= self._mini_batches()
         np.savez(folder / "start.npz", **arrays)
-        return {"trigrams": len(self.corpus.vocabulary), "pairs": self.corpus.n_pairs}
+        return self.sizes()
 
-    def _plan(self):
-        """Every mini-batch's texts: queries, titles to encode, each pair's candidates among them.
-
-        With negatives from the batch the clicked titles are all that is encoded; with negatives
-        from the corpus the five titles of every pair.
-        """
-        size, settings = self.settings.batch_size, self.settings
-        queries, titles, candidates = [], [], []
+    def _mini_batches(self):
+        """Every mini-batch as numbers of texts, and places among them: see `torch_models.Batch`."""
+        arrays = {}
         for step in range(self.steps):
-            pairs = self.order[step * size : (step + 1) * size]
-            clicked = self.corpus.title_index[pairs]
-            # The same draw that `mini_batch` makes for this step.
-            _, drawn = draw_candidates(self.corpus, pairs, clicked, settings, 0, step)
-            drawn = drawn.reshape(size, settings.n_negatives + 1)
-            queries.append(self.corpus.query_index[pairs])
-            if settings.negatives == "batch":
-                place = {title: k for k, title in enumerate(clicked.tolist())}
-                titles.append(clicked)
-                candidates.append([[place[title] for title in row] for row in drawn.tolist()])
+            batch, queries, titles = self._numbered(step)
+            of = batch.candidates
+            parts = {"queries": queries, "titles": titles, "weights": batch.weights}
+            parts["query_of_pair"] = of.queries
+            if isinstance(of, BatchCandidates):
+                pairs = np.repeat(np.arange(of.queries.size), np.diff(of.offsets))
+                parts |= {"clicked": of.clicked, "excluded": np.stack([pairs, of.excluded])}
             else:
-                titles.append(drawn.ravel())
-                candidates.append(np.arange(drawn.size).reshape(drawn.shape))
-        plan = {"queries": queries, "titles": titles, "candidates": candidates}
-        return {f"plan.{name}": np.array(value, np.int64) for name, value in plan.items()}
+                parts["candidates"] = of.titles.reshape(of.queries.size, -1)
+            arrays |= {f"batch.{step}.{name}": array for name, array in parts.items()}
+        return arrays
+
+    def _numbered(self, step):
+        """The mini-batch of a step, and which queries and titles of the log it holds."""
+        taken, plain = [], self.corpus.texts_of_both
+
+        def texts_of_both(queries, titles):
+            taken.append((queries, titles))
+            return plain(queries, titles)
+
+        self.corpus.texts_of_both = texts_of_both
+        try:
+            batch, _ = self.plan(step)
+        finally:
+            del self.corpus.texts_of_both
+        return batch, *taken[0]
+
+
+def first_texts(model):
+    """Seconds until a saved model has encoded its first texts, and its first text alone."""
+    texts = [f"some words of text {number}" for number in range(300)]
+    began = time.perf_counter()
+    encoder = SentenceEncoder(model, threads=1)
+    encoder.encode_query(texts)
+    encoder.encode_document(texts[0])
+    return {"wall": time.perf_counter() - began}
+
+
+def _memory(field):
+    """A line of /proc/self/status in MB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1e3
+
+
+def _forget_peak():
+    """Let VmHWM start again from what is in memory now."""
+    Path("/proc/self/clear_refs").write_text("5")

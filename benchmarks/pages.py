@@ -151,10 +151,11 @@ def read_csv(file):
 
 def machine():
     """The machine in a few words."""
-    return f"{_processor()}, {os.cpu_count()} processors; Python {platform.python_version()}"
+    return f"{processor()}, {os.cpu_count()} processors; Python {platform.python_version()}"
 
 
-def _processor():
+def processor():
+    """The name of the processor."""
     try:
         text = Path("/proc/cpuinfo").read_text()
         return next(

@@ -10,11 +10,20 @@ from pathlib import Path
 
 import numpy as np
 from contenders import Contender
-from synthetic import write_log
+from pages import DATA
+from synthetic import write_log, write_realistic_log
 
 # Losses of two contenders may differ by this much in any of the first steps.
 TOLERANCE = 1e-4
+# A contender that also moves the rows that a mini-batch does not touch agrees for fewer steps.
+AGREEING = {"dense_adam": 2}
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
+
+
+def real_log(name="occupations"):
+    """The path of one of the shared click logs, None where it is absent."""
+    path = DATA / name / "pairs.tsv"
+    return path if path.exists() else None
 
 
 class DisagreementError(Exception):
@@ -72,22 +81,30 @@ class Bench:
         self.folder = Path(folder)
         self.rounds, self.steps, self.clock, self.compared = rounds, steps, clock, compared
 
-    def log(self, pairs, **shape):
-        """The path of a synthetic log, written once."""
+    def uniform(self, pairs, **shape):
+        """The path of a uniform synthetic log, written once."""
         parts = [f"{key}={value}" for key, value in shape.items()]
-        path = self.folder / ("-".join([f"pairs={pairs}", *parts]) + ".tsv")
+        path = self.folder / ("-".join([f"uniform={pairs}", *parts]) + ".tsv")
         if not path.exists():
             write_log(path, pairs, **shape)
         return path
 
-    def case(self, log, **settings):
-        """A folder that describes one training."""
+    def realistic(self, pairs):
+        """The path of a realistic synthetic log, written once."""
+        path = self.folder / f"realistic={pairs}.tsv"
+        if not path.exists():
+            write_realistic_log(path, pairs)
+        return path
+
+    def case(self, log, preset="paper", **settings):
+        """A folder that describes one training; ``preset`` None stands for the defaults."""
         from our_side import settings_of
 
         folder = Path(tempfile.mkdtemp(prefix="case-", dir=self.folder))
-        case = {"log": str(log), "settings": settings}
+        case = {"log": str(log), "preset": preset, "settings": settings}
         chosen = settings_of(case)
-        case |= {"rate": chosen.learning_rate, "max_norm": chosen.max_norm}
+        case |= {name: getattr(chosen, name) for name in ("gamma", "max_norm")}
+        case["rate"] = chosen.learning_rate
         (folder / "case.json").write_text(json.dumps(case))
         return folder
 
@@ -119,7 +136,8 @@ class Bench:
         }
         base = losses["ours"]
         for name, values in losses.items():
-            if not np.abs(values - base).max() <= TOLERANCE:
+            some = slice(AGREEING.get(name.split("/")[0]))
+            if not np.abs(values - base)[some].max() <= TOLERANCE:
                 raise DisagreementError(f"losses of {name}: {values}, ours: {base}")
 
     def take_turns(self, racers, job, **details):

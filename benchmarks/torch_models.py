@@ -1,20 +1,26 @@
-"""The same training in PyTorch, twice: as a competent user writes it, and as well as it goes.
+"""The same training in PyTorch: as a competent user writes it, and as well as it goes.
 
-Both start from the weights, texts and mini-batches in a case's folder (see `Ours.prepare`) and make
-the same updates as the package: `torch.optim.SGD(nesterov=True)` keeps the look-ahead point
+All start from the weights, texts and mini-batches in a case's folder (see `Ours.prepare`) and make
+the same updates as the package. `torch.optim.SGD(nesterov=True)` keeps the look-ahead point
 theta + mu v as its parameter, which with a constant mu is the same sequence of gradients.
+`torch.optim.SparseAdam` leaves rows without a gradient alone, as the package does; the dense
+`torch.optim.Adam` moves them by their moments, so only its first two losses are the same.
 """
 
 import itertools
 import json
+import math
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, embedding_bag, normalize
+from torch.optim.adam import adam
 
 MOMENTUM = 0.9
+BETAS, EPSILON = (0.9, 0.999), 1e-8
 SIDES = ("query", "document")
 
 
@@ -24,7 +30,7 @@ class Texts:
     def __init__(self, arrays, side):
         self.word_index = arrays[f"{side}.word_index"]
         self.offsets = arrays[f"{side}.offsets"]
-        counts = arrays[f"{side}.feature_counts"]
+        counts = arrays[f"{side}.feature_values"].astype(np.int64)
         ends = np.concatenate([[0], np.cumsum(counts)])
         self.trigram_offsets = ends[arrays[f"{side}.feature_offsets"]]
         self.trigram_ids = np.repeat(arrays[f"{side}.feature_ids"], counts).astype(np.int64)
@@ -43,6 +49,56 @@ def spans(first, lengths):
     """first[0], first[0] + 1, ... (lengths[0] of them), then the same from first[1], ..."""
     ends = np.cumsum(lengths)
     return np.repeat(first - ends + lengths, lengths) + np.arange(ends[-1] if ends.size else 0)
+
+
+@dataclass
+class Batch:
+    """One mini-batch; the texts are distinct, all other numbers are places among them.
+
+    Attributes
+    ----------
+    queries, titles : (n,) int
+        Numbers of texts.
+    weights : (n_pairs,) tensor
+    query_of_pair : (n_pairs,) tensor
+    candidates : (n_pairs, k) tensor
+        The competing titles of each pair, the clicked one first. Otherwise all titles compete:
+    clicked : (n_pairs,) tensor
+    excluded : (2, n) tensor
+        Pairs, and titles that do not compete for them.
+    """
+
+    queries: np.ndarray
+    titles: np.ndarray
+    weights: torch.Tensor
+    query_of_pair: torch.Tensor
+    candidates: torch.Tensor | None = None
+    clicked: torch.Tensor | None = None
+    excluded: torch.Tensor | None = None
+
+    @classmethod
+    def read(cls, arrays, step):
+        parts = {}
+        for name in cls.__dataclass_fields__:
+            array = arrays.get(f"batch.{step}.{name}")
+            if array is None or name in ("queries", "titles"):
+                parts[name] = array
+            else:
+                kind = np.float32 if name == "weights" else np.int64
+                parts[name] = torch.from_numpy(array.astype(kind))
+        return cls(**parts)
+
+    def loss(self, Yq, Yd, gamma):
+        """The weighted sum of -log softmax(gamma cos) of the clicked titles."""
+        Uq, Ud = normalize(Yq)[self.query_of_pair], normalize(Yd)
+        if self.clicked is None:
+            chosen = Ud[self.candidates.view(-1)].view(*self.candidates.shape, -1)
+            scores = gamma * torch.bmm(chosen, Uq.unsqueeze(2)).squeeze(2)
+            clicked = torch.zeros(len(Uq), dtype=torch.int64)
+        else:
+            scores, clicked = gamma * (Uq @ Ud.T), self.clicked
+            scores[self.excluded[0], self.excluded[1]] = -math.inf
+        return self.weights @ cross_entropy(scores, clicked, reduction="none")
 
 
 class Memory:
@@ -72,10 +128,9 @@ class Start:
         with np.load(self.folder / "start.npz") as file:
             self.arrays = {name: file[name] for name in file.files}
         self.texts = {side: Texts(self.arrays, side) for side in SIDES}
-        self.plan = {
-            name: self.arrays[f"plan.{name}"] for name in ("queries", "titles", "candidates")
-        }
-        self.rate = self.case["rate"]
+        steps = sum(name.endswith(".queries") for name in self.arrays)
+        self.batches = [Batch.read(self.arrays, step) for step in range(steps)]
+        self.rate, self.gamma = self.case["rate"], self.case["gamma"]
         self.max_norm = self.case["max_norm"]
         self.forget_gate = self.case["settings"].get("forget_gate", False)
         self.memory = Memory(folder)
@@ -90,21 +145,12 @@ class Start:
         }
 
     def next_batch(self):
-        step = self.number % len(self.plan["queries"])
         self.number += 1
-        return (self.plan[name][step] for name in ("queries", "titles", "candidates"))
+        return self.batches[(self.number - 1) % len(self.batches)]
 
     def titles(self):
         lines = Path(self.case["log"]).read_text("utf-8").splitlines()
         return list(dict.fromkeys(line.split("\t")[1] for line in lines))
-
-
-def softmax_loss(Yq, Yd, candidates):
-    """Mean of -log softmax(10 cos), the clicked title being candidate 0."""
-    Uq, Ud = normalize(Yq), normalize(Yd)
-    chosen = Ud[candidates.reshape(-1)].view(*candidates.shape, -1)
-    cosines = torch.bmm(chosen, Uq.unsqueeze(2)).squeeze(2)
-    return cross_entropy(10 * cosines, torch.zeros(len(Uq), dtype=torch.int64))
 
 
 # -- as a competent user writes it ----------------------------------------------------------------
@@ -123,7 +169,10 @@ class DenseTower(nn.Module):
 
     def forward(self, ids, bags, lengths):
         """ids, bags: EmbeddingBag's input for every place of (steps, texts); lengths: (texts,)."""
-        x = self.bag(ids, bags) + self.bias
+        return self.read(self.bag(ids, bags) + self.bias, lengths)
+
+    def read(self, x, lengths):
+        """Embeddings of texts from the inputs at every place of (steps, texts)."""
         x = x.view(-1, lengths.numel(), x.shape[1])
         if len(self.recurrent) == 1:
             return self.scan(x, lengths, 0)
@@ -158,13 +207,12 @@ class DenseTower(nn.Module):
         return torch.stack(outputs)[lengths - 1, torch.arange(lengths.numel())]
 
 
-def clip(parameters, max_norm):
+def clip(gradients, max_norm):
     """clip_grad_norm_ with a norm row by row.
 
     `clip_grad_norm_` itself adds up millions of squares in float32 one after the other and is off
     by 2e-4, which the comparison of losses would see. As fast, and faster where nothing is clipped.
     """
-    gradients = [parameter.grad for parameter in parameters]
     rows = [torch.linalg.vector_norm(gradient, dim=-1).reshape(-1) for gradient in gradients]
     norm = torch.cat(rows).norm().item()
     if norm > max_norm:
@@ -180,8 +228,12 @@ class Dense(Start):
     def __init__(self, folder, threads):
         super().__init__(folder, threads)
         self.towers = {side: DenseTower(self.weights(side), self.forget_gate) for side in SIDES}
-        parameters = [p for tower in self.towers.values() for p in tower.parameters()]
-        self.optimiser = torch.optim.SGD(
+        self.optimiser = self.make_optimiser(
+            [p for tower in self.towers.values() for p in tower.parameters()]
+        )
+
+    def make_optimiser(self, parameters):
+        return torch.optim.SGD(
             parameters, lr=self.rate, momentum=MOMENTUM, nesterov=True, fused=self.fused
         )
 
@@ -198,14 +250,14 @@ class Dense(Start):
         return torch.from_numpy(ids), torch.from_numpy(bags), torch.from_numpy(lengths)
 
     def train_step(self):
-        queries, titles, candidates = self.next_batch()
+        batch = self.next_batch()
         self.optimiser.zero_grad()
-        Yq = self.towers["query"](*self.collate("query", queries))
-        Yd = self.towers["document"](*self.collate("document", titles))
-        loss = softmax_loss(Yq, Yd, torch.from_numpy(candidates))
+        Yq = self.towers["query"](*self.collate("query", batch.queries))
+        Yd = self.towers["document"](*self.collate("document", batch.titles))
+        loss = batch.loss(Yq, Yd, self.gamma)
         loss.backward()
         for tower in self.towers.values():
-            clip(list(tower.parameters()), self.max_norm)
+            clip([parameter.grad for parameter in tower.parameters()], self.max_norm)
         self.optimiser.step()
         return loss.item()
 
@@ -230,6 +282,66 @@ class Fused(Dense):
     """`Dense` with the optimiser's ``fused=True``: one pass over memory instead of several."""
 
     fused = True
+
+
+class DenseAdam(Dense):
+    """`Dense` with `torch.optim.Adam`, fused."""
+
+    def make_optimiser(self, parameters):
+        return torch.optim.Adam(parameters, lr=self.rate, betas=BETAS, eps=EPSILON, fused=True)
+
+
+class SparseAdam(Start):
+    """Distinct words projected once from compact rows, the cell loop, autograd, SparseAdam."""
+
+    def __init__(self, folder, threads):
+        super().__init__(folder, threads)
+        self.towers = {side: DenseTower(self.weights(side), self.forget_gate) for side in SIDES}
+        tables, others = [], []
+        for tower in self.towers.values():
+            for name, parameter in tower.named_parameters():
+                (tables if name == "bag.weight" else others).append(parameter)
+        self.of_tables = torch.optim.SparseAdam(tables, lr=self.rate, betas=BETAS)
+        self.of_others = torch.optim.Adam(
+            others, lr=self.rate, betas=BETAS, eps=EPSILON, fused=True
+        )
+        self.marks = {side: marks_of(self.texts[side], tables[0]) for side in SIDES}
+
+    def embed(self, side, texts):
+        """Embeddings, the rows of the table, and what they hold, a leaf of the graph."""
+        source, marks, tower = self.texts[side], self.marks[side], self.towers[side]
+        lengths = source.lengths(texts)
+        place = np.arange(lengths.max())[:, None]
+        words = source.word_index[source.offsets[texts] + np.minimum(place, lengths - 1)]
+        distinct, words = number(words.ravel(), marks["words"])
+        ids, counts = source.trigrams_of(distinct)
+        rows, ids = number(ids, marks["rows"])
+        rows = torch.from_numpy(rows)
+        X = tower.bag.weight.detach().index_select(0, rows).requires_grad_()
+        P = embedding_bag(torch.from_numpy(ids), X, offsets_of(counts), mode="sum") + tower.bias
+        x = P.index_select(0, torch.from_numpy(words))
+        return tower.read(x, torch.from_numpy(lengths)), rows, X
+
+    def train_step(self):
+        batch = self.next_batch()
+        self.of_others.zero_grad()
+        Yq, *of_queries = self.embed("query", batch.queries)
+        Yd, *of_titles = self.embed("document", batch.titles)
+        loss = batch.loss(Yq, Yd, self.gamma)
+        loss.backward()
+        for tower, (rows, X) in zip(self.towers.values(), (of_queries, of_titles), strict=True):
+            dense = [p.grad for name, p in tower.named_parameters() if name != "bag.weight"]
+            clip([X.grad, *dense], self.max_norm)
+            table = tower.bag.weight
+            table.grad = torch.sparse_coo_tensor(
+                rows[None], X.grad, table.shape, check_invariants=False, is_coalesced=True
+            )
+        # It adds epsilon before the bias correction, Adam after it.
+        for group in self.of_tables.param_groups:
+            group["eps"] = EPSILON * math.sqrt(1 - BETAS[1] ** self.number)
+        self.of_tables.step()
+        self.of_others.step()
+        return loss.item()
 
 
 # -- as well as it goes ---------------------------------------------------------------------------
@@ -284,6 +396,12 @@ def number(items, marks):
     places = marks[items]
     marks[distinct] = 0
     return distinct, places
+
+
+def marks_of(texts, table):
+    """Scratch for `number`: words of ``texts``, and rows of ``table``."""
+    words = texts.trigram_offsets.size - 1
+    return {"words": np.zeros(words, np.int64), "rows": np.zeros(len(table), np.int64)}
 
 
 def joined(parts, axis):
@@ -448,9 +566,7 @@ class BestTower:
         return D
 
     def step(self, ahead, gradient, plan, update, rate, max_norm):
-        # Row by row, as in `clip`.
-        norms = [torch.linalg.vector_norm(g, dim=-1).reshape(-1) for g in gradient.values()]
-        rate = rate * min(1.0, max_norm / torch.cat(norms).norm().item())
+        rate *= scale_of(gradient, max_norm)
         for name, theta in self.weights.items():
             if name != "table":
                 self.velocity[name].mul_(MOMENTUM).sub_(gradient[name], alpha=rate)
@@ -463,24 +579,68 @@ class BestTower:
         self.synced[plan.rows_array] = update + 1
 
 
+def scale_of(gradient, max_norm):
+    """What makes a gradient no longer than ``max_norm``; row by row, as in `clip`."""
+    norms = [torch.linalg.vector_norm(g, dim=-1).reshape(-1) for g in gradient.values()]
+    return min(1.0, max_norm / torch.cat(norms).norm().item())
+
+
+class BestAdamTower(BestTower):
+    """The same passes with Adam that touches only a batch's rows."""
+
+    def __init__(self, weights, forget_gate, compiled):
+        super().__init__(weights, forget_gate, compiled)
+        self.moments = {
+            name: (torch.zeros_like(array), torch.zeros_like(array))
+            for name, array in weights.items()
+        }
+
+    def look_ahead(self, plan, update):
+        """The weights themselves; of the table only the rows of ``plan``."""
+        return self.weights | {"table": self.weights["table"].index_select(0, plan.rows)}
+
+    def step(self, ahead, gradient, plan, update, rate, max_norm):
+        scale = scale_of(gradient, max_norm)
+        if scale < 1:
+            torch._foreach_mul_(list(gradient.values()), scale)
+        moments = dict(self.moments)
+        moments["table"] = tuple(m.index_select(0, plan.rows) for m in self.moments["table"])
+        # One pass over memory: twice as fast as addcmul_ and addcdiv_.
+        adam(
+            list(ahead.values()),
+            [gradient[name] for name in ahead],
+            *(list(some) for some in zip(*(moments[name] for name in ahead), strict=True)),
+            [],
+            [torch.tensor(float(update)) for _ in ahead],
+            fused=True,
+            amsgrad=False,
+            beta1=BETAS[0],
+            beta2=BETAS[1],
+            lr=rate,
+            weight_decay=0.0,
+            eps=EPSILON,
+            maximize=False,
+        )
+        tables = self.weights["table"], *self.moments["table"]
+        for whole, rows in zip(tables, (ahead["table"], *moments["table"]), strict=True):
+            whole.index_copy_(0, plan.rows, rows)
+
+
 class Best(Start):
     """Unique words, compact rows, packed steps, gradients by hand, lazy Nesterov momentum."""
 
     compiled = False
+    tower = BestTower
 
     def __init__(self, folder, threads):
         super().__init__(folder, threads)
         self.towers = {
-            side: BestTower(self.weights(side), self.forget_gate, self.compiled) for side in SIDES
+            side: self.tower(self.weights(side), self.forget_gate, self.compiled) for side in SIDES
         }
-        self.marks = {}
-        for side, tower in self.towers.items():
-            texts = self.texts[side]
-            self.marks[side] = {
-                "words": np.zeros(texts.trigram_offsets.size - 1, np.int64),
-                "rows": np.zeros(len(tower.weights["table"]), np.int64),
-            }
-        self.title_marks = np.zeros(self.texts["document"].offsets.size - 1, np.int64)
+        self.marks = {
+            side: marks_of(self.texts[side], tower.weights["table"])
+            for side, tower in self.towers.items()
+        }
         self.directions = len(self.towers["query"].weights["recurrent"])
 
     def collate(self, side, texts):
@@ -497,10 +657,9 @@ class Best(Start):
     @torch.no_grad()
     def train_step(self):
         update = self.number
-        queries, titles, candidates = self.next_batch()
-        titles, places = number(titles, self.title_marks)
-        plans = {"query": self.collate("query", queries)}
-        plans["document"] = self.collate("document", titles)
+        batch = self.next_batch()
+        plans = {"query": self.collate("query", batch.queries)}
+        plans["document"] = self.collate("document", batch.titles)
         ahead, Y, leaves = {}, {}, {}
         for side, tower in self.towers.items():
             ahead[side] = tower.look_ahead(plans[side], update)
@@ -509,7 +668,7 @@ class Best(Start):
             Y[side][plans[side].order] = sorted_rows
         with torch.enable_grad():
             leaves = {side: Y[side].requires_grad_() for side in SIDES}
-            loss = softmax_loss(*leaves.values(), torch.from_numpy(places[candidates]))
+            loss = batch.loss(*leaves.values(), self.gamma)
             loss.backward()
         for side, tower in self.towers.items():
             V = leaves[side].grad.index_select(0, torch.from_numpy(plans[side].order))
@@ -562,3 +721,9 @@ class Compiled(Best):
     """`Best` with the gate arithmetic through `torch.compile`."""
 
     compiled = True
+
+
+class BestAdam(Best):
+    """`Best` with lazy Adam instead of momentum."""
+
+    tower = BestAdamTower

@@ -23,21 +23,25 @@ _SIDE = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from floor import operations_and_bytes
+from floor import needs_of
 from synthetic import write_log
 from our_side import Ours
 
 folder = Path(sys.argv[2])
 write_log(folder / "log.tsv", 600, trigrams=500)
 (folder / "case.json").write_text(
-    json.dumps({"log": str(folder / "log.tsv"), "settings": {"cells": 4, "batch_size": 64}})
+    json.dumps({
+        "log": str(folder / "log.tsv"),
+        "preset": "paper",
+        "settings": {"cells": 4, "batch_size": 64},
+    })
 )
 ours = Ours(folder, 1)
 losses = [ours.train_step() for _ in range(3)]
 assert all(0 < loss < 10 for loss in losses)
 assert ours.encode(ours.titles()[:3]).shape == (3, 4)
 assert ours.prepare(folder)["pairs"] == 600
-assert min(operations_and_bytes(ours.counts(2)).values()) > 0
+assert min(needs_of(ours.counts(2, folder)).values()) > 0
 print(sorted(ours.profile(1)))
 """
 

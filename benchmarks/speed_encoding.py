@@ -1,0 +1,190 @@
+"""Encoding against PyTorch, a million titles, two threads: sections of `speed.py`."""
+
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
+from contenders import Contender
+from rounds import Bench, DisagreementError, Result, Spread, note
+from speed_training import REALISTIC, logs_of
+from targets import times
+
+SIZES = {1: (200, 20), 256: (8, 8), 4096: (1, 7)}  # sentences per call: calls per turn, target
+MILLION = 1_000_000
+
+
+def race_encoding(bench, case, kinds, warm_up):
+    """{sentences per call: `Result`}."""
+    results = {}
+    with ExitStack() as stack:
+        racers = {kind: stack.enter_context(Contender(kind)) for kind in kinds}
+        for kind, racer in racers.items():
+            racer.ask("load", case=str(case))
+            if kind == "ours":
+                racer.ask("prepare", folder=str(case))
+            # Each caches words in its own way; let them cache many.
+            racer.ask("encode", size=4096, calls=warm_up, first=0)
+        for size, (calls, _) in SIZES.items():
+            seconds = {kind: [] for kind in kinds}
+            for turn in range(bench.rounds + 1):
+                vectors = {}
+                for kind, racer in racers.items():
+                    first = turn * size * calls
+                    # As on a server that has run for a while: every word is cached.
+                    racer.ask("encode", size=size, calls=calls, first=first)
+                    answer = racer.ask("encode", size=size, calls=calls, first=first)
+                    vectors[kind] = np.array(answer["vector"])
+                    if turn:  # the first one warms up
+                        seconds[kind].append(float(np.median(answer[bench.clock])))
+                for kind, vector in vectors.items():
+                    apart = np.abs(vector - vectors["ours"]).max()
+                    if not apart <= 1e-5:
+                        raise DisagreementError(
+                            f"vectors of {kind} differ from ours by {apart:.1e}: "
+                            f"{size} sentences from {first}"
+                        )
+            results[size] = Result(seconds)
+    return results
+
+
+def encode_section(bench, quick, targets):
+    """Sentences to vectors, from strings, on one thread."""
+    note("encoding")
+    case = bench.case(logs_of(bench, quick)[REALISTIC])
+    lines = [
+        "## Encoding, one thread",
+        "",
+        "| sentences per call | sentemb | sentences/s | PyTorch, usual | PyTorch, best |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    results = race_encoding(bench, case, ("ours", "dense", "best"), 1 if quick else 8)
+    for size, result in results.items():
+        ours = result.time("ours").median
+        usual = result.ratio("dense")
+        lines.append(
+            f"| {size:,} | {ours * 1e3:.{1 if size > 1 else 4}f} ms "
+            f"| {size / ours:,.0f} | {times(usual)} | {times(result.ratio('best'))} |"
+        )
+        what = f"encoding {size:,} per call, usual PyTorch / sentemb"
+        targets.at_least(what, SIZES[size][1], usual.median)
+    return [
+        *lines,
+        "",
+        "From Python strings to float32 vectors. All contenders cache the words they have seen, "
+        "as a long-running server does: sentemb caches their projections, PyTorch their trigrams.",
+        "",
+        *many_lines(bench, case, 50_000 if quick else MILLION, targets),
+    ]
+
+
+def many_lines(bench, case, count, targets):
+    """A million titles on one and on two threads."""
+    note(f"encoding {count:,} titles")
+    with ExitStack() as stack:
+        answers = defaultdict(list)
+        racers = {}
+        for threads in (1, 2):
+            racers[threads] = stack.enter_context(Contender("ours"))
+            racers[threads].ask("load", case=str(case), threads=threads)
+        for _ in range(min(3, bench.rounds)):
+            for threads, racer in racers.items():
+                answers[threads].append(racer.ask("many_titles", count=count))
+    seconds = {threads: [one["wall"] for one in some] for threads, some in answers.items()}
+    shown = {threads: Spread.of(some) for threads, some in seconds.items()}
+    memory = max(one["megabytes"] for one in answers[2])
+    gain = Spread.of(np.array(seconds[1]) / np.array(seconds[2]))
+    what = f"encoding {count:,} titles of known words, two threads"
+    targets.at_most(what, 4, shown[2].median, "s")
+    return [
+        f"## {count:,} titles",
+        "",
+        "| threads | time | titles/s |",
+        "| --- | --- | --- |",
+        *(f"| {threads} | {spread.median:.2f} s | {count / spread.median:,.0f} |"
+          for threads, spread in shown.items()),
+        "",
+        f"All words were met before. Two threads are {times(gain)} as fast as one. Memory beyond "
+        f"the texts and the model: {memory:,.0f} MB; the vectors alone are "
+        f"{4 * 96 * count / 1e6:,.0f} MB.",
+    ]  # fmt: skip
+
+
+def thread_gains(bench, case, kinds):
+    """(two threads against one: {kind: `Spread`} in training, `Spread` in encoding)."""
+    wall = Bench(bench.folder, bench.rounds, bench.steps, "wall", bench.compared)
+    training, _ = wall.train(case, kinds, threads=(1, 2))
+    seconds = defaultdict(list)
+    with Contender("ours") as one, Contender("ours") as two:
+        for racer, threads in ((one, 1), (two, 2)):
+            racer.ask("load", case=str(case), threads=threads)
+            racer.ask("encode", size=16_384, calls=2)
+        for _ in range(bench.rounds):
+            for name, racer in (("ours", one), ("ours/2", two)):
+                answer = racer.ask("encode", size=16_384, calls=1)
+                seconds[name].append(answer["wall"][0])
+    gains = {kind: training.ratio(kind, base=f"{kind}/2") for kind in kinds}
+    return gains, Result(seconds).ratio("ours", base="ours/2")
+
+
+def thread_section(bench, quick, targets):
+    """Two threads against one."""
+    note("threads")
+    if (os.cpu_count() or 1) < 2:
+        return ["## Threads", "", "Not measured: there is one processor."]
+    case = bench.case(logs_of(bench, quick)[REALISTIC])
+    gains, bulk = thread_gains(bench, case, ("ours", "best"))
+    targets.at_least("training, two threads against one", 1.75, gains["ours"].median)
+    targets.at_least("encoding 16,384 sentences, two threads against one", 1.8, bulk.median)
+    return [
+        "## Threads",
+        "",
+        "| two threads against one | gain |",
+        "| --- | --- |",
+        f"| training | {times(gains['ours'])} |",
+        f"| encoding 16,384 sentences | {times(bulk)} |",
+        f"| training, PyTorch, best | {times(gains['best'])} |",
+        "",
+        *neighbour_lines(bench, case, ("ours", "best")),
+    ]
+
+
+@contextmanager
+def busy_neighbour():
+    """A process that keeps one processor busy."""
+    loop = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        loop.kill()
+        loop.wait()
+
+
+def neighbour_lines(bench, case, kinds):
+    """Training with as many threads as processors while another process takes one of them."""
+    note("busy neighbour")
+    count = os.cpu_count()
+    seconds = defaultdict(list)
+    with ExitStack() as stack:
+        racers = {kind: stack.enter_context(Contender(kind)) for kind in kinds}
+        for kind, racer in racers.items():
+            racer.ask("load", case=str(case), threads=count)
+            if kind == "ours":
+                racer.ask("prepare", folder=str(case))
+            racer.ask("train", steps=bench.compared)
+        for _ in range(bench.rounds):
+            for kind, racer in racers.items():
+                quiet = racer.ask("train", steps=bench.steps)["wall"]
+                with busy_neighbour():
+                    busy = racer.ask("train", steps=bench.steps)["wall"]
+                seconds[kind].append(np.mean(quiet))
+                seconds[f"{kind}, disturbed"].append(np.mean(busy))
+    result = Result(seconds)
+    slower = {kind: times(result.ratio(f"{kind}, disturbed", base=kind)) for kind in kinds}
+    return [
+        f"While another process runs a busy loop, a step on {count} threads takes "
+        f"{slower['ours']} as long as without it; a fair share of {count} processors would give "
+        f"{(count + 1) / count:.2f} ×. PyTorch, best: {slower['best']}."
+    ]

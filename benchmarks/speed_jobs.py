@@ -1,0 +1,193 @@
+"""Whole trainings and start-up: sections of `speed.py`."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from contenders import Contender
+from quality import sentemb
+from rounds import Spread, note, real_log
+from speed_training import PAIRS, REAL
+
+from sentemb.tables import markdown_table
+
+EPOCHS = 10
+# Parts of a training around its steps.
+AROUND = ("reading", "vocabulary", "planning", "saving")
+COLD_PAIRS = 1_000
+
+
+def job_section(bench, quick, targets):
+    """A whole training on the synthetic log, reading, and the defaults on a real log."""
+    note("whole job")
+    log = str(bench.realistic(20_000 if quick else PAIRS))
+    with Contender("ours") as ours:
+        ours.ask("whole_job", log=str(bench.realistic(10_000)), epochs=1, threads=1)  # compiles
+        reads = [ours.ask("read", log=log) for _ in range(bench.rounds)]
+        job = ours.ask("whole_job", log=log, epochs=1 if quick else EPOCHS, threads=None)
+    speed = Spread.of([read["lines"] / read["wall"] for read in reads])
+    share = sum(job.get(part, 0) for part in AROUND) / job["whole"]
+    what = "reading, vocabulary, planning and saving, share of a training"
+    targets.at_most(what, 10, 100 * share, "%")
+    targets.at_least("reading a log", 200_000, speed.median, "lines/s")
+    return [
+        "## The whole job",
+        "",
+        f"`sentemb.train` on the realistic log, preset `paper`, {EPOCHS} epochs, all processors:",
+        "",
+        *part_table(job),
+        "",
+        f"Reading, vocabulary, planning (collation of mini-batches and their negatives) and saving "
+        f"together: {100 * share:.1f} %. Planning runs on a second thread while the first trains.",
+        f"Reading alone: {speed.median:,.0f} lines/s ({speed.least:,.0f}–{speed.most:,.0f}).",
+        "",
+        *real_job_lines(quick, targets),
+    ]
+
+
+def part_table(job):
+    parts = sorted(job.items(), key=lambda item: -item[1])
+    shares = [[name, f"{s:.2f} s", f"{100 * s / job['whole']:.1f} %"] for name, s in parts]
+    return markdown_table([["part", "time", "share"], *shares])
+
+
+def real_job_lines(quick, targets):
+    """`sentemb train` with the defaults on a real log, as a user runs it."""
+    note(f"whole job: {REAL}")
+    log = real_log(REAL)
+    lines = [f"## The defaults on {REAL}", ""]
+    what, target = f"`sentemb train` on {REAL} with a ranker", 18
+    if log is None:
+        targets.not_measured(what, f"at most {target}", "s")
+        return [*lines, "Not measured: the log is absent."]
+    dev = log.parent / "dev"
+    short = ["--epochs", "1"] if quick else []
+    commands = {
+        "judged dev set, ranker": ["--dev", dev],
+        "judged dev set, `--no-ranker`": ["--dev", dev, "--no-ranker"],
+        "no dev set": [],
+    }
+    rows = [["`sentemb train`", "time", "peak memory"]]
+    for name, options in commands.items():
+        runs = []
+        for _ in range(1 if quick else 2):  # the first may compile
+            with tempfile.TemporaryDirectory() as folder:
+                runs.append(sentemb("train", log, *options, *short, "-o", f"{folder}/model")[1:])
+        seconds = min(seconds for seconds, _ in runs)
+        rows.append([name, f"{seconds:.1f} s", f"{max(peak for _, peak in runs):,.0f} MB"])
+        if "--dev" in options and "--no-ranker" not in options:
+            targets.at_most(what, target, seconds, "s")
+    with Contender("ours") as ours:
+        details = {"epochs": 1 if quick else None, "threads": None, "preset": None}
+        job = ours.ask("whole_job", log=str(log), dev=str(dev), **details)
+    return [
+        *lines,
+        "All processors, kernels from the cache; the shorter of two runs, from the start of the "
+        "command to its end.",
+        "",
+        *markdown_table(rows),
+        "",
+        f"## Parts of the defaults on {REAL}",
+        "",
+        *part_table(job),
+        "",
+        "With the dev set, without the ranker.",
+    ]
+
+
+def start_section(bench, quick, targets):
+    """Compiling, without and with the cache; importing."""
+    note("start-up")
+    rows = [["step", "cold", "cached"]]
+
+    def add(what, seconds, target=None):
+        cold, cached = seconds
+        rows.append([what, f"{cold:.1f} s", f"{cached:.2f} s"])
+        if target is not None:
+            targets.at_most(f"compiling: {what}", target, cold - cached, "s")
+            targets.at_most(f"from the cache: {what}", 1, cached, "s")
+
+    for name, preset in (("defaults", None), ("preset `paper`", "paper")):
+        add(f"first training step, {name}", first_step(bench, preset), 10)
+        add(f"first texts encoded, {name}", first_encoding(bench, preset), 5)
+    log = bench.realistic(COLD_PAIRS)
+    add(f"`sentemb train`, {COLD_PAIRS:,} pairs, the defaults", first_training(log))
+    bare = seconds_of("-c", "pass")
+    add("`import sentemb`", (seconds_of("-c", "import sentemb"),) * 2)
+    add("`sentemb --help`", (seconds_of("-m", "sentemb.cli", "--help"),) * 2)
+    add("Python alone", (bare,) * 2)
+    return [
+        "## Start-up",
+        "",
+        *markdown_table(rows),
+        "",
+        "*Cold*: every kernel is compiled. *Cached*: compiled by an earlier process. The first "
+        "step includes planning, and with the defaults the first look-up of hard negatives. The "
+        "first texts are a list of 300 and then one alone, with loading the model.",
+    ]
+
+
+def first_step(bench, preset):
+    """Seconds that kernels add to the first step of a training: (cold, cached)."""
+    case = str(bench.case(bench.realistic(COLD_PAIRS), preset=preset))
+    spent = []
+    with tempfile.TemporaryDirectory() as cache:
+        for _ in range(3):
+            with Contender("ours", {"NUMBA_CACHE_DIR": cache}) as ours:
+                ours.ask("read", log=str(bench.realistic(COLD_PAIRS)))  # imports what all import
+                began = time.monotonic()
+                ours.ask("load", case=case)
+                ours.ask("train", steps=1)
+                first = time.monotonic() - began
+                began = time.monotonic()
+                ours.ask("load", case=case)
+                ours.ask("train", steps=1)
+                spent.append(first - (time.monotonic() - began))
+    return spent[0], max(0.0, min(spent[1:]))
+
+
+def first_encoding(bench, preset):
+    """Seconds until the first texts are encoded, the model loaded: (cold, cached)."""
+    spent = []
+    with tempfile.TemporaryDirectory() as folder:
+        model, cache = Path(folder) / "model", Path(folder) / "cache"
+        sentemb(
+            "train", bench.realistic(COLD_PAIRS), "-o", model, "--epochs", 1,
+            *([] if preset is None else ["--preset", preset]),
+        )  # fmt: skip
+        for _ in range(3):
+            with Contender("ours", {"NUMBA_CACHE_DIR": str(cache)}) as ours:
+                spent.append(ours.ask("first_texts", model=str(model))["wall"])
+    return spent[0], min(spent[1:])
+
+
+def first_training(log):
+    """Seconds of a short `sentemb train`: (cold, cached)."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "sentemb.cli", "train", str(log), "--epochs", "3"]
+        spent = []
+        for number in range(2):
+            began = time.monotonic()
+            subprocess.run(
+                [*command, "--dev", "5%", "-o", f"{folder}/model-{number}"],
+                check=True,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "NUMBA_CACHE_DIR": f"{folder}/cache"},
+            )
+            spent.append(time.monotonic() - began)
+    return tuple(spent)
+
+
+def seconds_of(*command):
+    """Median time of running Python."""
+    spent = []
+    for _ in range(5):
+        began = time.monotonic()
+        subprocess.run([sys.executable, *command], check=True, stdout=subprocess.DEVNULL)
+        spent.append(time.monotonic() - began)
+    return float(np.median(spent))

@@ -1,0 +1,159 @@
+"""The main ratios of speed, one row per commit, so that a regression is seen.
+
+A short run of what `speed.py` measures at length. Adds a row to the record in
+docs/results/speed.md and speed-record.csv, and prints how it differs from the last row of the same
+processor. Refuses to measure code that is not committed.
+
+    python benchmarks/speed_record.py [--quick]
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+
+from pages import RESULTS, ROOT, processor, read_csv, write_results
+from rounds import Bench, note
+from speed_encoding import race_encoding, thread_gains
+from speed_jobs import first_encoding, first_step
+from speed_training import PAIRS, measure_floor
+
+from sentemb.tables import markdown_table
+
+HEADING = "## Record"
+FILE = "speed-record.csv"
+# Columns that say what was measured, and those of figures: whether more is better.
+KEYS = ("commit", "date", "processor")
+FIGURES = {
+    "realistic, usual": True,
+    "realistic, best": True,
+    "uniform, usual": True,
+    "uniform, best": True,
+    "step over floor": False,
+    "defaults, by hand": True,
+    "encode 1": True,
+    "encode 256": True,
+    "encode 4096": True,
+    "train on two threads": True,
+    "encode on two threads": True,
+    "compile training (s)": False,
+    "compile encoding (s)": False,
+}
+# A change that the spread of a short run does not explain.
+NOTABLE = 0.1
+
+
+def record_section():
+    """The record as lines of Markdown."""
+    return section_of([[row[name] for name in (*KEYS, *FIGURES)] for row in read_csv(FILE)])
+
+
+def section_of(rows):
+    table = [*markdown_table([[*KEYS, *FIGURES], *rows], left=3), ""] if rows else []
+    return [
+        HEADING,
+        "",
+        *table,
+        "Written by `make bench-record`, a short run: one row per commit and processor. "
+        "*Realistic* and *uniform*: a training step on that log, time of *PyTorch, usual* and "
+        "*best* over ours. *Defaults*: a step of the defaults, lazy Adam by hand over ours. "
+        "*Encode*: that many sentences per call, *PyTorch, usual* over ours. Two threads: how many "
+        "times faster than one. Compiling: the first training step and the first texts of the "
+        "defaults, less the time with the kernels in the cache.",
+        "",
+    ]
+
+
+def committed():
+    """The short hash of the present commit; ends the program if anything is not committed."""
+
+    def git(*arguments):
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"git {' '.join(arguments)} failed: {done.stderr.strip()}")
+        return done.stdout.strip()
+
+    changed = git("status", "--porcelain")
+    if changed:
+        sys.exit(f"commit these first; the record names the commit it measured:\n{changed}")
+    return git("rev-parse", "--short", "HEAD")
+
+
+def measure(quick):
+    """The figures by their columns."""
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(folder, *((2, 2) if quick else (3, 3)), "wall", compared=6)
+        pairs = 20_000 if quick else PAIRS
+        logs = {"realistic": bench.realistic(pairs), "uniform": bench.uniform(pairs)}
+        case = bench.case(logs["realistic"])
+        found = {}
+        for name, log in logs.items():
+            note(f"training: {name} log")
+            result, _ = bench.train(bench.case(log), ("ours", "dense", "best"))
+            found[f"{name}, usual"] = result.ratio("dense").median
+            found[f"{name}, best"] = result.ratio("best").median
+        note("floor")
+        parts, _, _, step = measure_floor(bench, logs["realistic"])
+        found["step over floor"] = step.median / sum(parts.values())
+        note("defaults")
+        result, _ = bench.train(bench.case(logs["realistic"], preset=None), ("ours", "best_adam"))
+        found["defaults, by hand"] = result.ratio("best_adam").median
+        note("encoding")
+        for size, result in race_encoding(bench, case, ("ours", "dense"), warm_up=4).items():
+            found[f"encode {size}"] = result.ratio("dense").median
+        note("threads")
+        gains, bulk = thread_gains(bench, case, ("ours",))
+        found["train on two threads"] = gains["ours"].median
+        found["encode on two threads"] = bulk.median
+        note("compiling")
+        for what, spent in (("training", first_step), ("encoding", first_encoding)):
+            cold, cached = spent(bench, None)
+            found[f"compile {what} (s)"] = cold - cached
+    return found
+
+
+def changes(row, before):
+    """Lines that compare a row of the record with an earlier one."""
+    lines = []
+    for name, more_is_better in FIGURES.items():
+        if not before[name]:
+            continue
+        change = float(row[name]) / float(before[name]) - 1
+        worse = -change if more_is_better else change
+        mark = "  worse" if worse > NOTABLE else "  better" if worse < -NOTABLE else ""
+        lines.append(f"{name:24} {before[name]:>6} -> {row[name]:>6}  {100 * change:+.0f} %{mark}")
+    return lines
+
+
+def add(row):
+    """Put a row at the end of the record, in place of one of the same commit and processor."""
+    rows = [one for one in read_csv(FILE) if any(one[name] != row[name] for name in KEYS[::2])]
+    cells = [[one[name] for name in (*KEYS, *FIGURES)] for one in [*rows, row]]
+    page = (RESULTS / "speed.md").read_text(encoding="utf-8")
+    body = page.split("\n\n", 2)[2].split(f"\n{HEADING}\n")[0]  # without title and list of files
+    write_results("speed", "Speed", "benchmarks/speed.py", [*body.split("\n"), *section_of(cells)])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="a try that writes nothing")
+    quick = parser.parse_args().quick
+    commit = "" if quick else committed()
+    began = time.monotonic()
+    row = dict(zip(KEYS, (commit, time.strftime("%Y-%m-%d"), processor()), strict=True))
+    row |= {name: f"{figure:.2f}" for name, figure in measure(quick).items()}
+    note(f"{time.monotonic() - began:.0f} s")
+    same = [one for one in read_csv(FILE) if one["processor"] == row["processor"]]
+    others = [one for one in same if one["commit"] != commit]
+    if others:
+        print(f"against {others[-1]['commit']} of {others[-1]['date']}:")
+        print("\n".join(changes(row, others[-1])))
+    else:
+        print("\n".join(f"{name:24} {row[name]:>6}" for name in FIGURES))
+    if not quick:
+        add(row)
+
+
+if __name__ == "__main__":
+    main()

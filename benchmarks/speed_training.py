@@ -1,0 +1,276 @@
+"""Training steps against PyTorch and against their floor: sections of `speed.py`."""
+
+import time
+from contextlib import ExitStack
+
+import numpy as np
+from contenders import Contender
+from floor import floor_seconds, needs_of
+from rounds import Result, Spread, note, real_log
+from targets import milliseconds, times
+
+PAIRS = 100_000
+REALISTIC, UNIFORM, REAL = "realistic log", "uniform log", "occupations"
+SHAPE = "reduced LSTM, 96 cells"
+KINDS = ("ours", "dense", "fused", "best")
+ADAM_KINDS = ("ours", "dense_adam", "sparse_adam", "best_adam")
+# Other settings, on the realistic log.
+VARIANTS = {
+    "full LSTM (forget gate, diagonal peepholes)": {
+        "forget_gate": True,
+        "peepholes": "diagonal",
+    },
+    "32 cells": {"cells": 32},
+    "288 cells": {"cells": 288},
+    "bidirectional LSTM": {"model": "bilstm"},
+    "negatives from all titles": {"negatives": "corpus"},
+}
+
+
+def logs_of(bench, quick):
+    """{name: path} of the logs to train on; None for the real one where it is absent."""
+    pairs = 20_000 if quick else PAIRS
+    if real_log(REAL) is None:
+        note(f"{REAL} is absent: not measured")
+    return {
+        REALISTIC: bench.realistic(pairs),
+        UNIFORM: bench.uniform(pairs),
+        REAL: real_log(REAL),
+    }
+
+
+def compared_columns(result, kinds):
+    """Cells of a table: our time, our pairs per second, and the others with their ratios."""
+    ours = result.time("ours").median
+    others = [f"{milliseconds(result.time(k).median)}, {times(result.ratio(k))}" for k in kinds[1:]]
+    return " | ".join([milliseconds(ours), f"{512 / ours:,.0f}", *others])
+
+
+def log_section(bench, quick, targets):
+    """What the logs are like."""
+    lines = [
+        "## Logs",
+        "",
+        "| log | pairs | trigrams | texts | words | distinct words | trigrams touched |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    with Contender("ours") as ours:
+        for name, log in logs_of(bench, quick).items():
+            if log is None:
+                lines.append(f"| {name} |" + " - |" * 6)
+                continue
+            ours.ask("load", case=str(bench.case(log)))
+            size = ours.ask("sizes")
+            of = ours.ask("counts", steps=bench.compared)
+            figures = (of[part] for part in ("texts", "tokens", "words", "rows"))
+            cells = [f"{size['pairs']:,}", f"{size['features']:,}", *(f"{x:,.0f}" for x in figures)]
+            lines.append(f"| {name} | {' | '.join(cells)} |")
+    return [
+        *lines,
+        "",
+        "The last four columns are for one mini-batch of 512 pairs with 4 negatives, both sides "
+        "together. The *realistic* log is synthetic: frequent word forms and 5 % random codes. The "
+        "words of the *uniform* log are random letters, so a mini-batch touches several times the "
+        "trigrams of a real one: the worst case (`benchmarks/synthetic.py`).",
+    ]
+
+
+def train_section(bench, quick, targets):
+    """Training steps on one thread, all contenders."""
+    lines = [
+        "## Training step, one thread",
+        "",
+        "| | sentemb | pairs/s | PyTorch, usual | the same, fused SGD | PyTorch, best |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    logs = logs_of(bench, quick)
+    cases = {f"{name}: {SHAPE}": (log, {}) for name, log in logs.items()}
+    for name, settings in list(VARIANTS.items())[: 0 if quick else None]:
+        cases[name] = logs[REALISTIC], settings
+    results = {}
+    for name, (log, settings) in cases.items():
+        if log is None:
+            lines.append(f"| {name} |" + " - |" * 5)
+            continue
+        note(f"training: {name}")
+        results[name], _ = bench.train(bench.case(log, **settings), KINDS)
+        lines.append(f"| {name} | {compared_columns(results[name], KINDS)} |")
+    realistic, uniform = results[f"{REALISTIC}: {SHAPE}"], results[f"{UNIFORM}: {SHAPE}"]
+    labels = {"dense": "usual PyTorch", "fused": "the same, fused SGD", "best": "best PyTorch"}
+    for log, result, asked in (
+        (REALISTIC, realistic, {"dense": 12, "fused": 8, "best": 2.5}),
+        (UNIFORM, uniform, {"dense": 10, "best": 2.7}),
+    ):
+        for kind, target in asked.items():
+            what = f"training step, {log}, {labels[kind]} / sentemb"
+            targets.at_least(what, target, result.ratio(kind).median)
+    return [
+        *lines,
+        "",
+        f"4 negatives from the batch, 512 pairs per batch, float32; where no log is named, the "
+        f"realistic one. Losses of the first {bench.compared} steps agree to 1e-4 (checked). "
+        f"Ratios: median of {bench.rounds} rounds (least–most).",
+        "",
+        *compile_note(bench, logs[REALISTIC]),
+    ]
+
+
+def compile_note(bench, log):
+    """One try of torch.compile."""
+    note("training: torch.compile")
+    case = bench.case(log)
+    with ExitStack() as stack:
+        ours = stack.enter_context(Contender("ours"))
+        ours.ask("load", case=str(case))
+        ours.ask("prepare", folder=str(case))
+        compiled = Contender("compiled")
+        try:
+            compiled.ask("load", case=str(case))
+            began = time.monotonic()
+            compiled.ask("train", timeout=60, steps=bench.compared)
+            warm_up = time.monotonic() - began
+            racers = {"ours": ours, "compiled": compiled}
+            ours.ask("train", steps=bench.compared)
+            result = Result(bench.take_turns(racers, "train", steps=bench.steps))
+        except (TimeoutError, RuntimeError) as error:
+            return [f"torch.compile: not measured ({error})."]
+        finally:
+            compiled.kill()
+    return [
+        f"With torch.compile for the gates, *PyTorch, best* takes "
+        f"{times(result.ratio('compiled'))} as long as sentemb, after {warm_up:.0f} s for the "
+        f"first {bench.compared} steps."
+    ]
+
+
+def defaults_section(bench, quick, targets):
+    """Steps with the defaults: Adam, all titles of the mini-batch as candidates, hard negatives."""
+    lines = [
+        "## The defaults: Adam and hard negatives, one thread",
+        "",
+        "| | sentemb | pairs/s | `torch.optim.Adam`, fused | `SparseAdam`, compact rows | "
+        "lazy Adam by hand |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    ratios = {}
+    for name, log in logs_of(bench, quick).items():
+        if name == UNIFORM:
+            continue
+        if log is None:
+            lines.append(f"| {name} |" + " - |" * 5)
+            continue
+        note(f"defaults: {name}")
+        result, _ = bench.train(bench.case(log, preset=None), ADAM_KINDS)
+        lines.append(f"| {name} | {compared_columns(result, ADAM_KINDS)} |")
+        ratios[name] = result.ratio("best_adam").median
+    for name, ratio in ratios.items():
+        targets.at_least(f"step of the defaults, {name}, PyTorch by hand / sentemb", 2.5, ratio)
+    return [
+        *lines,
+        "",
+        "The defaults with a constant learning rate, in the first epoch with hard negatives: for "
+        "each pair all titles of its mini-batch compete, hard negatives included; all contenders "
+        "train on the same texts. *`torch.optim.Adam`*: as *PyTorch, usual*, with dense gradients. "
+        "*`SparseAdam`*: distinct words projected once from compact rows, the rest as usual. *Lazy "
+        "Adam by hand*: as *PyTorch, best*, with PyTorch's own fused Adam on the rows that the "
+        f"mini-batch touches. Losses of the first {bench.compared} steps agree to 1e-4 (checked); "
+        "those of the dense Adam only at the first two, since it also moves the other rows.",
+    ]
+
+
+def measure_floor(bench, log):
+    """(parts of the floor in seconds, needs, machine, `Spread` of a step's seconds)."""
+    case = bench.case(log)
+    machines, rows, steps = [], [], []
+    with Contender("ours") as ours, Contender("machine") as machine:
+        ours.ask("load", case=str(case))
+        needs = needs_of(ours.ask("counts", steps=20, folder=str(case)))
+        ours.ask("train", steps=bench.compared)
+        for turn in range(bench.rounds):
+            machines.append(machine.ask("machine"))
+            if turn < 3:  # it tries several ways of prefetching itself
+                details = {"folder": str(case), "streamed": needs["streamed"]}
+                rows.append(machine.ask("scattered_rows", **details))
+            steps.append(np.median(ours.ask("train", steps=bench.steps)[bench.clock]))
+    able = {name: max(some[name] for some in machines) for name in ("gflops", "gigabytes")}
+    able["gate_ns"] = min(some["gate_ns"] for some in machines)
+    for name in ("read", "update"):
+        able |= {key: value for key, value in max(rows, key=lambda some: some[name]).items()
+                 if key.startswith(name)}  # fmt: skip
+    return floor_seconds(needs, able), needs, able, Spread.of(steps)
+
+
+def floor_section(bench, quick, targets):
+    """A step against the least time its operations and bytes need, and where it spends its time."""
+    lines = []
+    logs = logs_of(bench, quick)
+    for name in (REALISTIC, UNIFORM):
+        note(f"floor: {name}")
+        parts, needs, able, step = measure_floor(bench, logs[name])
+        whole = sum(parts.values())
+        if name == REALISTIC:
+            targets.at_most(f"training step, {name} / its floor", 1.3, step.median / whole)
+        megabytes = {
+            part: f"{needs[part] / 1e6:,.0f} MB" for part in ("read", "updated", "streamed")
+        }
+        rows = [
+            ("products", f"{needs['flop'] / 1e6:,.0f} MFLOP", f"{able['gflops']:.0f} GFLOP/s"),
+            ("rows read", megabytes["read"], f"{able['read']:.1f} GB/s"),
+            ("rows updated", megabytes["updated"], f"{able['update']:.1f} GB/s"),
+            ("other memory", megabytes["streamed"], f"{able['gigabytes']:.1f} GB/s"),
+            ("gate functions", f"{needs['gate_values'] / 1e6:.2f} million",
+             f"{able['gate_ns']:.2f} ns"),
+            ("planning", "", ""),
+        ]  # fmt: skip
+        lines += [
+            f"## Floor, {name}",
+            "",
+            "| part of a step | amount | this machine, one thread | time |",
+            "| --- | --- | --- | --- |",
+            *(f"| {part} | {amount} | {rate} | {milliseconds(parts[part])} |"
+              for part, amount, rate in rows),
+            f"| sum | | | {milliseconds(whole)} |",
+            "",
+            f"The step takes {milliseconds(step.median)}: {step.median / whole:.2f} × its floor. "
+            f"Fastest prefetch: {able['read_by']} for reading ({able['read_plain']:.1f} GB/s "
+            f"without any), {able['update_by']} for updating ({able['update_plain']:.1f} GB/s).",
+            "",
+        ]  # fmt: skip
+    return [
+        *lines,
+        *what_is_counted(),
+        "",
+        *profile_lines(bench, logs[REALISTIC], quick),
+    ]
+
+
+def what_is_counted():
+    return [
+        "What is counted: *products*, the recurrence forward, backward and for the gradient, at "
+        "the rate of a large matrix product. *Rows read*: every input row of the mini-batch once, "
+        "and the velocity of those that the step before did not touch. *Rows updated*: each of "
+        "these rows with its velocity, read and written. Both at the bandwidth of the step's own "
+        "scattered rows with the fastest prefetch, the step's other memory traffic in between. "
+        "*Other memory*: gates, cells, outputs, errors, "
+        "projected words and their gradient, written once and read once, at the bandwidth of a "
+        "triad. *Planning*: 1 ms, an estimate. The loss and Python are not counted "
+        "(`benchmarks/floor.py`).",
+    ]
+
+
+def profile_lines(bench, log, quick):
+    note("where a step spends its time")
+    with Contender("ours") as ours:
+        ours.ask("load", case=str(bench.case(log)))
+        profile = ours.ask("profile", steps=5 if quick else 20)
+    whole = sum(profile.values())
+    lines = [
+        "## Where a step spends its time",
+        "",
+        "| kernel | time |",
+        "| --- | --- |",
+    ]
+    for name, seconds in sorted(profile.items(), key=lambda item: -item[1]):
+        label = name if name in ("planning", "everything else") else f"`{name}`"
+        lines.append(f"| {label} | {milliseconds(seconds)} ({100 * seconds / whole:.0f} %) |")
+    return [*lines, "", "On the realistic log."]
