@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -36,14 +35,14 @@ class Texts(Sequence[str]):
     @classmethod
     def of(cls, texts: Iterable[str]) -> Texts:
         """``texts``, which must be valid Unicode without line ends."""
-        raw, lengths = bytearray(), array("q", [0])
-        # In portions: a bytes object per text would take more memory than the texts.
+        raw, ends = bytearray(), [np.zeros(1, np.int64)]
+        # In portions: all texts joined would take more memory once more.
         some = iter(texts)
         while portion := list(islice(some, _PORTION)):
-            lines = [f"{text}\n".encode() for text in portion]
-            lengths.extend(map(len, lines))
-            raw += b"".join(lines)
-        return cls(np.frombuffer(raw, np.uint8), np.cumsum(lengths, dtype=np.int64))
+            lines = "\n".join([*portion, ""]).encode()
+            ends.append(len(raw) + 1 + np.flatnonzero(np.frombuffer(lines, np.uint8) == _LINE_END))
+            raw += lines
+        return cls(np.frombuffer(raw, np.uint8), np.concatenate(ends))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
