@@ -1,5 +1,6 @@
 """Words found in a buffer by a kernel: those of `str.split`, looked up in a table of words."""
 
+import itertools
 import sys
 
 import naive
@@ -12,9 +13,8 @@ from sentemb.kernels.inference import sort_by_length
 from sentemb.models import word_memory
 from sentemb.models.word_memory import WordMemory
 from sentemb.system.parallel import Workers
-from sentemb.text.batch import tokenize
 from sentemb.text.word_bytes import word_bytes, words_of
-from sentemb.text.words import SPLITTINGS, WHITE_SPACE, split_words
+from sentemb.text.words import SPLITTINGS, split_words
 
 SPACES = [chr(code) for code in range(sys.maxunicode + 1) if chr(code).isspace()]
 # Letters whose lower case depends on their neighbours, or is longer, or takes more bytes; marks
@@ -207,9 +207,7 @@ def test_a_memory_finds_the_words_of_many_texts(splitting, monkeypatch):
             assert np.array_equal(found.P[found.word_index], P[batch.word_index])
             assert np.array_equal(found.offsets, batch.offsets)
             known = np.diff(batch.feature_offsets) > 0
-            own = [
-                known[batch.word_index[a:b]].sum() for a, b in zip(batch.offsets, batch.offsets[1:])
-            ]
+            own = [known[batch.word_index[a:b]].sum() for a, b in itertools.pairwise(batch.offsets)]
             assert found.n_known.tolist() == own
             assert memory.look_up(["w12"]).n_known is None
     assert len(memory.look_up([]).word_index) == 0

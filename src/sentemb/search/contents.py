@@ -77,12 +77,9 @@ def embedded(
 
 def _check(titles: list[str], ids: list[str]) -> None:
     """Raise a `SentembError` for an id or a title that could not be stored."""
-    if not _are_ids(ids):
-        for place, id in enumerate(ids):
-            if not is_id(id):
-                raise SentembError(
-                    f"id {place} is {brief(id)}; give ids that are not empty and have no white space"
-                )
+    # All at once takes a tenth of the time of one by one, which then finds the place.
+    if "\n".join(ids).split() != ids or not is_id("".join(ids) or "none"):
+        _check_ids(ids)
     if len(set(ids)) < len(ids):
         place_of: dict[str, int] = {}
         for place, id in enumerate(ids):
@@ -92,39 +89,40 @@ def _check(titles: list[str], ids: list[str]) -> None:
                     "each its own"
                 )
     if not _are_lines(titles) or not _are_lines(ids):
-        for place, (id, title) in enumerate(zip(ids, titles, strict=True)):
-            if "\n" in title or "\0" in title:
-                raise SentembError(
-                    f"title {place:,} has a line end or a NUL character: {brief(title)}; replace it by "
-                    "a space"
-                )
-            try:
-                (id + title).encode()
-            except UnicodeEncodeError:
-                raise SentembError(
-                    f"title {place:,} or its id is not valid Unicode: {brief(title)}; correct it"
-                ) from None
-
-
-# All at once takes a tenth of the time of one by one; the place matters only if something is wrong.
-
-
-def _are_ids(ids: list[str]) -> bool:
-    """Whether `is_id` is true of all."""
-    joined = "\n".join(ids)
-    return joined.split() == ids and is_id("".join(ids) or "id")
+        _check_lines(titles, ids)
 
 
 def _are_lines(texts: list[str]) -> bool:
-    """Whether no text has a line end or a NUL, and all are valid Unicode."""
-    joined = "\n".join(texts)
-    if joined.count("\n") != max(0, len(texts) - 1) or "\0" in joined:
-        return False
+    """Whether no text has a line end or a NUL character, and all are valid Unicode."""
+    joined = "\n".join([*texts, ""])
     try:
         joined.encode()
     except UnicodeEncodeError:
         return False
-    return True
+    return joined.count("\n") == len(texts) and "\0" not in joined
+
+
+def _check_ids(ids: list[str]) -> None:
+    for place, id in enumerate(ids):
+        if not is_id(id):
+            raise SentembError(
+                f"id {place} is {brief(id)}; give ids that are not empty and have no white space"
+            )
+
+
+def _check_lines(titles: list[str], ids: list[str]) -> None:
+    for place, (id, title) in enumerate(zip(ids, titles, strict=True)):
+        if "\n" in title or "\0" in title:
+            raise SentembError(
+                f"title {place:,} has a line end or a NUL character: {brief(title)}; replace it by "
+                "a space"
+            )
+        try:
+            (id + title).encode()
+        except UnicodeEncodeError:
+            raise SentembError(
+                f"title {place:,} or its id is not valid Unicode: {brief(title)}; correct it"
+            ) from None
 
 
 def extended(old: Contents, more: Contents) -> Contents:

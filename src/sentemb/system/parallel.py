@@ -11,7 +11,7 @@ import os
 import queue
 import threading
 import weakref
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from sentemb.bounds import MAX_THREADS, whole

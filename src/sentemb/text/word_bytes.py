@@ -16,6 +16,7 @@ def word_bytes(texts: Sequence[str], splitting: str = WHITE_SPACE) -> NDArray[np
     Parameters
     ----------
     texts : sequence of str
+        Any texts, with any white space.
     splitting : str
         One of `sentemb.text.words.SPLITTINGS`.
 
