@@ -117,14 +117,14 @@ def page(found):
             for name, runs in sets.items():
                 values = np.array([run[part] for run in runs.values()])
                 means.append([*values.mean(axis=0), np.mean([r["seconds"] for r in runs.values()])])
-                rows.append(cells(variant, name, len(runs), means[-1]))
+                rows.append(cells(variant, name, str(len(runs)), means[-1]))
             rows.append(cells(variant, "mean of the sets", "", np.mean(means, axis=0)))
         lines += [f"## Figures on {part}", "", *markdown_table(rows, left=2), ""]
     rows = [["set", "seed", *found]]
     for name in SETS:
         for seed in sorted({seed for sets in found.values() for seed in sets.get(name, {})}):
             runs = [sets.get(name, {}).get(seed) for sets in found.values()]
-            rows.append([name, seed, *(f"{run['dev'][0]:.4f}" if run else "" for run in runs)])
+            rows.append([name, str(seed), *(f"{run['dev'][0]:.4f}" if run else "" for run in runs)])
     return [*lines, "## Each training", "", "NDCG@1 on dev.", "", *markdown_table(rows), ""]
 
 

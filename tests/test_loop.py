@@ -209,7 +209,7 @@ def test_a_checkpoint_of_the_version_before_resumes(tmp_path):
     """Written by the last version whose checkpoints have the best epoch beside the history."""
     settings = {
         "cells": 2, "epochs": 6, "batch_size": 8, "hard_negatives": 2, "word_features": 0,
-        "learning_rate": 0.05, "threads": 1, "dev": STOPPED / "dev",
+        "learning_rate": 0.05, "threads": 1, "dev": STOPPED / "dev", "neighbours": 1,
     }  # fmt: skip
     shutil.copytree(STOPPED / "model", tmp_path / "m")
     notes = []

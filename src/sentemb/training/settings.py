@@ -150,21 +150,6 @@ HYPERPARAMETERS = (
         most=HARD_AMONG,
         optional=True,
     ),
-    Hyperparameter(
-        name="neighbours",
-        kind=int,
-        default=1,
-        default_text=f"{NEIGHBOURS} with hard negatives, the objective {objectives.SOFTMAX} and "
-        f"{ADAM}, otherwise 1",
-        help="From the first hard negatives on, mini-batches consist of groups of up to this many "
-        "pairs whose titles are hard negatives of each other's queries. With 1 all pairs are mixed "
-        "and each has hard negatives of its own, which takes about twice the time.",
-        group=NEGATIVES,
-        least=1,
-        most=MOST,
-        optional=True,
-        added=True,
-    ),
     objectives.OBJECTIVE,
     GAMMA,
     objectives.MARGIN,
@@ -250,6 +235,21 @@ HYPERPARAMETERS = (
         "without quotes, brackets, commas and the like around a word, and in Unicode form NFC.",
         group=FEATURES,
         choices=(WHITE_SPACE, BARE),
+        optional=True,
+        added=True,
+    ),
+    Hyperparameter(
+        name="neighbours",
+        kind=int,
+        default=1,
+        default_text=f"{NEIGHBOURS} with hard negatives, the objective {objectives.SOFTMAX} and "
+        f"{ADAM}, otherwise 1",
+        help="From the first hard negatives on, mini-batches consist of groups of up to this many "
+        "pairs whose titles are hard negatives of each other's queries. With 1 all pairs are mixed "
+        "and each has hard negatives of its own, which takes about twice the time.",
+        group=NEGATIVES,
+        least=1,
+        most=MOST,
         optional=True,
         added=True,
     ),
