@@ -52,6 +52,13 @@ class Contender:
             raise RuntimeError(f"{self.kind} ended without an answer; see its messages above")
         return json.loads(line)
 
+    def seconds(self, clock):
+        """A reading of the wall clock, or the processor time of the process so far."""
+        if clock == "wall":
+            return time.monotonic()
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def close(self):
         self.process.stdin.close()
         self.process.wait()

@@ -97,7 +97,7 @@ class Bench:
         return path
 
     def case(self, log, preset="paper", **settings):
-        """A folder that describes one training; ``preset`` None stands for the defaults."""
+        """A folder that describes one training; ``preset`` None means the defaults."""
         from our_side import settings_of
 
         folder = Path(tempfile.mkdtemp(prefix="case-", dir=self.folder))

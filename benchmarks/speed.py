@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from growth import growth_section
-from pages import DEVELOPER, machine, write_results, write_section
+from pages import DEVELOPER, RESULTS, machine, read_csv, write_results, write_section
 from rounds import Bench, note
 from speed_encoding import encode_section, thread_section
 from speed_jobs import job_section, start_section
@@ -67,6 +67,22 @@ def machine_lines(clock):
     ]
 
 
+def add_look_up(targets):
+    """Add the target of `look_up.py`, with what that script measured last."""
+    seconds = [
+        float(value.removesuffix(" s"))
+        for file in sorted(RESULTS.glob("look-up-*.csv"))
+        for row in read_csv(file.name)
+        for name, value in row.items()
+        if row["titles"] == "1000000" and name.startswith("by clusters")
+    ]
+    what = "looking up hard negatives, 1,000,000 queries and titles"
+    if seconds:
+        targets.at_most(what, 60, max(seconds), "s")
+    else:
+        targets.not_measured(what, "at most 60", "s")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a short run that writes nothing")
@@ -93,6 +109,7 @@ def main():
             print("\n".join(section), flush=True)
             lines += section
     note(f"{time.monotonic() - began:.0f} s")
+    add_look_up(targets)
     table = list(markdown_table(targets.rows))
     if options.quick or options.only:
         print("\n".join(table))

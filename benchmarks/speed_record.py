@@ -46,11 +46,13 @@ NOTABLE = 0.1
 
 def record_section():
     """The record as lines of Markdown."""
-    return section_of([[row[name] for name in (*KEYS, *FIGURES)] for row in read_csv(FILE)])
+    return section_of(read_csv(FILE))
 
 
 def section_of(rows):
-    table = [*markdown_table([[*KEYS, *FIGURES], *rows], left=3), ""] if rows else []
+    names = [*KEYS, *FIGURES]
+    cells = [[row[name] or "-" for name in names] for row in rows]
+    table = [*markdown_table([names, *cells], left=len(KEYS)), ""] if rows else []
     return [
         HEADING,
         "",
@@ -129,10 +131,10 @@ def changes(row, before):
 def add(row):
     """Put a row at the end of the record, in place of one of the same commit and processor."""
     rows = [one for one in read_csv(FILE) if any(one[name] != row[name] for name in KEYS[::2])]
-    cells = [[one[name] for name in (*KEYS, *FIGURES)] for one in [*rows, row]]
     page = (RESULTS / "speed.md").read_text(encoding="utf-8")
     body = page.split("\n\n", 2)[2].split(f"\n{HEADING}\n")[0]  # without title and list of files
-    write_results("speed", "Speed", "benchmarks/speed.py", [*body.split("\n"), *section_of(cells)])
+    lines = [*body.rstrip().split("\n"), "", *section_of([*rows, row])]
+    write_results("speed", "Speed", "benchmarks/speed.py", lines)
 
 
 def main():

@@ -58,6 +58,42 @@ def test_our_side_of_the_speed_benchmark_runs(tmp_path):
     assert "everything else" in done.stdout and "lstm_backward" in done.stdout
 
 
+_RECORD = """
+import subprocess, sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+import pages, speed_record
+
+folder = Path(sys.argv[2])
+for module in (pages, speed_record):
+    module.RESULTS = folder
+page = ["# Speed", "Written by x.", "Machine: y.", "## Steps", "z"]
+(folder / "speed.md").write_text("\\n\\n".join(page))
+keys = {"commit": "abc", "date": "2026-01-01", "processor": "P"}
+row = keys | dict.fromkeys(speed_record.FIGURES, "2.00")
+speed_record.add(row | {"uniform, best": ""})
+speed_record.add(row | {"compile training (s)": "3.00"})  # in place of the first
+speed_record.add(row | {"commit": "def"})
+before, after = pages.read_csv(speed_record.FILE)
+assert before["compile training (s)"] == "3.00" and after["commit"] == "def"
+page = (folder / "speed.md").read_text()
+assert page.count("## Record") == page.count("## Steps") == 1 and "Machine: y." in page
+assert "\\n".join(speed_record.record_section()).rstrip() in page
+found = speed_record.changes(after | {"encode 1": "1.50"}, before)
+assert [line.split()[-1] for line in found if "%" not in line.split()[-1]] == ["worse", "better"]
+
+speed_record.ROOT = folder
+subprocess.run(["git", "init", "-q", folder], check=True)
+speed_record.committed()
+"""
+
+
+def test_the_record_of_speed_has_a_row_for_every_commit_and_only_for_commits(tmp_path):
+    done = run_python(_RECORD, FOLDER, tmp_path)
+    assert done.returncode == 1
+    assert "commit these first" in done.stderr and "speed.md" in done.stderr
+
+
 # Logs and judged sets in the layout of the shared ones, in which some titles are never clicked.
 _SYSTEMS = """
 import json, sys
