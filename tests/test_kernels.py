@@ -19,6 +19,7 @@ from numba import types
 
 from sentemb.gradients.traces import gradient_of_form
 from sentemb.kernels.activations import exp_row, sigmoid_rows, tanh_rows
+from sentemb.kernels.bits import bits_for
 from sentemb.kernels.cosine_softmax import normalise_rows, normalise_rows_backward
 from sentemb.kernels.hard_negatives import (
     highest_of_clusters,
@@ -27,13 +28,14 @@ from sentemb.kernels.hard_negatives import (
 )
 from sentemb.kernels.matmul import add_matmul
 from sentemb.kernels.negatives import draw_negatives, titles_to_leave_out
-from sentemb.kernels.packing import pack_blocks
+from sentemb.kernels.packing import longest_first, pack_blocks
 from sentemb.kernels.top_k import highest, top_k
 from sentemb.kernels.words import (
     RowGradient,
     gather_rows,
     gather_weighted_rows,
     invert_lists,
+    invert_weighted_lists,
     project_words,
     take_texts,
     take_words,
@@ -203,6 +205,9 @@ def test_words_are_projected_and_their_errors_gathered(dtype):
         own = slice(inverse_offsets[trigram], inverse_offsets[trigram + 1])
         assert lists[own].tolist() == np.nonzero(counts[:, trigram])[0].tolist()
         assert np.all(ids[entries[own]] == trigram)
+    inverse = invert_weighted_lists(offsets, ids, weights, n_trigrams)
+    for found, expected in zip(inverse, (inverse_offsets, lists, weights[entries]), strict=True):
+        assert np.array_equal(found, expected)
 
     errors = rng.standard_normal((n_words, width)).astype(dtype)
     gathered = np.full((n_trigrams, width), np.nan, dtype)
@@ -234,14 +239,16 @@ def test_texts_and_words_are_taken_out_with_new_numbers():
 
     ids = rng.integers(0, 20, offsets[-1]).astype(np.int32)
     counts = rng.standard_normal(offsets[-1]).astype(np.float32)
-    scratch = np.full(20, -1, np.int32)
-    new_offsets, new_ids, new_counts, rows = take_words(chosen[:3], offsets, ids, counts, scratch)
+    known_rows, bits = 3 * np.arange(20, dtype=np.int32) + 1, bits_for(20)
+    new_offsets, new_ids, new_counts, rows = take_words(
+        chosen[:3], offsets, ids, counts, known_rows, bits, np.full(20, 99, np.int32)
+    )
     for k, word in enumerate(chosen[:3]):
         old, new = slice(*offsets[word : word + 2]), slice(*new_offsets[k : k + 2])
-        assert rows[new_ids[new]].tolist() == ids[old].tolist()
+        assert rows[new_ids[new]].tolist() == known_rows[ids[old]].tolist()
         assert new_counts[new].tolist() == counts[old].tolist()
-    assert np.all(np.diff(rows) > 0)
-    assert np.all(scratch == -1)
+    assert rows.tolist() == np.unique(rows[new_ids]).tolist()
+    assert not bits.any()
 
 
 @pytest.mark.parametrize("block_texts", [1, 3, 64])
@@ -250,7 +257,9 @@ def test_rows_are_visited_block_by_block_and_step_by_step(block_texts):
     lengths = np.array([2, 7, 0, 1, 7, 3, 3, 1, 5, 0, 2])
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     word_index = rng.integers(0, 9, offsets[-1]).astype(np.int32)
-    order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
+    order, sorted_lengths = longest_first(offsets)
+    assert order.tolist() == sorted(np.flatnonzero(lengths), key=lambda k: (-lengths[k], k))
+    assert sorted_lengths.tolist() == lengths[order].tolist()
     block_steps, step_rows, words, words_reversed, tokens, tokens_reversed, last_rows = pack_blocks(
         order, offsets, word_index, block_texts
     )

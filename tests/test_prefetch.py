@@ -20,6 +20,15 @@ def test_a_row_is_asked_for_line_by_line(monkeypatch, width, dtype):
     assert asked == [(2, 64 * line) for line in range(-(-row_bytes // 64))]
 
 
+def test_every_line_of_a_run_is_asked_for(monkeypatch):
+    asked = []
+    monkeypatch.setattr(prefetch, "_prefetch_line", lambda items, k, byte: asked.append((k, byte)))
+    prefetch.prefetch_run.py_func(np.zeros(99, np.int32), 3, 36)
+    assert asked == [(3, 0), (19, 0), (35, 0)]
+    prefetch.prefetch_run.py_func(np.zeros(99, np.int64), 5, 5)
+    assert len(asked) == 3
+
+
 def test_rows_are_read_into_the_second_cache():
     compiled = numba.njit(prefetch.prefetch_row.py_func)
     compiled(np.zeros((3, 40), np.float32), 2)

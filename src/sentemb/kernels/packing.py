@@ -6,6 +6,42 @@ from sentemb.kernels.jit import kernel
 
 
 @kernel
+def longest_first(offsets):
+    """The texts that have words, from long to short, equally long ones in their own order.
+
+    Parameters
+    ----------
+    offsets : (n_texts + 1,) int64
+
+    Returns
+    -------
+    order, lengths : (n,) int64
+        The texts, and the number of words of each.
+    """
+    n_texts = offsets.size - 1
+    longest = 0
+    for text in range(n_texts):
+        longest = max(longest, offsets[text + 1] - offsets[text])
+    places = np.zeros(longest + 1, np.int64)  # where the texts of each length begin
+    for text in range(n_texts):
+        places[offsets[text + 1] - offsets[text]] += 1
+    n = n_texts - places[0]
+    before = 0
+    for length in range(longest, -1, -1):
+        here = places[length]
+        places[length] = before
+        before += here
+    order = np.empty(n_texts, np.int64)
+    lengths = np.empty(n_texts, np.int64)
+    for text in range(n_texts):
+        length = offsets[text + 1] - offsets[text]
+        order[places[length]] = text
+        lengths[places[length]] = length
+        places[length] += 1
+    return order[:n], lengths[:n]
+
+
+@kernel
 def pack_blocks(order, offsets, word_index, block_texts):
     """Lay out the tokens of sorted texts so that each time step of a block is one run of rows.
 

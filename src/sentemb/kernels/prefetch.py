@@ -26,7 +26,7 @@ _READ, _SECOND_CACHE, _DATA = 0, 2, 1
 
 @intrinsic
 def _prefetch_line(typingctx, array, row, byte):
-    """Ask for the cache line that holds a byte of a row of a 2-dimensional array."""
+    """Ask for the cache line of a byte of row ``row`` of an array of one or two dimensions."""
     signature = types.void(array, types.int64, types.int64)
 
     def codegen(context, builder, signature, args):
@@ -50,3 +50,11 @@ def prefetch_row(rows, k):
     """Ask for row k, which must exist, of (n, width) ``rows`` in the second cache."""
     for byte in range(0, rows.shape[1] * rows.itemsize, _LINE_BYTES):
         _prefetch_line(rows, k, byte)
+
+
+@kernel
+def prefetch_run(items, first, end):
+    """Ask for the items ``first`` to ``end`` of (n,) ``items`` in the second cache."""
+    per_line = _LINE_BYTES // items.itemsize
+    for k in range(first, end, per_line):
+        _prefetch_line(items, k, 0)

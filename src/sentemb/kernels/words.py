@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sentemb.kernels.bits import set_bit, take_numbers
 from sentemb.kernels.jit import kernel
-from sentemb.kernels.prefetch import AHEAD, prefetch_row
+from sentemb.kernels.prefetch import AHEAD, prefetch_row, prefetch_run
 
 
 class RowGradient(NamedTuple):
@@ -176,6 +177,19 @@ def invert_lists(offsets, items, n_items):
 
 
 @kernel
+def invert_weighted_lists(offsets, items, weights, n_items):
+    """As `invert_lists`, with the weight of every entry in place of where it came from.
+
+    weights : (n_entries,) float32
+    """
+    inverse_offsets, lists, entries = invert_lists(offsets, items, n_items)
+    inverse_weights = np.empty(weights.size, weights.dtype)
+    for k in range(weights.size):
+        inverse_weights[k] = weights[entries[k]]
+    return inverse_offsets, lists, inverse_weights
+
+
+@kernel
 def take_texts(texts, word_index, offsets, local_word):
     """Copy some texts out of many, renumbering their words in order of first appearance.
 
@@ -195,19 +209,24 @@ def take_texts(texts, word_index, offsets, local_word):
     """
     new_offsets = np.zeros(texts.size + 1, np.int64)
     for k in range(texts.size):
-        new_offsets[k + 1] = new_offsets[k] + offsets[texts[k] + 1] - offsets[texts[k]]
+        start, end = offsets[texts[k]], offsets[texts[k] + 1]
+        prefetch_run(word_index, start, end)
+        new_offsets[k + 1] = new_offsets[k] + end - start
     new_index = np.empty(new_offsets[-1], np.int32)
-    words = np.empty(new_offsets[-1], np.int32)
-    n_words = 0
+    words = np.empty(new_offsets[-1] + 1, np.int32)
+    n_words = np.int32(0)
     token = 0
     for text in texts:
         for t in range(offsets[text], offsets[text + 1]):
+            # Nobody can predict which words are new, so both cases take the same path.
             word = word_index[t]
-            if local_word[word] < 0:
-                local_word[word] = n_words
-                words[n_words] = word
-                n_words += 1
-            new_index[token] = local_word[word]
+            known = local_word[word]
+            is_new = known < 0
+            place = n_words if is_new else known
+            words[n_words] = word
+            local_word[word] = place
+            new_index[token] = place
+            n_words += np.int32(is_new)
             token += 1
     for k in range(n_words):
         local_word[words[k]] = -1
@@ -215,47 +234,45 @@ def take_texts(texts, word_index, offsets, local_word):
 
 
 @kernel
-def take_words(words, offsets, ids, values, local_row):
+def take_words(words, offsets, ids, values, rows, bits, local_row):
     """Copy the feature lists of some words, renumbering the features in ascending order.
 
     Parameters
     ----------
     words : (k,) int32
     offsets, ids, values : (n_words + 1,) int64, (n_entries,) int32, (n_entries,) float32
-    local_row : (n_features,) int32
-        Scratch, -1 throughout, and left so.
+    rows : (n_features,) int32
+        The row of the input weights of every feature, ascending.
+    bits, local_row : (m,) uint64, (n_features,) int32
+        Scratch, as for `renumber`.
 
     Returns
     -------
     new_offsets, new_ids, new_values : (k + 1,) int64, (entries,) int32, (entries,) float32
-    rows : (distinct features,) int32
-        The old number of every new one, in ascending order, so that the rows of the input weights
-        are visited in the order in which they lie in memory.
+    new_rows : (distinct features,) int32
+        The row of every feature, in ascending order, so that the rows of the input weights are
+        visited in the order in which they lie in memory.
     """
     new_offsets = np.zeros(words.size + 1, np.int64)
     for k in range(words.size):
-        new_offsets[k + 1] = new_offsets[k] + offsets[words[k] + 1] - offsets[words[k]]
+        start, end = offsets[words[k]], offsets[words[k] + 1]
+        prefetch_run(ids, start, end)
+        prefetch_run(values, start, end)
+        new_offsets[k + 1] = new_offsets[k] + end - start
     new_ids = np.empty(new_offsets[-1], np.int32)
     new_values = np.empty(new_offsets[-1], np.float32)
     place = 0
-    n_rows = 0
     for word in words:
         for entry in range(offsets[word], offsets[word + 1]):
             new_ids[place] = ids[entry]
             new_values[place] = values[entry]
+            set_bit(bits, ids[entry])
             place += 1
-            if local_row[ids[entry]] < 0:
-                local_row[ids[entry]] = 0
-                n_rows += 1
-    rows = np.empty(n_rows, np.int32)
-    found = 0
-    for row in range(local_row.size):
-        if local_row[row] == 0:
-            rows[found] = row
-            local_row[row] = found
-            found += 1
+    features = np.empty(min(new_ids.size, local_row.size), np.int32)
+    n_rows = take_numbers(bits, local_row, features)
     for place in range(new_ids.size):
         new_ids[place] = local_row[new_ids[place]]
-    for row in rows:
-        local_row[row] = -1
-    return new_offsets, new_ids, new_values, rows
+    new_rows = np.empty(n_rows, np.int32)
+    for k in range(n_rows):
+        new_rows[k] = rows[features[k]]
+    return new_offsets, new_ids, new_values, new_rows

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.words import invert_lists
+from sentemb.kernels.words import invert_lists, invert_weighted_lists
 from sentemb.models.packing import Packing
 from sentemb.protocols import WordsOfFeatures
 from sentemb.text.batch import TextBatch
@@ -51,10 +51,9 @@ class Layout:
         words, values : (n_entries,) int32, (n_entries,) float32
         """
         batch = self.batch
-        offsets, words, entries = invert_lists(
-            batch.feature_offsets, batch.feature_ids, batch.input_rows.size
+        return invert_weighted_lists(
+            batch.feature_offsets, batch.feature_ids, batch.feature_values, batch.input_rows.size
         )
-        return offsets, words, batch.feature_values[entries]
 
     @cached_property
     def packed_rows_of_words(self) -> list[tuple[NDArray[np.int64], NDArray[np.int32]]]:

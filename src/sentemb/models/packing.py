@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.packing import pack_blocks
+from sentemb.kernels.packing import longest_first, pack_blocks
 from sentemb.kernels.recurrent import Steps
 from sentemb.system.parallel import CHUNKS
 
@@ -31,10 +31,7 @@ class Packing:
         if offsets.size == 2 and word_index.size:
             self._lay_out_one_text(word_index)
             return
-        lengths = np.diff(offsets)
-        order = np.argsort(-lengths, kind="stable")
-        self.order = order[: np.count_nonzero(lengths)]
-        self.lengths = lengths[self.order]
+        self.order, self.lengths = longest_first(offsets)
         # A few texts are spread over all chunks, so that every thread has work.
         self.block_texts = max(1, min(BLOCK_TEXTS, -(-self.order.size // CHUNKS)))
         (

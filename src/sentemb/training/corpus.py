@@ -11,6 +11,7 @@ from sentemb.errors import SentembError
 from sentemb.kernels.negatives import titles_to_leave_out
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import WHITE_SPACE
+from sentemb.training.renumbering import Renumbering
 from sentemb.training.text_pairs import TextPairs, VectorsOf
 
 
@@ -38,6 +39,8 @@ class Corpus(TextPairs):
         The clicked titles of every query.
     clicked_keys : (n_pairs,) int64
         query * n_titles + title of every pair, ascending.
+    query_numbers, title_numbers : Renumbering
+        Of all queries and of all titles, for the mini-batches.
     skipped_offsets, skipped : (n_pairs + 1,) int64, (n,) int32
         The titles that the log lists as shown and skipped, for each pair.
     """
@@ -71,6 +74,8 @@ class Corpus(TextPairs):
         self.n_pairs = log.query_index.size
         self.weights = 1 + np.log(log.clicks)
         self.skipped_offsets, self.skipped = log.skipped_offsets, log.skipped_index
+        self.query_numbers = Renumbering(self.n_queries)
+        self.title_numbers = Renumbering(self.n_titles)
         self._title_scratch = np.full(self.n_titles, -1, np.int32)
 
         pair_keys = self.query_index.astype(np.int64) * self.n_titles + self.title_index

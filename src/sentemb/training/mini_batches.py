@@ -74,27 +74,25 @@ def mini_batch(
     -------
     MiniBatch
     """
-    queries, query_of_pair = np.unique(corpus.query_index[pairs], return_inverse=True)
-    pair_queries = query_of_pair.astype(np.int32)
+    queries, pair_queries = corpus.query_numbers.distinct(corpus.query_index[pairs])
     clicked = corpus.title_index[pairs]
     candidates: Candidates
     if settings.n_negatives == ALL:
-        titles = clicked
+        competing = clicked
         if hard_titles is not None:
             drawing = pairs if leads is None else pairs[leads]
             drawn = _draw_hard(corpus, drawing, hard_titles, settings, epoch, step)
-            titles = np.concatenate([clicked, drawn])
-        titles = np.unique(titles)
-        places = np.searchsorted(titles, clicked).astype(np.int32)
+            competing = np.concatenate([clicked, drawn])
+        titles, places = corpus.title_numbers.distinct(competing)
         offsets, excluded = corpus.other_clicks(pairs, titles)
-        candidates = BatchCandidates(pair_queries, places, offsets, excluded)
+        candidates = BatchCandidates(pair_queries, places[: clicked.size], offsets, excluded)
     else:
         offsets, drawn = draw_candidates(corpus, pairs, clicked, settings, epoch, step)
-        titles, places = np.unique(drawn, return_inverse=True)
-        candidates = ListedCandidates(pair_queries, offsets, places.astype(np.int32))
+        titles, places = corpus.title_numbers.distinct(drawn)
+        candidates = ListedCandidates(pair_queries, offsets, places)
     weights = corpus.weights[pairs]
     return MiniBatch(
-        *corpus.texts_of_both(queries.astype(np.int32), titles.astype(np.int32)),
+        *corpus.texts_of_both(queries, titles),
         candidates,
         weights / weights.sum(),
     )

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.kernels.bits import bits_for
 from sentemb.kernels.words import take_texts, take_words
 from sentemb.text.batch import TextBatch
 
@@ -19,7 +20,8 @@ class TextList:
     def __init__(self, batch: TextBatch) -> None:
         self.batch = batch
         self._words = np.full(batch.n_words, -1, np.int32)
-        self._rows = np.full(batch.input_rows.size, -1, np.int32)
+        self._bits = bits_for(batch.input_rows.size)
+        self._rows = np.empty(batch.input_rows.size, np.int32)
 
     def take(self, numbers: NDArray[np.int32]) -> TextBatch:
         """Some of the texts, in this order, with their words and features renumbered.
@@ -34,6 +36,12 @@ class TextList:
             numbers, whole.word_index, whole.offsets, self._words
         )
         feature_offsets, ids, values, rows = take_words(
-            words, whole.feature_offsets, whole.feature_ids, whole.feature_values, self._rows
+            words,
+            whole.feature_offsets,
+            whole.feature_ids,
+            whole.feature_values,
+            whole.input_rows,
+            self._bits,
+            self._rows,
         )
-        return TextBatch(word_index, offsets, feature_offsets, ids, values, whole.input_rows[rows])
+        return TextBatch(word_index, offsets, feature_offsets, ids, values, rows)

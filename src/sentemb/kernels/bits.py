@@ -1,0 +1,91 @@
+"""Distinct numbers in ascending order: one bit for each, set as it occurs, then read in order.
+
+No branch depends on the numbers, so the processor predicts all of them.
+"""
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from sentemb.kernels.jit import kernel
+
+
+def bits_for(limit: int) -> NDArray[np.uint64]:
+    """The bits for numbers below ``limit``, none set: (n,) uint64."""
+    return np.zeros(-(-limit // 64), np.uint64)
+
+
+@intrinsic
+def _lowest(typingctx, word):
+    """The place of the lowest bit that is set in a uint64 other than 0."""
+    signature = types.int64(types.uint64)
+
+    def codegen(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return signature, codegen
+
+
+@kernel
+def set_bit(bits, number):
+    """Set the bit of ``number``."""
+    bits[number >> 6] |= np.uint64(1) << np.uint64(number & 63)
+
+
+@kernel
+def take_numbers(bits, places, numbers):
+    """Read the numbers whose bits are set, and clear the bits.
+
+    Parameters
+    ----------
+    bits : (n,) uint64
+        Left without any set.
+    places : (limit,) int32, written
+        ``places[number]`` for each of the numbers: its place among them.
+    numbers : (at least as many as there are bits set,) int32, written
+        The numbers in ascending order.
+
+    Returns
+    -------
+    int
+        How many there are.
+    """
+    count = 0
+    for b in range(bits.size):
+        left = bits[b]
+        bits[b] = 0
+        while left != 0:
+            number = 64 * b + _lowest(left)
+            left &= left - np.uint64(1)
+            numbers[count] = number
+            places[number] = count
+            count += 1
+    return count
+
+
+@kernel
+def renumber(numbers, bits, places):
+    """The distinct ``numbers`` in ascending order, and the place of each number among them.
+
+    Parameters
+    ----------
+    numbers : (n,) int32
+        Each below ``places.size``.
+    bits, places : (m,) uint64, (limit,) int32
+        Scratch: the bits are clear and left so, the places are arbitrary.
+
+    Returns
+    -------
+    distinct, found : (k,) int32, (n,) int32
+        ``distinct[found]`` is ``numbers``.
+    """
+    for number in numbers:
+        set_bit(bits, number)
+    distinct = np.empty(numbers.size, np.int32)
+    count = take_numbers(bits, places, distinct)
+    found = np.empty(numbers.size, np.int32)
+    for k in range(numbers.size):
+        found[k] = places[numbers[k]]
+    return distinct[:count].copy(), found
