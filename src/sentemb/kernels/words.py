@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sentemb.kernels.copying import copy_row
 from sentemb.kernels.jit import kernel
 from sentemb.kernels.prefetch import AHEAD, prefetch_row
 
@@ -57,7 +58,7 @@ def project_words(P, table, v, lead, rows, bias, offsets, ids, values, first, en
     """
     for w in range(first, end):
         p = P[w]
-        p[:] = bias
+        copy_row(p, bias)
         for entry in range(offsets[w], offsets[w + 1]):
             if entry + AHEAD < offsets[end]:
                 k = ids[entry + AHEAD]
