@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from sentemb.kernels.copying import copy_row
 from sentemb.kernels.jit import kernel
 
 
@@ -41,7 +42,7 @@ def pool_windows(M, places, P, bias, word_index, offsets, first, end):
         best[:] = -math.inf if high > low else 0
         for token in range(low, high):
             left, right = max(low, token - reach), min(high - 1, token + reach)
-            z[:] = bias
+            copy_row(z, bias)
             for other in range(left, right + 1):
                 column = (other - token + reach) * k
                 p = P[word_index[other], column : column + k]

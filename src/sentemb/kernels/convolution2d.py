@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sentemb.kernels.copying import copy_row
 from sentemb.kernels.jit import kernel
 from sentemb.kernels.matmul import add_matmul, add_matmul_at
 
@@ -149,7 +150,7 @@ def pool_planes(M, places, Z, before, after, first, end):
             below = 0 if i + 1 >= rows else width if i + 1 < upper else rest
             for j in range(0, here, 2):
                 most, place = M[cell], places[cell]
-                most[:] = Z[at + j]
+                copy_row(most, Z[at + j])
                 place[:] = 0
                 for number in range(1, 4):
                     down, right = number // 2, number % 2
@@ -208,7 +209,7 @@ def flatten_planes(H, M, planes, size, first, end):
         for i in range(rows):
             for j in range(width if i < upper else rest):
                 column = (i * size + j) * n
-                h[column : column + n] = M[cell]
+                copy_row(h[column : column + n], M[cell])
                 cell += 1
 
 

@@ -1,6 +1,7 @@
 """Layers of the encoders without recurrence: sums and averages of words, dense layers."""
 
 from sentemb.kernels.activations import tanh_rows
+from sentemb.kernels.copying import copy_row
 from sentemb.kernels.jit import kernel
 from sentemb.kernels.matmul import add_matmul
 
@@ -14,7 +15,7 @@ def sum_words(X, P, column, bias, word_index, offsets, first, end):
     """
     for text in range(first, end):
         x = X[text]
-        x[:] = bias
+        copy_row(x, bias)
         for token in range(offsets[text], offsets[text + 1]):
             p = P[word_index[token], column : column + x.size]
             for j in range(x.size):
@@ -71,7 +72,7 @@ def dense(Y, X, W, bias, first, end):
     Y : (rows, n) float; X : (rows, k) float; W : (k, n) float; bias : (n,) float
     """
     for r in range(first, end):
-        Y[r] = bias
+        copy_row(Y[r], bias)
     add_matmul(Y[first:end], X[first:end], W)
 
 

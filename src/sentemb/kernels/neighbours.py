@@ -3,6 +3,7 @@
 import numpy as np
 
 from sentemb.kernels.dropout import mixed
+from sentemb.kernels.copying import copy_row
 from sentemb.kernels.jit import kernel
 
 _INCREMENT = np.uint64(0x9E3779B97F4A7C15)
@@ -50,7 +51,7 @@ def group_pairs(grouped, groups, order, queries, titles, n_titles, hard_titles, 
     for pair in order:
         of_titles[free[titles[pair]]] = pair
         free[titles[pair]] += 1
-    free[:] = starts[:-1]
+    copy_row(free, starts)
     is_taken = np.zeros(n_pairs, np.bool_)
     state = key
     count = n_groups = 0

@@ -7,6 +7,7 @@ factor 1 - y^2.
 import numpy as np
 
 from sentemb.kernels.activations import tanh_rows
+from sentemb.kernels.copying import copy_row
 from sentemb.kernels.jit import kernel
 from sentemb.kernels.matmul import add_matmul
 from sentemb.kernels.recurrent import cut_texts, start_errors
@@ -86,7 +87,8 @@ def rnn_backward(
             for k in range(cut_texts(lengths, first_text, running, t, window)):
                 E[k] = 0
             if linear:
-                D[low:high] = E[:running]
+                for k in range(running):
+                    copy_row(D[low + k], E[k])
             else:
                 for k in range(running):
                     d, y, e = D[low + k], Y[low + k], E[k]

@@ -8,6 +8,7 @@ so step s of a block holds h^_{n-s}, which reconstructs the word x_{n-s}.
 """
 
 from sentemb.kernels.activations import tanh_rows
+from sentemb.kernels.copying import copy_row
 from sentemb.kernels.jit import kernel
 from sentemb.kernels.matmul import add_matmul
 
@@ -38,7 +39,7 @@ def unfold_rows(H, h, steps, W, bias, chunk, n_chunks):
                 continue
             before = step_rows[s - 1]
             for r in range(low, high):
-                H[r] = bias
+                copy_row(H[r], bias)
             add_matmul(H[low:high], H[before : before + high - low], W)
             tanh_rows(H, low, high, 0, n)
 

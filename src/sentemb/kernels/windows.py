@@ -12,6 +12,7 @@ words: its last windows hang over its end only if there is room in the longest t
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from sentemb.kernels.copying import copy_row
 from sentemb.kernels.jit import kernel
 from sentemb.kernels.matmul import add_matmul, add_matmul_at
 
@@ -131,7 +132,7 @@ def pool_pairs(M, later, U, starts, pooled_starts, units, first, end):
                     bits[f] = (other[f] > u[f]) | (other[f] != other[f])  # NaN stays visible
                     m[f] = other[f] if bits[f] else u[f]
             else:
-                m[:] = u
+                copy_row(m, u)
                 bits[:] = False
             to += 1
         for row in range(to, pooled_starts[text + 1]):

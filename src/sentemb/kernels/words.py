@@ -10,6 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sentemb.kernels.bits import set_bit, take_numbers
+
+
+from sentemb.kernels.copying import copy_row
 from sentemb.kernels.jit import kernel
 from sentemb.kernels.prefetch import AHEAD, prefetch_row, prefetch_run
 
@@ -58,7 +61,7 @@ def project_words(P, table, v, lead, rows, bias, offsets, ids, values, first, en
     """
     for w in range(first, end):
         p = P[w]
-        p[:] = bias
+        copy_row(p, bias)
         for entry in range(offsets[w], offsets[w + 1]):
             if entry + AHEAD < offsets[end]:
                 k = ids[entry + AHEAD]
