@@ -17,6 +17,7 @@ A table of words is two arrays:
 import numpy as np
 
 from sentemb.kernels.jit import kernel
+from sentemb.kernels.prefetch import prefetch_row
 
 _LINE_FEED = 10
 # FNV-1a: the factor. The shift and the factor that follow spread the hash over its low bits.
@@ -26,6 +27,8 @@ _HALF = np.uint64(32)
 # Slots that are looked at before a word counts as absent. Half of all slots are empty, so runs of
 # taken ones are short: one in 10^10 words finds none.
 _TRIES = 128
+# Words whose slots are fetched at the same time.
+_WAITING = 16
 
 
 @kernel
@@ -109,32 +112,43 @@ def find_words(text, entries, letters, seed, is_known, word_index, offsets):
     n_tokens, n_new, n_poor : int
         Words, words that the table does not have, and texts without a word that counts as known.
     """
-    n_tokens = n_texts = n_new = n_poor = 0
-    poor = True
+    mask = len(entries) - 1
+    waiting = np.empty((_WAITING, 3), np.int64)  # start, end and hash of the last words
+    n_tokens = n_found = n_texts = n_new = n_poor = 0
     offsets[0] = 0
     at = 0
-    while at < text.size:
-        space = _white_space(text, at)
-        if space > 0:
-            if text[at] == _LINE_FEED:
-                n_texts += 1
-                offsets[n_texts] = n_tokens
-                n_poor += poor
-                poor = True
-            at += space
-            continue
-        start = at
-        at, hashed = _end_and_hash(text, start, seed)
-        slot = _slot_of(text, start, at, hashed, entries, letters)
+    while at < text.size or n_found < n_tokens:
+        if at < text.size:
+            space = _white_space(text, at)
+            if space > 0:
+                if text[at] == _LINE_FEED:
+                    n_texts += 1
+                    offsets[n_texts] = n_tokens
+                at += space
+                continue
+            k = n_tokens % _WAITING
+            waiting[k, 0] = at
+            at, hashed = _end_and_hash(text, at, seed)
+            waiting[k, 1], waiting[k, 2] = at, hashed
+            # Its slot lies anywhere in memory; other words are found while it is fetched.
+            prefetch_row(entries, hashed & mask)
+            n_tokens += 1
+            if n_tokens - n_found < _WAITING:
+                continue
+        k = n_found % _WAITING
+        slot = _slot_of(text, waiting[k, 0], waiting[k, 1], waiting[k, 2], entries, letters)
         if slot >= 0 and entries[slot, 3] > 0:
-            row = entries[slot, 1]
-            word_index[n_tokens] = row
-            if is_known[row]:
-                poor = False
+            word_index[n_found] = entries[slot, 1]
         else:
-            word_index[n_tokens] = -1
+            word_index[n_found] = -1
             n_new += 1
-        n_tokens += 1
+        n_found += 1
+    for k in range(n_texts):
+        known = False
+        for token in range(offsets[k], offsets[k + 1]):
+            row = word_index[token]
+            known |= row >= 0 and is_known[row]
+        n_poor += not known
     return n_tokens, n_new, n_poor
 
 

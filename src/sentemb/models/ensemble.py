@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -17,7 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from sentemb.errors import SentembError
 from sentemb.kernels.cosine_softmax import normalise_rows, normalise_rows_backward
-from sentemb.models.encoder import Encoder, ForwardPass
+from sentemb.models.encoder import Embed, Encoder, ForwardPass
 from sentemb.models.input_rows import point_of
 from sentemb.models.layout import Layout
 from sentemb.models.registry import ENSEMBLE
@@ -123,14 +124,31 @@ class Ensemble(Encoder):
         workers: Workers,
     ) -> np.ndarray:
         """Embed texts without keeping what a backward pass would need, as `Encoder.embed`."""
+        return self.embedder(weights)(P, word_index, offsets, workers)
+
+    def embedder(self, weights: Arrays) -> Embed:
+        """`embed` for many calls with these weights, which must not change meanwhile."""
+        members = [
+            (member.embedder(_own(weights, k, columns)), columns, part)
+            for k, member, columns, part in self._columns()
+        ]
+        return partial(self._embed, members)
+
+    def _embed(
+        self,
+        members: list[tuple[Embed, slice, slice]],
+        P: np.ndarray,
+        word_index: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        workers: Workers,
+    ) -> np.ndarray:
         # P may hold far more words than these texts, and the kernels want whole rows.
         used, places = np.unique(word_index, return_inverse=True)
         index = places.astype(np.int32)
         Y = np.empty((offsets.size - 1, self.dim), P.dtype)
-        for k, member, columns, part in self._columns():
+        for embed, columns, part in members:
             words = np.ascontiguousarray(P[used, columns])
-            own = _own(weights, k, columns)
-            Y[:, part], _ = _units(member.embed(own, words, index, offsets, workers))
+            Y[:, part], _ = _units(embed(words, index, offsets, workers))
         return Y
 
     def forward_tasks(

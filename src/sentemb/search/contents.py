@@ -16,6 +16,7 @@ from sentemb.models.similarity import unit_rows
 from sentemb.search.index_files import Contents, Vectors
 from sentemb.search.texts import Texts
 from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system.parallel import Workers
 from sentemb.text.checks import as_texts
 
 # Titles that are encoded at a time.
@@ -28,6 +29,7 @@ def embedded(
     ids: Sequence[str],
     dtype: str,
     on_progress: Callable[[int, int], None] | None,
+    workers: Workers,
 ) -> Contents:
     """Titles and ids, checked, with the vectors of the titles.
 
@@ -41,6 +43,8 @@ def embedded(
         One of `DTYPES`.
     on_progress : function, optional
         Called with the numbers of titles that are done and of all.
+    workers : Workers
+        The threads.
 
     Raises
     ------
@@ -58,21 +62,35 @@ def embedded(
         vectors = Int8Rows(np.empty((n, dim), np.int8), np.empty(n, np.float32))
     else:
         vectors = np.empty((n, dim), dtype)
-    empty = [np.empty(0, np.int64)]
+    empty = np.empty(n, np.bool_)
     for first in range(0, n, _PORTION):
-        some = slice(first, min(first + _PORTION, n))
+        end = min(first + _PORTION, n)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # such titles are counted
-            rows = unit_rows(encoder.encode_document(texts[some]))
-        empty.append(first + np.flatnonzero(~rows.any(axis=1)))
-        if isinstance(vectors, Int8Rows):
-            coded = Int8Rows.of(rows)
-            vectors.codes[some], vectors.scales[some] = coded.codes, coded.scales
-        else:
-            vectors[some] = rows
+            rows = encoder.encode_document(texts[first:end])
+        workers.over(len(rows), _store, vectors, empty, rows, first)
         if on_progress is not None:
-            on_progress(some.stop, n)
-    return Contents(*kept, vectors, np.concatenate(empty))
+            on_progress(end, n)
+    return Contents(*kept, vectors, np.flatnonzero(empty))
+
+
+def _store(
+    vectors: Vectors,
+    empty: NDArray[np.bool_],
+    rows: np.ndarray,
+    start: int,
+    first: int,
+    end: int,
+) -> None:
+    """Store ``rows[first:end]`` at unit length from ``start + first`` on; mark those of zeros."""
+    units = unit_rows(rows[first:end])
+    some = slice(start + first, start + end)
+    empty[some] = ~units.any(axis=1)
+    if isinstance(vectors, Int8Rows):
+        coded = Int8Rows.of(units)
+        vectors.codes[some], vectors.scales[some] = coded.codes, coded.scales
+    else:
+        vectors[some] = units
 
 
 def _check(titles: list[str], ids: list[str]) -> None:

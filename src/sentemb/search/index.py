@@ -279,7 +279,8 @@ class Index:
         if dtype not in DTYPES:
             raise SentembError(f"dtype is {brief(dtype)}; give {', '.join(DTYPES)}")
         named = [str(place) for place in range(len(titles))] if ids is None else ids
-        contents = embedded(encoder, titles, named, dtype, on_progress)
+        with Workers(threads) as workers:
+            contents = embedded(encoder, titles, named, dtype, on_progress, workers)
         sha256 = fingerprint(saved)
         if ranker is not None:
             return cls._of_ranker(ranker, encoder, contents, sha256, threads)
@@ -650,7 +651,7 @@ class Index:
             raise SentembError(
                 f"the id {plain(twice)} is in the index already; remove it first, or leave it out"
             )
-        more = embedded(self.model, titles, new, self.dtype, None)
+        more = embedded(self.model, titles, new, self.dtype, None, self._workers)
         self._set(extended(self._contents, more))
         if self.bm25 is not None:
             self.bm25.lists.add(as_texts(titles))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 
 from sentemb.text.batch import TextBatch, Tokens, batch_of, tokenize
 from sentemb.text.word_features import WordFeatures
-from sentemb.text.words import SPLITTINGS, WHITE_SPACE, letter_trigrams
+from sentemb.text.words import SPLITTINGS, WHITE_SPACE
+
+# Letters of a trigram, and bits that hold any letter of Unicode.
+_LETTERS, _LETTER_BITS = 3, 21
 
 
 class FeatureLists(NamedTuple):
@@ -100,20 +103,21 @@ class Vocabulary:
         splitting : str
             How ``tokens`` were split into words.
         """
-        places: dict[str, int] = {}
-        ids: list[int] = []
-        uses: list[np.ndarray] = []
+        keys, uses = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         words: Counter[str] = Counter()
         for some in tokens:
-            ids += [places.setdefault(t, len(places)) for t in _trigrams_of_all(some.words)]
+            own, lengths = _keys_of_all(some.words)
             used = np.bincount(some.word_index, minlength=len(some.words))
-            uses.append(np.repeat(used, [len(word) for word in some.words]))
+            keys.append(own)
+            uses.append(np.repeat(used, lengths))
             if word_features:
                 words.update(dict(zip(some.words, used.tolist(), strict=True)))
-        counts = np.bincount(ids, weights=np.concatenate(uses), minlength=len(places))
-        of_trigram = dict(zip(places, counts.tolist(), strict=True))
+        distinct, places = np.unique(np.concatenate(keys), return_inverse=True)
+        counts = np.bincount(places, np.concatenate(uses), distinct.size)
+        # Keys are in alphabetical order.
+        trigrams = _trigrams(distinct[np.argsort(-counts, kind="stable")])
         frequent = {word: count for word, count in words.items() if count >= word_features}
-        return cls(_most_frequent_first(of_trigram), _most_frequent_first(frequent), splitting)
+        return cls(trigrams, _most_frequent_first(frequent), splitting)
 
     def grown(self, other: Vocabulary) -> Vocabulary:
         """This vocabulary with the features of ``other`` that it lacks appended to both lists."""
@@ -148,17 +152,29 @@ class Vocabulary:
         places, ids : (k,) int64
             Word ``places[j]`` of the list has the feature ``ids[j]``.
         """
-        ids: list[int] = []
         places = np.zeros(0, np.int64)
-        if self.trigrams:
-            ids = [self._trigram_ids.get(t, -1) for t in _trigrams_of_all(words)]
+        known = np.zeros(0, np.int64)
+        keys, ids = self._trigram_keys
+        if keys.size:
+            wanted, lengths = _keys_of_all(words)
+            found = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+            known = np.where(keys[found] == wanted, ids[found], -1)
             # A word of n letters has n trigrams.
-            places = np.repeat(np.arange(len(words)), [len(word) for word in words])
+            places = np.repeat(np.arange(len(words)), lengths)
         if self.words:
-            ids += [self._word_ids.get(word, -1) for word in words]
+            whole = [self._word_ids.get(word, -1) for word in words]
+            known = np.concatenate([known, np.array(whole, np.int64)])
             places = np.concatenate([places, np.arange(len(words))])
-        known = np.array(ids, np.int64)
         return places[known >= 0], known[known >= 0]
+
+    @cached_property
+    def _trigram_keys(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The `_keys` of all trigrams in ascending order, and their ids."""
+        ids = [k for k, trigram in enumerate(self.trigrams) if len(trigram) == _LETTERS]
+        codes = _codes("".join(self.trigrams[k] for k in ids)).reshape(-1, _LETTERS)
+        keys = _keys(*codes.T)
+        order = np.argsort(keys)
+        return keys[order], np.array(ids, np.int64)[order]
 
     def features_of_all(self, words: Sequence[str]) -> FeatureLists:
         """The known features of each of ``words``, in ascending order of their ids.
@@ -201,9 +217,35 @@ class Vocabulary:
         return batch_of(tokenize(texts, self.split), self)
 
 
-def _trigrams_of_all(words: Iterable[str]) -> Iterator[str]:
-    """The trigrams of all ``words`` one after the other; a word of n letters has n."""
-    return chain.from_iterable(map(letter_trigrams, words))
+def _codes(letters: str) -> NDArray[np.int64]:
+    """The number of each letter in Unicode."""
+    return np.frombuffer(letters.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int64)
+
+
+def _keys(*codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """One number for each trigram, from its three letters."""
+    first, second, third = codes
+    return (first << 2 * _LETTER_BITS) | (second << _LETTER_BITS) | third
+
+
+def _trigrams(keys: NDArray[np.int64]) -> list[str]:
+    """The trigrams of some keys."""
+    shifts = _LETTER_BITS * np.arange(_LETTERS - 1, -1, -1)
+    codes = keys[:, None] >> shifts & ((1 << _LETTER_BITS) - 1)
+    letters = codes.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    return [letters[k : k + _LETTERS] for k in range(0, len(letters), _LETTERS)]
+
+
+def _keys_of_all(words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The keys of the trigrams of all words, one after the other, and how many each word has."""
+    lengths = np.fromiter(map(len, words), np.int64, len(words))
+    codes = _codes("".join(f"#{word}#" for word in words))
+    keys = _keys(codes[:-2], codes[1:-1], codes[2:])
+    # Two places of each word begin no trigram: those of its last two letters.
+    begins = np.ones(codes.size, np.bool_)
+    ends = np.cumsum(lengths + 2)
+    begins[ends - 1] = begins[ends - 2] = False
+    return keys[begins[:-2]], lengths
 
 
 def _most_frequent_first(counts: Mapping[str, float]) -> list[str]:
