@@ -77,6 +77,26 @@ def test_scores_of_pairs():
     assert index.scores([], [], []).shape == (0,)
 
 
+def test_the_best_titles_and_scores_of_pairs_at_once_are_those_of_either_alone():
+    titles = made_up_titles()
+    index = InvertedIndex(titles, 1.2, 0.75)
+    other = index.with_parameters(0.3, 0.0)
+    rng = np.random.default_rng(2)
+    query_index = np.sort(rng.integers(0, len(QUERIES), 300))
+    places = rng.integers(0, len(titles), 300).astype(np.int32)
+    pairs = np.searchsorted(query_index, np.arange(len(QUERIES) + 1)), places
+    words = index.look_up(QUERIES)
+    for lists in (index, other):
+        with Workers(2) as workers:
+            *best, scores = lists.find_and_score(words, pairs, 10, workers)
+        for found, wanted in zip(best, lists.find(QUERIES, 10), strict=True):
+            assert np.array_equal(found, wanted)
+        for found, wanted in zip(lists.find_words(words, 10), best, strict=True):
+            assert np.array_equal(found, wanted)
+        assert np.array_equal(scores, lists.scores(QUERIES, query_index, places))
+    assert scores.any()
+
+
 def test_the_package_bm25s_computes_the_same():
     bm25s = pytest.importorskip("bm25s")
     titles = made_up_titles(200)

@@ -18,7 +18,12 @@ from numpy.typing import NDArray
 from sentemb.baselines.words_and_stems import Words, stem_of, words_of
 from sentemb.bounds import brief, is_integer, number, share, whole
 from sentemb.errors import SentembError
-from sentemb.kernels.inverted_index import highest_sums, sums_of_pairs, sums_of_words
+from sentemb.kernels.inverted_index import (
+    highest_and_pairs,
+    highest_sums,
+    sums_of_pairs,
+    sums_of_words,
+)
 from sentemb.protocols import Runner
 from sentemb.system.files import is_file, make_folder, reading, status, write_text
 from sentemb.system.mapped_arrays import mapped_array, write_array
@@ -270,9 +275,31 @@ class InvertedIndex:
             nothing = np.zeros(n_queries + 1, np.int64), np.empty(0, np.int32)
             arguments = highest, kept, *words, *self._lists, *nothing
             _over(workers, n_queries, highest_sums, *arguments)
-        scores = kept.astype(np.float64)
-        scores[highest < 0] = -np.inf
-        return highest.astype(np.int64), scores
+        return _as_scores(highest, kept)
+
+    def find_and_score(
+        self, words: Lists, pairs: Lists, k: int, workers: Runner | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        """As `find_words`, and the scores of some titles, as `scores` gives them.
+
+        Parameters
+        ----------
+        words : (n_queries + 1,) int64, (n,) int32
+            From `look_up`.
+        pairs : (n_queries + 1,) int64, (n_pairs,) int32
+            Offsets and titles: those of each query whose scores are wanted.
+        k : int
+            Titles per query, from 1 to `n_titles`.
+        workers : Runner, optional
+            Threads to share the queries; the result does not depend on them.
+        """
+        n_queries = len(words[0]) - 1
+        highest = np.empty((n_queries, k), np.int32)
+        kept = np.empty((n_queries, k), np.float32)
+        found = np.empty(len(pairs[1]), np.float32)
+        arguments = highest, kept, found, *words, *self._lists, *pairs
+        _over(workers, n_queries, highest_and_pairs, *arguments)
+        return *_as_scores(highest, kept), found.astype(np.float64)
 
     def matches(self, words: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """All titles that hold a word of a query, and their scores, all above 0.
@@ -313,22 +340,12 @@ class InvertedIndex:
         (k,) float64
             0 without a common word.
         """
-        return self.scores_of_words(self.look_up(queries), query_index, places, workers)
-
-    def scores_of_words(
-        self,
-        words: Lists,
-        query_index: NDArray[np.integer],
-        places: NDArray[np.integer],
-        workers: Runner | None = None,
-    ) -> NDArray[np.float64]:
-        """As `scores`, for queries whose words are from `look_up`."""
-        n_queries = len(words[0]) - 1
         by_query = np.argsort(query_index, kind="stable")
-        n_pairs = np.bincount(np.asarray(query_index, np.int64), minlength=n_queries)
+        n_pairs = np.bincount(np.asarray(query_index, np.int64), minlength=len(queries))
         pairs = np.concatenate([[0], np.cumsum(n_pairs)]), np.asarray(places, np.int64)[by_query]
         found = np.empty(len(by_query), np.float32)
-        _over(workers, n_queries, sums_of_pairs, found, *words, *self._lists, *pairs)
+        arguments = found, *self.look_up(queries), *self._lists, *pairs
+        _over(workers, len(queries), sums_of_pairs, *arguments)
         scores = np.empty(len(by_query))
         scores[by_query] = found
         return scores
@@ -564,6 +581,15 @@ class InvertedIndex:
         for name, is_wrong in faults.items():
             if is_wrong:
                 raise _damaged(folder / f"{name}.npy", "numbers are out of range")
+
+
+def _as_scores(
+    highest: NDArray[np.int32], kept: NDArray[np.float32]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Titles and scores in the form of `find`: where there is no title, -1 and minus infinity."""
+    scores = kept.astype(np.float64)
+    scores[highest < 0] = -np.inf
+    return highest.astype(np.int64), scores
 
 
 def _checked_click_weight(value: object) -> float:

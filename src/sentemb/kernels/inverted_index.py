@@ -49,7 +49,6 @@ def highest_sums(
     first, end : int
         The queries to do.
     """
-    k = highest.shape[1]
     sums = np.zeros(n_titles, np.float32)
     met = np.empty(n_titles, np.int32)
     for q in range(first, end):
@@ -57,20 +56,42 @@ def highest_sums(
         n_met = _add_up(sums, met, some, word_offsets, titles, weights)
         for entry in range(left_out_offsets[q], left_out_offsets[q + 1]):
             sums[left_out[entry]] = 0
-        best, largest = highest[q], kept[q]
-        best[:] = -1
-        largest[:] = 0
-        for j in range(n_met):
-            title = met[j]
-            total = sums[title]
-            sums[title] = 0
-            place = k
-            while place > 0 and _is_before(total, title, largest[place - 1], best[place - 1]):
-                if place < k:
-                    best[place], largest[place] = best[place - 1], largest[place - 1]
-                place -= 1
-            if place < k:
-                best[place], largest[place] = title, total
+        _take_highest(highest[q], kept[q], sums, met[:n_met])
+
+
+@kernel
+def highest_and_pairs(
+    highest,
+    kept,
+    found,
+    query_offsets,
+    query_words,
+    word_offsets,
+    titles,
+    weights,
+    n_titles,
+    pair_offsets,
+    pair_titles,
+    first,
+    end,
+):
+    """As `highest_sums`, with nothing left out, and `sums_of_pairs`: sums are added up once.
+
+    Parameters
+    ----------
+    highest, kept, found, others
+        As for these two.
+    first, end : int
+        The queries to do.
+    """
+    sums = np.zeros(n_titles, np.float32)
+    met = np.empty(n_titles, np.int32)
+    for q in range(first, end):
+        some = query_words[query_offsets[q] : query_offsets[q + 1]]
+        n_met = _add_up(sums, met, some, word_offsets, titles, weights)
+        for p in range(pair_offsets[q], pair_offsets[q + 1]):
+            found[p] = sums[pair_titles[p]]
+        _take_highest(highest[q], kept[q], sums, met[:n_met])
 
 
 @kernel
@@ -151,6 +172,29 @@ def _add_up(sums, met, words, word_offsets, titles, weights):
                 n_met += 1
             sums[title] += weights[entry]
     return n_met
+
+
+@kernel
+def _take_highest(best, largest, sums, met):
+    """Move the titles with the largest sums above 0 to ``best``; all sums become 0.
+
+    best, largest : (k,) int32, (k,) float32, written
+    sums, met : (n_titles,) float32, (n_met,) int32
+        The titles whose sums may be above 0.
+    """
+    k = best.size
+    best[:] = -1
+    largest[:] = 0
+    for title in met:
+        total = sums[title]
+        sums[title] = 0
+        place = k
+        while place > 0 and _is_before(total, title, largest[place - 1], best[place - 1]):
+            if place < k:
+                best[place], largest[place] = best[place - 1], largest[place - 1]
+            place -= 1
+        if place < k:
+            best[place], largest[place] = title, total
 
 
 @kernel

@@ -50,11 +50,11 @@ class Target(Protocol):
         """How many queries the figures are means over, or nearly so."""
         ...
 
-    def words(self, lists: InvertedIndex) -> list[Lists]:
+    def words(self, lists: InvertedIndex) -> Lists:
         """The words of the queries, the same with all parameters of ``lists``."""
         ...
 
-    def of_lists(self, lists: InvertedIndex, words: list[Lists]) -> Figures:
+    def of_lists(self, lists: InvertedIndex, words: Lists) -> Figures:
         """The figures of BM25 alone over `titles`, with what `words` returned."""
         ...
 
@@ -91,21 +91,27 @@ class JudgedTarget:
         self.titles, self.n_queries = judged.titles, len(judged.queries)
         self._judged, self._workers = judged, workers
         self._all = ClicksTarget(best_graded(judged), judged.titles, workers, seed)
+        # Queries of the same words have the same best titles. Clicks have no tabs and the like.
+        place_of = {" ".join(query.split()): place for place, query in enumerate(judged.queries)}
+        of_all = [place_of[" ".join(query.split())] for query in self._all.queries]
+        self._of_all = np.array(of_all, np.int64)
         self._scores = JudgedScores(judged, _CUTOFFS)
         query_index = np.repeat(np.arange(len(judged.queries)), np.diff(judged.offsets))
         self._pairs = query_index, judged.title_index
         self._kept: dict[str, NDArray[np.float64]] = {}
 
-    def words(self, lists: InvertedIndex) -> list[Lists]:
+    def words(self, lists: InvertedIndex) -> Lists:
         """See `Target`."""
-        return [*self._all.words(lists), lists.look_up(self._judged.queries)]
+        return lists.look_up(self._judged.queries)
 
-    def of_lists(self, lists: InvertedIndex, words: list[Lists]) -> Figures:
+    def of_lists(self, lists: InvertedIndex, words: Lists) -> Figures:
         """See `Target`."""
-        *of_all, own = words
+        depth = min(_DEPTH, len(self.titles))
+        pairs = self._judged.offsets, self._judged.title_index
         # Division by the highest score of a query does not change its order.
-        scores = lists.scores_of_words(own, *self._pairs, self._workers)
-        return self._of(scores, self._all.of_lists(lists, of_all))
+        places, highest, scores = lists.find_and_score(words, pairs, depth, self._workers)
+        own = self._of_all
+        return self._of(scores, self._all.of_places(places[own], highest[own]))
 
     def prepare(self, parts: TitleParts, names: Sequence[str]) -> dict[str, Figures]:
         """See `Target`."""
@@ -148,6 +154,8 @@ class ClicksTarget:
     ----------
     n_queries, n_all : int
         Queries that are measured, and those of ``clicks``.
+    queries : list of str
+        Those that are measured.
     """
 
     def __init__(
@@ -160,7 +168,7 @@ class ClicksTarget:
             generator = np.random.default_rng([seed, _KEY])
             drawn = np.sort(generator.choice(self.n_all, MAX_QUERIES, replace=False))
         self.n_queries = drawn.size
-        self._queries = [clicks.queries[q] for q in drawn.tolist()]
+        self.queries = [clicks.queries[q] for q in drawn.tolist()]
         places_of: dict[str, list[int]] = {}
         for place, title in enumerate(titles):
             places_of.setdefault(title.strip(), []).append(place)
@@ -177,13 +185,22 @@ class ClicksTarget:
         self._kept: dict[str, NDArray[np.float32]] = {}
         self._is_relevant = np.empty((0, 0), bool)
 
-    def words(self, lists: InvertedIndex) -> list[Lists]:
+    def words(self, lists: InvertedIndex) -> Lists:
         """See `Target`."""
-        return [lists.look_up(self._queries)]
+        return lists.look_up(self.queries)
 
-    def of_lists(self, lists: InvertedIndex, words: list[Lists]) -> Figures:
+    def of_lists(self, lists: InvertedIndex, words: Lists) -> Figures:
         """See `Target`."""
-        places, scores = lists.find_words(words[0], _DEPTH, self._workers)
+        return self.of_places(*lists.find_words(words, _DEPTH, self._workers))
+
+    def of_places(self, places: NDArray[np.int64], scores: NDArray[np.float64]) -> Figures:
+        """The figures of the best titles of each query, as `sentemb.protocols.Retriever` has them.
+
+        Parameters
+        ----------
+        places, scores : (n_queries, k) int64, (n_queries, k) float64
+            k is 10, or the number of titles if there are fewer.
+        """
         keys = np.arange(self.n_queries)[:, None] * len(self.titles) + places
         hits = np.isin(keys, self._relevant_keys) & np.isfinite(scores)
         ranks = np.where(hits.any(axis=1), np.argmax(hits, axis=1) + 1, _DEPTH + 1)
@@ -196,7 +213,7 @@ class ClicksTarget:
         candidates: list[NDArray[np.int64]] = []
         values: dict[str, list[NDArray[np.float32]]] = {name: [] for name in names}
         depth = min(_CANDIDATES, len(self.titles))
-        for some, scores in parts.of_all(self._queries, names):
+        for some, scores in parts.of_all(self.queries, names):
             is_relevant = self._relevant_among_all(some)
             best = np.empty((len(names), len(is_relevant), depth), np.int64)
             for name, highest in zip(names, best, strict=True):
@@ -230,7 +247,7 @@ class ClicksTarget:
         """See `Target`."""
         assert self._parts is not None  # `prepare` comes first
         ranks = np.empty(self.n_queries, np.int64)
-        for some, scores in self._parts.of_all(self._queries, recipe.parts):
+        for some, scores in self._parts.of_all(self.queries, recipe.parts):
             ranks[some] = _ranks(weighted_sum(recipe, scores), self._relevant_among_all(some))
         return _of_ranks(ranks)
 
