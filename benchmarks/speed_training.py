@@ -110,8 +110,8 @@ def train_section(bench, quick, targets):
         "",
         f"4 negatives from the batch, 512 pairs per batch, float32. Losses of the first "
         f"{bench.compared} steps agree to 1e-4 (checked). Ratios: median of {bench.rounds} rounds "
-        f"(least–most). The other models are on the realistic log: {few.compared} steps and "
-        f"{few.rounds} rounds.",
+        f"(least–most). For the other models, all on the realistic log, {few.compared} losses are "
+        f"compared, and the ratios are of {few.rounds} rounds.",
         "",
         *compile_note(bench, logs[REALISTIC]),
     ]
