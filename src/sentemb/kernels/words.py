@@ -10,8 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from sentemb.kernels.bits import set_bit, take_numbers
-
-
 from sentemb.kernels.copying import copy_row
 from sentemb.kernels.jit import kernel
 from sentemb.kernels.prefetch import AHEAD, prefetch_row, prefetch_run
