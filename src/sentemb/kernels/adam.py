@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.jit import kernel, strict_kernel
 from sentemb.kernels.prefetch import AHEAD, prefetch_row
 from sentemb.kernels.words import gather_weighted_row
 
@@ -68,3 +68,25 @@ def adam_rows(
             m[j] = keep1 * m[j] + new1 * x
             v[j] = keep2 * v[j] + new2 * x * x
             theta[j] -= rate * m[j] / (root_scale * math.sqrt(v[j]) + tiny)
+
+
+@strict_kernel
+def adam_dense(theta, m, v, gradient, rate, beta1, beta2, scale, root_scale):
+    """One update of an array that every mini-batch touches: ``m += (1 - beta1)(g - m)``.
+
+    Parameters
+    ----------
+    theta, m, v : (n,) float
+        Weights and moments, changed.
+    gradient : (n,) float
+    rate, beta1, beta2, scale, root_scale : float
+        As for `adam_rows`.
+    """
+    dtype = theta.dtype.type
+    rate, scale, root_scale, tiny = dtype(rate), dtype(scale), dtype(root_scale), dtype(1e-8)
+    new1, new2 = dtype(1 - beta1), dtype(1 - beta2)
+    for j in range(theta.size):
+        g = scale * gradient[j]
+        m[j] += new1 * (g - m[j])
+        v[j] += new2 * (g * g - v[j])
+        theta[j] -= rate * m[j] / (root_scale * math.sqrt(v[j]) + tiny)

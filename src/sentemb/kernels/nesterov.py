@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.jit import kernel, strict_kernel
 from sentemb.kernels.prefetch import AHEAD, prefetch_row
 from sentemb.kernels.words import gather_weighted_row
 
@@ -154,6 +154,27 @@ def update_rows(
             velocity[j] = moved
         synced[row] = update + 1
         lead[row] = mu
+
+
+@strict_kernel
+def nesterov_dense(theta, v, ahead, gradient, mu, rate):
+    """One update (6) of an array that every mini-batch touches.
+
+    ``v = mu v - rate g`` and ``theta = look-ahead point - rate g``, which is theta + v.
+
+    Parameters
+    ----------
+    theta, v : (n,) float
+        Weights and velocity, changed.
+    ahead, gradient : (n,) float
+        The look-ahead point, and the gradient there.
+    mu, rate : float
+    """
+    mu, rate = theta.dtype.type(mu), theta.dtype.type(rate)
+    for j in range(theta.size):
+        step = rate * gradient[j]
+        v[j] = mu * v[j] - step
+        theta[j] = ahead[j] - step
 
 
 @kernel

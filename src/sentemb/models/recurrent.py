@@ -29,6 +29,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from sentemb.kernels.layers import sum_words
 from sentemb.kernels.recurrent import set_recurrent_gradient
+from sentemb.kernels.small_arrays import place_rows, sum_parts
 from sentemb.models.encoder import Encoder, ForwardPass
 from sentemb.models.layout import Layout
 from sentemb.models.packing import Packing
@@ -152,8 +153,8 @@ class RecurrentEncoder(Encoder):
         X = workspace.empty("X", (batch.n_texts, self.bag_dim), P.dtype)
         yield tasks + self._bag_tasks(X, P, batch.word_index, batch.offsets)
         for direction, state in enumerate(done.states):
-            part = slice(direction * self.cells, (direction + 1) * self.cells)
-            embeddings[packing.order, part] = state["Y"][packing.last_rows]
+            outputs = state["Y"], packing.last_rows
+            place_rows(embeddings, direction * self.cells, packing.order, *outputs)
         embeddings[:, self.n_outputs :] = X
         return done
 
@@ -322,7 +323,10 @@ class RecurrentEncoder(Encoder):
                 sums = self._prepare_sums(own, done.states[direction], D, packing, chunk)
                 tasks.append((one_after_the_other, scan, *sums))
         yield tasks
-        gradient = {name: part.sum(axis=1) for name, part in parts.items()}
+        gradient = {name: np.empty_like(part[:, 0]) for name, part in parts.items()}
+        for name, part in parts.items():
+            for total, of_chunks in zip(gradient[name], part, strict=True):
+                sum_parts(total.reshape(-1), of_chunks.reshape(CHUNKS, -1))
 
         errors = [
             (direction * self.gate_width, D, *layout.packed_rows_of_words[direction])

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from sentemb.kernels.small_arrays import all_below
 from sentemb.models.layout import Layout
 from sentemb.models.towers import distinct_sides, join_gradients, split_embeddings
 from sentemb.models.workspace import Workspace
@@ -16,7 +17,7 @@ from sentemb.training.corpus import Corpus
 from sentemb.training.mini_batches import MiniBatch
 from sentemb.training.optimisers.adam import Adam
 from sentemb.training.optimisers.nesterov import MomentumSchedule, Nesterov
-from sentemb.training.optimisers.renormalisation import SPARSE
+from sentemb.training.optimisers.renormalisation import SPARSE, flat
 from sentemb.training.settings import Settings
 from sentemb.training.start import Start
 from sentemb.training.stopping import Diverged
@@ -146,7 +147,7 @@ class TwoTowers:
         self._together(workers, learn)
         for tower in self._towers.values():
             for name, array in tower.weights.items():
-                if name != SPARSE and not np.abs(array).max() < _WILD_WEIGHT:
+                if name != SPARSE and not all_below(flat(array), _WILD_WEIGHT):
                     raise Diverged("the weights have become huge")
         return loss
 

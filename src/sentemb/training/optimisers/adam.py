@@ -8,12 +8,12 @@ from collections.abc import Generator
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.adam import adam_rows
+from sentemb.kernels.adam import adam_dense, adam_rows
 from sentemb.kernels.words import RowGradient
 from sentemb.models.input_rows import point_of
 from sentemb.protocols import Arrays, GradientPoint, KernelTask, Runner, WordsOfFeatures
 from sentemb.system.aligned import zeros_like_all
-from sentemb.training.optimisers.renormalisation import SPARSE, renormalisation
+from sentemb.training.optimisers.renormalisation import SPARSE, flat, renormalisation
 from sentemb.training.optimisers.rows import spread_rows
 
 BETA1, BETA2 = 0.9, 0.999
@@ -59,12 +59,8 @@ class Adam:
         for name, theta in self.weights.items():
             if name == SPARSE:
                 continue
-            number = theta.dtype.type
-            g = number(scale) * gradient[name]
-            m, v = self.first_moment[name], self.second_moment[name]
-            m += number(1 - BETA1) * (g - m)
-            v += number(1 - BETA2) * (g * g - v)
-            theta -= number(rate) * m / (number(root_scale) * np.sqrt(v) + number(1e-8))
+            arrays = theta, self.first_moment[name], self.second_moment[name], gradient[name]
+            adam_dense(*map(flat, arrays), rate, BETA1, BETA2, scale, root_scale)
         rows = point.input_rows.rows
         yield spread_rows(
             row_gradient,

@@ -9,12 +9,18 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.nesterov import MomentumRows, flush_rows, row_coefficients, update_rows
+from sentemb.kernels.nesterov import (
+    MomentumRows,
+    flush_rows,
+    nesterov_dense,
+    row_coefficients,
+    update_rows,
+)
 from sentemb.kernels.words import RowGradient, project_words
 from sentemb.protocols import Arrays, GradientPoint, KernelTask, Runner, WordsOfFeatures
 from sentemb.system.aligned import zeros_like_all
 from sentemb.system.parallel import spread
-from sentemb.training.optimisers.renormalisation import SPARSE, renormalisation
+from sentemb.training.optimisers.renormalisation import SPARSE, flat, renormalisation
 from sentemb.training.optimisers.rows import spread_rows
 
 
@@ -145,11 +151,8 @@ class Nesterov:
         for name, theta in self.weights.items():
             if name == SPARSE:
                 continue
-            step = theta.dtype.type(rate) * gradient[name]
-            v = self.velocity[name]
-            v *= theta.dtype.type(mu)
-            v -= step
-            theta[...] = point.weights[name] - step
+            arrays = theta, self.velocity[name], point.weights[name], gradient[name]
+            nesterov_dense(*map(flat, arrays), mu, rate)
         ahead = cast(LeadingRows, point.input_rows)
         yield spread_rows(
             row_gradient,

@@ -25,6 +25,12 @@ SPARSE = "table"
 _ROUNDING = 1.001
 
 
+def flat(array: np.ndarray) -> np.ndarray:
+    """All elements of an array in rows as one row: a view, for kernels that change them."""
+    assert array.flags.c_contiguous
+    return array.reshape(-1)
+
+
 def renormalisation(
     gradient: Arrays, rows: RowGradient, max_norm: float
 ) -> Generator[list[KernelTask], None, float]:
@@ -47,9 +53,7 @@ def renormalisation(
     words = rows.words
     word_squares = np.empty(len(words), words.dtype)
     yield spread(len(words), square_rows, word_squares, words)
-    dense = sum(
-        sum_of_squares(array.reshape(-1)) for name, array in gradient.items() if name != "words"
-    )
+    dense = sum(sum_of_squares(flat(array)) for name, array in gradient.items() if name != "words")
     if _ROUNDING * (bound_of_squares(rows, word_squares) + dense) <= max_norm**2:
         return 1.0
     squares = np.empty(rows.offsets.size - 1, words.dtype)
