@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.jit import inner_kernel, kernel
 
 # tanh(x) = x p(x^2) / q(x^2) for |x| <= 7.9053, where float32 tanh has reached 1 - 3e-7. Both
 # have degree 4 in x^2 and are fitted to tanh by re-weighted least squares on Chebyshev points. They
@@ -33,7 +33,7 @@ _ONE = np.float32(1.0)
 _HALF = np.float32(0.5)
 
 
-@kernel
+@inner_kernel
 def tanh_parts(x):
     """Numerator and denominator of tanh(x), float32; two that are multiplied need one division."""
     if x > _LIMIT:
@@ -46,7 +46,7 @@ def tanh_parts(x):
     return x * p, q
 
 
-@kernel
+@inner_kernel
 def _tanh32(x):
     numerator, denominator = tanh_parts(x)
     return numerator / denominator
@@ -124,7 +124,7 @@ _E6 = np.float32(1 / 720)
 _E7 = np.float32(1 / 5040)
 
 
-@kernel
+@inner_kernel
 def _exp32(x):
     if x < _LOWEST:  # exp(-87) = 1.6e-38 is the last normal float32; what is smaller counts as it
         x = _LOWEST

@@ -57,6 +57,12 @@ def inlined_kernel(function):
 
 def _compiled(function, options):
     dispatcher = numba.njit(**options)(function)
+    call_template = dispatcher.get_call_template
+    # A counter that starts at 0 is a constant when Numba first looks at a call, and a number when
+    # it looks again: without this, the function would be compiled for both.
+    dispatcher.get_call_template = lambda args, kws: call_template(
+        tuple(numba.types.unliteral(arg) for arg in args), kws
+    )
     if CACHE_FOLDER is not None:
         dispatcher._cache = KernelCache(CACHE_FOLDER, function)
     return dispatcher
