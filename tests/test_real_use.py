@@ -192,16 +192,16 @@ def test_scoring_pairs_leaves_warning_filters_alone(monkeypatch):
 def projected_words(monkeypatch, model, texts):
     """How many words `encode` projects that it did not remember."""
     counts = []
-    project = word_memory.project_words
+    project = word_memory.sum_features
 
     def counting(*arguments):
         first, end = arguments[-2:]
         counts.append(end - first)
         project(*arguments)
 
-    monkeypatch.setattr(word_memory, "project_words", counting)
+    monkeypatch.setattr(word_memory, "sum_features", counting)
     model.encode(texts)
-    monkeypatch.setattr(word_memory, "project_words", project)
+    monkeypatch.setattr(word_memory, "sum_features", project)
     return sum(counts)
 
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.kernels.inference import sum_features
 from sentemb.kernels.tokens import add_words, find_words
-from sentemb.kernels.words import project_words
 from sentemb.models.word_reader import WordReader
 from sentemb.protocols import Arrays
 from sentemb.system.parallel import Workers, one_after_the_other, spread
@@ -213,18 +213,9 @@ class WordMemory:
             self._is_known = is_known
         offsets, ids, values = self._vocabulary.features_of_all(words)
         self._is_known[known:end] = np.diff(offsets) > 0
+        lists = (offsets, ids, values)
         tasks = spread(
-            len(words),
-            project_words,
-            self._P[known:end],
-            self._table,
-            self._table,
-            np.zeros(ids.size, self._table.dtype),
-            ids,  # every entry is its own row here
-            self._bias,
-            offsets,
-            np.arange(ids.size, dtype=np.int32),
-            values,
+            len(words), sum_features, self._P[known:end], self._table, self._bias, *lists
         )
         if workers is None:
             one_after_the_other(*tasks)
