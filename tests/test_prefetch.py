@@ -45,16 +45,21 @@ def test_loops_ask_for_their_own_rows_before_they_need_them(monkeypatch, count):
         monkeypatch.setattr(
             module, "prefetch_row", lambda rows, k: asked.append((id(rows), int(k)))
         )
+    for module in (adam, nesterov):
+        plain = words.gather_weighted_row.py_func
+        monkeypatch.setattr(module, "gather_weighted_row", plain)
     rng = np.random.default_rng(0)
     table, first, second = rng.random((3, ROWS, WIDTH))
     rows = rng.permutation(ROWS)[:count].astype(np.int32)
-    later = rows[prefetch.AHEAD :].tolist()
+    later = range(prefetch.AHEAD, count)
     one_each, values = np.arange(count + 1), np.ones(count, np.float32)
     own = RowGradient(rng.random((count, WIDTH)), one_each, one_each[:-1], values)
 
     def needed(*arrays):
-        wanted = [(id(array), row) for row in later for array in arrays]
-        assert asked == wanted
+        """Row k of what belongs to words, ``rows[k]`` of what belongs to features."""
+        assert asked == [
+            (id(array), k if array is own.words else rows[k]) for k in later for array in arrays
+        ]
         asked.clear()
 
     lead = np.ones(count)
@@ -67,8 +72,11 @@ def test_loops_ask_for_their_own_rows_before_they_need_them(monkeypatch, count):
         count,
     )  # fmt: skip
     needed(table)
+    sums = np.zeros((count, WIDTH))
+    words.gather_rows.py_func(sums, 0, table, one_each, rows, 0, count)
+    needed(table)
     state = MomentumRows(table, first, np.zeros(ROWS, np.int64), np.zeros(ROWS))
     nesterov.update_rows.py_func(state, own, rows, lead, lead, 0, 0.9, 0.1, 0, count)
-    needed(table, first)
+    needed(table, first, own.words)
     adam.adam_rows.py_func(table, first, second, own, rows, 0.1, 0.9, 0.999, 1.0, 1.0, 0, count)
-    needed(table, first, second)
+    needed(table, first, second, own.words)

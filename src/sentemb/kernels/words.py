@@ -97,6 +97,8 @@ def gather_rows(out, column, source, offsets, items, first, end):
         o = out[k, column : column + source.shape[1]]
         o[:] = 0
         for entry in range(offsets[k], offsets[k + 1]):
+            if entry + AHEAD < offsets[end]:
+                prefetch_row(source, items[entry + AHEAD])
             s = source[items[entry]]
             for j in range(o.size):
                 o[j] += s[j]
@@ -126,6 +128,8 @@ def gather_weighted_row(o, source, offsets, items, weights, k):
     """
     o[:] = 0
     for entry in range(offsets[k], offsets[k + 1]):
+        if entry + AHEAD < items.size:
+            prefetch_row(source, items[entry + AHEAD])
         s = source[items[entry]]
         weight = o.dtype.type(weights[entry])
         for j in range(o.size):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
-
-import numpy as np
 
 from sentemb.kernels.words import RowGradient
 from sentemb.protocols import KernelTask
@@ -25,7 +24,11 @@ def spread_rows(
     rows come last: parts of as many rows each would leave most of the work to one thread. No row
     depends on another, so the parts do not change the result.
     """
-    costs = gradient.offsets + _OF_A_ROW * np.arange(gradient.offsets.size)
-    shares = costs[-1] * np.arange(CHUNKS + 1) // CHUNKS
-    edges = np.searchsorted(costs, shares).tolist()
+    offsets = gradient.offsets
+
+    def cost(rows: int) -> int:
+        return int(offsets[rows]) + _OF_A_ROW * rows
+
+    shares = [cost(offsets.size - 1) * chunk // CHUNKS for chunk in range(CHUNKS + 1)]
+    edges = [bisect_left(range(offsets.size), share, key=cost) for share in shares]
     return [(function, *arguments, first, end) for first, end in pairwise(edges) if first < end]
