@@ -4,10 +4,10 @@ The rows of the input weights that a mini-batch touches lie anywhere in hundreds
 the processor cannot guess which comes next. A loop over rows asks for the row `AHEAD` places
 further on before it works on the current one.
 
-Measured on a Zen 4 (rows of 1,152 bytes, 18,700 rows a mini-batch): the second cache takes 0.5 of
-the time without prefetching for projection and Nesterov updates and 0.7 for Adam; the third cache
-0.55 and 0.7; the first cache or a hint that the row will be written, 0.85 to 1.0. A distance of 4,
-8 or 16 rows makes a difference of 3 %.
+Measured on a Zen 4 with 18,700 rows of 1,152 bytes in each mini-batch. Into the second cache,
+projection and Nesterov updates take 0.5 of the time without prefetching, Adam 0.7; into the third
+cache 0.55 and 0.7; into the first cache, or with the hint that the row will be written, 0.85 to
+1.0. Distances of 4, 8 and 16 rows differ by 3 %.
 """
 
 from llvmlite import ir
