@@ -138,14 +138,15 @@ class Face(ABC):
 
     # -- words and scores ---------------------------------------------------------------------
 
-    def _kept(self, name: str, prepare: Callable[[], T]) -> T:
+    def _kept(self, name: str, prepare: Callable[..., T], *arguments: Any) -> T:
         """What ``prepare`` returns: kept as ``name``, or made again where weights may change."""
-        kept: T | None = self._prepared.get(name) if self._may_remember else None
-        if kept is None:
-            kept = prepare()
-            if self._may_remember:
-                self._prepared[name] = kept
-        return kept
+        if self._may_remember and name in self._prepared:
+            kept: T = self._prepared[name]
+            return kept
+        prepared = prepare(*arguments)
+        if self._may_remember:
+            self._prepared[name] = prepared
+        return prepared
 
     # A str is a Sequence[str] as well; the first signature that fits counts.
     @overload

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, Self, TypeAlias, Unpack, overload
 
 import numpy as np
@@ -404,7 +403,7 @@ class SentenceEncoder(Face):
 
     def _tower(self, side: str) -> tuple[WordMemory, Embed]:
         """What reads the texts of a side, and what embeds them."""
-        return self._kept(side, partial(self._prepare, side))
+        return self._kept(side, self._prepare, side)
 
     def _prepare(self, side: str) -> tuple[WordMemory, Embed]:
         if self.shared_towers and side != SIDES[0]:

@@ -32,6 +32,8 @@ class EmbedLSTM:
 
     def __init__(self, encoder: LSTM, weights: Arrays) -> None:
         self._dim = encoder.dim
+        # The sums of a bag start at zero; all other numbers of a text with words are written.
+        self._make_one = np.zeros if encoder.bag_dim else np.empty
         recurrent = weights["recurrent"]
         directions, n, width = recurrent.shape
         dtype = recurrent.dtype
@@ -60,12 +62,12 @@ class EmbedLSTM:
         workers: Workers,
     ) -> np.ndarray:
         """The embeddings, (n_texts, dim) float; the arguments are those of `Encoder.embed`."""
+        if len(offsets) == 2 and len(word_index):
+            embeddings = self._make_one((1, self._dim), P.dtype)
+            embed_lstm(embeddings, P, word_index, offsets, _FIRST_TEXT, *self._weights, 0, 1)
+            return embeddings
         embeddings = np.zeros((offsets.size - 1, self._dim), P.dtype)
         arguments = (embeddings, P, word_index, offsets)
-        if offsets.size == 2:
-            if word_index.size:
-                embed_lstm(*arguments, _FIRST_TEXT, *self._weights, 0, 1)
-            return embeddings
         order = sort_by_length(offsets)
         texts = BLOCK_TEXTS
         if workers.threads > 1:
