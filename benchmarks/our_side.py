@@ -27,7 +27,7 @@ def settings_of(case):
 
 
 class ClockedWorkers(Workers):
-    """One thread that adds up the time spent in every kernel."""
+    """One thread that adds up the processor time spent in every kernel."""
 
     def __init__(self):
         super().__init__(1)
@@ -38,9 +38,9 @@ class ClockedWorkers(Workers):
             if function is one_after_the_other:
                 self.run(arguments)
                 continue
-            began = time.perf_counter()
+            began = time.process_time()
             function(*arguments)
-            self.seconds[function.__name__] += time.perf_counter() - began
+            self.seconds[function.__name__] += time.process_time() - began
 
 
 class Ours:
@@ -98,18 +98,18 @@ class Ours:
         return {"wall": time.perf_counter() - began, "megabytes": _memory("VmHWM") - before}
 
     def profile(self, steps):
-        """Seconds per step by kernel, plus planning and the remainder."""
+        """Processor seconds per step by kernel, plus planning and the remainder."""
         workers = ClockedWorkers()
         other = Ours(self.folder, 1, workers)
         other.task.update(other.planned.pop(), 0)
         workers.seconds.clear()
         planning = total = 0.0
         for step in range(1, steps + 1):
-            began = time.perf_counter()
+            began = time.process_time()
             planned = other.plan(step)
-            planning += time.perf_counter() - began
+            planning += time.process_time() - began
             other.task.update(planned, step)
-            total += time.perf_counter() - began
+            total += time.process_time() - began
         seconds = dict(workers.seconds) | {"planning": planning}
         seconds["everything else"] = total - sum(seconds.values())
         return {name: value / steps for name, value in seconds.items()}
