@@ -23,9 +23,9 @@ from sentemb.tables import markdown_table
 
 # Name -> settings, and what it is.
 VARIANTS = {
-    "before": ({}, "the defaults before mini-batches of neighbours; exact look-ups"),
-    "after": ({}, "the defaults"),
-    "mixed": ({"neighbours": 1}, "`--neighbours 1`: the defaults before, look-ups by clusters"),
+    "before": ({}, "the defaults of the version before mini-batches of neighbours (`--source`)"),
+    "after": ({}, "the defaults, with the faster kernels of their version"),
+    "mixed": ({"neighbours": 1}, "`--neighbours 1`: as before, but look-ups by clusters"),
 }
 PARTS = ("dev", "test")
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -107,6 +107,13 @@ def page(found):
         "of the best epoch on dev. Only dev decides.",
         "",
         *(f"- {variant}: {VARIANTS[variant][1]}" for variant in found),
+        *(
+            f"- {variant}, {name}, seed {seed}: {run['note']}"
+            for variant, sets in found.items()
+            for name, runs in sets.items()
+            for seed, run in runs.items()
+            if "note" in run
+        ),
         "",
     ]
     for part in PARTS:
@@ -116,7 +123,8 @@ def page(found):
             means = []
             for name, runs in sets.items():
                 values = np.array([run[part] for run in runs.values()])
-                means.append([*values.mean(axis=0), np.mean([r["seconds"] for r in runs.values()])])
+                seconds = [run["seconds"] for run in runs.values() if run["seconds"]]
+                means.append([*values.mean(axis=0), np.mean(seconds)])
                 rows.append(cells(variant, name, str(len(runs)), means[-1]))
             rows.append(cells(variant, "mean of the sets", "", np.mean(means, axis=0)))
         lines += [f"## Figures on {part}", "", *markdown_table(rows, left=2), ""]
