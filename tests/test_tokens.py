@@ -9,7 +9,6 @@ import pytest
 from helpers import VARIANTS, made_up_model
 
 from sentemb.kernels import tokens
-from sentemb.kernels.inference import sort_by_length
 from sentemb.models import word_memory
 from sentemb.models.word_memory import WordMemory
 from sentemb.system.parallel import Workers
@@ -211,11 +210,3 @@ def test_a_memory_finds_the_words_of_many_texts(splitting, monkeypatch):
             assert found.n_known.tolist() == own
             assert memory.look_up(["w12"]).n_known is None
     assert len(memory.look_up([]).word_index) == 0
-
-
-def test_texts_are_sorted_from_long_to_short():
-    rng = np.random.default_rng(0)
-    for lengths in (rng.integers(0, 9, 100), np.zeros(3, int), np.zeros(0, int), np.array([5])):
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        expected = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
-        assert np.array_equal(sort_by_length(offsets), expected)

@@ -46,32 +46,6 @@ def sum_features(P, table, bias, offsets, ids, values, first, end):
 
 
 @kernel
-def sort_by_length(offsets):
-    """The texts that have words, from long to short, equal ones in order: (n,) int64.
-
-    offsets : (n_texts + 1,) int64
-    """
-    n_texts = offsets.size - 1
-    longest = 0
-    for k in range(n_texts):
-        longest = max(longest, offsets[k + 1] - offsets[k])
-    place = np.zeros(longest + 1, np.int64)  # where the texts of each length begin
-    for k in range(n_texts):
-        length = offsets[k + 1] - offsets[k]
-        if length > 0:
-            place[length - 1] += 1
-    for length in range(longest - 1, -1, -1):
-        place[length] += place[length + 1]
-    order = np.empty(place[0], np.int64)
-    for k in range(n_texts):
-        length = offsets[k + 1] - offsets[k]
-        if length > 0:
-            order[place[length]] = k
-            place[length] += 1
-    return order
-
-
-@kernel
 def embed_lstm(
     embeddings,
     P,

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.inference import embed_lstm, sort_by_length
+from sentemb.kernels.inference import embed_lstm
+from sentemb.kernels.packing import longest_first
 from sentemb.models.packing import BLOCK_TEXTS
 from sentemb.protocols import Arrays
+from sentemb.system.aligned import aligned_empty
 from sentemb.system.parallel import Workers
 
 if TYPE_CHECKING:
@@ -52,7 +54,9 @@ class EmbedLSTM:
         if not encoder.output_gate:
             after = after[:, :0]
         output_gate = int(encoder.output_gate)  # a bool would make the call slower
-        self._weights = (_aligned(recurrent), diagonals, before, after, output_gate)
+        aligned = aligned_empty(recurrent.shape, dtype)
+        aligned[...] = recurrent
+        self._weights = (aligned, diagonals, before, after, output_gate)
 
     def __call__(
         self,
@@ -68,7 +72,7 @@ class EmbedLSTM:
             return embeddings
         embeddings = np.zeros((offsets.size - 1, self._dim), P.dtype)
         arguments = (embeddings, P, word_index, offsets)
-        order = sort_by_length(offsets)
+        order, _ = longest_first(offsets)
         texts = BLOCK_TEXTS
         if workers.threads > 1:
             blocks = workers.threads * _BLOCKS_PER_THREAD
@@ -80,13 +84,3 @@ class EmbedLSTM:
             ]
         )
         return embeddings
-
-
-def _aligned(array: np.ndarray) -> np.ndarray:
-    """A copy that begins on a cache line, so that no vector register is loaded from two."""
-    line = 64
-    room = np.empty(array.nbytes + line, np.uint8)
-    first = -room.ctypes.data % line
-    copied = room[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
-    copied[...] = array
-    return copied
