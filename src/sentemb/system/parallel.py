@@ -40,8 +40,8 @@ def spread(size: int, function: Callable[..., object], *arguments: Any) -> list[
 
 def one_after_the_other(*tasks: Task) -> None:
     """Do several tasks in this order: one task for one thread."""
-    for function, *arguments in tasks:
-        function(*arguments)
+    for task in tasks:
+        task[0](*task[1:])
 
 
 class Workers:
@@ -82,6 +82,9 @@ class Workers:
         with self._turn:
             self._job.settle()  # in case an exception interrupted the end of the last run
             tasks, self._meanwhile = self._meanwhile + tasks, []
+            if self.threads == 1 or len(tasks) < 2:
+                one_after_the_other(*tasks)
+                return
             job = self._job = _Job(tasks)
             try:
                 for inbox in self._helpers()[: len(tasks) - 1]:
@@ -144,7 +147,8 @@ class Workers:
                 except StopIteration as end:
                     results[number] = end.value
                     del left[number]
-            self.run(tasks)
+            if tasks:
+                self.run(tasks)
         return results
 
     def close(self) -> None:
