@@ -13,7 +13,6 @@ from sentemb.training.mini_batches import mini_batch
 from sentemb.training.neighbours import Order
 from sentemb.training.settings import (
     CONTINUED,
-    HARD_AMONG,
     NEIGHBOURS,
     OF_NEIGHBOURS,
     OPTIMISERS,
@@ -147,11 +146,6 @@ def test_neighbours_are_the_default_with_hard_negatives_adam_and_softmax():
     assert slow.learning_rate == OPTIMISERS["nesterov"]["learning_rate"]
     with pytest.raises(SentembError, match="neighbours are found by their hard negatives"):
         Settings(hard_negatives=0, neighbours=8)
-    # A group has one pair of each title in the list of its first query, so more would be searched
-    # for in vain, for hours.
-    assert Settings(neighbours=1 + HARD_AMONG).neighbours == 1 + HARD_AMONG
-    with pytest.raises(SentembError, match="neighbours is 32; give an integer from 1 to 31"):
-        Settings(neighbours=2 + HARD_AMONG)
 
 
 def test_a_record_of_an_earlier_version_has_no_neighbours():

@@ -3,7 +3,6 @@
 import copy
 import json
 import pickle
-from dataclasses import replace
 
 import naive
 import numpy as np
@@ -425,22 +424,6 @@ def test_parameters_of_bm25_are_the_best_of_those_tried(bag, log, judged):
         )
     assert figures[chosen.k1] == max(figures.values())
     assert (best.k1, best.b, best.click_weight) == (chosen.k1, chosen.b, chosen.click_weight)
-
-
-def test_a_judged_set_has_the_figures_of_its_texts_without_byte_order_marks(bag, log, judged):
-    """A log drops them, and tabs inside, which a judged set may have."""
-    workers = sentemb.ranking.fitting.Workers(1)
-    lists = parts.bm25_lists(judged.titles, log, Recipe())
-    odd = replace(
-        judged,
-        queries=["\ufeff" + text for text in judged.queries],
-        titles=[text.replace(" ", "\t\ufeff", 1) for text in judged.titles],
-    )
-    expected, found = (
-        target.of_lists(lists, target.words(lists))
-        for target in (targets.JudgedTarget(judged, workers), targets.JudgedTarget(odd, workers))
-    )
-    assert found == expected
 
 
 def test_a_log_of_held_out_queries_alone_leaves_the_titles(bag, log):

@@ -5,9 +5,9 @@ import pytest
 
 from sentemb.kernels.adam import adam_dense
 from sentemb.kernels.nesterov import nesterov_dense
-from sentemb.kernels.small_arrays import all_below, place_rows, sum_parts
+from sentemb.kernels.small_arrays import all_below, place_rows, sum_parts, take_rows
 
-SIZE = 1000
+SIZE = 5000  # more than `sum_parts` adds up at a time
 
 
 def made_up(count, dtype=np.float32):
@@ -32,6 +32,14 @@ def test_one_wild_weight_is_noticed_wherever_it_is():
             changed = array.copy()
             changed[place] = wild
             assert not all_below(changed, 10)
+
+
+def test_rows_are_taken_in_any_order_and_more_than_once():
+    rows = made_up(4)
+    places = np.array([3, 0, 0, 2, 3], np.int32)
+    out = np.full((5, SIZE), np.nan, np.float32)
+    take_rows(out, rows, places)
+    assert np.array_equal(out, rows[places])
 
 
 def test_rows_are_placed_in_their_columns_alone():

@@ -240,21 +240,6 @@ def test_in_a_large_log_hard_negatives_are_those_of_the_nearest_clusters(monkeyp
     assert np.all(stopped == -1)
 
 
-def test_in_a_large_log_equal_titles_are_found_and_nan_is_not(monkeypatch):
-    rng = np.random.default_rng(0)
-    Uq = rng.normal(size=(60, 8)).astype(np.float32)
-    Ud = np.repeat(Uq[:1], 400, axis=0)
-    clicked = np.zeros(61, np.int64), np.empty(0, np.int32)
-    monkeypatch.setattr(hard_negatives, "EXACT_UP_TO", 0)
-    with Workers(2) as workers:
-        # Most centres have no titles; a query that met only those would have no hard negatives.
-        lists = hard_negatives.nearest_titles(Uq, Ud, clicked, workers, lambda: False)
-        assert np.all(lists >= 0)
-        Uq[7] = Ud[5] = np.nan
-        lists = hard_negatives.nearest_titles(Uq, Ud, clicked, workers, lambda: False)
-        assert np.all(lists[7] == -1) and 5 not in lists and np.all(np.delete(lists, 7, 0) >= 0)
-
-
 def test_a_mini_batch_does_not_depend_on_those_before():
     builder = ClickLogBuilder()
     for query, title in [("q", "one"), ("q", "two"), ("r", "two"), ("s", "three")]:

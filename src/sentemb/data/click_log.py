@@ -268,18 +268,13 @@ def _log_of(clicks: Iterable[tuple[str, str, int]], what: str) -> ClickLog:
     return builder.build()
 
 
-def as_in_log(text: str) -> str:
-    """``text`` in one line, without white space around it and without byte-order marks."""
-    return text.replace("\ufeff", "").replace("\t", " ").replace("\n", " ").strip()
-
-
 def clean_text(text: str, what: str) -> str:
-    """``text`` `as_in_log`; a `SentembError` without a place if it is unusable.
+    """``text`` without white space around it; a `SentembError` without a place if it is unusable.
 
     ``what`` names it in the message. A text is unusable if it has no words, a NUL character, bytes
     that were not UTF-8, or more than `MAX_TEXT_WORDS` words.
     """
-    clean = as_in_log(text)
+    clean = text.replace("\ufeff", "").replace("\t", " ").replace("\n", " ").strip()
     if not clean:
         raise SentembError(f"the {what} is empty; give it at least one word")
     if "\0" in clean:

@@ -111,7 +111,7 @@ def highest_of_clusters(
     Uq : (n_queries, dim) float
         Normalised query embeddings.
     probed : (n_queries, n_probed) int32
-        The clusters of every query, each once; -1 for none, as for an embedding of NaN.
+        The clusters of every query, each once.
     clicked_offsets, clicked : (n_queries + 1,) int64, (n,) int32
         The clicked titles of every query.
     blocks, titles, offsets
@@ -169,14 +169,12 @@ def _queries_of_clusters(probed, n_clusters, first, end):
     starts = np.zeros(n_clusters + 1, np.int64)
     for q in range(first, end):
         for c in probed[q]:
-            if c >= 0:
-                starts[c + 1] += 1
+            starts[c + 1] += 1
     starts = np.cumsum(starts)
     asking = np.empty(starts[n_clusters], np.int64)
     free = starts.copy()
     for q in range(first, end):
         for c in probed[q]:
-            if c >= 0:
-                asking[free[c]] = q
-                free[c] += 1
+            asking[free[c]] = q
+            free[c] += 1
     return starts, asking

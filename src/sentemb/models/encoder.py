@@ -250,7 +250,7 @@ class Encoder(WordReader):
         -------
         dict of arrays
             As `backward` returns, with ``words`` in place of ``table``: the gradient at every
-            distinct word's projection, (n_words, width), valid until the workspace is used again.
+            distinct word's projection, (n_words, width). Valid until the workspace is used again.
             The gradient at an input row is the sum of those of the words with its feature.
         """
         raise NotImplementedError

@@ -143,7 +143,7 @@ class RecurrentEncoder(Encoder):
         """`forward` as a job for `Workers.together`; parameters as for `Encoder`."""
         weights, batch, packing = point.weights, layout.batch, layout.packing
         P = yield from self.project_tasks(point, batch, workspace)
-        embeddings = np.zeros((batch.n_texts, self.dim), P.dtype)
+        embeddings = workspace.zeros("embeddings", (batch.n_texts, self.dim), P.dtype)
         done = ForwardPass(layout, embeddings)
         tasks: list[KernelTask] = []
         for direction in range(self.directions):
@@ -155,7 +155,8 @@ class RecurrentEncoder(Encoder):
         for direction, state in enumerate(done.states):
             outputs = state["Y"], packing.last_rows
             place_rows(embeddings, direction * self.cells, packing.order, *outputs)
-        embeddings[:, self.n_outputs :] = X
+        if self.bag_dim:
+            embeddings[:, self.n_outputs :] = X
         return done
 
     def _bag_tasks(
@@ -323,8 +324,9 @@ class RecurrentEncoder(Encoder):
                 sums = self._prepare_sums(own, done.states[direction], D, packing, chunk)
                 tasks.append((one_after_the_other, scan, *sums))
         yield tasks
-        gradient = {name: np.empty_like(part[:, 0]) for name, part in parts.items()}
+        gradient = {}
         for name, part in parts.items():
+            gradient[name] = workspace.empty(f"sum of {name}", part[:, 0].shape, V.dtype)
             for total, of_chunks in zip(gradient[name], part, strict=True):
                 sum_parts(total.reshape(-1), of_chunks.reshape(CHUNKS, -1))
 

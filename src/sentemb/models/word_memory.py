@@ -39,8 +39,8 @@ class LookedUp(NamedTuple):
     P : (n_words, width) float
         Valid until the next call.
     n_known : (n_texts,) int64 or None
-        How many words of each text the model knows a feature of; None if there is one in each
-        text.
+        How many words of each text the model knows a feature of; None if each text has words and
+        all of them are known.
     """
 
     word_index: NDArray[np.int32]

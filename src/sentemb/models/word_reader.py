@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from sentemb.kernels.small_arrays import sum_parts
 from sentemb.kernels.words import gather_rows, sum_rows
 from sentemb.models.input_rows import point_of
 from sentemb.models.workspace import Job, Workspace
@@ -145,6 +146,7 @@ class WordReader:
             ``bias`` is the sum of ``dP`` over all words.
         """
         dtype = parts[0][1].dtype
+        total = np.empty(self.width, dtype)
         dP = workspace.empty("dP", (batch.n_words, self.width), dtype)
         bias = workspace.zeros("dbias", (CHUNKS, self.width), dtype)
         tasks = []
@@ -155,4 +157,5 @@ class WordReader:
             ]
             tasks.append((one_after_the_other, *gathers, (sum_rows, bias[chunk], dP, first, end)))
         yield tasks
-        return dP, bias.sum(axis=0)
+        sum_parts(total, bias)
+        return dP, total

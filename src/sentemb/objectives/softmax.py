@@ -11,6 +11,7 @@ from sentemb.kernels.cosine_softmax import (
     listed_softmax,
     normalise_rows_backward,
 )
+from sentemb.kernels.small_arrays import take_rows
 from sentemb.models.workspace import Workspace
 from sentemb.objectives.candidates import BatchCandidates, Candidates, ListedCandidates
 from sentemb.objectives.unit_embeddings import unit_embeddings
@@ -105,7 +106,10 @@ def _batch_loss(
     """As `_listed_loss`, over the matrix of the cosines of all pairs with all titles."""
     n_pairs, n_titles = candidates.queries.size, len(Ud)
     S = workspace.empty("S", (n_pairs, n_titles), Uq.dtype)
-    U_pairs = Uq[candidates.queries]
+    U_pairs = workspace.empty("U_pairs", (n_pairs, Uq.shape[1]), Uq.dtype)
+    take_rows(U_pairs, Uq, candidates.queries)
+    UdT = workspace.empty("UdT", Ud.T.shape, Ud.dtype)
+    UdT[...] = Ud.T
     V_pairs = workspace.zeros("V_pairs", U_pairs.shape, Uq.dtype)
     workers.over(
         n_pairs,
@@ -113,7 +117,7 @@ def _batch_loss(
         S,
         losses,
         U_pairs,
-        np.ascontiguousarray(Ud.T),
+        UdT,
         candidates.clicked,
         candidates.offsets,
         candidates.excluded,

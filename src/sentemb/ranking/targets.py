@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sentemb.baselines.inverted_index import InvertedIndex, Lists
 from sentemb.data.best_graded import best_graded
-from sentemb.data.click_log import ClickLog, as_in_log
+from sentemb.data.click_log import ClickLog
 from sentemb.data.judged_set import JudgedSet
 from sentemb.evaluation.metrics import JudgedScores
 from sentemb.kernels.top_k import top_k
@@ -91,9 +91,10 @@ class JudgedTarget:
         self.titles, self.n_queries = judged.titles, len(judged.queries)
         self._judged, self._workers = judged, workers
         self._all = ClicksTarget(best_graded(judged), judged.titles, workers, seed)
-        # Queries that a log does not tell apart have the same words, and so the same best titles.
-        place_of = {as_in_log(query): place for place, query in enumerate(judged.queries)}
-        self._of_all = np.array([place_of[query] for query in self._all.queries], np.int64)
+        # Queries of the same words have the same best titles. Clicks have no tabs and the like.
+        place_of = {" ".join(query.split()): place for place, query in enumerate(judged.queries)}
+        of_all = [place_of[" ".join(query.split())] for query in self._all.queries]
+        self._of_all = np.array(of_all, np.int64)
         self._scores = JudgedScores(judged, _CUTOFFS)
         query_index = np.repeat(np.arange(len(judged.queries)), np.diff(judged.offsets))
         self._pairs = query_index, judged.title_index
@@ -170,7 +171,7 @@ class ClicksTarget:
         self.queries = [clicks.queries[q] for q in drawn.tolist()]
         places_of: dict[str, list[int]] = {}
         for place, title in enumerate(titles):
-            places_of.setdefault(as_in_log(title), []).append(place)
+            places_of.setdefault(title.strip(), []).append(place)
         offsets, clicked = clicks.titles_of_queries()
         self._relevant = []
         for q in drawn.tolist():

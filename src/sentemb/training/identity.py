@@ -107,14 +107,11 @@ class Identity:
                 "the same settings, or start again with --force"
             )
         mine, known = self.settings, recorded_settings(other["settings"])
-        # All of them: one may be the default that follows from another.
-        others = [key for key in mine if known.get(key) != mine[key]]
-        if others:
-            then = ", ".join(f"{key} = {known.get(key)}" for key in others)
-            now = ", ".join(str(mine[key]) for key in others)
+        key = next((key for key in mine if known.get(key) != mine[key]), None)
+        if key is not None:
             raise SentembError(
-                f"{output}: was trained with {then}, not {now}; resume with the same settings, or "
-                "start again with --force"
+                f"{output}: was trained with {key} = {known.get(key)}, not {mine[key]}; "
+                "resume with the same settings, or start again with --force"
             )
         if other.get("log") != self.log:
             raise SentembError(

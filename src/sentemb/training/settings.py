@@ -249,7 +249,7 @@ HYPERPARAMETERS = (
         "and each has hard negatives of its own, which takes about twice the time.",
         group=NEGATIVES,
         least=1,
-        most=1 + HARD_AMONG,
+        most=MOST,
         optional=True,
         added=True,
     ),

@@ -61,9 +61,7 @@ class TitleClusters:
         centres = _centres(Ud, n_clusters(len(Ud)), workers)
         cluster_of = nearest(Ud, centres, 1, workers)[:, 0]
         titles = np.argsort(cluster_of, kind="stable").astype(np.int32)
-        # A centre that no title is nearest to would be one of the few that a query meets.
-        held, sizes = np.unique(cluster_of, return_counts=True)
-        centres = centres[held]
+        sizes = np.bincount(cluster_of, minlength=len(centres))
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         blocks = np.empty(Ud.size, Ud.dtype)
         workers.over(len(centres), lay_out_clusters, blocks, Ud, titles, offsets)

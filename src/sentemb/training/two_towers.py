@@ -126,7 +126,10 @@ class TwoTowers:
             ),
         )
         embeddings = {side: done.embeddings for side, done in passes.items()}
-        Yq, Yd = split_embeddings(embeddings, int(batch.candidates.queries.max()) + 1)
+        n_queries = batch.queries.n_texts
+        if settings.shared_towers:
+            n_queries = int(batch.candidates.queries.max()) + 1
+        Yq, Yd = split_embeddings(embeddings, n_queries)
         losses, Vq, Vd, _ = self._objective.at(
             Yq, Yd, batch.candidates, batch.weights, workers, self._workspaces["loss"]
         )

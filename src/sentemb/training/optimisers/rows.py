@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
+from sentemb.kernels.small_arrays import equal_shares
 from sentemb.kernels.words import RowGradient
 from sentemb.protocols import KernelTask
 from sentemb.system.parallel import CHUNKS
@@ -24,11 +26,7 @@ def spread_rows(
     rows come last: parts of as many rows each would leave most of the work to one thread. No row
     depends on another, so the parts do not change the result.
     """
-    offsets = gradient.offsets
-
-    def cost(rows: int) -> int:
-        return int(offsets[rows]) + _OF_A_ROW * rows
-
-    shares = [cost(offsets.size - 1) * chunk // CHUNKS for chunk in range(CHUNKS + 1)]
-    edges = [bisect_left(range(offsets.size), share, key=cost) for share in shares]
-    return [(function, *arguments, first, end) for first, end in pairwise(edges) if first < end]
+    edges = np.empty(CHUNKS + 1, np.int64)
+    equal_shares(edges, gradient.offsets, _OF_A_ROW)
+    parts = pairwise(edges.tolist())
+    return [(function, *arguments, first, end) for first, end in parts if first < end]
