@@ -213,8 +213,9 @@ def test_active_cells_are_the_largest_of_the_final_vector(make_model, name):
         if name == "bilstm":
             assert [label[-1] for label in labels] == ["→" if k < 24 else "←" for k in active]
             ends = np.where(active < 24, -1, 0)
-            np.testing.assert_array_equal(
-                text.gates["y"][active, ends], text.final[active], "where each reading ends"
+            # Encoding may differ from the pass that keeps gates in the last digits.
+            np.testing.assert_allclose(
+                text.gates["y"][active, ends], text.final[active], 1e-5, 1e-7, "where readings end"
             )
 
 

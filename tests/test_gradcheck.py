@@ -199,8 +199,8 @@ def test_command_refuses_wrong_usage(arguments, code):
 def plain(kernels, monkeypatch, old="", new=""):
     """The kernels of a module as plain Python, with one place of their source replaced.
 
-    Plain Python compiles nothing and gives the same float64 numbers. The product stays the
-    compiled one, as it is written in machine instructions.
+    Plain Python compiles nothing and gives the same float64 numbers. What is written in machine
+    instructions stays compiled: the product and the prefetch.
     """
     source = inspect.getsource(kernels)
     if old:
@@ -211,7 +211,7 @@ def plain(kernels, monkeypatch, old="", new=""):
         module = types.ModuleType(kernels.__name__)
         exec(compile(source, kernels.__file__, "exec"), module.__dict__)
     for name, value in vars(module).items():
-        if isinstance(value, Dispatcher) and name != "add_matmul":
+        if isinstance(value, Dispatcher) and name not in ("add_matmul", "prefetch_row"):
             setattr(module, name, value.py_func)
     return module
 
