@@ -89,7 +89,7 @@ def command(
         return
     if not is_model(index):
         raise SentembError(
-            f"{index}: there is no index here, and no model either; make one with "
+            f"{index}: this folder holds neither an index nor a model; make one with "
             "`sentemb train` or `sentemb index`"
         )
     _refuse({"--metric": metric}, "a model; NDCG@1 and MRR@10 decide")

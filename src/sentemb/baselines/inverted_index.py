@@ -586,7 +586,7 @@ class InvertedIndex:
 def _as_scores(
     highest: NDArray[np.int32], kept: NDArray[np.float32]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Titles and scores in the form of `find`: where there is no title, -1 and minus infinity."""
+    """Titles and scores as `find` returns them, with -1 and minus infinity in empty places."""
     scores = kept.astype(np.float64)
     scores[highest < 0] = -np.inf
     return highest.astype(np.int64), scores

@@ -263,7 +263,7 @@ def _set_output_error(d, eps, e, h, vectors):
 
 @inlined_kernel
 def _add_cell_error(eps, e, h):
-    """rho(t) in ``eps`` becomes eps(t) where there is no output gate: rho + (1 - h^2) e.
+    """rho(t) in ``eps`` becomes eps(t) in a model without an output gate: rho + (1 - h^2) e.
 
     eps, e, h : (n,) float.
     """
