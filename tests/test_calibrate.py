@@ -342,7 +342,7 @@ def test_wrong_input_of_the_commands(folder, command):
     index, dev = folder / "index", folder / "dev.tsv"
     for arguments, message in [
         ([index, folder / "nowhere"], "no such file or folder"),
-        ([folder, dev], "holds neither an index nor a model"),
+        ([folder, dev], "nor a model" if command == "tune" else "no index here"),
         ([index, index], "queries.tsv"),
         ([index], "Missing argument 'DEV'"),
         ([index, dev, "--threads", "0"], "threads is 0"),
