@@ -154,7 +154,7 @@ def test_tune_refuses_what_does_not_fit(trained, data, tmp_path):
     assert (
         "--metric does not go" in run("tune", model, dev, *args, "--metric", "hit@1", code=2).stderr
     )
-    assert "no model" in run("tune", tmp_path, dev, *args, code=1).stderr
+    assert "neither an index nor a model" in run("tune", tmp_path, dev, *args, code=1).stderr
 
 
 def test_a_pair_model_has_no_ranker(data, tmp_path):
