@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,13 +25,13 @@ class Tokens:
         The place in ``words`` of every token's word, in reading order.
     offsets : (n_texts + 1,) int64
         Text k holds the tokens ``offsets[k]`` to ``offsets[k + 1]``.
-    words : list of str
+    words : sequence of str
         The distinct words, in order of first appearance.
     """
 
     word_index: NDArray[np.int32]
     offsets: NDArray[np.int64]
-    words: list[str]
+    words: Sequence[str]
 
 
 @dataclass(frozen=True)
