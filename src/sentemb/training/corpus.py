@@ -29,7 +29,7 @@ class Corpus(TextPairs):
         Uses ``word_features``, and ``shared_towers`` where ``one_list`` is not given.
     vocabulary : Vocabulary, optional
         The features to read, and how texts are split; by default they are collected from the log.
-    one_list, most_words, whole_words, splitting, grow, vectors
+    one_list, most_words, max_word_features, whole_words, splitting, grow, vectors
         As for `TextPairs`, which describes more attributes; by default shared towers have one list.
 
     Attributes
@@ -55,6 +55,7 @@ class Corpus(TextPairs):
         *,
         one_list: bool | None = None,
         most_words: int | None = None,
+        max_word_features: int | None = None,
         whole_words: bool = False,
         splitting: str = WHITE_SPACE,
         grow: bool = False,
@@ -67,6 +68,7 @@ class Corpus(TextPairs):
             word_features=settings.word_features,
             vocabulary=vocabulary,
             most_words=most_words,
+            max_word_features=max_word_features,
             whole_words=whole_words,
             splitting=splitting,
             grow=grow,

@@ -33,7 +33,7 @@ class TextPairs:
         The distinct texts of each side.
     one_list : bool
         Whether queries and titles have one list of words, because one table reads both.
-    word_features : int
+    word_features, max_word_features : int, optional
         For the vocabulary that is collected: see `Vocabulary.collect`.
     vocabulary : Vocabulary, optional
         The features to read, and how texts are split; by default they are collected.
@@ -67,6 +67,7 @@ class TextPairs:
         *,
         one_list: bool,
         word_features: int,
+        max_word_features: int | None = None,
         vocabulary: Vocabulary | None = None,
         splitting: str = WHITE_SPACE,
         grow: bool = False,
@@ -93,7 +94,10 @@ class TextPairs:
             lists = {side: _cut(some, most_words) for side, some in lists.items()}
         if vocabulary is None or grow:
             found = Vocabulary.collect(
-                *lists.values(), word_features=word_features, splitting=splitting
+                *lists.values(),
+                word_features=word_features,
+                max_word_features=max_word_features,
+                splitting=splitting,
             )
             if whole_words:
                 found = Vocabulary([], found.words)

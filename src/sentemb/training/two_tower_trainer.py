@@ -78,7 +78,15 @@ def train_two_towers(
         grow = start is not None and start.grows(chosen.model)
         splitting = chosen.splitting or WHITE_SPACE
         of_words = None if vectors is None else partial(vectors.features, note=run.note)
-        corpus = Corpus(log, chosen, known, splitting=splitting, grow=grow, vectors=of_words)
+        corpus = Corpus(
+            log,
+            chosen,
+            known,
+            max_word_features=chosen.max_word_features,
+            splitting=splitting,
+            grow=grow,
+            vectors=of_words,
+        )
         del log
         if start is not None and grow:
             _note_new_features(corpus, start, run.note)
