@@ -20,24 +20,32 @@ def top_k(best, scores, first, end):
     first, end : int
         The rows to do.
     """
-    n, k = scores.shape[1], best.shape[1]
+    for r in range(first, end):
+        highest_places(best[r], scores[r])
+
+
+@kernel
+def highest_places(heap, s):
+    """heap = the places of the k highest scores, as `top_k` of one row.
+
+    heap : (k,) int64, written, k at most n; s : (n,) float
+    """
+    n, k = s.size, heap.size
     if k == 0:
         return
-    for r in range(first, end):
-        s, heap = scores[r], best[r]
-        # A heap of the best so far, the worst of them at its root.
-        for place in range(k):
-            heap[place] = place
-        for root in range(k // 2 - 1, -1, -1):
-            _sift(heap, s, root, k)
-        for place in range(k, n):
-            if _is_before(s, place, heap[0]):
-                heap[0] = place
-                _sift(heap, s, 0, k)
-        # The worst goes to the end, again and again.
-        for size in range(k - 1, 0, -1):
-            heap[0], heap[size] = heap[size], heap[0]
-            _sift(heap, s, 0, size)
+    # A heap of the best so far, the worst of them at its root.
+    for place in range(k):
+        heap[place] = place
+    for root in range(k // 2 - 1, -1, -1):
+        _sift(heap, s, root, k)
+    for place in range(k, n):
+        if _is_before(s, place, heap[0]):
+            heap[0] = place
+            _sift(heap, s, 0, k)
+    # The worst goes to the end, again and again.
+    for size in range(k - 1, 0, -1):
+        heap[0], heap[size] = heap[size], heap[0]
+        _sift(heap, s, 0, size)
 
 
 @kernel

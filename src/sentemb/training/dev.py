@@ -10,6 +10,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from sentemb.data.splitting import is_share, normal_text, share_of, split_log
 from sentemb.errors import SentembError
 from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.held_out import HeldOutClicks
+from sentemb.evaluation.metrics import JudgedScores
 from sentemb.models.nearest import TitleVectors
 from sentemb.protocols import Embedder, Ranker
 from sentemb.storage.history import CLICKS_FIGURE, DEV_FIGURE
@@ -91,10 +93,16 @@ class JudgedDev:
 
     def measure(self, model: Ranker) -> dict[str, float]:
         """NDCG by name, such as ``{"ndcg@1": 0.8}``."""
-        mean = evaluate_model(model, self.judged, DEV_CUTOFFS).mean
-        return {
-            f"ndcg@{k}": round(float(value), 6) for k, value in zip(DEV_CUTOFFS, mean, strict=True)
-        }
+        judged = self.judged
+        query_index = np.repeat(np.arange(len(judged.queries)), np.diff(judged.offsets))
+        pairs = judged.queries, judged.titles, query_index, judged.title_index
+        mean = self._scores.mean(model.score_pairs(*pairs)).tolist()
+        return {f"ndcg@{k}": round(value, 6) for k, value in zip(DEV_CUTOFFS, mean, strict=True)}
+
+    @cached_property
+    def _scores(self) -> JudgedScores:
+        """What every epoch needs of the set."""
+        return JudgedScores(self.judged, DEV_CUTOFFS)
 
 
 class ClicksDev:
