@@ -58,3 +58,5 @@ def prefetch_run(items, first, end):
     per_line = _LINE_BYTES // items.itemsize
     for k in range(first, end, per_line):
         _prefetch_line(items, k, 0)
+    if end > first:  # a run that does not begin with a line may reach into one more
+        _prefetch_line(items, end - 1, 0)

@@ -37,8 +37,8 @@ class Corpus(TextPairs):
         1 + ln(clicks), so that 1,000 clicks of a title for a query count 8 times as much as one.
     query_offsets, query_titles : (n_queries + 1,) int64, (n_pairs,) int32
         The clicked titles of every query.
-    clicked_keys : (n_pairs,) int64
-        query * n_titles + title of every pair, ascending.
+    sorted_titles : (n_pairs,) int32
+        As ``query_titles``, ascending for each query.
     query_numbers, title_numbers : Renumbering
         Of all queries and of all titles, for the mini-batches.
     skipped_offsets, skipped : (n_pairs + 1,) int64, (n,) int32
@@ -78,9 +78,9 @@ class Corpus(TextPairs):
         self.title_numbers = Renumbering(self.n_titles)
         self._title_scratch = np.full(self.n_titles, -1, np.int32)
 
-        pair_keys = self.query_index.astype(np.int64) * self.n_titles + self.title_index
-        self.clicked_keys = np.sort(pair_keys)
         self.query_offsets, self.query_titles = log.titles_of_queries()
+        keys = np.sort(self.query_index.astype(np.int64) * self.n_titles + self.title_index)
+        self.sorted_titles = (keys % self.n_titles).astype(np.int32)
         self._check_negatives()
 
     def fingerprint(self) -> str:
