@@ -45,7 +45,10 @@ def strict_kernel(function):
 
 
 def inner_kernel(function):
-    """As `kernel`, for functions that kernels alone call: without the wrapper for Python."""
+    """As `kernel`, for functions that kernels alone call: without the wrapper for Python.
+
+    A wrapper costs 0.02 s to compile. A call from Python without one would end the process.
+    """
     return _compiled(function, _OPTIONS | {"no_cpython_wrapper": True})
 
 

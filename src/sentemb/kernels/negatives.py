@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.jit import inner_kernel, kernel
 
 
-@kernel
+@inner_kernel
 def _next(state):
     """One step of SplitMix64: advances state[0] and returns 64 random bits."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -15,13 +15,13 @@ def _next(state):
     return z ^ (z >> np.uint64(31))
 
 
-@kernel
+@inner_kernel
 def _below(state, limit):
     """A random number from 0 to limit - 1; its bias, limit / 2^63, is negligible."""
     return np.int64(_next(state) >> np.uint64(1)) % limit
 
 
-@kernel
+@inner_kernel
 def _contains(titles, title):
     """Whether sorted ``titles`` hold ``title``."""
     low, high = 0, titles.size
@@ -34,7 +34,7 @@ def _contains(titles, title):
     return low < titles.size and titles[low] == title
 
 
-@kernel
+@inner_kernel
 def _take(chosen, start, count, title, refused):
     """Add ``title`` to a pair's list unless it is there or in sorted ``refused``; the new count."""
     for k in range(count):

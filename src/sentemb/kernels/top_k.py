@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.jit import inner_kernel, kernel
 
 
 @kernel
@@ -48,7 +48,7 @@ def highest_places(heap, s):
         _sift(heap, s, 0, size)
 
 
-@kernel
+@inner_kernel
 def _is_before(scores, a, b):
     """Whether place ``a`` ranks before place ``b``, a total order."""
     x, y = scores[a], scores[b]
@@ -62,7 +62,7 @@ def _is_before(scores, a, b):
     return a < b
 
 
-@kernel
+@inner_kernel
 def _sift(heap, scores, root, size):
     """Move ``heap[root]`` down until none of its children ranks after it: a min-heap of ``size``.
 

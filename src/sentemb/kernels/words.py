@@ -11,7 +11,7 @@ import numpy as np
 
 from sentemb.kernels.bits import set_bit, take_numbers
 from sentemb.kernels.copying import copy_row
-from sentemb.kernels.jit import inlined_kernel, kernel
+from sentemb.kernels.jit import inlined_kernel, inner_kernel, kernel
 from sentemb.kernels.prefetch import AHEAD, prefetch_row, prefetch_run
 
 # Short lists between the one that is copied and the one that is asked for.
@@ -116,7 +116,7 @@ def sum_rows(out, source, first, end):
             out[j] += s[j]
 
 
-@kernel
+@inner_kernel
 def gather_weighted_row(o, source, offsets, items, weights, k):
     """o = sum of weights[e] source[items[e]] over the entries e of list k.
 
