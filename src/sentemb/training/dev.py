@@ -14,16 +14,14 @@ from functools import cached_property
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
 from sentemb.data.held_out_clicks import read_held_out
 from sentemb.data.judged_set import JudgedSet
 from sentemb.data.splitting import is_share, normal_text, share_of, split_log
 from sentemb.errors import SentembError
-from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.held_out import HeldOutClicks
-from sentemb.evaluation.metrics import JudgedScores
+from sentemb.evaluation.metrics import JudgedScores, ndcg
 from sentemb.models.nearest import TitleVectors
 from sentemb.protocols import Embedder, Ranker
 from sentemb.storage.history import CLICKS_FIGURE, DEV_FIGURE
@@ -60,19 +58,6 @@ class Dev(Protocol[ModelT_contra]):
     def measure(self, model: ModelT_contra) -> dict[str, float]:
         """Figures by name, rounded as a training's history keeps them; `figure` is the first."""
         ...
-
-
-class _Zeros:
-    """A ranker that gives every pair the score 0."""
-
-    def score_pairs(
-        self,
-        queries: Sequence[str],
-        titles: Sequence[str],
-        query_index: NDArray[np.integer],
-        title_index: NDArray[np.integer],
-    ) -> NDArray[np.float64]:
-        return np.zeros(len(query_index))
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,6 +248,6 @@ def check_patience(patience: int | None, dev: object) -> None:
 def _check_judged(judged: JudgedSet, name: str) -> None:
     """Raise a `SentembError` if NDCG cannot be computed."""
     try:
-        evaluate_model(_Zeros(), judged, DEV_CUTOFFS)
+        ndcg(judged, {}, DEV_CUTOFFS)
     except SentembError as error:
         raise SentembError(f"{name}: {error}") from error
