@@ -200,18 +200,18 @@ def test_words_are_projected_and_their_errors_gathered(dtype):
     assert relative_error(P, expected) < tolerance
     assert np.array_equal(P[4], bias)
 
-    inverse_offsets, lists, entries = invert_lists(offsets, ids, n_trigrams)
+    inverse_offsets, lists = invert_lists(offsets, ids, n_trigrams)
     for trigram in range(n_trigrams):
         own = slice(inverse_offsets[trigram], inverse_offsets[trigram + 1])
         assert lists[own].tolist() == np.nonzero(counts[:, trigram])[0].tolist()
-        assert np.all(ids[entries[own]] == trigram)
-    inverse = invert_weighted_lists(offsets, ids, weights, n_trigrams)
-    for found, expected in zip(inverse, (inverse_offsets, lists, weights[entries]), strict=True):
+    *inverse, values = invert_weighted_lists(offsets, ids, weights, n_trigrams)
+    for found, expected in zip(inverse, (inverse_offsets, lists), strict=True):
         assert np.array_equal(found, expected)
+    assert np.array_equal(values, counts.T[counts.T != 0])
 
     errors = rng.standard_normal((n_words, width)).astype(dtype)
     gathered = np.full((n_trigrams, width), np.nan, dtype)
-    gradient = RowGradient(errors, inverse_offsets, lists, weights[entries])
+    gradient = RowGradient(errors, inverse_offsets, lists, values)
     gather_weighted_rows(gathered, gradient, 0, n_trigrams)
     expected = naive.matmul(counts.T.astype(float), errors.astype(float))
     assert relative_error(gathered, expected) < tolerance
@@ -554,8 +554,8 @@ def draw(wanted, pool, skipped=None, seed=1, clicks=CLICKS):
         np.cumsum([0] + [len(some) for some in skipped], dtype=np.int64),
         np.array([title for some in skipped for title in some], np.int32),
         wanted,
-        N_TITLES,
-        np.sort(queries.astype(np.int64) * N_TITLES + clicked),
+        np.searchsorted(queries, np.arange(queries.max() + 2)),
+        clicked[np.lexsort((clicked, queries))],
         np.uint64(seed),
     )
     return [candidates[a:b].tolist() for a, b in itertools.pairwise(offsets)]

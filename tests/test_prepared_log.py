@@ -333,7 +333,7 @@ def test_the_fingerprint_is_that_of_the_log_in_memory(prepared):
             Corpus(log, Settings(**own)) for log in (prepared.log, PreparedLog.open(prepared.out))
         ]
         assert corpora[0].fingerprint() == corpora[1].fingerprint()
-        np.testing.assert_array_equal(corpora[0].clicked_keys, corpora[1].clicked_keys)
+        np.testing.assert_array_equal(corpora[0].sorted_titles, corpora[1].sorted_titles)
 
 
 # -- where only a log will do ----------------------------------------------------------------------

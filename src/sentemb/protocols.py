@@ -259,6 +259,10 @@ class StoredState(Protocol):
         """Read an array."""
         ...
 
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """The shape of array ``name``; None if there is no such array."""
+        ...
+
     def expect(self, name: str, shape: Sequence[int], dtype: Any) -> None:
         """Raise `damaged` unless array ``name`` exists with this shape and dtype."""
         ...
@@ -342,7 +346,7 @@ class Task(Protocol[BatchT, ModelT_co]):
         ...
 
     def model(self) -> ModelT_co:
-        """The model with the live weights. Call `flush` before using it."""
+        """The model with weights that later updates leave alone. Call `flush` before."""
         ...
 
     def state(self) -> Arrays:

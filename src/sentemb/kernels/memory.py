@@ -50,3 +50,43 @@ def best_clicked(found, queries, clicked, title_offsets, titles, first, end):
                         title = titles[entry]
                         if product > best[title]:
                             best[title] = product
+
+
+@kernel
+def best_clicked_of_pairs(
+    found, queries, query_index, title_index, clicked, offsets, of_titles, first, end
+):
+    """found[p] = `best_clicked` of one query and one title, with the same bits.
+
+    Parameters
+    ----------
+    found : (n_pairs,) float32, written
+        -1 for a title without clicked queries.
+    queries : (n_queries, dim) float32
+        Rows of unit length, or zero.
+    query_index, title_index : (n_pairs,) int64
+        The query and the title of each pair.
+    clicked : (n_clicked, dim) float32
+        Clicked queries, rows of unit length.
+    offsets, of_titles : (n_titles + 1,) int64, (n_entries,) int32
+        Title t was clicked for the queries ``of_titles[offsets[t]:offsets[t + 1]]``.
+    first, end : int
+        The pairs to do.
+    """
+    dim = queries.shape[1]
+    across = np.empty((dim, _CLICKED), np.float32)
+    products = np.empty((1, _CLICKED), np.float32)
+    for pair in range(first, end):
+        query, title = query_index[pair], title_index[pair]
+        best = np.float32(-1)
+        for low in range(offsets[title], offsets[title + 1], _CLICKED):
+            n = min(_CLICKED, offsets[title + 1] - low)
+            for c in range(n):
+                row = of_titles[low + c]
+                products[0, c] = 0
+                for j in range(dim):
+                    across[j, c] = clicked[row, j]
+            add_matmul(products[:, :n], queries[query : query + 1], across[:, :n])
+            for c in range(n):
+                best = max(best, products[0, c])
+        found[pair] = best

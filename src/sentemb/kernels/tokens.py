@@ -16,7 +16,7 @@ A table of words is two arrays:
 
 import numpy as np
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.jit import inner_kernel, kernel
 from sentemb.kernels.prefetch import prefetch_row
 
 _LINE_FEED = 10
@@ -31,7 +31,7 @@ _TRIES = 128
 _WAITING = 16
 
 
-@kernel
+@inner_kernel
 def _white_space(text, at):
     """Bytes of the white space at a place where a character begins, or 0: `str.isspace` in UTF-8.
 
@@ -70,7 +70,7 @@ def _end_and_hash(text, start, seed):
     return at, np.int64(hashed)
 
 
-@kernel
+@inner_kernel
 def _slot_of(text, start, end, hashed, entries, letters):
     """The slot that holds the word ``text[start:end]``, or is empty; -1 if there is neither."""
     mask = len(entries) - 1
@@ -210,7 +210,7 @@ def add_words(
     return entries, letters, used, n_words, others, others_used
 
 
-@kernel
+@inner_kernel
 def _n_letters(text, start, end):
     """Characters of ``text[start:end]``: the bytes that begin one."""
     n = 0
@@ -219,7 +219,7 @@ def _n_letters(text, start, end):
     return n
 
 
-@kernel
+@inner_kernel
 def _append(letters, used, text, start, end):
     """Write ``text[start:end]`` and a line feed behind the first ``used`` bytes; the new number."""
     for at in range(start, end):
@@ -228,7 +228,7 @@ def _append(letters, used, text, start, end):
     return used + end - start + 1
 
 
-@kernel
+@inner_kernel
 def _with_room(letters, used, more):
     """``letters``, or a longer copy if fewer than ``more`` bytes are free."""
     if used + more <= letters.size:
@@ -239,7 +239,7 @@ def _with_room(letters, used, more):
     return longer
 
 
-@kernel
+@inner_kernel
 def _doubled(entries):
     """A table of twice as many slots with the same words."""
     larger = np.zeros((2 * len(entries), 4), np.int64)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
-from sentemb.kernels.memory import best_clicked
+from sentemb.kernels.memory import best_clicked, best_clicked_of_pairs
 from sentemb.models.similarity import unit_rows
 from sentemb.protocols import Embedder, Runner
 
@@ -122,13 +122,7 @@ class QueryMemory:
         (m, n_titles) float32
             -1 for a title without clicked queries. A score has the same bits in every call.
         """
-        own = self._vectors()
-        if query_vectors.ndim != 2 or query_vectors.shape[1] != own.shape[1]:
-            raise SentembError(
-                f"vectors of shape {query_vectors.shape} do not fit the memory; give rows of "
-                f"{own.shape[1]} numbers"
-            )
-        rows = np.ascontiguousarray(query_vectors, np.float32)
+        own, rows = self._vectors(), self._rows(query_vectors)
         found = np.empty((len(rows), self.n_titles), np.float32)
         arguments = found, rows, own, self.offsets, self.places
         if workers is None:
@@ -136,6 +130,43 @@ class QueryMemory:
         else:
             workers.over(len(rows), best_clicked, *arguments)
         return found
+
+    def scores_of_pairs(
+        self,
+        query_vectors: np.ndarray,
+        query_index: NDArray[np.int64],
+        places: NDArray[np.int64],
+        workers: Runner,
+    ) -> NDArray[np.float32]:
+        """`scores` of some pairs, from the clicked queries of their titles alone.
+
+        Parameters
+        ----------
+        query_vectors : (m, dim) float
+            As for `scores`.
+        query_index, places : (k,) int64
+            Pair j is row ``query_index[j]`` of the vectors and title ``places[j]``.
+        workers : Runner
+            Threads to share the pairs; the result does not depend on them.
+
+        Returns
+        -------
+        (k,) float32
+            The bits of `scores`.
+        """
+        found = np.empty(len(places), np.float32)
+        pairs = self._rows(query_vectors), query_index, places
+        arguments = found, *pairs, self._vectors(), *self._queries_of_titles
+        workers.over(len(places), best_clicked_of_pairs, *arguments)
+        return found
+
+    @cached_property
+    def _queries_of_titles(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Title t has ``queries[offsets[t]:offsets[t + 1]]``, numbers of queries."""
+        asked = np.repeat(np.arange(len(self.queries), dtype=np.int32), np.diff(self.offsets))
+        sizes = np.bincount(self.places, minlength=self.n_titles)
+        by_title = asked[np.argsort(self.places, kind="stable")]
+        return np.concatenate([[0], np.cumsum(sizes)]), by_title
 
     def nearest(self, query_vector: np.ndarray, place: int) -> Remembered | None:
         """The nearest query that a title was clicked for; the first of equally near ones.
@@ -203,6 +234,16 @@ class QueryMemory:
         places = self.places[np.repeat(is_kept, lengths)]
         vectors = None if self.vectors is None else self.vectors[kept]
         return replace(self, queries=queries, vectors=vectors, offsets=offsets, places=places)
+
+    def _rows(self, query_vectors: np.ndarray) -> NDArray[np.float32]:
+        """Vectors of queries that are asked, checked, as the kernels want them."""
+        dim = self._vectors().shape[1]
+        if query_vectors.ndim != 2 or query_vectors.shape[1] != dim:
+            raise SentembError(
+                f"vectors of shape {query_vectors.shape} do not fit the memory; give rows of {dim} "
+                "numbers"
+            )
+        return np.ascontiguousarray(query_vectors, np.float32)
 
     def _vectors(self) -> NDArray[np.float32]:
         if self.vectors is None:

@@ -127,7 +127,7 @@ class TitleParts:
             if COSINE in parts:
                 found[COSINE] = cosines
             if MEMORY in parts:
-                remembered = self._memory_of_pairs(unit_rows(vectors), *pairs)
+                remembered = self.memory.scores_of_pairs(unit_rows(vectors), *pairs, self._workers)
                 found[MEMORY] = np.maximum(cosines, remembered)
         if BM25 in parts:
             sums = self.lists.scores(queries, *pairs, self._workers)
@@ -140,20 +140,6 @@ class TitleParts:
             return np.ones(len(queries))
         _, highest = self.lists.find(queries, 1, self._workers)
         return np.where(highest[:, 0] > 0, highest[:, 0], 1.0)
-
-    def _memory_of_pairs(
-        self, vectors: np.ndarray, query_index: NDArray[np.int64], titles: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """The highest cosine of a clicked query for each pair; ``vectors`` are of the queries."""
-        found = np.empty(query_index.size)
-        by_query = np.argsort(query_index, kind="stable")
-        for some in self._portions(len(vectors)):
-            first, end = np.searchsorted(query_index[by_query], [some.start, some.stop])
-            own = by_query[first:end]
-            if own.size:
-                scores = self.memory.scores(vectors[some], self._workers)
-                found[own] = scores[query_index[own] - some.start, titles[own]]
-        return found
 
     def nearest(self, query: str, place: int) -> Remembered | None:
         """The nearest query that title number ``place`` was clicked for; None without clicks."""

@@ -75,6 +75,10 @@ class TensorFile(Mapping[str, np.ndarray]):
         array: np.ndarray = self._file.get_tensor(name)
         return array
 
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """The shape of array ``name``; None if there is no such array."""
+        return self._shapes.get(name)
+
     def dtype(self, name: str) -> np.dtype | None:
         """The type of array ``name``; None if there is no such array."""
         return np.dtype(self._types[name]) if name in self._types else None
@@ -152,8 +156,8 @@ def write_tensors(path: AnyPath, tensors: Mapping[str, np.ndarray], metadata: An
     ----------
     path : path
         The file to write.
-    tensors : mapping of str to contiguous ndarray
-        The arrays by name.
+    tensors : mapping of str to ndarray
+        The arrays by name. Of those that are not contiguous one at a time is copied.
     metadata : dict
         Anything that JSON can hold.
     """

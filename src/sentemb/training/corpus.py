@@ -86,13 +86,14 @@ class Corpus(TextPairs):
         self._check_negatives()
 
     @cached_property
-    def clicked_keys(self) -> NDArray[np.int64]:
-        """query * n_titles + title of every pair, ascending: (n_pairs,) int64."""
+    def sorted_titles(self) -> NDArray[np.int32]:
+        """As ``query_titles``, ascending for each query; only drawn negatives need it."""
         keys = self.query_index.astype(np.int64)
         keys *= self.n_titles
         keys += self.title_index
         keys.sort()
-        return keys
+        keys %= self.n_titles
+        return keys.astype(np.int32)
 
     def fingerprint(self) -> str:
         """A hash of everything that training takes from the log."""

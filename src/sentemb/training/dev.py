@@ -11,18 +11,18 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
 from sentemb.data.held_out_clicks import read_held_out
 from sentemb.data.judged_set import JudgedSet
 from sentemb.data.splitting import is_share, normal_text, share_of, split_log
 from sentemb.errors import SentembError
-from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.held_out import HeldOutClicks
+from sentemb.evaluation.metrics import JudgedScores, ndcg
 from sentemb.models.nearest import TitleVectors
 from sentemb.protocols import Embedder, Ranker
 from sentemb.storage.history import CLICKS_FIGURE, DEV_FIGURE
@@ -61,19 +61,6 @@ class Dev(Protocol[ModelT_contra]):
         ...
 
 
-class _Zeros:
-    """A ranker that gives every pair the score 0."""
-
-    def score_pairs(
-        self,
-        queries: Sequence[str],
-        titles: Sequence[str],
-        query_index: NDArray[np.integer],
-        title_index: NDArray[np.integer],
-    ) -> NDArray[np.float64]:
-        return np.zeros(len(query_index))
-
-
 @dataclass(frozen=True, eq=False)
 class JudgedDev:
     """A judged set, measured by NDCG."""
@@ -92,10 +79,16 @@ class JudgedDev:
 
     def measure(self, model: Ranker) -> dict[str, float]:
         """NDCG by name, such as ``{"ndcg@1": 0.8}``."""
-        mean = evaluate_model(model, self.judged, DEV_CUTOFFS).mean
-        return {
-            f"ndcg@{k}": round(float(value), 6) for k, value in zip(DEV_CUTOFFS, mean, strict=True)
-        }
+        judged = self.judged
+        query_index = np.repeat(np.arange(len(judged.queries)), np.diff(judged.offsets))
+        pairs = judged.queries, judged.titles, query_index, judged.title_index
+        mean = self._scores.mean(model.score_pairs(*pairs)).tolist()
+        return {f"ndcg@{k}": round(value, 6) for k, value in zip(DEV_CUTOFFS, mean, strict=True)}
+
+    @cached_property
+    def _scores(self) -> JudgedScores:
+        """What every epoch needs of the set."""
+        return JudgedScores(self.judged, DEV_CUTOFFS)
 
 
 class ClicksDev:
@@ -267,6 +260,6 @@ def check_patience(patience: int | None, dev: object) -> None:
 def _check_judged(judged: JudgedSet, name: str) -> None:
     """Raise a `SentembError` if NDCG cannot be computed."""
     try:
-        evaluate_model(_Zeros(), judged, DEV_CUTOFFS)
+        ndcg(judged, {}, DEV_CUTOFFS)
     except SentembError as error:
         raise SentembError(f"{name}: {error}") from error

@@ -156,8 +156,8 @@ class TrainingLoop:
         }
         at.history.append(line)
         if self._best_epoch() is line:
-            live = self.task.model()
-            self._best = replace(live, model=live.model.copy())
+            self._best = None  # two of them may not fit into memory
+            self._best = self.task.model()
             self._best_is_saved = False
         self._on_progress(replace(self._progress(), epoch_ended=True, dev=dev))
         at.start_next_epoch()

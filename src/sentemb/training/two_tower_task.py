@@ -129,8 +129,7 @@ class TwoTowerTask:
         return arrays
 
     def check_state(self, stored: StoredState, epoch: int, step: int) -> None:
-        for name, array in self.towers.state().items():
-            stored.expect(name, array.shape, array.dtype)
+        self.towers.expect(stored)
         stored.check()
         self._check_hard_titles(stored, epoch, step)
         if not self.towers.may_be_state(stored, epoch * self.steps + step):
@@ -147,8 +146,7 @@ class TwoTowerTask:
             raise stored.damaged(f"{_HARD_TITLES} has a title that the log does not have")
 
     def restore(self, stored: StoredState) -> None:
-        for name, array in self.towers.state().items():
-            array[...] = stored[name]
+        self.towers.restore(stored)
         self.hard_titles, self._order = None, None
         if _HARD_TITLES in stored:
             self.hard_titles = stored[_HARD_TITLES]
