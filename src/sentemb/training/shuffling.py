@@ -8,7 +8,7 @@ anywhere without a state of its own.
 import numpy as np
 from numpy.typing import NDArray
 
-# Up to so many pairs are shuffled all at once.
+# The most pairs that are shuffled all at once.
 AT_ONCE = 1 << 22
 # Consecutive pairs of a block, and blocks of a window.
 BLOCK, WINDOW = 1 << 13, 1 << 6
