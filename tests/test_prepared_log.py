@@ -359,6 +359,11 @@ def test_what_needs_a_log_says_so(prepared, tmp_path):
             call()
 
 
+def test_a_prepared_log_is_no_dev_set(prepared, tmp_path):
+    with pytest.raises(SentembError, match="not a judged set; give held-out clicks as a file"):
+        train(prepared.path, dev=prepared.out, **TINY)
+
+
 # -- what may be there already ---------------------------------------------------------------------
 
 
