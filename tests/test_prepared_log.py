@@ -188,10 +188,12 @@ def test_clicks_that_add_up_to_too_many_are_the_fault_of_one_line(tmp_path):
     assert found.clicks.tolist() == [most, 14, 1]
 
 
-def test_a_title_that_only_a_bad_line_has_is_left_out(tmp_path):
+@pytest.mark.parametrize("place", [1, 2])
+def test_a_title_that_only_a_bad_line_has_is_left_out(tmp_path, place):
     """Its line is bad because of the sum of clicks, after the title has got a number."""
     full = {"query": "a", "clicked": ["x"], "clicks": [2**63 - 1]}
-    lines = [full, {**full, "skipped": ["bad"]}, {"query": "b", "clicked": ["y"]}]
+    lines = [full, {"query": "b", "clicked": ["y"]}]
+    lines.insert(place, {**full, "skipped": ["bad"]})
     path = tmp_path / "log.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)))
     expected = read_click_log(path, skip_bad_lines=True)
