@@ -20,7 +20,7 @@ from helpers import failing_calls, made_up_judged_set, made_up_log, run_python, 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb import PreparedLog, SentembError, prepare_log, split_log, train
+from sentemb import PreparedLog, SentembError, SentenceEncoder, prepare_log, split_log, train
 from sentemb.cli import main
 from sentemb.data import prepared_log
 from sentemb.data.click_log import read_click_log, write_click_log
@@ -336,6 +336,23 @@ def test_the_fingerprint_is_that_of_the_log_in_memory(prepared):
         ]
         assert corpora[0].fingerprint() == corpora[1].fingerprint()
         np.testing.assert_array_equal(corpora[0].sorted_titles, corpora[1].sorted_titles)
+
+
+def test_words_are_limited_as_from_memory(prepared, tmp_path):
+    own = {"threads": 1, "word_features": 1, "max_word_features": 7}
+    in_memory = weights_of(prepared.path, tmp_path / "a", **own)
+    assert weights_of(prepared.out, tmp_path / "b", **own) == in_memory
+    model = SentenceEncoder.from_pretrained(tmp_path / "a")
+    every = Corpus(prepared.log, Settings(word_features=1)).vocabulary.words
+    assert model.vocabulary.words == every[:7] and len(every) > 7
+    assert model.training["max_word_features"] == 7
+    with pytest.raises(SentembError, match="but word_features is 0; leave one of them out"):
+        train(prepared.path, **TINY, word_features=0, max_word_features=7)
+    with pytest.raises(SentembError, match="max_word_features = 7, not 8; resume with the same"):
+        weights_of(prepared.out, tmp_path / "a", resume=True, **{**own, "max_word_features": 8})
+    weights_of(prepared.out, tmp_path / "bag", model="bag", cells=None, epochs=1)
+    with pytest.raises(SentembError, match="max_word_features does not apply: the features are"):
+        train(prepared.path, start_from=tmp_path / "bag", model="lstm", max_word_features=2)
 
 
 # -- where only a log will do ----------------------------------------------------------------------
