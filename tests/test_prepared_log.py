@@ -465,7 +465,7 @@ def test_a_full_disk_is_one_clear_line_and_the_old_log_stays(prepared, tmp_path,
         before = tree(out) if make is not None else None
         said = run_python(ON_A_FULL_DISK, prepared.path, out, limit, check=True).stdout
         assert said.count("\n") == 1 and "cannot be written" in said and str(out) in said
-        assert ".sentemb" not in said
+        assert ".sentemb" not in said and "File too large" in said
         assert before == (tree(out) if out.exists() else None)
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".sentemb")]
 

@@ -150,22 +150,26 @@ def _write(
 ) -> int:
     """Write all files; the number of bad lines."""
     clicks, n_queries, bad_lines = _read(folder, pairs, skip_bad_lines, report)
-    n_pairs = clicks.clicks.size
-    write_array(folder / CLICKS, clicks.clicks)
-    order, title_index, skipped_offsets, skipped = arranged(
+    title_order, title_index, skipped_offsets, skipped = arranged(
         clicks.query_index, clicks.title_index, clicks.skipped_pair, clicks.skipped_title
     )
-    write_array(folder / QUERY_INDEX, clicks.query_index)
-    write_array(folder / TITLE_INDEX, title_index)
-    write_array(folder / SKIPPED_OFFSETS, skipped_offsets)
-    write_array(folder / SKIPPED_INDEX, skipped)
     clicked_offsets, clicked_titles = titles_by_query(n_queries, clicks.query_index, title_index)
-    write_array(folder / CLICKED_OFFSETS, clicked_offsets)
-    write_array(folder / CLICKED_TITLES, clicked_titles)
-    n_titles, n_skipped = order.size, skipped.size
-    _sort_titles(folder, order)
-    del clicks, order, title_index, skipped_offsets, skipped, clicked_offsets, clicked_titles
-
+    arrays: dict[str, np.ndarray] = {
+        QUERY_INDEX: clicks.query_index,
+        TITLE_INDEX: title_index,
+        CLICKS: clicks.clicks,
+        SKIPPED_OFFSETS: skipped_offsets,
+        SKIPPED_INDEX: skipped,
+        CLICKED_OFFSETS: clicked_offsets,
+        CLICKED_TITLES: clicked_titles,
+    }
+    for name, array in arrays.items():
+        write_array(folder / name, array)
+    _sort_titles(folder, title_order)
+    n_pairs, n_titles, n_skipped = title_index.size, title_order.size, skipped.size
+    # Nothing of the pairs is in memory while texts are split.
+    del arrays, array, clicks, title_order, title_index
+    del skipped_offsets, skipped, clicked_offsets, clicked_titles
     log = {
         "pairs": n_pairs,
         QUERIES: n_queries,
