@@ -253,8 +253,8 @@ class ClicksTarget:
         assert self._parts is not None  # `prepare` comes first
         sums = weighted_sum(recipe, self._kept)
         ranks = _ranks(sums, self._is_relevant)
-        # In every part the other titles rank below its last candidate, so that none of them has a
-        # higher sum than this. A clicked title with a higher sum has its exact rank already.
+        # Other titles than the candidates are in each part at most as high as the last one of that
+        # part, so their sums are at most this. If the clicked title is higher, its rank is exact.
         limits = weighted_sum(recipe, self._limits)
         own = np.max(sums, axis=1, where=self._is_relevant, initial=-np.inf)
         unsure = np.flatnonzero((ranks <= _DEPTH) & (own <= limits))
