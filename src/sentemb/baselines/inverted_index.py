@@ -155,7 +155,7 @@ class InvertedIndex:
         split[keys % 2, np.cumsum(is_first) - 1] = counts
         word_of_entry, titles_of_entry = np.divmod(keys[is_first] // 2, max(n, 1))
         click_counts = None if clicked is None else split[1]
-        self._fill(tokens.words, word_of_entry, titles_of_entry, split[0], click_counts)
+        self._fill(list(tokens.words), word_of_entry, titles_of_entry, split[0], click_counts)
 
     def _fill(
         self,

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from sentemb.bounds import brief, plain
 from sentemb.data.lines import is_id
+from sentemb.data.texts import Texts
 from sentemb.errors import SentembError
 from sentemb.models.int8_rows import Int8Rows
 from sentemb.models.similarity import unit_rows
 from sentemb.search.index_files import Contents, Vectors
-from sentemb.search.texts import Texts
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers
 from sentemb.text.checks import as_texts

@@ -8,6 +8,7 @@ the held-out clicks.
 import hashlib
 import os
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -220,16 +221,27 @@ class DevPlan:
                 f"{n_pairs:,} pairs; {train.query_index.size:,} pairs are left to train on"
             )
             return train, ClicksDev(clicks, [*train.titles, *titles])
-        if isinstance(self.read, ClickLog):
-            known = set(map(normal_text, log.queries))
-            n_known = sum(normal_text(query) in known for query in self.read.queries)
-            if n_known:
-                note(
-                    f"{n_known:,} of the {len(self.read.queries):,} dev queries are also in the "
-                    "log: for them the dev figures are too high"
-                )
-            return log, ClicksDev(self.read, [*log.titles, *titles])
-        return log, None if self.read is None else JudgedDev(self.read)
+        return log, self.given(log.queries, log.titles, note, titles)
+
+    def given(
+        self,
+        queries: Sequence[str],
+        log_titles: Sequence[str],
+        note: Callable[[str], None],
+        titles: Sequence[str] = (),
+    ) -> Dev[Embedder] | None:
+        """The dev set if it is not a share; the parameters are those of `apply`, for any log."""
+        if not isinstance(self.read, ClickLog):
+            return None if self.read is None else JudgedDev(self.read)
+        counts = Counter(map(normal_text, self.read.queries))
+        known = {text for text in map(normal_text, queries) if text in counts}
+        n_known = sum(counts[text] for text in known)
+        if n_known:
+            note(
+                f"{n_known:,} of the {len(self.read.queries):,} dev queries are also in the "
+                "log: for them the dev figures are too high"
+            )
+        return ClicksDev(self.read, [*log_titles, *titles])
 
     def record(self) -> dict[str, Any] | None:
         """How the queries can be held out again, as the trained model records it."""

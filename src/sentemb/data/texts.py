@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
+from sentemb.system.checked_files import CheckedFiles
 
 # Texts that are decoded at a time by whatever reads all of them.
 _PORTION = 8192
@@ -75,7 +76,10 @@ class Texts(Sequence[str]):
         # A line before must have ended where the first begins.
         starts = not self.offsets[first] or self.raw[self.offsets[first] - 1] == _LINE_END
         if not starts or len(found) != end - first + 1 or found.pop():
-            raise SentembError("the index is damaged: its texts and their offsets do not fit")
+            raise SentembError(
+                "the folder is damaged: its texts and their offsets do not fit; restore it from a "
+                "copy or make it again"
+            )
         return found
 
     def take(self, places: NDArray[np.int64]) -> Texts:
@@ -92,3 +96,13 @@ class Texts(Sequence[str]):
         """These texts, then ``others``."""
         offsets = np.concatenate([self.offsets, others.offsets[1:] + self.offsets[-1]])
         return Texts(np.concatenate([self.raw, others.raw]), offsets)
+
+
+def mapped_texts(files: CheckedFiles, name: str, offsets_name: str, count: int) -> Texts:
+    """``count`` texts of a file and, from an array in another, where each begins; both mapped."""
+    raw = files.raw(name)
+    offsets = files.array(offsets_name, "<i8", (count + 1,), read_only=True)
+    is_rising = bool((offsets[1:] > offsets[:-1]).all())
+    if offsets[0] or offsets[-1] != raw.size or not is_rising:
+        raise files.damaged(files.folder / offsets_name, "it does not fit its text file")
+    return Texts(raw, offsets)
