@@ -2,15 +2,20 @@
 
 import contextlib
 import os
+import time
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from sentemb.cli.program import note
 from sentemb.errors import SentembError
+from sentemb.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sentemb.pair_scorer import PairScorer
+    from sentemb.search.texts import Texts
     from sentemb.sentence_encoder import SentenceEncoder
 
 # At most this many unknown words are named.
@@ -88,6 +93,49 @@ def read_texts(path: str) -> tuple[list[str], list[str]]:
     if not ids:
         raise SentembError(f"{place_name(path)}: the input is empty; write lines id<TAB>text")
     return ids, texts
+
+
+def read_titles(path: str, scratch: "Path") -> "tuple[Texts, Texts]":
+    """As `read_texts`, for any number of titles: their text is kept in a folder; shows progress."""
+    from sentemb.search import title_files
+    from sentemb.system.files import place_name
+
+    line = ProgressLine()
+
+    def show(done: int) -> None:
+        if line.is_due:
+            line.draw(f"{done:,} lines read")
+
+    try:
+        ids, titles = title_files.read_titles(path, scratch, show)
+    finally:
+        line.close()
+    if not ids:
+        raise SentembError(f"{place_name(path)}: the input is empty; write lines id<TAB>text")
+    return ids, titles
+
+
+class TimeLeft:
+    """A line that shows how many of some texts are done, and how long the rest takes.
+
+    Parameters
+    ----------
+    what : str
+        What they are: "titles".
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what, self._line, self._began = what, ProgressLine(), time.monotonic()
+
+    def show(self, done: int, total: int) -> None:
+        """Draw the line if it is due."""
+        if self._line.is_due:
+            left = duration((time.monotonic() - self._began) * (total - done) / done)
+            self._line.draw(f"{done:,} of {total:,} {self._what}, {left} left")
+
+    def close(self) -> None:
+        """Remove the line."""
+        self._line.close()
 
 
 def check_ending(path: str, endings: tuple[str, ...], what: str) -> None:
