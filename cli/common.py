@@ -4,7 +4,7 @@ import contextlib
 import os
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from sentemb.cli.program import note
@@ -30,6 +30,20 @@ def warnings_to_stderr() -> Iterator[None]:
         yield
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         note(f"warning: {message}")
+
+
+@contextlib.contextmanager
+def sums_of_warnings(n_texts: int) -> Iterator[None]:
+    """Print what portions of ``n_texts`` texts warn of as if they were one call."""
+    from sentemb.face import TextWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TextWarning)
+        yield
+    found = [one.message for one in caught if isinstance(one.message, TextWarning)]
+    for what in dict.fromkeys(one.what for one in found):
+        count = sum(one.count for one in found if one.what == what)
+        note(f"warning: {TextWarning(count, n_texts, what)}")
 
 
 class UnknownWords:
@@ -100,6 +114,28 @@ def read_titles(path: str, scratch: "Path") -> "tuple[Texts, Texts]":
     from sentemb.search import title_files
     from sentemb.system.files import place_name
 
+    with _lines_read() as show:
+        ids, titles = title_files.read_titles(path, scratch, show)
+    if not ids:
+        raise SentembError(f"{place_name(path)}: the input is empty; write lines id<TAB>text")
+    return ids, titles
+
+
+def read_lines(path: str, scratch: "Path") -> "Texts":
+    """The lines of a file, of which there must be at least one; kept as those of `read_titles`."""
+    from sentemb.search import title_files
+    from sentemb.system.files import place_name
+
+    with _lines_read() as show:
+        lines = title_files.read_lines(path, scratch, show)
+    if not lines:
+        raise SentembError(f"{place_name(path)}: the input is empty; give one text per line")
+    return lines
+
+
+@contextlib.contextmanager
+def _lines_read() -> "Iterator[Callable[[int], None]]":
+    """A function that shows how many lines were read."""
     line = ProgressLine()
 
     def show(done: int) -> None:
@@ -107,12 +143,9 @@ def read_titles(path: str, scratch: "Path") -> "tuple[Texts, Texts]":
             line.draw(f"{done:,} lines read")
 
     try:
-        ids, titles = title_files.read_titles(path, scratch, show)
+        yield show
     finally:
         line.close()
-    if not ids:
-        raise SentembError(f"{place_name(path)}: the input is empty; write lines id<TAB>text")
-    return ids, titles
 
 
 class TimeLeft:

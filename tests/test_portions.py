@@ -5,19 +5,22 @@ import gzip
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sentemb import Index, SentembError
 from sentemb.baselines import word_lists
 from sentemb.baselines.inverted_index import InvertedIndex
+from sentemb.cli import encode, main
 from sentemb.data.judged_set import read_texts
-from sentemb.search import contents, places, texts, title_files
+from sentemb.search import contents, places, scan, texts, title_files
 from sentemb.search.places import Places
 from sentemb.search.texts import Texts
 from sentemb.search.title_files import read_titles
 from sentemb.system import growing
 from sentemb.system.growing import Growing, scratch_folder
+from sentemb.system.parallel import Workers
 
 LINES = st.lists(
     st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\n\0"), max_size=6),
@@ -249,3 +252,71 @@ def test_large_arrays_are_on_the_disk_of_the_output(tmp_path):
     (tmp_path / "file").touch()
     assert scratch_folder(tmp_path / "file") == tmp_path
     assert scratch_folder("-") == scratch_folder("/dev/null") != tmp_path
+
+
+class Numbers:
+    """An embedder of texts that are numbers: each has itself and 1 as its vector."""
+
+    def encode_document(self, titles, **keywords):
+        return np.array([[float(title), 1] for title in titles], np.float32)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 99)), max_size=30),
+    st.integers(0, 40),
+    st.integers(1, 5),
+)
+def test_the_best_of_portions_are_the_best_of_all_and_ties_go_to_the_last_id(rows, k, portion):
+    ids = [f"{tail}-{place}" for place, (_, tail) in enumerate(rows)]
+    titles = [str(number) for number, _ in rows]
+    queries = np.array([[1, 0], [-1, 1], [0, 0]], np.float32)
+    done = []
+    with pytest.MonkeyPatch.context() as patched, Workers(1) as workers:
+        patched.setattr(scan, "_PORTION", portion)
+        found = scan.best_titles(
+            Numbers(), queries, ids, titles, k, workers, lambda *some: done.append(some)
+        )
+    for (a, b), own in zip(queries.tolist(), found, strict=True):
+        every = [(a * float(titles[place]) + b, ids[place], place) for place in range(len(ids))]
+        assert own == sorted(every, reverse=True)[:k]
+    assert done[-1:] == [(len(rows), len(rows))] * bool(rows)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_encode_writes_the_same_bytes_in_any_portions(model, model_dir, tmp_path, monkeypatch):
+    lines = [f"{title} {k}" if k % 5 else " " for k, title in enumerate(made_up_titles(50))]
+    (tmp_path / "lines.txt").write_text("\n".join([*lines, ""]))
+    (tmp_path / "lines.tsv").write_text("".join(f"d{k}\tx{line}\n" for k, line in enumerate(lines)))
+    np.save(tmp_path / "whole.npy", model.encode(lines))
+    monkeypatch.setattr(title_files, "_PORTION", 7)
+    monkeypatch.setattr(encode, "_PORTION", 3)
+    monkeypatch.setattr(growing, "_LIMIT", 10)
+    result = CliRunner().invoke(
+        main, ["encode", model_dir, str(tmp_path / "lines.txt"), "-o", str(tmp_path / "a.npy")]
+    )
+    assert result.exit_code == 0 and "10 of 50 texts" in result.stderr
+    assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
+    lined = (tmp_path / "lines.txt").read_bytes()
+    result = CliRunner().invoke(main, ["encode", model_dir, "-o", "-"], input=lined)
+    assert result.stdout_bytes == (tmp_path / "whole.npy").read_bytes()
+    arguments = ["encode", model_dir, "-", "--ids", "-o", str(tmp_path / "b.npy")]
+    result = CliRunner().invoke(main, arguments, input=(tmp_path / "lines.tsv").read_bytes())
+    assert result.exit_code == 0
+    assert (tmp_path / "b.ids").read_text().split() == [f"d{k}" for k in range(50)]
+    expected = model.encode([f"x{line}" for line in lines])
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), expected)
+
+
+@pytest.mark.parametrize("command", ["index", "encode"])
+def test_what_is_there_stays_if_the_disk_is_full(command, model_dir, tmp_path, monkeypatch):
+    titles, out = tmp_path / "titles.tsv", tmp_path / "out.npy"
+    titles.write_text("".join(f"{line}\n" for line in GOOD))
+    arguments = [command, model_dir, str(titles), "-o", str(out)]
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    before = sorted(file for file in tmp_path.rglob("*"))
+    monkeypatch.setattr(growing, "_LIMIT", 50)
+    monkeypatch.setattr(growing.tempfile, "TemporaryFile", lambda dir: FullDisk())
+    result = CliRunner().invoke(main, [*arguments, *(["--force"] if command == "index" else [])])
+    assert result.exit_code == 1
+    assert f"{tmp_path}: cannot be written: No space left on device; nothing" in result.stderr
+    assert sorted(file for file in tmp_path.rglob("*")) == before

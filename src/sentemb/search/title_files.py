@@ -1,11 +1,13 @@
-"""Files of titles, read into `Texts`, however many there are."""
+"""Files of titles and of other texts, read into `Texts`, however many there are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
+from typing import TypeVar
 
 from sentemb.data.judged_set import repeated_id, text_lines
+from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
 from sentemb.search.places import Places
 from sentemb.search.texts import Texts, TextsBuilder
@@ -13,6 +15,8 @@ from sentemb.system.paths import AnyPath
 
 # Lines in memory as str.
 _PORTION = 8192
+
+_T = TypeVar("_T")
 
 
 def read_titles(
@@ -41,13 +45,9 @@ def read_titles(
     """
     ids, titles = TextsBuilder(scratch), TextsBuilder(scratch)
     faults: list[SentembError] = []
-    lines, n_lines = _until_fault(path, faults), 0
-    while some := list(islice(lines, _PORTION)):
+    for some in _portions(_until_fault(path, faults), on_progress):
         ids.append([id for id, _ in some])
         titles.append([title for _, title in some])
-        n_lines += len(some)
-        if on_progress is not None:
-            on_progress(n_lines)
     found = ids.texts()
     repeated = Places(found).repeated()
     if repeated is not None:
@@ -56,6 +56,30 @@ def read_titles(
     if faults:  # a repeated id is in an earlier line
         raise faults[0]
     return found, titles.texts()
+
+
+def read_lines(
+    path: AnyPath,
+    scratch: AnyPath | None = None,
+    on_progress: Callable[[int], None] | None = None,
+) -> Texts:
+    """The lines of a text file, as `sentemb.data.lines.clean_lines` reads it, in less memory.
+
+    The parameters are those of `read_titles`.
+    """
+    lines = TextsBuilder(scratch)
+    for some in _portions((line for _, line in clean_lines(path)), on_progress):
+        lines.append(some)
+    return lines.texts()
+
+
+def _portions(lines: Iterator[_T], on_progress: Callable[[int], None] | None) -> Iterator[list[_T]]:
+    n_lines = 0
+    while some := list(islice(lines, _PORTION)):
+        yield some
+        n_lines += len(some)
+        if on_progress is not None:
+            on_progress(n_lines)
 
 
 def _until_fault(path: AnyPath, faults: list[SentembError]) -> Iterator[tuple[str, str]]:
