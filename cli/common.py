@@ -109,7 +109,7 @@ def read_texts(path: str) -> tuple[list[str], list[str]]:
     return ids, texts
 
 
-def read_titles(path: str, scratch: "Path") -> "tuple[Texts, Texts]":
+def read_titles(path: str, scratch: "Path | None") -> "tuple[Texts, Texts]":
     """As `read_texts`, for any number of titles: their text is kept in a folder; shows progress."""
     from sentemb.search import title_files
     from sentemb.system.files import place_name
@@ -121,7 +121,7 @@ def read_titles(path: str, scratch: "Path") -> "tuple[Texts, Texts]":
     return ids, titles
 
 
-def read_lines(path: str, scratch: "Path") -> "Texts":
+def read_lines(path: str, scratch: "Path | None") -> "Texts":
     """The lines of a file, of which there must be at least one; kept as those of `read_titles`."""
     from sentemb.search import title_files
     from sentemb.system.files import place_name

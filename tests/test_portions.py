@@ -254,6 +254,16 @@ def test_large_arrays_are_on_the_disk_of_the_output(tmp_path):
     assert scratch_folder("-") == scratch_folder("/dev/null") != tmp_path
 
 
+def test_without_a_folder_that_can_be_written_arrays_stay_in_memory(monkeypatch):
+    def nowhere():
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    monkeypatch.setattr(growing.tempfile, "gettempdir", nowhere)
+    monkeypatch.setattr(growing, "_LIMIT", 0)
+    assert scratch_folder("-") is None
+    assert list(Texts.of(GOOD, scratch_folder("-"))) == GOOD
+
+
 class Numbers:
     """An embedder of texts that are numbers: each has itself and 1 as its vector."""
 

@@ -87,12 +87,15 @@ class Growing:
         return found.reshape(shape) if shape else found
 
 
-def scratch_folder(output: AnyPath) -> Path:
+def scratch_folder(output: AnyPath) -> Path | None:
     """Where large arrays are kept until ``output`` is written: the nearest folder above it.
 
-    For standard output and devices it is the system's folder of temporary files.
+    For standard output and devices it is the system's folder of temporary files (``TMPDIR``); None
+    if that cannot be written.
     """
     if str(output) == "-" or not (status(output) is None or is_file(output) or is_folder(output)):
-        return Path(tempfile.gettempdir())
-    above = Path(os.path.realpath(output)).parents
-    return next((path for path in above if is_folder(path)), Path(tempfile.gettempdir()))
+        try:
+            return Path(tempfile.gettempdir())
+        except OSError:
+            return None
+    return next(path for path in Path(os.path.realpath(output)).parents if is_folder(path))
