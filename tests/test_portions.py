@@ -2,6 +2,10 @@
 
 import errno
 import gzip
+import re
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -330,3 +334,44 @@ def test_what_is_there_stays_if_the_disk_is_full(command, model_dir, tmp_path, m
     assert result.exit_code == 1
     assert f"{tmp_path}: cannot be written: No space left on device; nothing" in result.stderr
     assert sorted(file for file in tmp_path.rglob("*")) == before
+
+
+# Runs a command whose first portion of titles kills it, with texts in files by then.
+KILLED = """
+import os, signal, sys
+from sentemb.cli import main
+from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system import growing
+
+def kill(*arguments, **keywords):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+growing._LIMIT = 20
+SentenceEncoder.encode = SentenceEncoder.encode_document = kill
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "left"), [("index", r"nothing"), ("encode", r"\.sentemb-[0-9a-f]+\.tmp")]
+)
+def test_a_killed_run_leaves_what_was_there(command, left, model_dir, tmp_path):
+    titles, out = tmp_path / "titles.tsv", tmp_path / "out.npy"
+    titles.write_text("".join(f"{line}\n" for line in GOOD))
+    arguments = [command, model_dir, str(titles), "-o", str(out)]
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    before = contents_of(tmp_path)
+    arguments += ["--force"] if command == "index" else []
+    killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    after = contents_of(tmp_path)
+    assert all(re.fullmatch(left, name) for name in after.keys() - before.keys())
+    assert {name: after[name] for name in before} == before
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    assert contents_of(tmp_path) == before, "the next run removes what is left"
+
+
+def contents_of(folder):
+    """Every file in a folder, by its name there."""
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
