@@ -380,7 +380,7 @@ def add_matmul_first(C, A, B, m):
     _add_tiles(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, m, A.shape[1], B.shape[1])
 
 
-def panels_of(B):
+def panels_of(B: np.ndarray) -> np.ndarray:
     """The numbers of B (k, n) panel by panel, as `add_row` wants them: (k, n) float, a copy.
 
     A panel is some columns of B, row by row. The last one may have fewer columns.

@@ -76,11 +76,13 @@ class QueryMemory:
     @classmethod
     def listed(cls, titles: Sequence[str], log: ClickLog) -> Self:
         """As `build`, without vectors; see there."""
-        places_of: dict[str, list[int]] = {}
+        # Only of titles of the log: the catalogue may be much larger.
+        places_of: dict[str, list[int]] = {title: [] for title in log.titles}
         for place, title in enumerate(titles):
-            places_of.setdefault(title.strip(), []).append(place)
+            if (some := places_of.get(title.strip())) is not None:
+                some.append(place)
         # The places of all titles of the log, one title after the other.
-        found = [places_of.get(title, []) for title in log.titles]
+        found = [places_of[title] for title in log.titles]
         sizes = np.array([len(some) for some in found], np.int64)
         starts = np.concatenate([[0], np.cumsum(sizes)])
         places = np.array([place for some in found for place in some], np.int32)
