@@ -415,24 +415,33 @@ def add_row(C, A, panels, backwards):
 @inner_kernel
 def _add_panels(c0, a0, b0, inner, n, backwards):
     """`add_row` for pointers."""
-    lanes = _lanes(c0)
-    wide = _PANEL_VECTORS * lanes
+    wide = _PANEL_VECTORS * _lanes(c0)
     panels = -(-n // wide)
     for panel in range(panels):
         first = wide * (panels - 1 - panel if backwards else panel)
         width = min(wide, n - first)
-        j = 0
-        while j < width:
-            c, b, left = _offset(c0, first + j), _offset(b0, first * inner + j), width - j
-            if left == wide:
-                _row_panel(c, 0, a0, 0, 1, b, width, inner, 1, left)
-                j += wide
-            elif left >= 2 * lanes:
-                _row_pair(c, 0, a0, 0, 1, b, width, inner, 1, left)
-                j += 2 * lanes
-            else:
-                _row_edge(c, 0, a0, 0, 1, b, width, inner, 1, left)
-                j += lanes
+        _add_row(_offset(c0, first), a0, 1, _offset(b0, first * inner), width, inner, width)
+
+
+@inner_kernel
+def _add_row(c0, a0, column_of_a, b0, row_of_b, inner, n):
+    """`_add_tiles` for a single row."""
+    lanes = _lanes(c0)
+    j = 0
+    while j < n:
+        c, b, left = _offset(c0, j), _offset(b0, j), n - j
+        if left >= 8 * lanes:
+            _row_wide(c, 0, a0, 0, column_of_a, b, row_of_b, inner, 1, left)
+            j += 8 * lanes
+        elif left >= _PANEL_VECTORS * lanes:
+            _row_panel(c, 0, a0, 0, column_of_a, b, row_of_b, inner, 1, left)
+            j += _PANEL_VECTORS * lanes
+        elif left >= 2 * lanes:
+            _row_pair(c, 0, a0, 0, column_of_a, b, row_of_b, inner, 1, left)
+            j += 2 * lanes
+        else:
+            _row_edge(c, 0, a0, 0, column_of_a, b, row_of_b, inner, 1, left)
+            j += lanes
 
 
 @inner_kernel
@@ -444,18 +453,7 @@ def _add_tiles(c0, row_of_c, a0, row_of_a, column_of_a, b0, row_of_b, m, inner, 
     """
     lanes = _lanes(c0)
     if m == 1:
-        j = 0
-        while j < n:
-            c, b, left = _offset(c0, j), _offset(b0, j), n - j
-            if left >= 8 * lanes:
-                _row_wide(c, row_of_c, a0, row_of_a, column_of_a, b, row_of_b, inner, 1, left)
-                j += 8 * lanes
-            elif left >= 2 * lanes:
-                _row_pair(c, row_of_c, a0, row_of_a, column_of_a, b, row_of_b, inner, 1, left)
-                j += 2 * lanes
-            else:
-                _row_edge(c, row_of_c, a0, row_of_a, column_of_a, b, row_of_b, inner, 1, left)
-                j += lanes
+        _add_row(c0, a0, column_of_a, b0, row_of_b, inner, n)
         return
     depth = max(1, -(-inner // max(1, -(-inner // _DEPTH))))  # equal parts
     for first in range(0, inner, depth):
