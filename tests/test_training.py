@@ -12,7 +12,6 @@ import time
 import weakref
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -349,12 +348,11 @@ def measure_as(monkeypatch, figures):
     """Let the dev figures be these; the list gets the weights of each model that is measured."""
     measured = []
 
-    def evaluate(ranker, *others):
-        if isinstance(ranker, SentenceEncoder):
-            measured.append(copy_of(ranker.weights))
-            return SimpleNamespace(mean=[figures[len(measured) - 1]] * 3)
+    def measure(self, model):
+        measured.append(copy_of(model.weights))
+        return dict.fromkeys(["ndcg@1", "ndcg@3", "ndcg@10"], figures[len(measured) - 1])
 
-    monkeypatch.setattr(dev_set, "evaluate_model", evaluate)
+    monkeypatch.setattr(dev_set.JudgedDev, "measure", measure)
     return measured
 
 

@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike
 
 from sentemb.errors import SentembError
 from sentemb.system.files import is_file, reading, replacing, status, unreadable
+from sentemb.system.mapped_arrays import bytes_of
 from sentemb.system.paths import AnyPath
 
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ def _save_file(tensors: Mapping[str, np.ndarray], path: AnyPath, own: str) -> No
         file.write(len(raw).to_bytes(8, "little"))
         file.write(raw)
         for name in names:
-            file.write(_bytes_of(tensors[name]))
+            file.write(bytes_of(tensors[name]))
 
 
 def _starts(raw: BufferedReader) -> dict[str, int]:
@@ -267,12 +268,8 @@ def _digest(metadata: Any) -> "_Hash":
 def _add(digest: "_Hash", name: str, array: np.ndarray) -> None:
     """Add the name, type, shape and bytes of an array."""
     digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
-    digest.update(_bytes_of(array))
+    digest.update(bytes_of(array))
 
 
 def _is_moderate(array: np.ndarray) -> bool:
     return not array.size or bool(-_LARGEST <= array.min() <= array.max() <= _LARGEST)
-
-
-def _bytes_of(array: np.ndarray) -> memoryview | bytes:
-    return np.ascontiguousarray(array).data.cast("B") if array.size else b""
