@@ -357,10 +357,10 @@ def test_a_checkpoint_with_former_names_is_resumed(tmp_path, monkeypatch):
 
     write = loop.write_checkpoint
 
-    def write_as_before(output, update, arrays, progress):
+    def write_as_before(output, update, arrays, progress, lasting):
         identity = progress["identity"]
         identity = {**identity, "settings": _as_before(identity["settings"])}
-        write(output, update, arrays, {**progress, "identity": identity})
+        write(output, update, arrays, {**progress, "identity": identity}, lasting)
 
     with monkeypatch.context() as patch:
         patch.setattr(loop, "write_checkpoint", write_as_before)

@@ -26,7 +26,7 @@ from sentemb.kernels.hard_negatives import (
     highest_titles,
     lay_out_clusters,
 )
-from sentemb.kernels.matmul import add_matmul
+from sentemb.kernels.matmul import add_matmul, add_row, panels_of
 from sentemb.kernels.negatives import draw_negatives, titles_to_leave_out
 from sentemb.kernels.packing import longest_first, pack_blocks
 from sentemb.kernels.top_k import highest, top_k
@@ -115,6 +115,21 @@ def test_a_row_of_a_product_does_not_depend_on_the_rows_beside_it(dtype):
         part = np.zeros((end - first, 45), dtype)
         add(part, A[first:end], B)
         assert np.array_equal(part, whole[first:end])
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_times_panels_has_the_bits_of_the_product(dtype, backwards):
+    product = numba.njit(lambda C, A, panels, backwards: add_row(C, A, panels, backwards))
+    add = _strided_add_matmul(dtype)
+    rng = np.random.default_rng(3)
+    for inner, n in ((5, 1), (7, 24), (23, 45), (9, 48), (96, 288), (11, 100), (3, 211)):
+        A, B = (rng.standard_normal(shape).astype(dtype) for shape in ((2, inner), (inner, n)))
+        ours = rng.standard_normal((2, n)).astype(dtype)
+        expected = ours.copy()
+        add(expected[:1], A[:1], B)
+        product(ours, A, panels_of(B), backwards)
+        assert np.array_equal(ours, expected)
 
 
 # -- activations ---------------------------------------------------------------------------------

@@ -44,6 +44,12 @@ class Count:
     def before_epoch(self, epoch, stopped):
         self.calls.append(("before", epoch))
 
+    def preparation(self, epoch):
+        return 5.0 if epoch == 2 else 0.0
+
+    def lasting(self):
+        return {}
+
     def remarks(self, epoch):
         return {"middle": True} if epoch == 1 else {}
 

@@ -108,8 +108,8 @@ def test_scores_of_pairs_have_the_bits_of_all():
     encoder, rng = Made(), np.random.default_rng(3)
     encoder.table = {query: rng.normal(size=Made.dim) for query, _ in pairs}
     memory = QueryMemory.build(encoder, TITLES, clicks(pairs))
-    asked, rows = queries(6), rng.integers(6, size=50)
-    places = rng.integers(len(TITLES), size=50)
+    asked, rows = queries(6), rng.integers(6, size=500)
+    places = rng.integers(len(TITLES), size=500)
     for threads in (1, 2):
         with Workers(threads) as workers:
             found = memory.scores_of_pairs(asked, rows, places, workers)

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
 from sentemb.system.checked_files import CheckedFiles
+from sentemb.system.growing import Growing
+from sentemb.system.paths import AnyPath
 
 # Texts that are decoded at a time by whatever reads all of them.
 _PORTION = 8192
@@ -34,16 +36,14 @@ class Texts(Sequence[str]):
     offsets: NDArray[np.int64]
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> Texts:
-        """``texts``, which must be valid Unicode without line ends."""
-        raw, ends = bytearray(), [np.zeros(1, np.int64)]
+    def of(cls, texts: Iterable[str], scratch: AnyPath | None = None) -> Texts:
+        """``texts``, which must be valid Unicode without line ends; see `TextsBuilder`."""
+        found = TextsBuilder(scratch)
         # In portions: all texts joined would take more memory once more.
         some = iter(texts)
         while portion := list(islice(some, _PORTION)):
-            lines = "\n".join([*portion, ""]).encode()
-            ends.append(len(raw) + 1 + np.flatnonzero(np.frombuffer(lines, np.uint8) == _LINE_END))
-            raw += lines
-        return cls(np.frombuffer(raw, np.uint8), np.concatenate(ends))
+            found.append(portion)
+        return found.texts()
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -82,20 +82,58 @@ class Texts(Sequence[str]):
             )
         return found
 
-    def take(self, places: NDArray[np.int64]) -> Texts:
-        """Some of the texts, in rising order of ``places``."""
-        lengths = np.diff(self.offsets)[places]
-        offsets = np.zeros(len(places) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        # The bytes of kept lines: each is as far from its old place as its line.
-        kept = np.zeros(len(self), np.bool_)
-        kept[places] = True
-        return Texts(self.raw[np.repeat(kept, np.diff(self.offsets))], offsets)
+    def take(self, kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Texts:
+        """The texts where ``kept``, (n,), is true; see `TextsBuilder`."""
+        found = TextsBuilder(scratch)
+        found.extend(self, kept)
+        return found.texts()
 
-    def joined(self, others: Texts) -> Texts:
-        """These texts, then ``others``."""
-        offsets = np.concatenate([self.offsets, others.offsets[1:] + self.offsets[-1]])
-        return Texts(np.concatenate([self.raw, others.raw]), offsets)
+    def joined(self, others: Texts, scratch: AnyPath | None = None) -> Texts:
+        """These texts, then ``others``; see `TextsBuilder`."""
+        found = TextsBuilder(scratch)
+        found.extend(self)
+        found.extend(others)
+        return found.texts()
+
+
+class TextsBuilder:
+    """Collects `Texts`.
+
+    Parameters
+    ----------
+    scratch : path, optional
+        A folder on the disk that texts are kept on if there are many; see
+        `sentemb.system.growing.Growing`.
+    """
+
+    def __init__(self, scratch: AnyPath | None = None) -> None:
+        self._raw, self._offsets = Growing(scratch), Growing(scratch)
+        self._offsets.append(np.zeros(1, np.int64))
+        self._size = 0
+
+    def append(self, texts: Sequence[str]) -> None:
+        """Append texts, which must be valid Unicode without line ends."""
+        lines = np.frombuffer("\n".join([*texts, ""]).encode(), np.uint8)
+        self._append(lines, 1 + np.flatnonzero(lines == _LINE_END))
+
+    def extend(self, texts: Texts, kept: NDArray[np.bool_] | None = None) -> None:
+        """Append those of ``texts`` where ``kept``, (n,), is true, by default all."""
+        for first in range(0, len(texts), _PORTION):
+            offsets = texts.offsets[first : first + _PORTION + 1]
+            raw, ends = texts.raw[offsets[0] : offsets[-1]], offsets[1:] - offsets[0]
+            if kept is not None:
+                own, lengths = kept[first : first + _PORTION], np.diff(offsets)
+                raw, ends = raw[np.repeat(own, lengths)], np.cumsum(lengths[own])
+            self._append(raw, ends)
+
+    def _append(self, raw: NDArray[np.uint8], ends: NDArray[np.int64]) -> None:
+        self._raw.append(raw)
+        self._offsets.append(ends + self._size)
+        self._size += len(raw)
+
+    def texts(self) -> Texts:
+        """All of them; nothing is appended after it."""
+        return Texts(self._raw.array(np.uint8), self._offsets.array(np.int64))
 
 
 def mapped_texts(files: CheckedFiles, name: str, offsets_name: str, count: int) -> Texts:

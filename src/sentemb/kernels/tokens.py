@@ -19,7 +19,7 @@ import numpy as np
 from sentemb.kernels.jit import inner_kernel, kernel
 from sentemb.kernels.prefetch import prefetch_row
 
-_LINE_FEED = 10
+_LINE_FEED, _BLANK = 10, 32
 # FNV-1a: the factor. The shift and the factor that follow spread the hash over its low bits.
 _FACTOR = np.uint64(0x100000001B3)
 _MIX = np.uint64(0xFF51AFD7ED558CCD)
@@ -62,7 +62,9 @@ def _end_and_hash(text, start, seed):
     while True:
         hashed = (hashed ^ np.uint64(text[at])) * _FACTOR
         at += 1
-        if (text[at] <= 32 or text[at] >= 0xC2) and _white_space(text, at) > 0:
+        first = text[at]
+        # Calls count references to the array, so they are made only where this byte leaves it open.
+        if first == _BLANK or ((first < _BLANK or first >= 0xC2) and _white_space(text, at) > 0):
             break
     hashed ^= hashed >> _HALF
     hashed *= _MIX
@@ -119,9 +121,13 @@ def find_words(text, entries, letters, seed, is_known, word_index, offsets):
     at = 0
     while at < text.size or n_found < n_tokens:
         if at < text.size:
-            space = _white_space(text, at)
+            first = text[at]
+            if first == _BLANK:
+                at += 1
+                continue
+            space = _white_space(text, at) if first < _BLANK or first >= 0xC2 else 0
             if space > 0:
-                if text[at] == _LINE_FEED:
+                if first == _LINE_FEED:
                     n_texts += 1
                     offsets[n_texts] = n_tokens
                 at += space

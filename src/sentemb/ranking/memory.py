@@ -76,11 +76,13 @@ class QueryMemory:
     @classmethod
     def listed(cls, titles: Sequence[str], log: ClickLog) -> Self:
         """As `build`, without vectors; see there."""
-        places_of: dict[str, list[int]] = {}
+        # Only of titles of the log: the catalogue may be much larger.
+        places_of: dict[str, list[int]] = {title: [] for title in log.titles}
         for place, title in enumerate(titles):
-            places_of.setdefault(title.strip(), []).append(place)
+            if (some := places_of.get(title.strip())) is not None:
+                some.append(place)
         # The places of all titles of the log, one title after the other.
-        found = [places_of.get(title, []) for title in log.titles]
+        found = [places_of[title] for title in log.titles]
         sizes = np.array([len(some) for some in found], np.int64)
         starts = np.concatenate([[0], np.cumsum(sizes)])
         places = np.array([place for some in found for place in some], np.int32)
@@ -147,7 +149,7 @@ class QueryMemory:
         query_index, places : (k,) int64
             Pair j is row ``query_index[j]`` of the vectors and title ``places[j]``.
         workers : Runner
-            Threads to share the pairs; the result does not depend on them.
+            Threads to share the titles; the result does not depend on them.
 
         Returns
         -------
@@ -155,18 +157,17 @@ class QueryMemory:
             The bits of `scores`.
         """
         found = np.empty(len(places), np.float32)
-        pairs = self._rows(query_vectors), query_index, places
-        arguments = found, *pairs, self._vectors(), *self._queries_of_titles
-        workers.over(len(places), best_clicked_of_pairs, *arguments)
+        rows, pairs = self._rows(query_vectors), _by_title(places, self.n_titles)
+        arguments = found, rows, query_index, *pairs, self._vectors(), *self._queries_of_titles
+        workers.over(self.n_titles, best_clicked_of_pairs, *arguments)
         return found
 
     @cached_property
     def _queries_of_titles(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Title t has ``queries[offsets[t]:offsets[t + 1]]``, numbers of queries."""
+        """Title t was clicked for the queries ``own[offsets[t]:offsets[t + 1]]``."""
+        offsets, entries = _by_title(self.places, self.n_titles)
         asked = np.repeat(np.arange(len(self.queries), dtype=np.int32), np.diff(self.offsets))
-        sizes = np.bincount(self.places, minlength=self.n_titles)
-        by_title = asked[np.argsort(self.places, kind="stable")]
-        return np.concatenate([[0], np.cumsum(sizes)]), by_title
+        return offsets, asked[entries]
 
     def nearest(self, query_vector: np.ndarray, place: int) -> Remembered | None:
         """The nearest query that a title was clicked for; the first of equally near ones.
@@ -249,3 +250,11 @@ class QueryMemory:
         if self.vectors is None:
             raise SentembError("the clicked queries have no vectors; call embedded first")
         return self.vectors
+
+
+def _by_title(
+    places: NDArray[np.integer], n_titles: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where title t is in ``places``: ``entries[offsets[t]:offsets[t + 1]]``, ascending."""
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(places, minlength=n_titles))])
+    return offsets, np.argsort(places, kind="stable")

@@ -29,6 +29,7 @@ from sentemb.ranking.memory import QueryMemory, Remembered
 from sentemb.ranking.recipe import BM25, COSINE, MEMORY, Recipe
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers
+from sentemb.system.paths import AnyPath
 
 # Scores of one part in memory at a time: 16 MB of them.
 _CELLS = 4_000_000
@@ -209,7 +210,12 @@ class TitleParts:
         return scores
 
 
-def bm25_lists(titles: Sequence[str], clicks: ClickLog | None, recipe: Recipe) -> InvertedIndex:
+def bm25_lists(
+    titles: Sequence[str],
+    clicks: ClickLog | None,
+    recipe: Recipe,
+    scratch: AnyPath | None = None,
+) -> InvertedIndex:
     """BM25 with the parameters of a recipe over titles and the queries that they were clicked for.
 
     Parameters
@@ -220,12 +226,14 @@ def bm25_lists(titles: Sequence[str], clicks: ClickLog | None, recipe: Recipe) -
         Not read if the recipe's ``click_weight`` is 0.
     recipe : Recipe
         The parameters.
+    scratch : path, optional
+        See `InvertedIndex`.
     """
     words = words_of(recipe.stem)
     if clicks is None or not recipe.click_weight:
-        return InvertedIndex(titles, recipe.k1, recipe.b, words)
-    clicked = clicked_texts(titles, clicks)
-    return InvertedIndex(titles, recipe.k1, recipe.b, words, clicked, recipe.click_weight)
+        return InvertedIndex(titles, recipe.k1, recipe.b, words, scratch=scratch)
+    clicked, weight = clicked_texts(titles, clicks), recipe.click_weight
+    return InvertedIndex(titles, recipe.k1, recipe.b, words, clicked, weight, scratch)
 
 
 def weighted_sum(

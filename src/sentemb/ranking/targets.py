@@ -253,8 +253,8 @@ class ClicksTarget:
         assert self._parts is not None  # `prepare` comes first
         sums = weighted_sum(recipe, self._kept)
         ranks = _ranks(sums, self._is_relevant)
-        # In no part does a title that is no candidate rank above the last one of that part, so no
-        # such title has a higher sum than this. Where the clicked one has, its rank is exact.
+        # Other titles than the candidates are in each part at most as high as the last one of that
+        # part, so their sums are at most this. If the clicked title is higher, its rank is exact.
         limits = weighted_sum(recipe, self._limits)
         own = np.max(sums, axis=1, where=self._is_relevant, initial=-np.inf)
         unsure = np.flatnonzero((ranks <= _DEPTH) & (own <= limits))

@@ -279,6 +279,14 @@ class ClassifierTask:
     def before_epoch(self, epoch: int, stopped: Callable[[], bool]) -> None:
         """Nothing to prepare."""
 
+    def preparation(self, epoch: int) -> float:
+        """There is none."""
+        return 0.0
+
+    def lasting(self) -> Arrays:
+        """No arrays: all of them change with every update."""
+        return {}
+
     def remarks(self, epoch: int) -> dict[str, Any]:
         """Nothing to remark."""
         return {}
