@@ -149,6 +149,27 @@ def _write(
     report: Callable[[Preparing], None],
 ) -> int:
     """Write all files; the number of bad lines."""
+    counts = _write_pairs(folder, pairs, skip_bad_lines, report)
+    n_texts = counts[QUERIES] + counts[TITLES]
+    sizes: dict[str, dict[str, int]] = {"tokens": {}, "words": {}}
+    done = 0
+
+    def split(more: int) -> None:
+        nonlocal done
+        done += more
+        report(Preparing("splitting into words", done, "texts", done / n_texts))
+
+    for names in (SideFiles.of(QUERIES), SideFiles.of(TITLES)):
+        n_tokens, n_words = _write_tokens(folder, names, splitting, split)
+        sizes["tokens"][names.tokens], sizes["words"][names.words] = n_tokens, n_words
+    write_description(folder, {**counts, "splitting": splitting}, sizes)
+    return counts["bad_lines"]
+
+
+def _write_pairs(
+    folder: Path, pairs: AnyPath, skip_bad_lines: bool, report: Callable[[Preparing], None]
+) -> dict[str, int]:
+    """Write all files but those of words; how many there are of what."""
     clicks, n_queries, bad_lines = _read(folder, pairs, skip_bad_lines, report)
     title_order, title_index, skipped_offsets, skipped = arranged(
         clicks.query_index, clicks.title_index, clicks.skipped_pair, clicks.skipped_title
@@ -166,32 +187,13 @@ def _write(
     for name, array in arrays.items():
         write_array(folder / name, array)
     _sort_titles(folder, title_order)
-    n_pairs, n_titles, n_skipped = title_index.size, title_order.size, skipped.size
-    # Nothing of the pairs is in memory while texts are split.
-    del arrays, array, clicks, title_order, title_index
-    del skipped_offsets, skipped, clicked_offsets, clicked_titles
-    log = {
-        "pairs": n_pairs,
+    return {
+        "pairs": title_index.size,
         QUERIES: n_queries,
-        TITLES: n_titles,
-        "skipped": n_skipped,
+        TITLES: title_order.size,
+        "skipped": skipped.size,
         "bad_lines": bad_lines,
-        "splitting": splitting,
     }
-    sizes: dict[str, dict[str, int]] = {"tokens": {}, "words": {}}
-    done = 0
-
-    def split(more: int) -> None:
-        nonlocal done
-        done += more
-        share = done / (n_queries + n_titles)
-        report(Preparing("splitting into words", done, "texts", share))
-
-    for names in (SideFiles.of(QUERIES), SideFiles.of(TITLES)):
-        n_tokens, n_words = _write_tokens(folder, names, splitting, split)
-        sizes["tokens"][names.tokens], sizes["words"][names.words] = n_tokens, n_words
-    write_description(folder, log, sizes)
-    return bad_lines
 
 
 # -- one pass ---------------------------------------------------------------------------------
