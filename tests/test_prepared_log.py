@@ -32,6 +32,7 @@ from sentemb.text.words import SPLITTINGS
 from sentemb.training import key_numbers, preparing
 from sentemb.training.corpus import Corpus
 from sentemb.training.key_numbers import KeyNumbers
+from sentemb.training.preparing import Preparing
 from sentemb.training.settings import Settings
 from sentemb.training.stopping import Interrupted
 
@@ -593,3 +594,24 @@ def test_the_commands(prepared, tmp_path):
     again = run("prepare", prepared.path, out)
     assert again.exit_code == 1 and "use --force" in again.output
     assert not run("prepare", prepared.path, out, "--force").exit_code
+
+
+def test_progress_is_shown_with_the_time_that_is_left(monkeypatch):
+    from sentemb.cli import prepare
+
+    now, told = iter([0.0, 90.0, 95.0, 95.0]), []
+    monkeypatch.setattr(prepare.time, "monotonic", lambda: next(now))
+    shown = prepare._Shown(SimpleNamespace(is_due=True, draw=told.append))
+    for one in (
+        Preparing("reading the log", 0, "lines", 0.0),
+        Preparing("reading the log", 4096, "lines", None),
+        Preparing("reading the log", 8192, "lines", 0.5),
+        Preparing("splitting into words", 300, "texts", 1.0),
+    ):
+        shown.show(one)
+    assert told == [
+        "reading the log: 0 lines",
+        "reading the log: 4,096 lines",
+        "reading the log: 8,192 lines, 50%, 1 min 30 s left",
+        "splitting into words: 300 texts, 100%, 0 s left",
+    ]
