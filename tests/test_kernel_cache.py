@@ -196,7 +196,7 @@ def test_a_kernel_that_multiplies_finds_the_tiles(tmp_path, left):
     for path in files - set(tmp_path.rglob(left)):
         path.unlink()
     assert use() == f"[[3.0, 3.0]] {int(left != '_add_tiles-*')}\n"
-    assert set(tmp_path.rglob("*.kernel")) == files
+    assert set(tmp_path.rglob("*.kernel")) >= files
 
 
 def test_the_garbage_collector_rests_while_a_kernel_compiles(folder, monkeypatch):
