@@ -201,10 +201,11 @@ def command(
 
     PAIRS is a click log with one line per pair: query, tab, clicked title and, optionally, another
     tab and the number of clicks. It may also be JSON lines with "query", "clicked" and "skipped".
-    Files that end in .gz are unpacked; - is standard input. With --dev the model of the best epoch
-    is kept, otherwise that of the last epoch. --dev 5% holds out 5% of the queries of the log,
-    ranks all its titles for them after every epoch, and measures MRR@10; on a judged set NDCG@1 is
-    measured.
+    Files that end in .gz are unpacked; - is standard input. For two towers PAIRS may be the folder
+    of `sentemb prepare`, for a log that is larger than memory. With --dev the model of the best
+    epoch is kept, otherwise that of the last epoch. --dev 5% holds out 5% of the queries of the
+    log, ranks all its titles for them after every epoch, and measures MRR@10; on a judged set
+    NDCG@1 is measured.
 
     With --dev the training ends by fitting a ranker: a sum of the cosine, BM25 and the memory of
     the log, with weights chosen on dev. `sentemb rank`, `index`, `evaluate`, `compare` and

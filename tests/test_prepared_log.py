@@ -20,7 +20,7 @@ from helpers import failing_calls, made_up_judged_set, made_up_log, run_python, 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb import PreparedLog, SentembError, prepare_log, split_log, train
+from sentemb import PreparedLog, SentembError, SentenceEncoder, prepare_log, split_log, train
 from sentemb.cli import main
 from sentemb.data import prepared_log
 from sentemb.data.click_log import read_click_log, write_click_log
@@ -32,6 +32,7 @@ from sentemb.text.words import SPLITTINGS
 from sentemb.training import key_numbers, preparing
 from sentemb.training.corpus import Corpus
 from sentemb.training.key_numbers import KeyNumbers
+from sentemb.training.preparing import Preparing
 from sentemb.training.settings import Settings
 from sentemb.training.stopping import Interrupted
 
@@ -188,10 +189,12 @@ def test_clicks_that_add_up_to_too_many_are_the_fault_of_one_line(tmp_path):
     assert found.clicks.tolist() == [most, 14, 1]
 
 
-def test_a_title_that_only_a_bad_line_has_is_left_out(tmp_path):
+@pytest.mark.parametrize("place", [1, 2])
+def test_a_title_that_only_a_bad_line_has_is_left_out(tmp_path, place):
     """Its line is bad because of the sum of clicks, after the title has got a number."""
     full = {"query": "a", "clicked": ["x"], "clicks": [2**63 - 1]}
-    lines = [full, {**full, "skipped": ["bad"]}, {"query": "b", "clicked": ["y"]}]
+    lines = [full, {"query": "b", "clicked": ["y"]}]
+    lines.insert(place, {**full, "skipped": ["bad"]})
     path = tmp_path / "log.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)))
     expected = read_click_log(path, skip_bad_lines=True)
@@ -336,6 +339,23 @@ def test_the_fingerprint_is_that_of_the_log_in_memory(prepared):
         np.testing.assert_array_equal(corpora[0].sorted_titles, corpora[1].sorted_titles)
 
 
+def test_words_are_limited_as_from_memory(prepared, tmp_path):
+    own = {"threads": 1, "word_features": 1, "max_word_features": 7}
+    in_memory = weights_of(prepared.path, tmp_path / "a", **own)
+    assert weights_of(prepared.out, tmp_path / "b", **own) == in_memory
+    model = SentenceEncoder.from_pretrained(tmp_path / "a")
+    every = Corpus(prepared.log, Settings(word_features=1)).vocabulary.words
+    assert model.vocabulary.words == every[:7] and len(every) > 7
+    assert model.training["max_word_features"] == 7
+    with pytest.raises(SentembError, match="but word_features is 0; leave one of them out"):
+        train(prepared.path, **TINY, word_features=0, max_word_features=7)
+    with pytest.raises(SentembError, match="max_word_features = 7, not 8; resume with the same"):
+        weights_of(prepared.out, tmp_path / "a", resume=True, **{**own, "max_word_features": 8})
+    weights_of(prepared.out, tmp_path / "bag", model="bag", cells=None, epochs=1)
+    with pytest.raises(SentembError, match="max_word_features does not apply: the features are"):
+        train(prepared.path, start_from=tmp_path / "bag", model="lstm", max_word_features=2)
+
+
 # -- where only a log will do ----------------------------------------------------------------------
 
 
@@ -357,6 +377,11 @@ def test_what_needs_a_log_says_so(prepared, tmp_path):
     ):
         with pytest.raises(SentembError, match=named):
             call()
+
+
+def test_a_prepared_log_is_no_dev_set(prepared, tmp_path):
+    with pytest.raises(SentembError, match="not a judged set; give held-out clicks as a file"):
+        train(prepared.path, dev=prepared.out, **TINY)
 
 
 # -- what may be there already ---------------------------------------------------------------------
@@ -441,7 +466,7 @@ def test_a_full_disk_is_one_clear_line_and_the_old_log_stays(prepared, tmp_path,
         before = tree(out) if make is not None else None
         said = run_python(ON_A_FULL_DISK, prepared.path, out, limit, check=True).stdout
         assert said.count("\n") == 1 and "cannot be written" in said and str(out) in said
-        assert ".sentemb" not in said
+        assert ".sentemb" not in said and "File too large" in said
         assert before == (tree(out) if out.exists() else None)
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".sentemb")]
 
@@ -569,3 +594,24 @@ def test_the_commands(prepared, tmp_path):
     again = run("prepare", prepared.path, out)
     assert again.exit_code == 1 and "use --force" in again.output
     assert not run("prepare", prepared.path, out, "--force").exit_code
+
+
+def test_progress_is_shown_with_the_time_that_is_left(monkeypatch):
+    from sentemb.cli import prepare
+
+    now, told = iter([0.0, 90.0, 95.0, 95.0]), []
+    monkeypatch.setattr(prepare.time, "monotonic", lambda: next(now))
+    shown = prepare._Shown(SimpleNamespace(is_due=True, draw=told.append))
+    for one in (
+        Preparing("reading the log", 0, "lines", 0.0),
+        Preparing("reading the log", 4096, "lines", None),
+        Preparing("reading the log", 8192, "lines", 0.5),
+        Preparing("splitting into words", 300, "texts", 1.0),
+    ):
+        shown.show(one)
+    assert told == [
+        "reading the log: 0 lines",
+        "reading the log: 4,096 lines",
+        "reading the log: 8,192 lines, 50%, 1 min 30 s left",
+        "splitting into words: 300 texts, 100%, 0 s left",
+    ]

@@ -32,6 +32,7 @@ WHOLE = {
     ),
     "split": ("split", "log.tsv", "new", "--dev", "20%", "--test", "20%"),
     "split by time": ("split", "log.jsonl", "new", "--by", "time", "--dev", "20%"),
+    "prepare": ("prepare", "log.tsv", "new"),
     "data orcas": ("data", "orcas", "orcas.tsv", "marco/msmarco-docs.tsv", "new"),
     "data msmarco": ("data", "msmarco", "marco", "new"),
     "data esci": ("data", "esci", "esci", "new", "--dev", "1"),
@@ -94,6 +95,7 @@ INPUTS = {
         ("import", "ids.jsonl", "-o", "new.tsv", "--id", "sku", "--catalogue", "X"),
     ),
     "split LOG": ("file", ("split", "X", "new")),
+    "prepare LOG": ("file", ("prepare", "X", "new")),
     "split --catalogue": ("file", (*WHOLE["split"], "--catalogue", "X")),
     "train --dev": ("either", ("train", "log.tsv", *QUICK, "-o", "new", "--dev", "X")),
     "train --replay": (
@@ -166,6 +168,7 @@ READ_AS_LINES = ("search --only", "index --remove", "neighbours --words", "impor
 STANDARD_INPUT = {
     "import": (("import", "-", "-o", "new.tsv"), b"query,title\nhotels,Rome\n"),
     "split": (("split", "-", "new", "--dev", "40%", "--test", "0"), None),
+    "prepare": (("prepare", "-", "new"), None),
     "index TITLES": (("index", "bag", "-", "-o", "new"), b"1\thotels\n"),
     "index --add": (("index", "index", "--add", "-", "-o", "new"), b"x1\thotels\n"),
     "index --remove": (("index", "index", "--remove", "-", "-o", "new"), b"d1\n"),
@@ -231,6 +234,7 @@ OUTPUT_FILES = {
     "export --to parquet": (".parquet", ("export", "index", "X", "--to", "parquet", "--force")),
 }
 OUTPUT_FOLDERS = {
+    "prepare OUT": ("prepare", "log.tsv", "X"),
     "split OUT": ("split", "log.tsv", "X", "--dev", "20%", "--test", "20%"),
     "index -o": ("index", "bag", "docs.tsv", "-o", "X"),
     "index --add -o": ("index", "index", "--add", "more.tsv", "-o", "X"),
@@ -487,7 +491,7 @@ def streams():
         ):
             yield Case(f"shop streams: {name}, stdout {what}", WHOLE[name], code, says, stdout=what)
         yield Case(f"shop streams: {name}, stderr closed", WHOLE[name], 0, stderr="closed")
-    for name in ("split", "import", "index", "average", "data beir"):
+    for name in ("split", "prepare", "import", "index", "average", "data beir"):
         for what in ("closed", "full", "broken"):
             yield Case(
                 f"shop streams: {name}, stderr {what}", WHOLE[name], (0, 1, 120, 141),
@@ -615,6 +619,7 @@ def texts():
     }.items():
         for name, argv in {
             "split": ("split", "bad.tsv", "new", "--dev", "40%"),
+            "prepare": ("prepare", "bad.tsv", "new"),
             "split by time": ("split", "bad.tsv", "new", "--by", "time", "--dev", "40%"),
             "split by title": ("split", "bad.tsv", "new", "--by", "title", "--dev", "40%"),
             "train --dev": ("train", "bad.tsv", *QUICK, "-o", "new", "--dev", "40%"),

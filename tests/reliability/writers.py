@@ -18,10 +18,11 @@ from helpers import made_up_judged_set, made_up_log, made_up_model
 
 from reliability.count import Count
 from reliability.filesystem import ERRORS, Faults, failure, in_a_child
-from sentemb import SIF, SentembError, SentenceEncoder, load, train
+from sentemb import SIF, SentembError, SentenceEncoder, load, prepare_log, train
 from sentemb.comparison.data import Data
 from sentemb.comparison.rows import rows_of
 from sentemb.comparison.runner import Comparison
+from sentemb.data.click_log import write_click_log
 from sentemb.data.importers.click_table import Columns, import_clicks
 from sentemb.data.importers.columns import Reading
 from sentemb.data.lines import write_lines
@@ -202,6 +203,21 @@ def _split(folder, again):
     split_file(_LOG_FILE, folder / "m", 0.2, 0.2, force=again)
 
 
+def _prepare(name, force):
+    def job(folder, again):
+        log = _LOG_FILE
+        if name == "short":
+            log = folder / "short.tsv"
+            write_click_log(made_up_log(20), log)
+        prepare_log(log, folder / "m", force=force or again)
+
+    return job
+
+
+def _old_prepared(folder):
+    _prepare("short", False)(folder, False)
+
+
 def _import(folder, again):
     columns = Columns(query="1", title="2")
     how = Reading(header=False)
@@ -268,6 +284,8 @@ WRITERS = (
     Writer("index, force", _old_index, _save_index("dc", True), _read_index),
     Writer("index, changed", _old_index, _change_index, _read_index),
     Writer("split", _nothing, _split, _read_folder),
+    Writer("prepare, new", _nothing, _prepare("log", False), _read_folder),
+    Writer("prepare, force", _old_prepared, _prepare("log", True), _read_folder),
     Writer("import", _old_file, _import, _read_file),
     Writer(
         "export to a file, force", _old_export("jsonl"), _export("dc", "jsonl", True), _read_file

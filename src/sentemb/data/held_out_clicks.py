@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sentemb.data.click_log import ClickLog, read_click_log
+from sentemb.data.click_log import PREPARED, ClickLog, read_click_log
 from sentemb.data.judged_set import FILES, JudgedSet, read_judged_set
 from sentemb.errors import SentembError
 from sentemb.system.files import is_file, is_folder, path_of, status
@@ -31,6 +31,11 @@ def read_held_out(path: AnyPath) -> JudgedSet | ClickLog:
             )
         return read_click_log(place)
     if not _is_judged_set(place):
+        if is_file(place / PREPARED):
+            raise SentembError(
+                f"{place}: is a folder of `sentemb prepare`, not a judged set; give held-out "
+                "clicks as a file"
+            )
         inside = [place / name for name in ("dev", "test") if _is_judged_set(place / name)]
         inside += [place / name for name in ("dev.tsv", "test.tsv") if is_file(place / name)]
         if inside:

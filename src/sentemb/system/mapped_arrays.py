@@ -15,8 +15,11 @@ from sentemb.system.files import is_file, reading, status, unreadable, writing
 
 def write_array(path: Path, array: NDArray[np.generic]) -> None:
     """Write ``array`` as a ``.npy`` file, the whole file or nothing."""
+    array = np.ascontiguousarray(array)
     with writing(path) as file:
-        np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+        # NumPy's own function writes past Python, and does not say why if that fails.
+        file.write(bytes_of(array))
 
 
 @contextlib.contextmanager

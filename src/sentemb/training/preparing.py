@@ -149,45 +149,51 @@ def _write(
     report: Callable[[Preparing], None],
 ) -> int:
     """Write all files; the number of bad lines."""
-    clicks, n_queries, bad_lines = _read(folder, pairs, skip_bad_lines, report)
-    n_pairs = clicks.clicks.size
-    write_array(folder / CLICKS, clicks.clicks)
-    order, title_index, skipped_offsets, skipped = arranged(
-        clicks.query_index, clicks.title_index, clicks.skipped_pair, clicks.skipped_title
-    )
-    write_array(folder / QUERY_INDEX, clicks.query_index)
-    write_array(folder / TITLE_INDEX, title_index)
-    write_array(folder / SKIPPED_OFFSETS, skipped_offsets)
-    write_array(folder / SKIPPED_INDEX, skipped)
-    clicked_offsets, clicked_titles = titles_by_query(n_queries, clicks.query_index, title_index)
-    write_array(folder / CLICKED_OFFSETS, clicked_offsets)
-    write_array(folder / CLICKED_TITLES, clicked_titles)
-    n_titles, n_skipped = order.size, skipped.size
-    _sort_titles(folder, order)
-    del clicks, order, title_index, skipped_offsets, skipped, clicked_offsets, clicked_titles
-
-    log = {
-        "pairs": n_pairs,
-        QUERIES: n_queries,
-        TITLES: n_titles,
-        "skipped": n_skipped,
-        "bad_lines": bad_lines,
-        "splitting": splitting,
-    }
+    counts = _write_pairs(folder, pairs, skip_bad_lines, report)
+    n_texts = counts[QUERIES] + counts[TITLES]
     sizes: dict[str, dict[str, int]] = {"tokens": {}, "words": {}}
     done = 0
 
     def split(more: int) -> None:
         nonlocal done
         done += more
-        share = done / (n_queries + n_titles)
-        report(Preparing("splitting into words", done, "texts", share))
+        report(Preparing("splitting into words", done, "texts", done / n_texts))
 
     for names in (SideFiles.of(QUERIES), SideFiles.of(TITLES)):
         n_tokens, n_words = _write_tokens(folder, names, splitting, split)
         sizes["tokens"][names.tokens], sizes["words"][names.words] = n_tokens, n_words
-    write_description(folder, log, sizes)
-    return bad_lines
+    write_description(folder, {**counts, "splitting": splitting}, sizes)
+    return counts["bad_lines"]
+
+
+def _write_pairs(
+    folder: Path, pairs: AnyPath, skip_bad_lines: bool, report: Callable[[Preparing], None]
+) -> dict[str, int]:
+    """Write all files but those of words; how many there are of what."""
+    clicks, n_queries, bad_lines = _read(folder, pairs, skip_bad_lines, report)
+    title_order, title_index, skipped_offsets, skipped = arranged(
+        clicks.query_index, clicks.title_index, clicks.skipped_pair, clicks.skipped_title
+    )
+    clicked_offsets, clicked_titles = titles_by_query(n_queries, clicks.query_index, title_index)
+    arrays: dict[str, np.ndarray] = {
+        QUERY_INDEX: clicks.query_index,
+        TITLE_INDEX: title_index,
+        CLICKS: clicks.clicks,
+        SKIPPED_OFFSETS: skipped_offsets,
+        SKIPPED_INDEX: skipped,
+        CLICKED_OFFSETS: clicked_offsets,
+        CLICKED_TITLES: clicked_titles,
+    }
+    for name, array in arrays.items():
+        write_array(folder / name, array)
+    _sort_titles(folder, title_order)
+    return {
+        "pairs": title_index.size,
+        QUERIES: n_queries,
+        TITLES: title_order.size,
+        "skipped": skipped.size,
+        "bad_lines": bad_lines,
+    }
 
 
 # -- one pass ---------------------------------------------------------------------------------

@@ -22,6 +22,8 @@ TokensOf: TypeAlias = Callable[[str], Mapping[str, Tokens]]
 
 # Texts per portion; the projected words of one portion are in memory at once.
 _PORTION = 16_384
+# Numbers that are converted at a time.
+_VALUES = 1 << 20
 
 
 class TextPairs:
@@ -110,13 +112,16 @@ class TextPairs:
         self._one_list = one_list
 
     def arrays(self) -> Iterator[np.ndarray]:
-        """All arrays of the texts, for a fingerprint."""
+        """All arrays of the texts, for a fingerprint; one that is converted comes in parts."""
         for texts in self._texts.values():
             for field in fields(texts.batch):
                 array = getattr(texts.batch, field.name)
                 if field.name == "feature_values" and self.vocabulary.vectors is None:
-                    array = array.astype(np.int32)  # counts, as earlier versions had them
-                yield array
+                    # Counts, as earlier versions had them.
+                    for first in range(0, array.size, _VALUES):
+                        yield array[first : first + _VALUES].astype(np.int32)
+                else:
+                    yield array
 
     def seen(self, side: str) -> NDArray[np.int32]:
         """The features in the texts of ``side`` ("query" or "document")."""
