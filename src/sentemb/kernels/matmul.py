@@ -25,7 +25,7 @@ from sentemb.kernels.jit import inlined_kernel, inner_kernel, kernel
 # the 16 registers of everything else.
 _FEATURES = numba.config.CPU_FEATURES or llvmlite.binding.get_host_cpu_features().flatten()
 _WIDE = "+avx512f" in _FEATURES.split(",")
-_VECTOR_BYTES = 64 if _WIDE else 32
+VECTOR_BYTES = 64 if _WIDE else 32
 _TILE_ROWS = 8 if _WIDE else 4
 # Inner length of which the columns of a tile stay in the second cache while the rows of A go by.
 _DEPTH = 512
@@ -168,7 +168,7 @@ def _emit_tile(context, builder, dtype, args, rows, vectors, masked, lists=None)
     """
     c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, height, width = args
     element = context.get_value_type(dtype)
-    lanes = _VECTOR_BYTES // _bytes_of(element)
+    lanes = VECTOR_BYTES // _bytes_of(element)
     vector = ir.VectorType(element, lanes)
     fma = builder.module.declare_intrinsic(
         f"llvm.fma.{_suffix(vector)}", (), ir.FunctionType(vector, [vector] * 3)
@@ -195,7 +195,7 @@ def _emit_tile(context, builder, dtype, args, rows, vectors, masked, lists=None)
     fetching = rows > 1 and not masked
     if fetching and not lists:
         for r in range(rows, 2 * rows):
-            _fetch(builder, c, builder.mul(row_of_c, _INT64(r)), vectors * _VECTOR_BYTES)
+            _fetch(builder, c, builder.mul(row_of_c, _INT64(r)), vectors * VECTOR_BYTES)
 
     entry = builder.block
     loop = builder.append_basic_block("inner")
@@ -208,7 +208,7 @@ def _emit_tile(context, builder, dtype, args, rows, vectors, masked, lists=None)
     row = builder.gep(b, [builder.mul(k, row_of_b)])
     b_vectors = [memory.load(memory.place(row, _INT64(v * lanes))) for v in range(vectors)]
     if fetching:
-        _fetch(builder, row, _INT64(vectors * lanes), vectors * _VECTOR_BYTES)
+        _fetch(builder, row, _INT64(vectors * lanes), vectors * VECTOR_BYTES)
     column = builder.gep(a, [builder.mul(k, column_of_a)])
     new = []
     for r in range(rows):
@@ -275,7 +275,7 @@ def _lanes(typingctx, pointer):
     signature = types.int64(pointer)
 
     def codegen(context, builder, signature, args):
-        return _INT64(_VECTOR_BYTES // _bytes_of(context.get_value_type(pointer.dtype)))
+        return _INT64(VECTOR_BYTES // _bytes_of(context.get_value_type(pointer.dtype)))
 
     return signature, codegen
 

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from sentemb.bounds import brief, plain
 from sentemb.data.lines import is_id
+from sentemb.distributed.cluster import Cluster
+from sentemb.distributed.encoding import encoded, portions_of
 from sentemb.errors import SentembError
 from sentemb.models.int8_rows import Int8Rows
 from sentemb.models.similarity import unit_rows
@@ -19,9 +21,6 @@ from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers
 from sentemb.text.checks import as_texts
 
-# Titles that are encoded at a time.
-_PORTION = 8192
-
 
 def embedded(
     encoder: SentenceEncoder,
@@ -30,6 +29,7 @@ def embedded(
     dtype: str,
     on_progress: Callable[[int, int], None] | None,
     workers: Workers,
+    cluster: Cluster | None = None,
 ) -> Contents:
     """Titles and ids, checked, with the vectors of the titles.
 
@@ -45,6 +45,8 @@ def embedded(
         Called with the numbers of titles that are done and of all.
     workers : Workers
         The threads.
+    cluster : Cluster, optional
+        Embeds the titles in place of this process.
 
     Raises
     ------
@@ -63,14 +65,14 @@ def embedded(
     else:
         vectors = np.empty((n, dim), dtype)
     empty = np.empty(n, np.bool_)
-    for first in range(0, n, _PORTION):
-        end = min(first + _PORTION, n)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # such titles are counted
-            rows = encoder.encode_document(texts[first:end])
-        workers.over(len(rows), _store, vectors, empty, rows, first)
-        if on_progress is not None:
-            on_progress(end, n)
+    end = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # such titles are counted
+        for rows in encoded(encoder, portions_of(texts), "document", cluster=cluster):
+            workers.over(len(rows), _store, vectors, empty, rows, end)
+            end += len(rows)
+            if on_progress is not None:
+                on_progress(end, n)
     return Contents(*kept, vectors, np.flatnonzero(empty))
 
 

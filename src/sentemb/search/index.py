@@ -14,6 +14,7 @@ from sentemb.baselines.inverted_index import InvertedIndex
 from sentemb.baselines.words_and_stems import stem_of
 from sentemb.bounds import brief, number, plain, share, whole
 from sentemb.data.click_log import ClickLog
+from sentemb.distributed.cluster import Dask, opened_if
 from sentemb.errors import SentembError
 from sentemb.loading import face_of, load
 from sentemb.models.nearest import nearest
@@ -222,6 +223,7 @@ class Index:
         ranker: HybridRanker | None = None,
         threads: int | None = None,
         on_progress: Callable[[int, int], None] | None = None,
+        dask: Dask | None = None,
     ) -> Index:
         """Embed titles.
 
@@ -254,6 +256,9 @@ class Index:
             For searching; by default all processors.
         on_progress : function, optional
             Called with the numbers of titles that are done and of all.
+        dask : str or distributed.Client, optional
+            A cluster of Dask that embeds the titles, to the same bits: "local", "local:2" for two
+            processes, the address of a scheduler, or a client. Needs the extra sentemb[dask].
 
         Raises
         ------
@@ -279,8 +284,8 @@ class Index:
         if dtype not in DTYPES:
             raise SentembError(f"dtype is {brief(dtype)}; give {', '.join(DTYPES)}")
         named = [str(place) for place in range(len(titles))] if ids is None else ids
-        with Workers(threads) as workers:
-            contents = embedded(encoder, titles, named, dtype, on_progress, workers)
+        with Workers(threads) as workers, opened_if(dask) as cluster:
+            contents = embedded(encoder, titles, named, dtype, on_progress, workers, cluster)
         sha256 = fingerprint(saved)
         if ranker is not None:
             return cls._of_ranker(ranker, encoder, contents, sha256, threads)
