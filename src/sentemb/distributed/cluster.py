@@ -58,14 +58,14 @@ class Cluster:
     def workers(self) -> list[str]:
         """The addresses of all workers, each once for every thread that it computes with."""
         try:
-            threads: dict[str, int] = self._client.nthreads()
+            threads: dict[str, int] = self._client.nthreads()  # type: ignore[no-untyped-call]
         except OSError as error:
             raise self._lost() from error
         return [address for address in sorted(threads) for _ in range(threads[address])]
 
     def submit(
         self, function: Callable[..., Any], *arguments: Any, worker: str | None = None
-    ) -> Future:
+    ) -> Future[Any]:
         """Have ``function(*arguments)`` computed; futures among the arguments are first.
 
         Parameters
@@ -82,7 +82,7 @@ class Cluster:
             function, *arguments, workers=where, allow_other_workers=worker is not None, pure=False
         )
 
-    def results(self, futures: list[Future]) -> list[Any]:
+    def results(self, futures: list[Future[Any]]) -> list[Any]:
         """What some tasks return, once all of them are finished.
 
         Raises
@@ -105,7 +105,7 @@ class Cluster:
                         f"all workers of {self.name} are lost, and no other came for "
                         f"{_WITHOUT_WORKERS:.0f} seconds; start some and try again"
                     )
-            found: list[Any] = self._client.gather(futures)
+            found: list[Any] = self._client.gather(futures)  # type: ignore[no-untyped-call]
         except (CancelledError, OSError) as error:
             raise self._lost() from error
         except Exception as error:
@@ -122,7 +122,7 @@ class Cluster:
         each = sorted(set(self.workers()))
         return self.results([self.submit(function, *arguments, worker=one) for one in each])
 
-    def keep(self, value: Any) -> Future:
+    def keep(self, value: Any) -> Future[Any]:
         """``value`` as an argument of many tasks: it is sent to each worker once."""
         return self.submit(_same, value)
 
@@ -139,7 +139,7 @@ class Cluster:
             As `results`.
         """
         left = iter(portions)
-        pending: deque[Future] = deque()
+        pending: deque[Future[Any]] = deque()
         try:
             while True:
                 most = _AHEAD * max(1, len(self.workers()))
@@ -150,7 +150,7 @@ class Cluster:
                 yield from self.results([pending.popleft()])
         finally:
             for future in pending:
-                future.release()
+                future.release()  # type: ignore[no-untyped-call]
 
     def _lost(self) -> SentembError:
         return SentembError(f"the scheduler of {self.name} is lost; start it and try again")

@@ -95,7 +95,7 @@ def _vectors(
 
 def _source(
     encoder: SentenceEncoder, path: AnyPath | None, cluster: Cluster
-) -> tuple[str, str | None, Future | None]:
+) -> tuple[str, str | None, Future[Any] | None]:
     """Where workers take the model from: its fingerprint, and its folder or its bytes."""
     sha256 = fingerprint(encoder.saved())
     if path is not None:

@@ -8,12 +8,16 @@ epochs, the highest unclicked titles of all queries of the log are looked up. So
 pairs then join the clicked titles of every mini-batch, as candidates like any other.
 """
 
-from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.distributed.cluster import Cluster
 from sentemb.kernels.cosine_softmax import normalise_rows
 from sentemb.kernels.hard_negatives import highest_titles
 from sentemb.system.parallel import Workers
@@ -29,6 +33,8 @@ OfQueries: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32]]
 _PORTION = 8_192
 # With clusters, so that each thread has many queries of one cluster.
 _PORTION_OF_CLUSTERS = 131_072
+# Portions of a worker of a cluster, so that all end at about the same time, and their least size.
+_PORTIONS_OF_WORKER, _LEAST = 4, 256
 
 # Up to this number of queries times titles each query is compared with every title.
 EXACT_UP_TO = 50_000_000
@@ -41,7 +47,11 @@ class _Towers(Protocol):
 
 
 def look_up(
-    corpus: Corpus, towers: _Towers, workers: Workers, stopped: Callable[[], bool]
+    corpus: Corpus,
+    towers: _Towers,
+    workers: Workers,
+    stopped: Callable[[], bool],
+    cluster: Cluster | None = None,
 ) -> NDArray[np.int32]:
     """The highest unclicked titles of every query; in a large log, among the nearest clusters.
 
@@ -59,6 +69,8 @@ def look_up(
     stopped : function
         Asked before every portion of the queries. After a yes the look-up ends, and the other
         queries have no titles.
+    cluster : Cluster, optional
+        Compares the queries with titles in place of this process, to the same lists.
 
     Returns
     -------
@@ -68,7 +80,7 @@ def look_up(
     Uq = _unit_embeddings("query", corpus, towers, workers)
     Ud = _unit_embeddings("document", corpus, towers, workers)
     clicked = corpus.query_offsets, corpus.query_titles
-    return nearest_titles(Uq, Ud, clicked, workers, stopped)
+    return nearest_titles(Uq, Ud, clicked, workers, stopped, cluster)
 
 
 def described(n_queries: int, n_titles: int) -> str:
@@ -85,6 +97,7 @@ def nearest_titles(
     clicked: OfQueries,
     workers: Workers,
     stopped: Callable[[], bool],
+    cluster: Cluster | None = None,
 ) -> NDArray[np.int32]:
     """The unclicked titles with the highest cosines, in any order; see `lists_of_all`.
 
@@ -101,21 +114,89 @@ def nearest_titles(
         Threads to compute with.
     stopped : function
         As in `lists_of_all`.
+    cluster : Cluster, optional
+        As in `look_up`.
     """
+    titles: AllTitles | TitleClusters
     if len(Uq) * len(Ud) <= EXACT_UP_TO:
-        UdT = np.ascontiguousarray(Ud.T)
+        titles, portion = AllTitles(np.ascontiguousarray(Ud.T)), _PORTION
+    else:
+        titles, portion = TitleClusters.of(Ud, workers), _PORTION_OF_CLUSTERS
 
-        def fill(lists: NDArray[np.int32], first: int, end: int) -> None:
-            arguments = lists, Uq[first:end], UdT, *part(clicked, first, end)
-            workers.over(end - first, highest_titles, *arguments)
+    if cluster is not None:
+        return _lists_from(cluster, titles, Uq, clicked, stopped, portion)
 
-        return lists_of_all(len(Uq), fill, stopped)
-    clusters = TitleClusters.of(Ud, workers)
+    def fill(lists: NDArray[np.int32], first: int, end: int) -> None:
+        titles.highest(lists, Uq[first:end], *part(clicked, first, end), workers)
 
-    def fill_from_clusters(lists: NDArray[np.int32], first: int, end: int) -> None:
-        clusters.highest(lists, Uq[first:end], *part(clicked, first, end), workers)
+    return lists_of_all(len(Uq), fill, stopped, portion)
 
-    return lists_of_all(len(Uq), fill_from_clusters, stopped, _PORTION_OF_CLUSTERS)
+
+def _lists_from(
+    cluster: Cluster,
+    titles: AllTitles | TitleClusters,
+    Uq: np.ndarray,
+    clicked: OfQueries,
+    stopped: Callable[[], bool],
+    portion: int,
+) -> NDArray[np.int32]:
+    """As `lists_of_all`, each portion of the queries by a worker of a cluster."""
+    lists = np.full((len(Uq), HARD_AMONG), -1, np.int32)
+    kept = cluster.keep(titles)
+    each = -(-len(Uq) // (_PORTIONS_OF_WORKER * max(1, len(cluster.workers()))))
+    size = min(portion, max(_LEAST, each))
+
+    def portions() -> Iterator[tuple[Any, ...]]:
+        for first in range(0, len(Uq), size):
+            if stopped():
+                return
+            end = min(first + size, len(Uq))
+            offsets, values = part(clicked, first, end)
+            own = values[offsets[0] : offsets[-1]]
+            yield kept, Uq[first:end], offsets - offsets[0], own
+
+    end = 0
+    for found in cluster.in_order(_highest_there, portions()):
+        lists[end : end + len(found)] = found
+        end += len(found)
+    return lists
+
+
+def _highest_there(
+    titles: AllTitles | TitleClusters,
+    Uq: np.ndarray,
+    clicked_offsets: NDArray[np.int64],
+    clicked: NDArray[np.int32],
+) -> NDArray[np.int32]:
+    """The lists of some queries, on a worker."""
+    lists = np.full((len(Uq), HARD_AMONG), -1, np.int32)
+    titles.highest(lists, Uq, clicked_offsets, clicked, Workers(1))
+    return lists
+
+
+@dataclass(frozen=True, eq=False)
+class AllTitles:
+    """Titles, each of which every query meets.
+
+    Attributes
+    ----------
+    UdT : (dim, n_titles) float
+        Normalised embeddings, one per column.
+    """
+
+    UdT: np.ndarray
+
+    def highest(
+        self,
+        lists: NDArray[np.int32],
+        Uq: np.ndarray,
+        clicked_offsets: NDArray[np.int64],
+        clicked: NDArray[np.int32],
+        workers: Workers,
+    ) -> None:
+        """Write the titles with the highest cosines; see `TitleClusters.highest`."""
+        arguments = lists, Uq, self.UdT, clicked_offsets, clicked
+        workers.over(len(Uq), highest_titles, *arguments)
 
 
 def lists_of_all(

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from sentemb.data.click_log import Clicks
+from sentemb.distributed.cluster import Dask, opened_if
+from sentemb.distributed.recurrences import check_recurrent
 from sentemb.errors import SentembError
 from sentemb.models.towers import SIDES
 from sentemb.objectives.options import HINGE
@@ -49,6 +51,7 @@ def train_two_towers(
     settings: dict[str, Any],
     run: Run,
     n_seeds: int = 1,
+    dask: Dask | None = None,
 ) -> SentenceEncoder:
     """Train two towers; `sentemb.train` describes parameters and errors."""
     start = None if start_from is None else Start.of(start_from)
@@ -61,7 +64,9 @@ def train_two_towers(
     check_patience(chosen.patience, dev)
     plan = DevPlan.of(dev)
     plan.check_catalogue(additions.titles)
-    with Workers(run.threads) as workers:
+    if dask is not None:
+        check_recurrent(chosen.encoder())
+    with Workers(run.threads) as workers, opened_if(dask) as cluster:
         # The log itself is not kept: it takes several times the memory of the corpus.
         log = read_log(pairs, skip_bad_lines, chosen.negatives, run.note)
         # Queries are held out of the replayed pairs too, and the whole catalogue is ranked.
@@ -89,7 +94,7 @@ def train_two_towers(
         del vectors
         if start is not None and n_seeds > 1:
             start = replace(start, is_ours=False)  # every member begins with its arrays
-        task = TwoTowerTask(corpus, chosen, workers, run.note, start, held_out)
+        task = TwoTowerTask(corpus, chosen, workers, run.note, start, held_out, cluster)
         change = _Change(task, corpus, held_out, chosen.seed, workers) if grow else None
         if n_seeds == 1:
             del start  # the towers have what they need of it
@@ -101,7 +106,7 @@ def train_two_towers(
 
             def member(seed: int, own: Run) -> SavedModel:
                 of_seed = Settings.of(preset, **{**settings, "seed": seed})
-                task = TwoTowerTask(corpus, of_seed, workers, own.note, start, held_out)
+                task = TwoTowerTask(corpus, of_seed, workers, own.note, start, held_out, cluster)
                 its = replace(identity, settings=of_seed.as_dict(), seeds=1)
                 watch = _noting_collapse(own.on_progress, of_seed, own.note)
                 return replace(own, on_progress=watch).train(task, its, workers, MEMBER_FILES)
