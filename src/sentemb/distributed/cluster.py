@@ -222,6 +222,7 @@ def _local(dask: str) -> Iterator[Any]:
         dashboard_address=None,
         memory_limit=0,
         silence_logs=logging.CRITICAL,
+        preload=["sentemb.distributed.uninterrupted"],
     )
     with cluster:
         yield cluster
