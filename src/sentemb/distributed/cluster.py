@@ -57,10 +57,8 @@ class Cluster:
 
     def workers(self) -> list[str]:
         """The addresses of all workers, each once for every thread that it computes with."""
-        try:
+        with self._naming_errors():
             threads: dict[str, int] = self._client.nthreads()  # type: ignore[no-untyped-call]
-        except OSError as error:
-            raise self._lost() from error
         return [address for address in sorted(threads) for _ in range(threads[address])]
 
     def submit(
@@ -77,10 +75,9 @@ class Cluster:
         worker : str, optional
             The address of the worker that should do it; another one may if that one is lost.
         """
-        where = None if worker is None else [worker]
-        return self._client.submit(
-            function, *arguments, workers=where, allow_other_workers=worker is not None, pure=False
-        )
+        where = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
+        with self._naming_errors():
+            return self._client.submit(function, *arguments, **where, pure=False)
 
     def results(self, futures: list[Future[Any]]) -> list[Any]:
         """What some tasks return, once all of them are finished.
@@ -93,7 +90,7 @@ class Cluster:
         """
         wait = package("distributed", EXTRA).wait
         workers_seen = time.monotonic()
-        try:
+        with self._naming_errors():
             while True:
                 with contextlib.suppress(TimeoutError), self._client.as_current():
                     wait(futures, timeout=_BETWEEN_LOOKS)
@@ -106,15 +103,6 @@ class Cluster:
                         f"{_WITHOUT_WORKERS:.0f} seconds; start some and try again"
                     )
             found: list[Any] = self._client.gather(futures)  # type: ignore[no-untyped-call]
-        except (CancelledError, OSError) as error:
-            raise self._lost() from error
-        except Exception as error:
-            if type(error).__name__ != "KilledWorker":
-                raise
-            raise SentembError(
-                f"several workers of {self.name} ended during the same task; see whether they have "
-                "enough memory"
-            ) from error
         return found
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
@@ -152,8 +140,23 @@ class Cluster:
             for future in pending:
                 future.release()  # type: ignore[no-untyped-call]
 
-    def _lost(self) -> SentembError:
-        return SentembError(f"the scheduler of {self.name} is lost; start it and try again")
+    @contextlib.contextmanager
+    def _naming_errors(self) -> Iterator[None]:
+        """Raise a `SentembError` for what Dask raises when it cannot go on."""
+        from distributed.client import ClosedClientError
+        from distributed.scheduler import KilledWorker
+
+        try:
+            yield
+        except (CancelledError, ClosedClientError, OSError) as error:
+            raise SentembError(
+                f"the scheduler of {self.name} is lost; start it and try again"
+            ) from error
+        except KilledWorker as error:
+            raise SentembError(
+                f"several workers of {self.name} ended during the same task; see whether they have "
+                "enough memory"
+            ) from error
 
 
 @contextlib.contextmanager
@@ -219,7 +222,7 @@ def _local(dask: str) -> Iterator[Any]:
         n_workers=count,
         threads_per_worker=1,
         processes=True,
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",  # any free port, instead of one that may be taken
         memory_limit=0,
         silence_logs=logging.CRITICAL,
         preload=["sentemb.distributed.uninterrupted"],

@@ -10,7 +10,9 @@ import os
 import pickle
 import threading
 import warnings
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,9 +81,21 @@ def encoded(
         for some in portions:
             yield _vectors(encoder, some, side, unit_length)
         return
-    source = _source(encoder, path, cluster)
-    tasks = ((*source, some, side, unit_length) for some in portions)
-    for vectors, told in cluster.in_order(_encode_there, tasks):
+    source = _Source.of(encoder, path, cluster)
+    under_way: deque[list[str]] = deque()
+
+    def tasks() -> Iterator[tuple[Any, ...]]:
+        for some in portions:
+            under_way.append(some)
+            yield source.sha256, source.folder, source.pickled, some, side, unit_length
+
+    for there in cluster.in_order(_encode_there, tasks()):
+        some, found = under_way.popleft(), there
+        if found is None:  # by a worker that came later and does not find the model
+            source.send(encoder, cluster)
+            arguments = source.sha256, None, source.pickled, some, side, unit_length
+            (found,) = cluster.results([cluster.submit(_encode_there, *arguments)])
+        vectors, told = found
         for count, what in told:
             warnings.warn(TextWarning(count, len(vectors), what), stacklevel=2)
         yield vectors
@@ -93,42 +107,63 @@ def _vectors(
     return encoder.encode(texts, side, normalize_embeddings=unit_length, show_progress_bar=False)
 
 
-def _source(
-    encoder: SentenceEncoder, path: AnyPath | None, cluster: Cluster
-) -> tuple[str, str | None, Future[Any] | None]:
-    """Where workers take the model from: its fingerprint, and its folder or its bytes."""
-    sha256 = fingerprint(encoder.saved())
-    if path is not None:
-        folder = os.path.abspath(path)
-        if all(cluster.everywhere(_is_there, sha256, folder)):
-            return sha256, folder, None
-    return sha256, None, cluster.keep(pickle.dumps(encoder))
+@dataclass(eq=False)
+class _Source:
+    """Where workers take the model from: its folder, or its bytes.
+
+    Attributes
+    ----------
+    sha256 : str
+        The fingerprint of the model.
+    folder : str or None
+        A folder in which every worker found it at the beginning.
+    pickled : Future or None
+        The model itself, once it is sent.
+    """
+
+    sha256: str
+    folder: str | None = None
+    pickled: Future[Any] | None = None
+
+    @classmethod
+    def of(cls, encoder: SentenceEncoder, path: AnyPath | None, cluster: Cluster) -> _Source:
+        source = cls(fingerprint(encoder.saved()))
+        folder = None if path is None else os.path.abspath(path)
+        if folder is not None and all(cluster.everywhere(_is_there, source.sha256, folder)):
+            source.folder = folder
+        else:
+            source.send(encoder, cluster)
+        return source
+
+    def send(self, encoder: SentenceEncoder, cluster: Cluster) -> None:
+        """Send the model, once, for all portions from now on."""
+        self.folder = None
+        if self.pickled is None:
+            self.pickled = cluster.keep(pickle.dumps(encoder))
 
 
 # -- on a worker --------------------------------------------------------------------------------
 
 
 def _is_there(sha256: str, folder: str) -> bool:
-    """Whether ``folder`` holds the model."""
-    try:
-        _model(sha256, folder, None)
-    except SentembError:
-        return False
-    return True
+    """Whether this worker has loaded the model, or finds it in ``folder``."""
+    return _model(sha256, folder, None) is not None
 
 
-def _model(sha256: str, folder: str | None, pickled: bytes | None) -> SentenceEncoder:
-    """The model of a fingerprint, loaded once by each worker."""
+def _model(sha256: str, folder: str | None, pickled: bytes | None) -> SentenceEncoder | None:
+    """The model of a fingerprint, loaded once by each worker; None if it is not in ``folder``."""
     with _turn:
         if sha256 not in _loaded:
             if pickled is not None:
                 encoder: SentenceEncoder = pickle.loads(pickled)
                 model = SentenceEncoder.of(encoder.saved(), threads=1)
             else:
-                assert folder is not None
-                model = SentenceEncoder.from_pretrained(folder, threads=1)
+                try:
+                    model = SentenceEncoder.from_pretrained(folder or "", threads=1)
+                except SentembError:
+                    return None
                 if fingerprint(model.saved()) != sha256:
-                    raise SentembError(f"{folder}: holds another model; give each worker the same")
+                    return None
             _loaded.clear()  # one model at a time
             _loaded[sha256] = model
         return _loaded[sha256]
@@ -141,9 +176,14 @@ def _encode_there(
     texts: list[str],
     side: str,
     unit_length: bool,
-) -> tuple[np.ndarray, list[tuple[int, str]]]:
-    """The vectors of some texts, and what there is to warn of: how many texts, and why."""
-    model: Any = _model(sha256, folder, pickled)
+) -> tuple[np.ndarray, list[tuple[int, str]]] | None:
+    """The vectors of some texts, and what to warn of: how many texts, and why.
+
+    None if this worker has no model.
+    """
+    model = _model(sha256, folder, pickled)
+    if model is None:
+        return None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TextWarning)
         vectors = _vectors(model, texts, side, unit_length)
