@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sentemb.bounds import MAX_THREADS, brief
@@ -41,6 +42,27 @@ _AHEAD = 2
 _CONFIGURATION = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
 
 
+@dataclass(eq=False)
+class Task:
+    """A function with its arguments, and where Dask has it.
+
+    Attributes
+    ----------
+    function : function
+        It can be imported by the workers.
+    arguments : tuple
+        What can be pickled; in place of other tasks the function gets what they return.
+    worker : str or None
+        The address of the worker that should do it; another one may if that one is lost.
+    future : Future
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    worker: str | None
+    future: Future[Any]
+
+
 class Cluster:
     """The workers that a scheduler has at the time; `opened` makes one.
 
@@ -63,23 +85,27 @@ class Cluster:
 
     def submit(
         self, function: Callable[..., Any], *arguments: Any, worker: str | None = None
-    ) -> Future[Any]:
-        """Have ``function(*arguments)`` computed; futures among the arguments are first.
+    ) -> Task:
+        """Have ``function(*arguments)`` computed; `Task` describes the parameters."""
+        return Task(function, arguments, worker, self._future(function, arguments, worker))
 
-        Parameters
-        ----------
-        function : function
-            It can be imported by the workers.
-        *arguments
-            What can be pickled.
-        worker : str, optional
-            The address of the worker that should do it; another one may if that one is lost.
-        """
+    def _future(
+        self, function: Callable[..., Any], arguments: tuple[Any, ...], worker: str | None
+    ) -> Future[Any]:
+        futures = [one.future if isinstance(one, Task) else one for one in arguments]
         where = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
         with self._naming_errors():
-            return self._client.submit(function, *arguments, **where, pure=False)
+            return self._client.submit(function, *futures, **where, pure=False)
 
-    def results(self, futures: list[Future[Any]]) -> list[Any]:
+    def _begin_again(self, task: Task) -> None:
+        """Submit a task, and those before it, as if they were new."""
+        for one in task.arguments:
+            if isinstance(one, Task):
+                self._begin_again(one)
+        task.worker = None
+        task.future = self._future(task.function, task.arguments, None)
+
+    def results(self, tasks: list[Task]) -> list[Any]:
         """What some tasks return, once all of them are finished.
 
         Raises
@@ -92,16 +118,23 @@ class Cluster:
         workers_seen = time.monotonic()
         with self._naming_errors():
             while True:
+                futures = [task.future for task in tasks]
                 with contextlib.suppress(TimeoutError), self._client.as_current():
                     wait(futures, timeout=_BETWEEN_LOOKS)
                     break
-                if self.workers():
+                workers = self.workers()
+                if workers:
                     workers_seen = time.monotonic()
                 elif time.monotonic() - workers_seen > _WITHOUT_WORKERS:
                     raise SentembError(
                         f"all workers of {self.name} are lost, and no other came for "
                         f"{_WITHOUT_WORKERS:.0f} seconds; start some and try again"
                     )
+                # Dask computes again what a lost worker had, but may wait for ever if it is lost
+                # while a task that needs its result is being given to it.
+                for task in tasks:
+                    if task.worker not in (None, *workers) and not task.future.done():  # type: ignore[no-untyped-call]
+                        self._begin_again(task)
             found: list[Any] = self._client.gather(futures)  # type: ignore[no-untyped-call]
         return found
 
@@ -110,7 +143,7 @@ class Cluster:
         each = sorted(set(self.workers()))
         return self.results([self.submit(function, *arguments, worker=one) for one in each])
 
-    def keep(self, value: Any) -> Future[Any]:
+    def keep(self, value: Any) -> Task:
         """``value`` as an argument of many tasks: it is sent to each worker once."""
         return self.submit(_same, value)
 
@@ -127,7 +160,7 @@ class Cluster:
             As `results`.
         """
         left = iter(portions)
-        pending: deque[Future[Any]] = deque()
+        pending: deque[Task] = deque()
         try:
             while True:
                 most = _AHEAD * max(1, len(self.workers()))
@@ -137,8 +170,8 @@ class Cluster:
                     return
                 yield from self.results([pending.popleft()])
         finally:
-            for future in pending:
-                future.release()  # type: ignore[no-untyped-call]
+            for task in pending:
+                task.future.release()  # type: ignore[no-untyped-call]
 
     @contextlib.contextmanager
     def _naming_errors(self) -> Iterator[None]:

@@ -13,19 +13,16 @@ import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from sentemb.distributed.cluster import Cluster
+from sentemb.distributed.cluster import Cluster, Task
 from sentemb.errors import SentembError
 from sentemb.face import TextWarning
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import fingerprint
 from sentemb.system.paths import AnyPath
-
-if TYPE_CHECKING:
-    from distributed import Future
 
 # Texts that are encoded at a time: enough for all threads, and little is lost with a worker.
 PORTION = 8192
@@ -117,13 +114,13 @@ class _Source:
         The fingerprint of the model.
     folder : str or None
         A folder in which every worker found it at the beginning.
-    pickled : Future or None
+    pickled : Task or None
         The model itself, once it is sent.
     """
 
     sha256: str
     folder: str | None = None
-    pickled: Future[Any] | None = None
+    pickled: Task | None = None
 
     @classmethod
     def of(cls, encoder: SentenceEncoder, path: AnyPath | None, cluster: Cluster) -> _Source:

@@ -13,13 +13,12 @@ from __future__ import annotations
 import copy
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.distributed.cluster import Cluster
+from sentemb.distributed.cluster import Cluster, Task
 from sentemb.errors import SentembError
 from sentemb.models.encoder import Encoder, ForwardPass
 from sentemb.models.layout import Layout
@@ -29,9 +28,6 @@ from sentemb.models.truncation import Truncation
 from sentemb.models.workspace import Workspace
 from sentemb.protocols import Arrays, KernelTask
 from sentemb.system.parallel import CHUNKS, one_after_the_other
-
-if TYPE_CHECKING:
-    from distributed import Future
 
 # Seconds between two questions which workers there are.
 _BETWEEN_QUESTIONS = 2.0
@@ -111,8 +107,7 @@ class RemoteRecurrences:
             # Without any, tasks wait for the first worker that comes.
             self._workers = [*self._cluster.workers()[:CHUNKS]] or [None]
             self._asked = time.monotonic()
-        count = len(self._workers)
-        return [(one, list(range(k, CHUNKS, count))) for k, one in enumerate(self._workers)]
+        return list(zip(self._workers, _chunks_of(len(self._workers)), strict=True))
 
     def _receive_outputs(self, groups: list[_Group], packing: Packing, states: States) -> None:
         found = self._cluster.results([group.outputs for group in groups])
@@ -122,7 +117,7 @@ class RemoteRecurrences:
                 self.received += outputs.nbytes
 
     def _receive_gradients(
-        self, groups: list[_Group], gradients: list[Future[Any]], scanned: Scanned
+        self, groups: list[_Group], gradients: list[Task], scanned: Scanned
     ) -> None:
         found = self._cluster.results(gradients)
         for group, own in zip(groups, found, strict=True):
@@ -159,6 +154,16 @@ def recurrences_of(encoder: Encoder, cluster: Cluster) -> RecurrentEncoder:
     remote = copy.copy(recurrent)
     remote.scans = RemoteRecurrences(recurrent, cluster)
     return remote
+
+
+def divided_words(packing: Packing, count: int) -> int:
+    """How many distinct words the parts of ``count`` workers have, added up."""
+    return sum(_Part.of(packing, chunks).words.size for chunks in _chunks_of(count))
+
+
+def _chunks_of(count: int) -> list[list[int]]:
+    """The chunks of each of ``count`` workers."""
+    return [list(range(first, CHUNKS, count)) for first in range(min(count, CHUNKS))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,8 +213,8 @@ class _Group:
     chunks: list[int]
     part: _Part
     dense: Arrays
-    state: Future[Any]
-    outputs: Future[Any]
+    state: Task
+    outputs: Task
 
 
 def _ends(sizes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -49,6 +49,9 @@ class TwoTowers:
     encoder : Encoder
     sides : tuple of str
         "query" and "document"; for shared towers only "query".
+    passes : Encoder
+        What the passes use: ``encoder``, or that of ``elsewhere``, which the trained model must not
+        keep.
     """
 
     def __init__(
@@ -61,8 +64,7 @@ class TwoTowers:
     ) -> None:
         self.settings = settings
         self.encoder = settings.encoder()
-        # Not the encoder of the trained model, which knows nothing of where it was trained.
-        self._passes = self.encoder if elsewhere is None else elsewhere(self.encoder)
+        self.passes = self.encoder if elsewhere is None else elsewhere(self.encoder)
         self.sides = distinct_sides(settings.shared_towers)
         self._truncation = settings.truncation_settings()
         self._objective = settings.loss()
@@ -131,7 +133,7 @@ class TwoTowers:
         }
         passes = self._together(
             workers,
-            lambda side: self._passes.forward_tasks(
+            lambda side: self.passes.forward_tasks(
                 points[side], layouts[side], self._workspaces[side]
             ),
         )
@@ -150,7 +152,7 @@ class TwoTowers:
 
         def learn(side: str) -> Generator[list[KernelTask], None, None]:
             point, words = points[side], layouts[side].words_of_features
-            gradient = yield from self._passes.backward_tasks(
+            gradient = yield from self.passes.backward_tasks(
                 point.weights, passes[side], V[side], self._truncation, self._workspaces[side]
             )
             yield from self._towers[side].step_tasks(
