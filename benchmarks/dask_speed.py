@@ -10,6 +10,7 @@ import argparse
 import sys
 import time
 from contextlib import ExitStack
+from pathlib import Path
 
 import numpy as np
 from pages import DATA, machine, write_results
@@ -190,8 +191,9 @@ def row(what, times):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="less work, in three minutes")
+    parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()
-    file = DATA / "msdocs_index" / "pairs.tsv"
+    file = options.data / "msdocs_index" / "pairs.tsv"
     if not file.exists():
         sys.exit(f"{file} not found")
     rounds = 3 if options.quick else 9
@@ -245,8 +247,8 @@ def page(times, parts, bulk, rounds):
         *markdown_table(limits(parts)),
         "",
         "The driver's part of a step (gathering rows, loss, Adam) and the recurrences were "
-        "measured on one thread; their quotient is the limit of Amdahl's law for any number of workers. The "
-        "columns after it are estimates: driver + recurrences / workers + bytes / bandwidth of the "
+        "measured on one thread; their sum over the driver's part is the limit of Amdahl's law for "
+        "any number of workers. The columns after it are estimates: driver + recurrences / workers + bytes / bandwidth of the "
         f"driver's network, without latency. With {parts[-1][0]:,} pairs at most {gain:.1f} times "
         f"the speed of one thread is possible, and {8 * megabytes / 10:.0f} ms of every step are "
         "sending at 10 Gb/s.",

@@ -4,11 +4,16 @@ Contenders are separate processes that take turns; every ratio compares neighbou
 docs/results/speed.md, and into docs/developer.md the targets with what was measured. The sections
 are in `speed_training`, `speed_encoding`, `speed_jobs`, `wide` and `growth`.
 
+Each section that is measured is kept in build/speed. A later run of the same package measures what
+is missing, so one failing section does not cost the others.
+
     python benchmarks/speed.py [--quick] [--only train,encode] [--clock cpu]
 """
 
 import argparse
+import hashlib
 import importlib.util
+import json
 import sys
 import tempfile
 import time
@@ -16,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from growth import growth_section
-from pages import DEVELOPER, RESULTS, machine, read_csv, write_results, write_section
+from pages import DEVELOPER, RESULTS, ROOT, machine, read_csv, write_results, write_section
 from rounds import Bench, note
 from speed_encoding import encode_section, thread_section
 from speed_jobs import job_section, start_section
@@ -40,6 +45,33 @@ SECTIONS = {
     "products": product_section,
     "growth": growth_section,
 }
+
+KEPT = ROOT / "build" / "speed"
+
+
+def package_hash():
+    """A hash of the package: what was measured of another one does not count."""
+    digest = hashlib.sha256()
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def kept_section(name, clock):
+    """(lines, rows of targets) of a section that was measured before; None without one."""
+    path = KEPT / f"{name}.json"
+    if not path.exists():
+        return None
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    mine = kept["package"] == package_hash() and kept["clock"] == clock
+    return (kept["lines"], kept["targets"]) if mine else None
+
+
+def keep_section(name, clock, lines, targets):
+    """Write what was measured, for `kept_section`."""
+    KEPT.mkdir(parents=True, exist_ok=True)
+    kept = {"package": package_hash(), "clock": clock, "lines": lines, "targets": targets}
+    (KEPT / f"{name}.json").write_text(json.dumps(kept, indent=1), encoding="utf-8")
 
 
 def machine_lines(clock):
@@ -86,7 +118,7 @@ def add_look_up(targets):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a short run that writes nothing")
-    parser.add_argument("--only", help=f"some of {','.join(SECTIONS)}; writes nothing")
+    parser.add_argument("--only", help=f"measure some of {','.join(SECTIONS)} again")
     parser.add_argument(
         "--clock", choices=("wall", "cpu"), default="wall", help="cpu for a machine in use"
     )
@@ -94,29 +126,52 @@ def main():
         "--folder", type=Path, help="for logs and cases; by default a temporary one"
     )
     options = parser.parse_args()
-    chosen = options.only.split(",") if options.only else list(SECTIONS)
-    if set(chosen) - set(SECTIONS):
+    asked = options.only.split(",") if options.only else []
+    if set(asked) - set(SECTIONS):
         parser.error(f"sections are {', '.join(SECTIONS)}")
     if importlib.util.find_spec("torch") is None:
         sys.exit("PyTorch is missing; run `make bench`, or pip install 'sentemb[bench]'")
     rounds, steps, compared = (2, 2, 6) if options.quick else (7, 5, 20)
     began = time.monotonic()
+    found = {}
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         bench = Bench(folder, rounds, steps, options.clock, compared)
-        lines, targets = machine_lines(options.clock), Targets()
-        for name in chosen:
-            section = [*SECTIONS[name](bench, options.quick, targets), ""]
-            print("\n".join(section), flush=True)
-            lines += section
+        for name in asked or SECTIONS:
+            kept = None if asked or options.quick else kept_section(name, options.clock)
+            if kept is None:
+                targets = Targets()
+                lines = SECTIONS[name](bench, options.quick, targets)
+                kept = lines, targets.rows[1:]
+                if not options.quick:
+                    keep_section(name, options.clock, *kept)
+            found[name] = kept
+            print("\n".join([*kept[0], ""]), flush=True)
     note(f"{time.monotonic() - began:.0f} s")
-    add_look_up(targets)
-    table = list(markdown_table(targets.rows))
     if options.quick or options.only:
-        print("\n".join(table))
-        return
-    lines += record_section()
-    write_results("speed", "Speed", "benchmarks/speed.py", lines)
-    write_section(DEVELOPER, "targets", "\n".join([f"Machine: {machine()}.", "", *table]))
+        rows = [row for _, targets in found.values() for row in targets]
+        print("\n".join(markdown_table([Targets().rows[0], *rows])))
+    else:
+        write_page(found, options.clock)
+
+
+def write_page(found, clock):
+    """Write docs/results/speed.md and the targets in docs/developer.md.
+
+    Parameters
+    ----------
+    found : dict
+        (lines, rows of targets) of every section.
+    clock : str
+        What was measured.
+    """
+    lines, targets = machine_lines(clock), Targets()
+    for section, rows in found.values():
+        lines += [*section, ""]
+        targets.rows += rows
+    add_look_up(targets)
+    write_results("speed", "Speed", "benchmarks/speed.py", lines + record_section())
+    table = "\n".join(markdown_table(targets.rows))
+    write_section(DEVELOPER, "targets", f"Machine: {machine()}.\n\n{table}")
 
 
 if __name__ == "__main__":

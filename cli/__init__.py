@@ -21,6 +21,7 @@ COMMANDS = {
     "data": "Turn texts and public data into click logs, judged and labelled sets.",
     "import": "Turn tables of clicks into a click log.",
     "split": "Split a click log into training, dev and test.",
+    "prepare": "Prepare a click log that is larger than memory.",
     "vectors": "Convert, show and train word vectors.",
     "train": "Train a model on a click log.",
     "sif": "Turn word vectors into a model without training.",

@@ -2,14 +2,19 @@
 
 import contextlib
 import os
+import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from sentemb.cli.program import note
 from sentemb.errors import SentembError
+from sentemb.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sentemb.data.texts import Texts
     from sentemb.pair_scorer import PairScorer
     from sentemb.sentence_encoder import SentenceEncoder
 
@@ -25,6 +30,20 @@ def warnings_to_stderr() -> Iterator[None]:
         yield
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         note(f"warning: {message}")
+
+
+@contextlib.contextmanager
+def sums_of_warnings(n_texts: int) -> Iterator[None]:
+    """Print what portions of ``n_texts`` texts warn of as if they were one call."""
+    from sentemb.face import TextWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TextWarning)
+        yield
+    found = [one.message for one in caught if isinstance(one.message, TextWarning)]
+    for what in dict.fromkeys(one.what for one in found):
+        count = sum(one.count for one in found if one.what == what)
+        note(f"warning: {TextWarning(count, n_texts, what)}")
 
 
 class UnknownWords:
@@ -88,6 +107,68 @@ def read_texts(path: str) -> tuple[list[str], list[str]]:
     if not ids:
         raise SentembError(f"{place_name(path)}: the input is empty; write lines id<TAB>text")
     return ids, texts
+
+
+def read_titles(path: str, scratch: "Path | None") -> "tuple[Texts, Texts]":
+    """As `read_texts`, for any number of titles: their text is kept in a folder; shows progress."""
+    from sentemb.search import title_files
+    from sentemb.system.files import place_name
+
+    with _lines_read() as show:
+        ids, titles = title_files.read_titles(path, scratch, show)
+    if not ids:
+        raise SentembError(f"{place_name(path)}: the input is empty; write lines id<TAB>text")
+    return ids, titles
+
+
+def read_lines(path: str, scratch: "Path | None") -> "Texts":
+    """The lines of a file, of which there must be at least one; kept as those of `read_titles`."""
+    from sentemb.search import title_files
+    from sentemb.system.files import place_name
+
+    with _lines_read() as show:
+        lines = title_files.read_lines(path, scratch, show)
+    if not lines:
+        raise SentembError(f"{place_name(path)}: the input is empty; give one text per line")
+    return lines
+
+
+@contextlib.contextmanager
+def _lines_read() -> "Iterator[Callable[[int], None]]":
+    """A function that shows how many lines were read."""
+    line = ProgressLine()
+
+    def show(done: int) -> None:
+        if line.is_due:
+            line.draw(f"{done:,} lines read")
+
+    try:
+        yield show
+    finally:
+        line.close()
+
+
+class TimeLeft:
+    """A line that shows how many of some texts are done, and how long the rest takes.
+
+    Parameters
+    ----------
+    what : str
+        What they are: "titles".
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what, self._line, self._began = what, ProgressLine(), time.monotonic()
+
+    def show(self, done: int, total: int) -> None:
+        """Draw the line if it is due."""
+        if self._line.is_due:
+            left = duration((time.monotonic() - self._began) * (total - done) / done)
+            self._line.draw(f"{done:,} of {total:,} {self._what}, {left} left")
+
+    def close(self) -> None:
+        """Remove the line."""
+        self._line.close()
 
 
 def check_ending(path: str, endings: tuple[str, ...], what: str) -> None:

@@ -1,20 +1,23 @@
 """``sentemb encode``: texts in, an array of embeddings out."""
 
-import contextlib
 import time
-import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from io import BufferedIOBase
 from typing import TYPE_CHECKING
 
 import click
 
-from sentemb.cli.common import check_ending, read_texts
+from sentemb.cli.common import (
+    TimeLeft,
+    check_ending,
+    read_lines,
+    read_titles,
+    sums_of_warnings,
+)
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import dask_option, option, side_option
 from sentemb.cli.program import note
-from sentemb.errors import SentembError
-from sentemb.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,12 +74,21 @@ def command(
     from sentemb.distributed.encoding import encoded, portions_of
     from sentemb.sentence_encoder import SentenceEncoder
     from sentemb.system.files import writing
+    from sentemb.system.growing import scratch_folder
 
     check_ending(output, (_ENDING,), "the embeddings are an array in NumPy's format")
     if with_ids and not output.endswith(_ENDING):
         raise click.UsageError("--ids writes a second file; give -o a name that ends in .npy")
     encoder = SentenceEncoder.from_pretrained(model)
-    ids, lines = read_texts(texts) if with_ids else ([], _lines(texts))
+    scratch = scratch_folder(output)
+    ids: Sequence[str] = []
+    lines: Sequence[str]
+    if with_ids:
+        ids, lines = read_titles(texts, scratch)
+    else:
+        lines = read_lines(texts, scratch)
+        if "\t" in lines[0]:
+            note("note: line 1 has a tab; if the lines are id<TAB>text, use --ids")
     # Opened first, so that a file that cannot be written is reported before the work is done.
     with writing(output) as file, opened_if(dask) as cluster:
         start = time.perf_counter()
@@ -95,19 +107,6 @@ def command(
     note(f"{len(lines)} texts, {encoder.dim} dimensions, {seconds:.1f} seconds")
 
 
-def _lines(path: str) -> list[str]:
-    """The lines of a file, with a note if they seem to begin with ids."""
-    from sentemb.data.lines import clean_lines
-    from sentemb.system.files import place_name
-
-    lines = [line for _, line in clean_lines(path)]
-    if not lines:
-        raise SentembError(f"{place_name(path)}: the input is empty; give one text per line")
-    if "\t" in lines[0]:
-        note("note: line 1 has a tab; if the lines are id<TAB>text, use --ids")
-    return lines
-
-
 def _write(
     file: BufferedIOBase,
     portions: "Iterable[np.ndarray]",
@@ -121,25 +120,9 @@ def _write(
     whole = np.broadcast_to(np.zeros((), dtype), shape)
     header = npy.header_data_from_array_1_0(whole) | {"fortran_order": False}
     npy.write_array_header_1_0(file, header)
-    line, done = ProgressLine(), 0
-    with _sums_of_warnings(shape[0]):
+    n_texts, done = shape[0], 0
+    with sums_of_warnings(n_texts), closing(TimeLeft("texts")) as line:
         for vectors in portions:
             file.write(vectors.data)
             done += len(vectors)
-            if line.is_due:
-                line.draw(f"{done:,} of {shape[0]:,} texts")
-    line.close()
-
-
-@contextlib.contextmanager
-def _sums_of_warnings(n_texts: int) -> Iterator[None]:
-    """Print what portions of ``n_texts`` texts warn of as if they were one call."""
-    from sentemb.face import TextWarning
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TextWarning)
-        yield
-    found = [one.message for one in caught if isinstance(one.message, TextWarning)]
-    for what in dict.fromkeys(one.what for one in found):
-        count = sum(one.count for one in found if one.what == what)
-        note(f"warning: {TextWarning(count, n_texts, what)}")
+            line.show(done, n_texts)

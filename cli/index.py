@@ -1,16 +1,16 @@
 """``sentemb index``: titles with their vectors, to be searched."""
 
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sentemb.cli.common import duration, read_texts
+from sentemb.cli.common import TimeLeft, duration, read_titles
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import dask_option, no_ranker_option, option, threads_option
 from sentemb.cli.program import note
 from sentemb.errors import SentembError
-from sentemb.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
     from sentemb.search.index import Index
@@ -111,13 +111,13 @@ def command(
         force, output = force or output is None, output or source
         if is_index(source):
             check_output(output, force)
-        index = _changed(source, add, remove, threads)
+        index = _changed(source, add, remove, output, threads)
     else:
         if is_index(source):
             raise SentembError(f"{source}: is an index; give a model, or add titles with --add")
         assert titles is not None and output is not None
         check_output(output, force)
-        index = _built(source, titles, new, threads)
+        index = _built(source, titles, output, new, threads)
     if approximate:
         _build_graph(index)
     index.save(output, force)
@@ -154,33 +154,29 @@ def _check_usage(
         raise click.UsageError(f"--{'log' if new['log'] else 'stem'} needs --bm25")
 
 
-def _built(model: str, titles: str, new: dict[str, Any], threads: int | None) -> "Index":
+def _built(
+    model: str, titles: str, output: str, new: dict[str, Any], threads: int | None
+) -> "Index":
     """A new index; ``new`` are the arguments of `Index.build` that were given."""
     from sentemb.data.click_log import read_click_log
     from sentemb.ranking.opening import load_best
     from sentemb.ranking.ranker import HybridRanker
     from sentemb.search.index import Index
+    from sentemb.system.growing import scratch_folder
 
     best: Any = load_best(model, threads, not (new["bm25"] or new["no-ranker"]))
     ranker = best if isinstance(best, HybridRanker) else None
     embedder = best if ranker is None else ranker.model
     embedder.saved().towers()  # refuses a pair model before the titles are read
-    ids, texts = read_texts(titles)
+    scratch = scratch_folder(output)
+    ids, texts = read_titles(titles, scratch)
     settings = {name: new[name] for name in ("bm25", "log", "stem", "dask")}
     settings |= {"dtype": new["dtype"] or _DTYPES[0], "ranker": ranker}
     if new["log"] is not None:
         settings["log"] = read_click_log(new["log"])
-    line, began = ProgressLine(), time.monotonic()
-
-    def show(done: int, total: int) -> None:
-        if line.is_due:
-            left = duration((time.monotonic() - began) * (total - done) / done)
-            line.draw(f"{done:,} of {total:,} titles, {left} left")
-
-    try:
-        index = Index.build(embedder, texts, ids, **settings, threads=threads, on_progress=show)
-    finally:
-        line.close()
+    settings |= {"threads": threads, "scratch": scratch}
+    with closing(TimeLeft("titles")) as line:
+        index = Index.build(embedder, texts, ids, **settings, on_progress=line.show)
     if ranker is not None:
         note(f"ranker: {ranker.recipe}")
     if ranker is not None and index.memory is not None:
@@ -191,19 +187,24 @@ def _built(model: str, titles: str, new: dict[str, Any], threads: int | None) ->
     return index
 
 
-def _changed(path: str, add: str | None, remove: str | None, threads: int | None) -> "Index":
+def _changed(
+    path: str, add: str | None, remove: str | None, output: str, threads: int | None
+) -> "Index":
     """The index in folder ``path`` with some titles more or fewer."""
     from sentemb.cli.common import read_ids
     from sentemb.search.index import Index
+    from sentemb.system.growing import scratch_folder
 
-    index = Index.open(path, threads)
+    scratch = scratch_folder(output)
+    index = Index.open(path, threads, scratch)
     if index.is_approximate and (add or remove):
         note(f"{path}: the graph of approximate search is dropped; --approximate makes it again")
     if remove is not None:
         index.remove(read_ids(remove))
     if add is not None:
-        ids, texts = read_texts(add)
-        index.add(texts, ids)
+        ids, texts = read_titles(add, scratch)
+        with closing(TimeLeft("titles")) as line:
+            index.add(texts, ids, line.show)
     return index
 
 

@@ -2,14 +2,18 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sentemb.cli.common import (
+    TimeLeft,
     duration,
     note_unknown_words,
     read_texts,
+    read_titles,
+    sums_of_warnings,
     warnings_to_stderr,
 )
 from sentemb.cli.options import Text, no_ranker_option, option
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from sentemb.protocols import Ranker
     from sentemb.ranking.ranker import HybridRanker
     from sentemb.search.index import Index
+    from sentemb.sentence_encoder import SentenceEncoder
 
 _DEPTH = 100
 # If there are more pairs than this, a note says how long they take, once the rate is known.
@@ -99,6 +104,7 @@ def command(
     from sentemb.ranking.ranker import CatalogueRanker, HybridRanker
     from sentemb.search.index_files import is_index
     from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.system.growing import scratch_folder
 
     form = form_of(table=as_table, tsv=as_tsv, json=as_json) or "trec"
     if len(files) != (2 if query is None else 1):
@@ -110,38 +116,29 @@ def command(
     ranker: Any = load_best(model, use_ranker=not no_ranker)
     encoder = ranker.model if isinstance(ranker, HybridRanker) else ranker
     index = _opened(files[-1], encoder, model) if is_index(files[-1]) else None
-    title_ids, titles = read_texts(files[-1]) if index is None else (index.ids, index.titles)
+    title_ids: Sequence[str]
+    titles: Sequence[str]
+    title_ids, titles = (
+        read_titles(files[-1], scratch_folder("-")) if index is None else (index.ids, index.titles)
+    )
     query_ids, queries = (["query"], [query]) if query is not None else read_texts(files[0])
     query_of = dict(zip(query_ids, queries, strict=True))
-    title_of: dict[str, str] = {}
-    if index is None or candidates is not None:
-        title_of = dict(zip(title_ids, titles, strict=True))
-    if isinstance(ranker, HybridRanker):
-        # It scores over all titles, also where only some are asked for.
-        ranker = ranker.over(titles)
-    if candidates is not None:
-        chosen = _candidates(candidates, query_ids, title_ids, depth or _DEPTH)
-        by_pairs = CatalogueRanker(ranker) if isinstance(ranker, HybridRanker) else ranker
-        run = _by_pairs(by_pairs, query_of, title_of, chosen, top_k)
-    elif isinstance(ranker, HybridRanker):
-        title_of = dict(zip(title_ids, titles, strict=True))
-        with warnings_to_stderr():
-            run = _by_ranker(ranker, query_of, title_of, top_k)
-    elif index is not None:
-        # The ranking is that of the model, whatever else the index scores.
-        hits = index.search(queries, top_k or len(index), bm25_weight=0, exact=True)
-        title_of = {hit.id: hit.title for own in hits for hit in own}
-        run = {
-            query_id: {hit.id: hit.score for hit in own}
-            for query_id, own in zip(query_ids, hits, strict=True)
-        }
-    elif isinstance(ranker, SentenceEncoder):
-        with warnings_to_stderr():
-            query_vectors = ranker.encode_query(queries, normalize_embeddings=True)
-            title_vectors = ranker.encode_document(titles, normalize_embeddings=True)
-        run = _best(query_ids, query_vectors, title_ids, title_vectors, top_k)
+    if isinstance(ranker, SentenceEncoder) and candidates is None:
+        run, title_of = _by_vectors(ranker, index, query_of, title_ids, titles, top_k)
     else:
-        run = _by_pairs(ranker, query_of, title_of, None, top_k)
+        title_of = dict(zip(title_ids, titles, strict=True))
+        if isinstance(ranker, HybridRanker):
+            # It scores over all titles, also where only some are asked for.
+            ranker = ranker.over(titles)
+        if candidates is not None:
+            chosen = _candidates(candidates, query_ids, title_ids, depth or _DEPTH)
+            by_pairs = CatalogueRanker(ranker) if isinstance(ranker, HybridRanker) else ranker
+            run = _by_pairs(by_pairs, query_of, title_of, chosen, top_k)
+        elif isinstance(ranker, HybridRanker):
+            with warnings_to_stderr():
+                run = _by_ranker(ranker, query_of, title_of, top_k)
+        else:
+            run = _by_pairs(ranker, query_of, title_of, None, top_k)
     note_unknown_words(encoder, queries)
     write_rankings(output, form, _rankings(query_of, run, title_of))
 
@@ -201,27 +198,41 @@ def _by_pairs(
         line.close()
 
 
-def _best(
-    query_ids: Sequence[str], queries: Any, title_ids: Sequence[str], titles: Any, top_k: int
-) -> dict[str, dict[str, float]]:
-    """The run of the ``top_k`` best titles of each query, best first.
+def _by_vectors(
+    encoder: "SentenceEncoder",
+    index: "Index | None",
+    query_of: dict[str, str],
+    title_ids: Sequence[str],
+    titles: Sequence[str],
+    top_k: int,
+) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
+    """The run of the ``top_k`` nearest titles of each query, and the texts of these titles.
 
-    Parameters
-    ----------
-    query_ids, title_ids : list of str
-        Ids of the rows of ``queries`` and ``titles``.
-    queries, titles : (k, dim), (l, dim) float
-        Normalised embeddings.
-    top_k : int
-        Titles per query; 0 for all.
+    Vectors of titles are those of the index, or computed portion by portion.
     """
-    from sentemb.models.nearest import nearest
+    from sentemb.search.scan import best_titles
     from sentemb.system.parallel import Workers
 
-    falling = _falling(title_ids)
-    with Workers() as workers:
-        found = nearest(queries, titles[falling], top_k or len(falling), workers=workers)
-    return _run_of(query_ids, [title_ids[place] for place in falling], *found)
+    queries, k = list(query_of.values()), top_k or len(titles)
+    if index is not None:
+        # The ranking is that of the model, whatever else the index scores.
+        hits = index.search(queries, k, bm25_weight=0, exact=True)
+        best = [[(hit.score, hit.id, hit.title) for hit in own] for own in hits]
+    else:
+        with warnings_to_stderr():
+            vectors = encoder.encode_query(queries, normalize_embeddings=True)
+        with (
+            Workers() as workers,
+            sums_of_warnings(len(titles)),
+            closing(TimeLeft("titles")) as line,
+        ):
+            found = best_titles(encoder, vectors, title_ids, titles, k, workers, line.show)
+        best = [[(score, id, titles[place]) for score, id, place in own] for own in found]
+    run = {
+        query_id: {id: score for score, id, _ in own}
+        for query_id, own in zip(query_of, best, strict=True)
+    }
+    return run, {id: title for own in best for _, id, title in own}
 
 
 def _by_ranker(

@@ -24,8 +24,10 @@ class RankerOfTraining:
     sources : dict
         ``pairs``, ``dev``, ``replay`` and ``catalogue``, as `sentemb.train` takes them. Those that
         can be read only once have been read.
-    is_wanted, lacks_dev : bool
-        Whether a ranker is to be fitted, and whether it would be if there were a dev set.
+    is_wanted : bool
+        Whether a ranker is to be fitted.
+    why_not : str
+        What it lacks if it was not asked to be left out.
     seed : int
         That of the training, which drew the pairs of --replay.
     skip_bad_lines : bool
@@ -35,7 +37,7 @@ class RankerOfTraining:
     output: str
     sources: dict[str, Any]
     is_wanted: bool
-    lacks_dev: bool
+    why_not: str
     seed: int
     skip_bad_lines: bool
     threads: int | None
@@ -45,15 +47,22 @@ class RankerOfTraining:
         cls, pairs: str, output: str, options: dict[str, Any], no_ranker: bool
     ) -> RankerOfTraining:
         """The ranker for the arguments of `sentemb train`."""
+        from sentemb.data.prepared_log import is_prepared
+
         names = ("dev", "replay", "catalogue")
         sources = {"pairs": pairs, **{name: options[name] for name in names}}
         is_asked = not (no_ranker or options["labels"])
         has_dev = options["dev"] is not None
         skip, seed = bool(options["skip_bad_lines"]), options["seed"] or 0
-        if is_asked and has_dev:
+        why_not = ""
+        if is_asked and not has_dev:
+            why_not = "fitting one needs --dev"
+        elif is_asked and is_prepared(pairs):
+            why_not = "fitting one keeps the texts of the log in memory, and PAIRS is prepared"
+        is_wanted = is_asked and not why_not
+        if is_wanted:
             sources = _readable_twice(sources, skip)
-        wanted = is_asked and has_dev, is_asked and not has_dev
-        return cls(output, sources, *wanted, seed, skip, options["threads"])
+        return cls(output, sources, is_wanted, why_not, seed, skip, options["threads"])
 
     def fit(self, model: Any) -> None:
         """Fit the ranker of the trained model, save it next to the model and describe it."""
@@ -65,11 +74,8 @@ class RankerOfTraining:
 
         if not isinstance(model, SentenceEncoder):
             return
-        if self.lacks_dev:
-            note(
-                f"no ranker: fitting one needs --dev; `sentemb tune {self.output} DEV --log "
-                "LOG` adds one"
-            )
+        if self.why_not:
+            note(f"no ranker: {self.why_not}; `sentemb tune {self.output} DEV --log LOG` adds one")
         if not self.is_wanted:
             return
         if has_ranker(self.output):

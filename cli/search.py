@@ -103,8 +103,7 @@ def command(
     ids, texts = (["query"], [query]) if query is not None else read_texts(queries or "-")
     wanted = None if only is None else read_ids(only)
     if wanted is not None:
-        known = opened.place_of()
-        unknown = sum(id not in known for id in wanted)
+        unknown = int((opened.place_of().of(wanted) < 0).sum())
         if unknown:
             note(f"{only} has {unknown:,} ids that are not in the index: they are ignored")
     note_unknown_words(opened.model, texts)

@@ -468,6 +468,13 @@ def plsa_step(counts, mixtures, topics):
 # -- negatives -----------------------------------------------------------------------------------
 
 
+def number_keys(keys):
+    """The number of each key, and the distinct keys in order of first appearance."""
+    known = {}
+    numbers = [known.setdefault(tuple(key.tolist()), len(known)) for key in keys]
+    return numbers, [list(key) for key in known]
+
+
 def allowed_negatives(query, clicks, pool, skipped):
     """The titles that may stand against a pair: none that is clicked for its query anywhere."""
     clicked = {title for q, title in clicks if q == query}

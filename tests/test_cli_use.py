@@ -187,16 +187,6 @@ class TestRank:
             pairs = [(score, title_id) for title_id, score in ranked[query_id].items()]
             assert pairs == sorted(pairs, reverse=True)
 
-    @pytest.mark.parametrize("top_k", [1, 2, 3, 4, 9])
-    def test_ties_across_the_cut(self, top_k):
-        from sentemb.cli import rank
-
-        titles = np.array([[0.5], [1], [0.5], [0.5]], np.float32)
-        found = rank._best(
-            ["q", "r"], np.ones((2, 1), np.float32), ["a", "b", "c", "d"], titles, top_k
-        )
-        assert [list(scores) for scores in found.values()] == [list("bdca")[:top_k]] * 2
-
     def test_one_query_to_standard_output(self, model, model_dir, files):
         result = run("rank", model_dir, "--query", "bath", "-", "--top-k", 2, input=TITLES)
         first, second = (line.split() for line in result.stdout.splitlines())

@@ -406,7 +406,7 @@ import numpy as np
 from sentemb import export, Index, SentenceEncoder
 from sentemb.models.int8_rows import Int8Rows
 from sentemb.search.index_files import Contents
-from sentemb.search.texts import Texts
+from sentemb.data.texts import Texts
 folder, n, to = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 if to == "index":
     model = SentenceEncoder.from_pretrained(folder + "/model")

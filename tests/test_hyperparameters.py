@@ -92,7 +92,7 @@ def test_settings_are_written_in_the_order_of_earlier_versions():
         "model cells forget_gate peepholes bag_dim output_gate hidden window layers activation "
         "shared_towers word_features epochs batch_size negatives n_negatives hard_negatives "
         "objective gamma margin optimiser learning_rate decay momentum edge_momentum max_norm "
-        "truncate truncation seed patience splitting neighbours"
+        "truncate truncation seed patience splitting neighbours max_word_features"
     )
     assert list(Settings().as_dict()) == order.split()
 
@@ -357,10 +357,10 @@ def test_a_checkpoint_with_former_names_is_resumed(tmp_path, monkeypatch):
 
     write = loop.write_checkpoint
 
-    def write_as_before(output, update, arrays, progress):
+    def write_as_before(output, update, arrays, progress, lasting):
         identity = progress["identity"]
         identity = {**identity, "settings": _as_before(identity["settings"])}
-        write(output, update, arrays, {**progress, "identity": identity})
+        write(output, update, arrays, {**progress, "identity": identity}, lasting)
 
     with monkeypatch.context() as patch:
         patch.setattr(loop, "write_checkpoint", write_as_before)

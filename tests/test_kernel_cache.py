@@ -1,11 +1,13 @@
 """The kernel cache: whatever happens to it, kernels answer, and nobody else's code runs."""
 
 import contextlib
+import gc
 import os
 import pickle
 import subprocess
 import sys
 
+import numba
 import numpy as np
 import pytest
 from helpers import run_python
@@ -170,6 +172,50 @@ def test_all_files_of_the_cache_damaged_in_another_process(tmp_path):
             path.write_bytes(b"")
     assert use() == COMPILED
     assert use() == CACHED
+
+
+# A kernel that calls another one by its symbol; prints as USE_KERNEL does.
+MULTIPLY = """
+import numpy as np
+from sentemb.kernels.cosine_softmax import add_matmul_rows
+C = np.zeros((1, 2), np.float32)
+add_matmul_rows(C, np.ones((1, 3), np.float32), np.ones((3, 2), np.float32), 0, 1)
+print(C.tolist(), sum(add_matmul_rows.stats.cache_hits.values()))
+"""
+
+
+@pytest.mark.parametrize("left", ["*", "add_matmul_rows-*", "_add_tiles-*"])
+def test_a_kernel_that_multiplies_finds_the_tiles(tmp_path, left):
+    """Whatever files of the cache are left."""
+
+    def use():
+        return run_python(MULTIPLY, NUMBA_CACHE_DIR=str(tmp_path), check=True).stdout
+
+    assert use() == "[[3.0, 3.0]] 0\n"
+    files = set(tmp_path.rglob("*.kernel"))
+    for path in files - set(tmp_path.rglob(left)):
+        path.unlink()
+    assert use() == f"[[3.0, 3.0]] {int(left != '_add_tiles-*')}\n"
+    assert set(tmp_path.rglob("*.kernel")) >= files
+
+
+def test_the_garbage_collector_rests_while_a_kernel_compiles(folder, monkeypatch):
+    collecting = []
+    save = cache.KernelCache.save_overload
+    monkeypatch.setattr(
+        cache.KernelCache,
+        "save_overload",
+        lambda *arguments: (collecting.append(gc.isenabled()), save(*arguments)),
+    )
+    assert not ask() and collecting == [False] and gc.isenabled()
+    with contextlib.suppress(numba.TypingError):
+        jit.kernel(lambda values: values.nothing)(NUMBERS)
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        assert not ask(largest) and not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def test_one_file_for_each_signature(folder):

@@ -26,7 +26,7 @@ from sentemb.kernels.hard_negatives import (
     highest_titles,
     lay_out_clusters,
 )
-from sentemb.kernels.matmul import add_matmul
+from sentemb.kernels.matmul import add_matmul, add_row, panels_of
 from sentemb.kernels.negatives import draw_negatives, titles_to_leave_out
 from sentemb.kernels.packing import longest_first, pack_blocks
 from sentemb.kernels.top_k import highest, top_k
@@ -117,6 +117,21 @@ def test_a_row_of_a_product_does_not_depend_on_the_rows_beside_it(dtype):
         assert np.array_equal(part, whole[first:end])
 
 
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_times_panels_has_the_bits_of_the_product(dtype, backwards):
+    product = numba.njit(lambda C, A, panels, backwards: add_row(C, A, panels, backwards))
+    add = _strided_add_matmul(dtype)
+    rng = np.random.default_rng(3)
+    for inner, n in ((5, 1), (7, 24), (23, 45), (9, 48), (96, 288), (11, 100), (3, 211)):
+        A, B = (rng.standard_normal(shape).astype(dtype) for shape in ((2, inner), (inner, n)))
+        ours = rng.standard_normal((2, n)).astype(dtype)
+        expected = ours.copy()
+        add(expected[:1], A[:1], B)
+        product(ours, A, panels_of(B), backwards)
+        assert np.array_equal(ours, expected)
+
+
 # -- activations ---------------------------------------------------------------------------------
 
 
@@ -200,18 +215,18 @@ def test_words_are_projected_and_their_errors_gathered(dtype):
     assert relative_error(P, expected) < tolerance
     assert np.array_equal(P[4], bias)
 
-    inverse_offsets, lists, entries = invert_lists(offsets, ids, n_trigrams)
+    inverse_offsets, lists = invert_lists(offsets, ids, n_trigrams)
     for trigram in range(n_trigrams):
         own = slice(inverse_offsets[trigram], inverse_offsets[trigram + 1])
         assert lists[own].tolist() == np.nonzero(counts[:, trigram])[0].tolist()
-        assert np.all(ids[entries[own]] == trigram)
-    inverse = invert_weighted_lists(offsets, ids, weights, n_trigrams)
-    for found, expected in zip(inverse, (inverse_offsets, lists, weights[entries]), strict=True):
+    *inverse, values = invert_weighted_lists(offsets, ids, weights, n_trigrams)
+    for found, expected in zip(inverse, (inverse_offsets, lists), strict=True):
         assert np.array_equal(found, expected)
+    assert np.array_equal(values, counts.T[counts.T != 0])
 
     errors = rng.standard_normal((n_words, width)).astype(dtype)
     gathered = np.full((n_trigrams, width), np.nan, dtype)
-    gradient = RowGradient(errors, inverse_offsets, lists, weights[entries])
+    gradient = RowGradient(errors, inverse_offsets, lists, values)
     gather_weighted_rows(gathered, gradient, 0, n_trigrams)
     expected = naive.matmul(counts.T.astype(float), errors.astype(float))
     assert relative_error(gathered, expected) < tolerance
@@ -554,8 +569,8 @@ def draw(wanted, pool, skipped=None, seed=1, clicks=CLICKS):
         np.cumsum([0] + [len(some) for some in skipped], dtype=np.int64),
         np.array([title for some in skipped for title in some], np.int32),
         wanted,
-        N_TITLES,
-        np.sort(queries.astype(np.int64) * N_TITLES + clicked),
+        np.searchsorted(queries, np.arange(queries.max() + 2)),
+        clicked[np.lexsort((clicked, queries))],
         np.uint64(seed),
     )
     return [candidates[a:b].tolist() for a, b in itertools.pairwise(offsets)]

@@ -101,6 +101,29 @@ def test_bits_do_not_depend_on_the_batch_or_on_threads():
         assert np.array_equal(memory.scores(asked, workers), together)
 
 
+def test_scores_of_pairs_have_the_bits_of_all():
+    # One title has more clicked queries than a tile, one has one, one has none.
+    pairs = [(f"query {k}", "Paint a Wall") for k in range(300)]
+    pairs += [("query 7", "Repair a Faucet"), ("query 301", "Fix a Bike")]
+    encoder, rng = Made(), np.random.default_rng(3)
+    encoder.table = {query: rng.normal(size=Made.dim) for query, _ in pairs}
+    memory = QueryMemory.build(encoder, TITLES, clicks(pairs))
+    asked, rows = queries(6), rng.integers(6, size=500)
+    places = rng.integers(len(TITLES), size=500)
+    for threads in (1, 2):
+        with Workers(threads) as workers:
+            found = memory.scores_of_pairs(asked, rows, places, workers)
+        assert found.dtype == np.float32
+        assert np.array_equal(found, memory.scores(asked)[rows, places])
+    ends = zip(memory.offsets[:-1], memory.offsets[1:], strict=True)
+    titles = [memory.places[first:end].tolist() for first, end in ends]
+    for score, row, place in zip(found, rows, places, strict=True):
+        expected = naive.best_clicked(asked[row], memory.vectors, titles, len(TITLES))
+        assert score == pytest.approx(expected[place], abs=1e-6)
+    with pytest.raises(SentembError, match="give rows of 37 numbers"):
+        memory.scores_of_pairs(np.zeros((2, 36)), rows, places, workers)
+
+
 def test_the_nearest_clicked_query_explains_a_score():
     memory = QueryMemory.build(Made(), TITLES, clicks())
     scores = memory.scores(queries())

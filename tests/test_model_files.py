@@ -9,7 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import FEED_FORWARD, VARIANTS, each_variant, made_up_model, write_any_tensors
+from helpers import (
+    FEED_FORWARD,
+    VARIANTS,
+    each_variant,
+    made_up_model,
+    run_python,
+    write_any_tensors,
+)
 from old_models import write_format_1, write_format_2
 from safetensors.numpy import save_file
 
@@ -645,3 +652,25 @@ def test_an_unknown_splitting_is_refused(tmp_path):
     model.vocabulary.splitting = "syllables"
     model.save_pretrained(tmp_path / "m")
     assert "splitting" in assert_refused(tmp_path / "m", "model.safetensors")
+
+
+def test_reading_an_array_takes_the_memory_of_the_array(tmp_path):
+    """A mapped file would count as memory of the process beside it."""
+    code = """
+import sys
+import numpy as np
+from sentemb.storage.tensor_files import open_tensors, write_tensors
+
+def resident():
+    lines = dict(line.split(":", 1) for line in open("/proc/self/status"))
+    return int(lines["VmRSS"].split()[0]) / 1e3
+
+write_tensors(sys.argv[1], {name: np.ones(5_000_000) for name in "abcd"}, {})
+with open_tensors(sys.argv[1]) as file:
+    file["a"][:10].sum()
+    before = resident()
+    for name in "abcd":
+        file[name]
+    print(resident() - before)
+"""
+    assert float(run_python(code, tmp_path / "f", check=True).stdout) < 20  # MB, of 160

@@ -28,6 +28,7 @@ from sentemb.ranking.ranker import CatalogueRanker, HybridRanker
 from sentemb.ranking.ranker_files import has_ranker
 from sentemb.ranking.recipe import PARTS, Recipe
 from sentemb.ranking.tuning import tune_weights
+from sentemb.system.parallel import Workers
 
 WORDS = ("hotels", "in", "shanghai", "resorts", "fix", "a", "bath", "tub", "repair", "and", "red")
 
@@ -343,6 +344,25 @@ def test_dev_figures_are_those_of_an_evaluation(bag, log, judged):
     assert ranker.dev["figures"]["cosine"]["mrr@10"] == pytest.approx(found.mean[0], abs=1e-6)
 
 
+@pytest.mark.parametrize("candidates", [1, 2, 5])
+def test_the_sum_is_measured_over_all_titles_whatever_is_a_candidate(
+    bag, log, judged, candidates, monkeypatch
+):
+    def figures():
+        target = targets.ClicksTarget(best_graded(judged), log.titles, Workers(1))
+        own = parts.TitleParts(bag, log.titles, Recipe(), log, Workers(1))
+        target.prepare(own, PARTS)
+        return [
+            target.exactly(Recipe().weighted(*weights))
+            for weights in ((1, 0.5, 0), (1, 0.2, 2), (0, 1, 1), (0, 1, 0))
+        ]
+
+    monkeypatch.setattr(targets, "_CANDIDATES", len(log.titles))
+    expected = figures()
+    monkeypatch.setattr(targets, "_CANDIDATES", candidates)
+    assert figures() == expected
+
+
 def test_equal_scores_rank_by_place():
     rng = np.random.default_rng(0)
     scores = rng.integers(0, 4, (30, 9)).astype(np.float32)
@@ -456,8 +476,9 @@ def test_judged_scores_are_those_of_ndcg(bag, judged):
             return rounded
 
     for gain in ("exponential", "linear"):
-        expected = evaluate_model(Rounded(), judged, (1, 2, 5), gain).mean
-        assert np.array_equal(JudgedScores(judged, (1, 2, 5), gain).mean(rounded), expected)
+        for cutoffs in ((1, 2, 5), (10, 3), (2, 10**9)):
+            expected = evaluate_model(Rounded(), judged, cutoffs, gain).mean
+            assert np.array_equal(JudgedScores(judged, cutoffs, gain).mean(rounded), expected)
 
 
 def test_clicked_pairs_leave_out_what_no_ranker_reads():

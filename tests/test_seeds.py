@@ -94,9 +94,8 @@ def test_progress_and_notes_name_the_seed():
 def test_the_time_left_is_that_of_all_members():
     reports = []
     report = seeds._for_all(reports.append, seed=3, n_later=2)
-    for epoch, step, left in ((1, 4, 10.0), (2, 2, 6.0), (2, 4, 0.0)):
-        report(Progress(epoch, 2, step, 4, loss=1, pairs_per_second=1, seconds_left=left))
-    # A member takes 20 seconds by the first report, and 24 by the second.
+    for left, in_all in ((10.0, 20.0), (6.0, 24.0), (0.0, 24.0)):
+        report(Progress(1, 2, 3, 4, 1.0, 1.0, seconds_left=left, seconds_in_all=in_all))
     assert [one.seconds_left for one in reports] == [10 + 2 * 20, 6 + 2 * 24, 2 * 24]
     assert {one.seed for one in reports} == {3}
 

@@ -366,3 +366,21 @@ def test_the_memory_of_words_is_used_and_stays_below_its_limit(monkeypatch):
     looked_up.clear()
     model.encode(first)
     assert not looked_up, "after the limit words are to be remembered again"
+
+
+# -- kernels ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-14), (np.float32, 4e-7)])
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_encode_computes_what_the_forward_pass_computes(variant, dtype, tolerance):
+    """Alone and side by side; the widths need whole and narrow panels of the recurrent weights."""
+    texts = ["one two three four five", "two", "one six two", "six one", "three one two six"]
+    for cells in (5, 60):
+        model = made_up_model(variant, texts, cells=cells, dtype=dtype)
+        batch = model.vocabulary.batch(texts)
+        expected = model.encoder.forward(model.weights["query"], batch, model._workers).embeddings
+        found = model.encode_query(texts)
+        assert found.dtype == dtype
+        assert abs(found - expected).max() <= tolerance * max(1, abs(expected).max())
+        assert [model.encode_query(text).tolist() for text in texts] == found.tolist()

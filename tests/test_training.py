@@ -12,7 +12,6 @@ import time
 import weakref
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -349,12 +348,11 @@ def measure_as(monkeypatch, figures):
     """Let the dev figures be these; the list gets the weights of each model that is measured."""
     measured = []
 
-    def evaluate(ranker, *others):
-        if isinstance(ranker, SentenceEncoder):
-            measured.append(copy_of(ranker.weights))
-            return SimpleNamespace(mean=[figures[len(measured) - 1]] * 3)
+    def measure(self, model):
+        measured.append(copy_of(model.weights))
+        return dict.fromkeys(["ndcg@1", "ndcg@3", "ndcg@10"], figures[len(measured) - 1])
 
-    monkeypatch.setattr(dev_set, "evaluate_model", evaluate)
+    monkeypatch.setattr(dev_set.JudgedDev, "measure", measure)
     return measured
 
 
@@ -915,7 +913,7 @@ def test_a_kill_while_the_checkpoints_are_removed_loses_nothing(tmp_path, monkey
     before = weights_file(tmp_path / "m")
     folder = tmp_path / "m" / "checkpoints"
     files = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert len(files) == 2
+    assert len(files) == 3, "two checkpoints and the hard negatives of both"
     for left in ([], *([name] for name in files), list(files)):
         folder.mkdir(exist_ok=True)
         for name in left:
@@ -929,9 +927,15 @@ def test_a_kill_while_the_checkpoints_are_removed_loses_nothing(tmp_path, monkey
 
 
 def rewrite_checkpoint(path, change):
-    """Let ``change(metadata, arrays)`` alter a checkpoint, and repair its checksum."""
+    """Let ``change(metadata, arrays)`` alter a checkpoint, and repair its checksum.
+
+    All arrays are then in one file, as earlier versions had them.
+    """
     with open_tensors(path) as file:
-        arrays, metadata = {name: file[name].copy() for name in file}, file.metadata
+        arrays, metadata = {name: file[name] for name in file}, file.metadata
+    for name, file_name in metadata.pop("lasting", {}).items():
+        with open_tensors(path.parent / file_name) as file:
+            arrays[name] = file[name]
     change(metadata, arrays)
     write_any_tensors(path, arrays, metadata)
 

@@ -1,6 +1,7 @@
 """Trigrams and words that a model knows, and what batches make of them."""
 
 from collections import Counter
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from old_models import write_format_1, write_format_2
 
 from sentemb import SentembError, SentenceEncoder, train
 from sentemb.data.click_log import ClickLogBuilder
-from sentemb.text.batch import tokenize
+from sentemb.text import vocabulary as vocabulary_module
+from sentemb.text.batch import _distinct, batch_of, tokenize
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import letter_trigrams
 
@@ -44,6 +46,36 @@ def test_batches_hold_the_features_of_every_word(known, texts, word_features):
         found = dict(zip(rows, batch.feature_values[span].tolist(), strict=True))
         assert found == vocabulary.features(word) == features_by_hand(vocabulary, word)
         assert rows == sorted(rows)
+
+
+@given(TEXTS, TEXTS, st.integers(0, 4), st.integers(0, 3))
+def test_portions_and_limits_change_nothing_but_the_number_of_words(known, others, uses, most):
+    tokens = [tokenize(known), tokenize(others)]
+    whole = Vocabulary.collect(*tokens, word_features=uses)
+    counts = Counter(word for text in [*known, *others] for word in text.split())
+    frequent = sorted((-n, w) for w, n in counts.items() if uses and n >= uses)
+    assert whole.words == [word for _, word in frequent]
+    words = [*tokens[0].words, *tokens[1].words, "ééé"]
+    with mock.patch.object(vocabulary_module, "_PORTION", 2):
+        found = Vocabulary.collect(*tokens, word_features=uses)
+        assert (found.trigrams, found.words) == (whole.trigrams, whole.words)
+        limited = Vocabulary.collect(*tokens, word_features=uses, max_word_features=most)
+        portioned = whole.features_of_all(words)
+        batch = batch_of(tokens[0], whole)
+    assert limited.words == whole.words[:most] and limited.trigrams == whole.trigrams
+    for mine, other in zip(portioned, whole.features_of_all(words), strict=True):
+        assert mine.dtype == other.dtype and mine.tolist() == other.tolist()
+    for name, other in vars(batch_of(tokens[0], whole)).items():
+        assert getattr(batch, name).tolist() == other.tolist()
+
+
+@given(st.lists(st.integers(0, 9), max_size=30))
+def test_features_are_renumbered_the_same_by_sorting_and_by_a_table(numbers):
+    ids = np.array(numbers, np.int32)
+    sorted_ones, table = _distinct(ids, 1000), _distinct(ids, 10)
+    for mine, other in zip(sorted_ones, table, strict=True):
+        assert mine.dtype == other.dtype == np.int32 and mine.tolist() == other.tolist()
+    assert sorted_ones[0][sorted_ones[1]].tolist() == numbers
 
 
 def test_frequent_words_come_first_and_ties_by_alphabet():

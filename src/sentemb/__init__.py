@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         plot_match,
     )
     from sentemb.data.click_log import ClickLog
+    from sentemb.data.prepared_log import PreparedLog
     from sentemb.data.splitting import split_log
     from sentemb.exporting.targets import export
     from sentemb.gradients.gradcheck import gradcheck
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from sentemb.ranking.ranker import HybridRanker
     from sentemb.search.index import Index
     from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.training.preparing import prepare_log
     from sentemb.training.trainer import train
     from sentemb.vectors.sif import SIF
     from sentemb.vectors.sts import sts
@@ -42,6 +44,7 @@ __all__ = [
     "HybridRanker",
     "Index",
     "PairScorer",
+    "PreparedLog",
     "SentembError",
     "SentenceEncoder",
     "__version__",
@@ -57,6 +60,7 @@ __all__ = [
     "plot_keywords",
     "plot_loss",
     "plot_match",
+    "prepare_log",
     "split_log",
     "sts",
     "train",
@@ -72,6 +76,8 @@ _HOME = {
     "fit_ranker": "sentemb.ranking.fitting",
     "train": "sentemb.training.trainer",
     "split_log": "sentemb.data.splitting",
+    "prepare_log": "sentemb.training.preparing",
+    "PreparedLog": "sentemb.data.prepared_log",
     "SIF": "sentemb.vectors.sif",
     "Index": "sentemb.search.index",
     "export": "sentemb.exporting.targets",

@@ -259,6 +259,10 @@ class StoredState(Protocol):
         """Read an array."""
         ...
 
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """The shape of array ``name``; None if there is no such array."""
+        ...
+
     def expect(self, name: str, shape: Sequence[int], dtype: Any) -> None:
         """Raise `damaged` unless array ``name`` exists with this shape and dtype."""
         ...
@@ -309,6 +313,10 @@ class Task(Protocol[BatchT, ModelT_co]):
         """
         ...
 
+    def preparation(self, epoch: int) -> float:
+        """How many updates take as long as `before_epoch`, estimated; 0 if it does nothing."""
+        ...
+
     def remarks(self, epoch: int) -> dict[str, Any]:
         """What the history says of ``epoch`` besides its loss and dev figures, as JSON has it."""
         ...
@@ -342,17 +350,24 @@ class Task(Protocol[BatchT, ModelT_co]):
         ...
 
     def model(self) -> ModelT_co:
-        """The model with the live weights. Call `flush` before using it."""
+        """The model with weights that later updates leave alone. Call `flush` before."""
         ...
 
     def state(self) -> Arrays:
-        """Everything that a checkpoint must keep, by name. Nothing is flushed."""
+        """All but `lasting` that a checkpoint must keep, by name. Nothing is flushed."""
+        ...
+
+    def lasting(self) -> Arrays:
+        """Arrays that a checkpoint must keep too, and that never change.
+
+        They are written once. `before_epoch` may put other arrays in their place.
+        """
         ...
 
     def check_state(self, stored: StoredState, epoch: int, step: int) -> None:
-        """Raise ``stored.damaged`` unless `state` can have returned this before ``step``."""
+        """Raise ``stored.damaged`` unless this can be `state` and `lasting` before ``step``."""
         ...
 
     def restore(self, stored: StoredState) -> None:
-        """Continue from what `state` returned, once `check_state` has accepted it."""
+        """Continue from what they returned, once `check_state` has accepted it."""
         ...

@@ -381,25 +381,29 @@ class SentenceEncoder(Face):
     ) -> tuple[np.ndarray, int, int]:
         """The embeddings of a list of texts, and how many have no words, and none that is known."""
         _check_side(side)
+        if len(texts) == 1 and not show:  # a few microseconds, of which passes would be a part
+            with self._turn, signals_from_kernels():
+                return self._pass(texts, *self._tower(side))
+        vectors = np.empty((len(texts), self.dim), self.dtype)
         end = without_words = unknown = 0
-        parts: Iterable[list[str]] = (texts,)
-        if len(texts) != 1 or show:
-            parts = with_progress(_parts(texts), len(texts), show)
-            vectors = np.empty((len(texts), self.dim), self.dtype)
         with self._turn, signals_from_kernels():
-            memory, embed = self._tower(side)
-            for part in parts:
-                read = memory.look_up(part, self._workers)
-                found = embed(read.P, read.word_index, read.offsets, self._workers)
-                if len(part) == len(texts):
-                    vectors = found
-                else:
-                    vectors[end : end + len(part)] = found
-                end += len(part)
-                if read.n_known is not None:
-                    without_words += int(read.without_words().sum())
-                    unknown += int(read.unknown().sum())
+            tower = self._tower(side)
+            for part in with_progress(_parts(texts), len(texts), show):
+                first, end = end, end + len(part)
+                vectors[first:end], none, vague = self._pass(part, *tower)
+                without_words += none
+                unknown += vague
         return vectors, without_words, unknown
+
+    def _pass(
+        self, texts: list[str], memory: WordMemory, embed: Embed
+    ) -> tuple[np.ndarray, int, int]:
+        """What `_encode` returns, for texts of one pass."""
+        read = memory.look_up(texts, self._workers)
+        vectors = embed(read.P, read.word_index, read.offsets, self._workers)
+        if read.n_known is None:
+            return vectors, 0, 0
+        return vectors, int(read.without_words().sum()), int(read.unknown().sum())
 
     def _tower(self, side: str) -> tuple[WordMemory, Embed]:
         """What reads the texts of a side, and what embeds them."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.baselines.word_lists import WordLists, kept_before, of_entries, portions
 from sentemb.baselines.words_and_stems import Words, stem_of, words_of
 from sentemb.bounds import brief, is_integer, number, share, whole
 from sentemb.errors import SentembError
@@ -27,6 +28,7 @@ from sentemb.kernels.inverted_index import (
 from sentemb.protocols import Runner
 from sentemb.system.files import is_file, make_folder, reading, status, write_text
 from sentemb.system.mapped_arrays import mapped_array, write_array
+from sentemb.system.paths import AnyPath
 from sentemb.text.batch import tokenize
 from sentemb.text.words import plain_words
 
@@ -102,6 +104,9 @@ class InvertedIndex:
     click_weight : float
         From 0, which leaves the titles alone, to 1, with which a clicked query counts as if it were
         part of the title.
+    scratch : path, optional
+        A folder on the disk that entries are kept on until all words are known; by default they are
+        in memory. The finished lists are in memory.
 
     Attributes
     ----------
@@ -133,6 +138,7 @@ class InvertedIndex:
         words: Words = plain_words,
         clicked: Sequence[str] | None = None,
         click_weight: float = 1.0,
+        scratch: AnyPath | None = None,
     ) -> None:
         self.k1, self.b = number("k1", k1, 0, MAX_K1), share("b", b)
         self.click_weight = _checked_click_weight(click_weight)
@@ -142,88 +148,60 @@ class InvertedIndex:
             raise SentembError(
                 f"{n:,} titles and {len(clicked):,} texts of clicked queries; give one per title"
             )
-        tokens = tokenize([*titles, *(clicked or ())], words)
-        text_of_token = np.repeat(np.arange(len(tokens.offsets) - 1), np.diff(tokens.offsets))
-        # One number for word, title, and whether the token is of a clicked query.
-        is_clicked, title_of_token = np.divmod(text_of_token, max(n, 1))
-        keys, counts = np.unique(
-            (tokens.word_index.astype(np.int64) * n + title_of_token) * 2 + is_clicked,
-            return_counts=True,
-        )
-        is_first = np.diff(keys // 2, prepend=-1) > 0
-        split = np.zeros((2, np.count_nonzero(is_first)), np.int64)
-        split[keys % 2, np.cumsum(is_first) - 1] = counts
-        word_of_entry, titles_of_entry = np.divmod(keys[is_first] // 2, max(n, 1))
-        click_counts = None if clicked is None else split[1]
-        self._fill(tokens.words, word_of_entry, titles_of_entry, split[0], click_counts)
+        self._set(WordLists.of(titles, clicked, words, scratch))
 
-    def _fill(
-        self,
-        words: list[str],
-        word_of_entry: NDArray[np.int64],
-        titles: NDArray[np.int64],
-        counts: NDArray[np.integer],
-        click_counts: NDArray[np.integer] | None,
-    ) -> None:
-        """Set all lists.
-
-        ``words[word_of_entry[e]]`` is ``counts[e]`` times in the title ``titles[e]`` and
-        ``click_counts[e]`` times in its clicked queries.
-        """
-        holds = np.bincount(word_of_entry, minlength=len(words)) > 0
-        order = sorted(np.flatnonzero(holds).tolist(), key=words.__getitem__)
-        place_of = np.empty(len(words), np.int64)
-        place_of[order] = np.arange(len(order))
-        places = place_of[word_of_entry]
-        by_word = np.lexsort((titles, places))
-        self._titles = titles[by_word].astype(np.int32)
-        self._counts = counts[by_word].astype(np.int32)
-        self._click_counts = (
-            None if click_counts is None else click_counts[by_word].astype(np.int32)
-        )
-        n_holding = np.bincount(places, minlength=len(order))
-        self._offsets = np.concatenate([[0], np.cumsum(n_holding)])
+    def _set(self, lists: WordLists) -> None:
+        """Set all lists."""
+        words, self._offsets, self._titles, self._counts, self._click_counts = lists
         # The order of characters is that of their bytes in UTF-8.
-        encoded = [words[word].encode("utf-8", "surrogatepass") for word in order]
+        encoded = [word.encode("utf-8", "surrogatepass") for word in words]
         self._word_offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
         self._word_bytes = np.frombuffer(b"".join(encoded), np.uint8)
         self._weigh()
 
     def _weigh(self) -> None:
         """Set the weights from the lists and the parameters."""
-        counts = self._effective_counts()
         # A word of clicked queries alone is in no title if they have the weight 0.
-        n_holding = np.diff(np.concatenate([[0], np.cumsum(counts > 0)])[self._offsets])
+        n_holding = np.diff(kept_before(self._offsets, lambda some: self._effective(some) > 0))
         idf = np.log(1 + (self.n_titles - n_holding + 0.5) / (n_holding + 0.5))
-        lengths = np.bincount(self._titles, self._counts, self.n_titles)
+        lengths = self._sums_of_titles(self._counts)
         if self._click_counts is not None:
-            # Sums of integers have no rounding errors, so titles of equal words weigh the same.
-            clicked = np.bincount(self._titles, self._click_counts, self.n_titles)
+            clicked = self._sums_of_titles(self._click_counts)
             lengths = lengths + self.click_weight * clicked
         # Without any word there are no entries, and the mean is not used.
         mean_length = (lengths.sum() or 1) / max(self.n_titles, 1)
         saturation = self.k1 * (1 - self.b + self.b * lengths / mean_length)
-        weights = np.repeat(idf, np.diff(self._offsets)) * counts
-        with np.errstate(invalid="ignore"):  # 0 / 0
-            np.divide(weights, counts + saturation[self._titles], out=weights)
-        # The kernels need weights above 0 where a title holds the word.
-        self._weights = np.where(counts > 0, np.maximum(weights, _LEAST), 0).astype(np.float32)
+        self._weights = np.empty(len(self._titles), np.float32)
+        for some in portions(len(self._titles)):
+            counts = self._effective(some)
+            weights = of_entries(idf, self._offsets, some) * counts
+            with np.errstate(invalid="ignore"):  # 0 / 0
+                np.divide(weights, counts + saturation[self._titles[some]], out=weights)
+            # The kernels need weights above 0 where a title holds the word.
+            self._weights[some] = np.where(counts > 0, np.maximum(weights, _LEAST), 0)
         self._choose()
 
-    def _effective_counts(self) -> NDArray[np.float64]:
-        counts = self._counts.astype(np.float64)
-        return (
-            counts
-            if self._click_counts is None
-            else counts + self.click_weight * self._click_counts
-        )
+    def _sums_of_titles(self, counts: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The sum of the counts of each title's entries, (n_titles,)."""
+        # Sums of integers have no rounding errors, so titles of equal words weigh the same.
+        sums = np.zeros(self.n_titles)
+        for some in portions(len(counts)):
+            sums += np.bincount(self._titles[some], counts[some], self.n_titles)
+        return sums
+
+    def _effective(self, some: slice) -> NDArray[np.float64]:
+        """The counts of some entries, those in clicked queries included."""
+        counts = self._counts[some].astype(np.float64)
+        if self._click_counts is None:
+            return counts
+        return counts + self.click_weight * self._click_counts[some]
 
     def _choose(self) -> None:
         """Set the lists that are searched: the entries with a weight above 0."""
         offsets, titles, weights = self._offsets, self._titles, self._weights
         if self._click_counts is not None and self.click_weight == 0:
             kept = self._counts > 0
-            offsets = np.concatenate([[0], np.cumsum(kept)])[offsets]
+            offsets = kept_before(offsets, kept.__getitem__)
             titles, weights = titles[kept], weights[kept]
         self._lists = offsets, titles, weights, self.n_titles
 
@@ -393,7 +371,7 @@ class InvertedIndex:
         words, (offsets, titles, _, _) = self._all_words(), self._lists
         if self._click_counts is None:
             return Contents(words, offsets, titles, self._counts)
-        counts = self._effective_counts()
+        counts = self._effective(slice(None))
         is_held = np.diff(offsets) > 0
         held = [word for word, kept in zip(words, is_held.tolist(), strict=True) if kept]
         return Contents(held, np.unique(offsets), titles, counts[counts > 0])
@@ -435,19 +413,9 @@ class InvertedIndex:
         The result equals an index built from all titles, in every bit.
         """
         clicked = [""] * len(titles) if self.has_clicks else None
-        more = InvertedIndex(titles, self.k1, self.b, self.words, clicked, self.click_weight)
-        words, own, new = self._all_words(), self._word_of_entry(), more._word_of_entry()
-        titles_of_entry = np.concatenate([self._titles, more._titles + np.int64(self.n_titles)])
-        counts = np.concatenate([self._counts, more._counts])
-        click_counts = None
-        if self._click_counts is not None and more._click_counts is not None:
-            click_counts = np.concatenate([self._click_counts, more._click_counts])
-        number_of = {word: place for place, word in enumerate(words)}
-        names = more._all_words()
-        numbers = np.array([number_of.setdefault(w, len(number_of)) for w in names], np.int64)
-        self.n_titles += len(titles)
-        word_of_entry = np.concatenate([own, numbers[new]])
-        self._fill(list(number_of), word_of_entry, titles_of_entry, counts, click_counts)
+        more = WordLists.of(titles, clicked, self.words)
+        n_before, self.n_titles = self.n_titles, self.n_titles + len(titles)
+        self._set(self._word_lists().joined(more, n_before))
 
     def remove(self, places: NDArray[np.integer]) -> None:
         """Remove titles by their places; those behind them move up.
@@ -456,16 +424,12 @@ class InvertedIndex:
         """
         is_kept = np.ones(self.n_titles, bool)
         is_kept[places] = False
-        place_after = np.cumsum(is_kept) - 1
-        entries = is_kept[self._titles]
         self.n_titles = int(is_kept.sum())
-        self._fill(
-            self._all_words(),
-            self._word_of_entry()[entries],
-            place_after[self._titles[entries]],
-            self._counts[entries],
-            None if self._click_counts is None else self._click_counts[entries],
-        )
+        self._set(self._word_lists().kept(is_kept))
+
+    def _word_lists(self) -> WordLists:
+        words, counts = self._all_words(), (self._counts, self._click_counts)
+        return WordLists(words, self._offsets, self._titles, *counts)
 
     def _all_words(self) -> list[str]:
         words: list[str] = []
@@ -477,9 +441,6 @@ class InvertedIndex:
                 "the words of BM25 are damaged; restore the index from a copy or make it again"
             )
         return words
-
-    def _word_of_entry(self) -> NDArray[np.int64]:
-        return np.repeat(np.arange(self._n_words), np.diff(self._offsets))
 
     # -- files --------------------------------------------------------------------------------
 
@@ -559,28 +520,35 @@ class InvertedIndex:
 
     def _check(self, folder: Path) -> None:
         """Raise unless the kernels can use the arrays: they do not look before they read."""
-        counts = self._effective_counts()
-        least = 1 if self._click_counts is None else 0
-        faults = {
-            "word_offsets": not _divides(self._word_offsets, len(self._word_bytes)),
-            "list_offsets": not _divides(self._offsets, len(self._titles)),
-            "list_titles": bool(len(self._titles))
-            and not 0 <= self._titles.min() <= self._titles.max() < self.n_titles,
-            "list_counts": bool(len(self._counts)) and self._counts.min() < least,
-            _CLICK_COUNTS: self._click_counts is not None
-            and bool(
-                (self._click_counts < 0).any() or (self._counts + self._click_counts < 1).any()
-            ),
+        wrong = set()
+        if not _divides(self._word_offsets, len(self._word_bytes)):
+            wrong.add("word_offsets")
+        if not _divides(self._offsets, len(self._titles)):
+            wrong.add("list_offsets")
+        for some in () if wrong else portions(len(self._titles)):
+            wrong |= self._wrong_arrays(some)
+        # The first in the order of the files.
+        for name in (*_FILES, _CLICK_COUNTS):
+            if name in wrong:
+                raise _damaged(folder / f"{name}.npy", "numbers are out of range")
+
+    def _wrong_arrays(self, some: slice) -> set[str]:
+        """The names of arrays with a number that is out of range in some entries."""
+        titles, counts, weights = self._titles[some], self._counts[some], self._weights[some]
+        clicks = None if self._click_counts is None else self._click_counts[some]
+        is_wrong = {
+            "list_titles": not 0 <= titles.min() <= titles.max() < self.n_titles,
+            "list_counts": counts.min() < (1 if clicks is None else 0),
             # A sum that is 0 marks a title that was not met, and sums must stay finite.
             "list_weights": not (
-                ((self._weights > 0) == (counts > 0))
-                & (self._weights >= 0)
-                & (self._weights < _MAX_WEIGHT)
+                ((weights > 0) == (self._effective(some) > 0))
+                & (weights >= 0)
+                & (weights < _MAX_WEIGHT)
             ).all(),
+            _CLICK_COUNTS: clicks is not None
+            and bool((clicks < 0).any() or (counts + clicks < 1).any()),
         }
-        for name, is_wrong in faults.items():
-            if is_wrong:
-                raise _damaged(folder / f"{name}.npy", "numbers are out of range")
+        return {name for name, wrong in is_wrong.items() if wrong}
 
 
 def _as_scores(

@@ -5,7 +5,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from sentemb.system.html_tables import excerpt, facts_table
 from sentemb.system.paths import AnyPath
 
 PAIRS = "pairs.tsv"  # in the folder of a data set
+PREPARED = "prepared.json"  # in the folder of a prepared log
 MAX_TEXT_WORDS = 10_000
 MAX_CLICKS = 2**63 - 1
 
@@ -131,10 +132,17 @@ class ClickLog:
         offsets, titles : (n_queries + 1,) int64, (n_pairs,) int32
             Query q has ``titles[offsets[q]:offsets[q + 1]]``.
         """
-        by_query = np.argsort(self.query_index, kind="stable")
-        offsets = np.zeros(len(self.queries) + 1, np.int64)
-        np.cumsum(np.bincount(self.query_index), out=offsets[1:])
-        return offsets, self.title_index[by_query]
+        return titles_by_query(len(self.queries), self.query_index, self.title_index)
+
+
+def titles_by_query(
+    n_queries: int, query_index: NDArray[np.int32], title_index: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """See `ClickLog.titles_of_queries`."""
+    by_query = np.argsort(query_index, kind="stable")
+    offsets = np.zeros(n_queries + 1, np.int64)
+    np.cumsum(np.bincount(query_index, minlength=n_queries), out=offsets[1:])
+    return offsets, title_index[by_query]
 
 
 # What a log can be given as: its file, the log itself, a table, or pairs of texts.
@@ -199,55 +207,141 @@ class ClickLogBuilder:
             try:
                 self._clicks[pair] += clicks
             except OverflowError:
-                raise SentembError(
-                    f"the clicks of this pair add up to more than {MAX_CLICKS}; scale them down"
-                ) from None
+                raise too_many_clicks() from None
         if skipped_index:
             self._skipped_pair.extend([pair] * len(skipped_index))
             self._skipped_title.extend(skipped_index)
 
+    def __len__(self) -> int:
+        """The number of distinct pairs."""
+        return len(self._clicks)
+
+    def numbered(self) -> "NumberedClicks":
+        """Everything that was added, numbered in order of first appearance."""
+        return NumberedClicks(
+            queries=self._queries,
+            titles=self._titles,
+            query_index=np.array(self._query_index, np.int32),
+            title_index=np.array(self._title_index, np.int32),
+            clicks=np.array(self._clicks, np.int64),
+            skipped_pair=np.array(self._skipped_pair, np.int32),
+            skipped_title=np.array(self._skipped_title, np.int32),
+        )
+
     def build(self, bad_lines: int = 0) -> ClickLog:
         """The `ClickLog` of everything that was added."""
-        query_index = np.array(self._query_index, dtype=np.int32)
-        title_index = np.array(self._title_index, dtype=np.int32)
-        offsets, skipped = self._skipped_lists(query_index, title_index)
-
-        # Skipped titles were numbered as they came. All titles are renumbered pair by pair, so that
-        # a log that is written and read again does not change.
-        appearing = np.insert(skipped, offsets[:-1], title_index)
-        kept, first = np.unique(appearing, return_index=True)
-        kept = kept[np.argsort(first)]
-        renumbered = np.empty(len(self._titles), dtype=np.int32)
-        renumbered[kept] = np.arange(len(kept), dtype=np.int32)
+        found = self.numbered()
+        order, title_index, offsets, skipped = arranged(
+            found.query_index, found.title_index, found.skipped_pair, found.skipped_title
+        )
         return ClickLog(
-            queries=list(self._queries),
-            titles=[self._titles[index] for index in kept.tolist()],
-            query_index=query_index,
-            title_index=renumbered[title_index],
-            clicks=np.array(self._clicks, dtype=np.int64),
+            queries=list(found.queries),
+            titles=[found.titles[index] for index in order.tolist()],
+            query_index=found.query_index,
+            title_index=title_index,
+            clicks=found.clicks,
             skipped_offsets=offsets,
-            skipped_index=renumbered[skipped],
+            skipped_index=skipped,
             bad_lines=bad_lines,
         )
 
-    def _skipped_lists(
-        self, query_index: NDArray[np.int32], title_index: NDArray[np.int32]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Offsets and titles of the distinct skipped titles not clicked for the same query."""
-        pair = np.array(self._skipped_pair, dtype=np.int64)
-        title = np.array(self._skipped_title, dtype=np.int64)
-        _, first = np.unique(pair << 32 | title, return_index=True)
-        first.sort()
-        first = first[np.argsort(pair[first], kind="stable")]
-        pair, title = pair[first], title[first]
 
-        clicked = query_index.astype(np.int64) << 32 | title_index
-        skipped_only = ~np.isin(query_index[pair].astype(np.int64) << 32 | title, clicked)
-        pair, title = pair[skipped_only], title[skipped_only]
+def too_many_clicks() -> SentembError:
+    """The error for a pair whose clicks add up to more than `MAX_CLICKS`."""
+    return SentembError(
+        f"the clicks of this pair add up to more than {MAX_CLICKS}; scale them down"
+    )
 
-        offsets = np.zeros(len(query_index) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(pair, minlength=len(query_index)), out=offsets[1:])
-        return offsets, title.astype(np.int32)
+
+class NumberedClicks(NamedTuple):
+    """Distinct texts and pairs in order of first appearance, with every skipped title.
+
+    Attributes
+    ----------
+    queries, titles : list of str
+        Distinct texts; skipped titles are among ``titles``.
+    query_index, title_index : (n_pairs,) int32
+    clicks : (n_pairs,) int64
+    skipped_pair, skipped_title : (n_shown,) int32
+        A title that was skipped, and the pair that it was shown with.
+    """
+
+    queries: list[str]
+    titles: list[str]
+    query_index: NDArray[np.int32]
+    title_index: NDArray[np.int32]
+    clicks: NDArray[np.int64]
+    skipped_pair: NDArray[np.int32]
+    skipped_title: NDArray[np.int32]
+
+
+class Arranged(NamedTuple):
+    """Pairs whose titles are numbered as in a `ClickLog`.
+
+    Attributes
+    ----------
+    title_order : (n_titles,) int32
+        The former number of every title. Titles that belong to no pair are left out.
+    title_index : (n_pairs,) int32
+    skipped_offsets, skipped_index : (n_pairs + 1,) int64, (n,) int32
+        As in a `ClickLog`.
+    """
+
+    title_order: NDArray[np.int32]
+    title_index: NDArray[np.int32]
+    skipped_offsets: NDArray[np.int64]
+    skipped_index: NDArray[np.int32]
+
+
+def arranged(
+    query_index: NDArray[np.int32],
+    title_index: NDArray[np.int32],
+    skipped_pair: NDArray[np.int32],
+    skipped_title: NDArray[np.int32],
+) -> Arranged:
+    """Number titles pair by pair, so that a log that is written and read again does not change.
+
+    The parameters are those of `NumberedClicks`.
+    """
+    offsets, skipped = _skipped_lists(query_index, title_index, skipped_pair, skipped_title)
+    if not skipped.size and _are_in_order(title_index):
+        n_titles = int(title_index.max(initial=-1)) + 1
+        return Arranged(np.arange(n_titles, dtype=np.int32), title_index, offsets, skipped)
+    appearing = np.insert(skipped, offsets[:-1], title_index)
+    kept, first = np.unique(appearing, return_index=True)
+    kept = kept[np.argsort(first)]
+    renumbered = np.empty(int(kept.max()) + 1, np.int32)
+    renumbered[kept] = np.arange(len(kept), dtype=np.int32)
+    return Arranged(kept, renumbered[title_index], offsets, renumbered[skipped])
+
+
+def _are_in_order(numbers: NDArray[np.int32]) -> bool:
+    """Whether every number that appears first is the next one, from 0."""
+    highest = np.maximum.accumulate(numbers)
+    return not numbers.size or (highest[0] == 0 and bool((np.diff(highest) <= 1).all()))
+
+
+def _skipped_lists(
+    query_index: NDArray[np.int32],
+    title_index: NDArray[np.int32],
+    skipped_pair: NDArray[np.int32],
+    skipped_title: NDArray[np.int32],
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Offsets and titles of the distinct skipped titles not clicked for the same query."""
+    offsets = np.zeros(len(query_index) + 1, np.int64)
+    if not skipped_pair.size:
+        return offsets, np.zeros(0, np.int32)
+    pair, title = skipped_pair.astype(np.int64), skipped_title.astype(np.int64)
+    _, first = np.unique(pair << 32 | title, return_index=True)
+    first.sort()
+    first = first[np.argsort(pair[first], kind="stable")]
+    pair, title = pair[first], title[first]
+
+    clicked = query_index.astype(np.int64) << 32 | title_index
+    skipped_only = ~np.isin(query_index[pair].astype(np.int64) << 32 | title, clicked)
+    pair, title = pair[skipped_only], title[skipped_only]
+    np.cumsum(np.bincount(pair, minlength=len(query_index)), out=offsets[1:])
+    return offsets, title.astype(np.int32)
 
 
 def _log_of(clicks: Iterable[tuple[str, str, int]], what: str) -> ClickLog:
@@ -331,10 +425,17 @@ class Collector(Protocol):
         """Add one pair; a `SentembError` without a place, if a text or a count is unusable."""
 
 
-def add_lines(collected: Collector, path: AnyPath, *, skip_bad_lines: bool = False) -> int:
+def add_lines(
+    collected: Collector,
+    path: AnyPath,
+    *,
+    skip_bad_lines: bool = False,
+    on_line: Callable[[int], None] | None = None,
+) -> int:
     """Add the pairs of a log in the order of its lines; return the number of bad lines.
 
     `read_click_log` describes parameters and errors. Only one line is in memory at a time.
+    ``on_line`` is called with the number of bytes of each.
     """
     name = place_name(path)
     if name == str(path) and is_folder(path):
@@ -344,6 +445,8 @@ def add_lines(collected: Collector, path: AnyPath, *, skip_bad_lines: bool = Fal
     number = bad_lines = 0
     first_fault = None
     for number, raw in raw_lines(path):
+        if on_line is not None:
+            on_line(len(raw))
         # Bytes that are not UTF-8 become lone surrogates, which `clean_text` finds: each distinct
         # text is checked once, not each line.
         line = raw.decode("utf-8", "surrogateescape")
@@ -363,14 +466,23 @@ def add_lines(collected: Collector, path: AnyPath, *, skip_bad_lines: bool = Fal
             bad_lines += 1
             first_fault = first_fault or fault
     if number == bad_lines:
-        if first_fault:
-            raise SentembError(f"{name}: all {number} lines are bad; the first: {first_fault}")
-        raise SentembError(f"{name}: no pairs, the input is empty; give query<TAB>title lines")
+        raise _no_pairs(name, number, first_fault)
     return bad_lines
+
+
+def _no_pairs(name: str, n_lines: int, first_fault: SentembError | None) -> SentembError:
+    if first_fault:
+        return SentembError(f"{name}: all {n_lines} lines are bad; the first: {first_fault}")
+    return SentembError(f"{name}: no pairs, the input is empty; give query<TAB>title lines")
 
 
 def _meant(folder: AnyPath) -> str:
     """The log that someone who named ``folder`` may have meant."""
+    if is_file(path_of(folder) / PREPARED):
+        return (
+            " of `sentemb prepare`, which only the training of two towers reads; give the log that "
+            "it was made from"
+        )
     for log in (PAIRS, f"{PAIRS}.gz", "pairs.jsonl", "log.jsonl"):
         if is_file(path_of(folder) / log):
             return f"; did you mean {path_of(folder) / log}?"

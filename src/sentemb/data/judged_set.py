@@ -159,13 +159,27 @@ def _text_lines(ids: list[str], texts: list[str]) -> Iterator[str]:
 def read_texts(path: AnyPath) -> tuple[list[str], list[str]]:
     """Ids and texts of a file of ``id<TAB>text`` lines: two lists of str.
 
-    A line without tab, an id that is empty, repeated or has white space, an empty text, bytes that
-    are not UTF-8, a first line of column names or the quotes of CSV raise a `SentembError` with the
-    line number.
+    A `SentembError` is raised as by `text_lines`, and for an id that is repeated.
     """
     ids: list[str] = []
     texts: list[str] = []
     line_of: dict[str, int] = {}
+    for number, id, text in text_lines(path):
+        if id in line_of:
+            raise repeated_id(path, id, line_of[id], number)
+        line_of[id] = number
+        ids.append(id)
+        texts.append(text)
+    return ids, texts
+
+
+def text_lines(path: AnyPath) -> Iterator[tuple[int, str, str]]:
+    """Yield ``(number, id, text)`` for each line ``id<TAB>text`` of a file, counted from 1.
+
+    A line without tab, an id that is empty or has white space, an empty text, bytes that are not
+    UTF-8, a first line of column names or the quotes of CSV raise a `SentembError` with the line
+    number. An id may be repeated.
+    """
     name = place_name(path)
     for number, line in clean_lines(path):
         id, tab, text = line.partition("\t")
@@ -189,15 +203,15 @@ def read_texts(path: AnyPath) -> tuple[list[str], list[str]]:
             raise SentembError(
                 f"{name}:{number}: the text of {plain(id)} is empty; write id<TAB>text"
             )
-        if id in line_of:
-            raise SentembError(
-                f"{name}:{number}: the id {plain(id)} is already in line {line_of[id]}; "
-                "give each text its own id"
-            )
-        line_of[id] = number
-        ids.append(id)
-        texts.append(text)
-    return ids, texts
+        yield number, id, text
+
+
+def repeated_id(path: AnyPath, id: str, before: int, number: int) -> SentembError:
+    """The error for a line with the id of an earlier line, ``before``."""
+    return SentembError(
+        f"{place_name(path)}:{number}: the id {plain(id)} is already in line {before}; "
+        "give each text its own id"
+    )
 
 
 def _read_judgments(

@@ -171,11 +171,15 @@ class JudgedScores:
     def __init__(
         self, judged: JudgedSet, cutoffs: Iterable[int] = (1, 3, 10), gain: str = "exponential"
     ) -> None:
-        self._judged, self._cutoffs, self._gain = judged, _checked(cutoffs), gain
-        # The order of equal scores: a stable sort by score keeps it.
-        self._query = _query_of_each(judged.offsets)
-        self._tied = np.lexsort((tie_ranks(judged.title_ids)[judged.title_index], self._query))
+        self._offsets, self._cutoffs = judged.offsets, _checked(cutoffs)
+        # The order of equal scores.
+        ties = tie_ranks(judged.title_ids)[judged.title_index]
+        self._tied = np.lexsort((ties, _query_of_each(judged.offsets)))
+        self._gains = _gains(judged.grade[self._tied], gain)
         self._best = _best_gain(judged.offsets, judged.grade, self._cutoffs, gain)
+        # A cut-off may be far behind the last title.
+        longest = int(np.diff(judged.offsets).max())
+        self._discounts = np.log2(np.arange(min(longest, max(self._cutoffs))) + 2)
 
     def mean(self, scores: _Floats) -> _Floats:
         """The means over the queries that `ndcg` gives, (n_cutoffs,).
@@ -185,13 +189,13 @@ class JudgedScores:
         scores : (n_judgments,) float64
             In the order of the judgments of the set.
         """
-        offsets = self._judged.offsets
-        _check_numbers(offsets, scores)
-        order = self._tied[np.lexsort((-scores[self._tied], self._query))]
-        grades = self._judged.grade[order]
-        values = _normalised(
-            _cumulated_gain(offsets, grades, self._cutoffs, self._gain), self._best
-        )
+        from sentemb.kernels.cumulated_gain import add_gains  # loads Numba
+
+        _check_numbers(self._offsets, scores)
+        reached = np.empty_like(self._best)
+        cutoffs = np.array(self._cutoffs, np.int64)
+        add_gains(reached, scores[self._tied], self._gains, self._offsets, cutoffs, self._discounts)
+        values = _normalised(reached, self._best)
         mean: _Floats = values[~np.isnan(values).any(axis=1)].mean(axis=0)
         return mean
 

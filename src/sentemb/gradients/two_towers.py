@@ -159,7 +159,7 @@ def _made_up_problem(
     tokens = tokenize([*queries, *titles, *(title for some in others for title in some)])
     vocabulary = Vocabulary.collect(tokens)
     if problem.vector_dim:
-        vocabulary = vocabulary.with_vectors(_made_up_vectors(tokens.words, problem, rng))
+        vocabulary = vocabulary.with_vectors(_made_up_vectors(list(tokens.words), problem, rng))
     weights = {}
     for side in distinct_sides(problem.shared_towers):
         weights[side] = encoder.initialise(len(vocabulary), rng, np.float64)

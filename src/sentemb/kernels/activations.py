@@ -62,6 +62,11 @@ def sigmoid(x):
     return 0.5 * math.tanh(0.5 * x) + 0.5
 
 
+def gated_tanh(gate, x):
+    """``sigmoid(gate) * tanh(x)``, of float32 as one fraction: inside a kernel."""
+    return sigmoid(gate) * tanh(x)
+
+
 @overload(tanh, inline="always")
 def _tanh_of(x):
     if x == types.float32:
@@ -74,6 +79,19 @@ def _sigmoid_of(x):
     if x == types.float32:
         return lambda x: _HALF * _tanh32(_HALF * x) + _HALF
     return lambda x: 0.5 * math.tanh(0.5 * x) + 0.5
+
+
+@overload(gated_tanh)
+def _gated_tanh_of(gate, x):
+    if x == types.float32:
+        return _gated_tanh32
+    return lambda gate, x: (0.5 * math.tanh(0.5 * gate) + 0.5) * math.tanh(x)
+
+
+def _gated_tanh32(gate, x):
+    a, b = tanh_parts(_HALF * gate)
+    c, d = tanh_parts(x)
+    return _HALF * (b + a) * c / (b * d)
 
 
 @kernel

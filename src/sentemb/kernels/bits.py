@@ -9,7 +9,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.jit import inner_kernel, kernel
 
 
 def bits_for(limit: int) -> NDArray[np.uint64]:
@@ -28,13 +28,13 @@ def _lowest(typingctx, word):
     return signature, codegen
 
 
-@kernel
+@inner_kernel
 def set_bit(bits, number):
     """Set the bit of ``number``."""
     bits[number >> 6] |= np.uint64(1) << np.uint64(number & 63)
 
 
-@kernel
+@inner_kernel
 def take_numbers(bits, places, numbers):
     """Read the numbers whose bits are set, and clear the bits.
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sentemb.kernels.copying import copy_row
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.jit import inner_kernel, kernel
 from sentemb.kernels.matmul import add_matmul, add_matmul_at
 
 # Cells that a product for the gradient of the weights takes at once: what it reads twice must stay
@@ -40,7 +40,7 @@ class Planes(NamedTuple):
     starts: np.ndarray
 
 
-@kernel
+@inner_kernel
 def _neighbours(cells, others, before, after, down, right, first, end):
     """List the cells of ``after`` whose neighbour at an offset is on in ``before``.
 

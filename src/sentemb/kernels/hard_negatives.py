@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.jit import inner_kernel, kernel
 from sentemb.kernels.matmul import add_matmul
 
 # Cosines are computed in tiles that stay in the processor's cache.
@@ -156,14 +156,14 @@ def highest_of_clusters(
                     lowest[q - first] = worst
 
 
-@kernel
+@inner_kernel
 def _block(blocks, dim, offsets, cluster):
     """The (dim, size) matrix of one cluster."""
     low, high = offsets[cluster], offsets[cluster + 1]
     return blocks[dim * low : dim * high].reshape(dim, high - low)
 
 
-@kernel
+@inner_kernel
 def _queries_of_clusters(probed, n_clusters, first, end):
     """The queries from ``first`` to ``end`` by cluster: offsets and queries, in their order."""
     starts = np.zeros(n_clusters + 1, np.int64)

@@ -5,16 +5,12 @@ multiplied with a tanh shares its division: sigmoid(a) tanh(b) is one fraction. 
 differ from those of `lstm_forward`, by at most 4e-7 in an embedding of unit length.
 """
 
-import math
-
 import numpy as np
 
-from sentemb.kernels.activations import tanh_parts
-from sentemb.kernels.jit import kernel
-from sentemb.kernels.matmul import add_matmul
+from sentemb.kernels.activations import gated_tanh, sigmoid, tanh
+from sentemb.kernels.jit import inner_kernel, kernel
+from sentemb.kernels.matmul import add_matmul_first, add_row
 from sentemb.kernels.prefetch import AHEAD, prefetch_row
-
-_HALF = np.float32(0.5)
 
 
 @kernel
@@ -52,6 +48,7 @@ def embed_lstm(
     offsets,
     order,
     recurrent,
+    panels,
     diagonals,
     before,
     after,
@@ -74,6 +71,8 @@ def embed_lstm(
         Texts with words, from long to short.
     recurrent : (directions, n, G n) float
         As `lstm_forward` has them for one direction.
+    panels : (directions, n, G n) float
+        `panels_of` each of them.
     diagonals : (directions, 3, n) float
         Those of Wp_1, Wp_2, Wp_3; (directions, 3, 0) unless the peepholes are diagonal.
     before, after : (directions, n, G n) float
@@ -84,10 +83,17 @@ def embed_lstm(
     """
     directions, n, width = recurrent.shape
     texts = end - first
-    Z = np.empty((texts, width), P.dtype)
+    bag = np.uint64(directions * n)
+    Z = np.empty((texts, width // n, n), P.dtype)  # one row for each gate
+    stacked = Z.reshape(texts, width)
     C = np.empty((texts, n), P.dtype)
     Y = np.empty((texts, n), P.dtype)
+    # A row is named by its number, not sliced: a slice in a loop with branches counts references,
+    # which takes longer than the row. An unsigned column needs no check whether it is negative.
     for direction in range(directions):
+        column, place = np.uint64(direction * width), np.uint64(direction * n)
+        own_recurrent, own_diagonals = recurrent[direction], diagonals[direction]
+        own_panels, own_before, own_after = panels[direction], before[direction], after[direction]
         running = texts
         for t in range(offsets[order[first] + 1] - offsets[order[first]]):
             for k in range(running):
@@ -100,91 +106,76 @@ def embed_lstm(
                     prefetch_row(
                         P, word_index[offsets[text + 1] - 1 if direction else offsets[text]]
                     )
-                z, p = Z[k], P[word_index[token], direction * width :]
-                for j in range(width):
-                    z[j] = p[j]
+                word = word_index[token]
+                for j in range(np.uint64(width)):
+                    stacked[k, j] = P[word, column + j]
             if t > 0:
-                add_matmul(Z[:running], Y[:running], recurrent[direction])
+                if running == 1:
+                    add_row(stacked, Y, own_panels, t % 2 == 0)
+                else:
+                    add_matmul_first(stacked, Y, own_recurrent, running)
                 if before.size:
-                    add_matmul(Z[:running], C[:running], before[direction])
-            _set_cells(C, Z, diagonals[direction], output_gate, running, t)
+                    add_matmul_first(stacked, C, own_before, running)
+            _set_cells(C, Z, own_diagonals, output_gate, running, t)
             if after.size:
-                add_matmul(Z[:running], C[:running], after[direction])
-            _set_outputs(Y, Z, C, diagonals[direction], output_gate, running)
+                add_matmul_first(stacked, C, own_after, running)
+            _set_outputs(Y, Z, C, own_diagonals, output_gate, running)
             while running > 0:
                 text = order[first + running - 1]
                 if offsets[text + 1] - offsets[text] > t + 1:
                     break
                 running -= 1
-                e, y = embeddings[text, direction * n :], Y[running]
-                for j in range(n):
-                    e[j] = y[j]
-    if P.shape[1] > directions * width:
-        for k in range(first, end):
-            text = order[k]
-            e = embeddings[text, directions * n :]
-            for token in range(offsets[text], offsets[text + 1]):
-                p = P[word_index[token], directions * width :]
-                for j in range(p.size):
-                    e[j] += p[j]
+                for j in range(np.uint64(n)):
+                    embeddings[text, place + j] = Y[running, j]
+    column = np.uint64(directions * width)
+    for k in range(first, end):
+        text = order[k]
+        for j in range(np.uint64(P.shape[1]) - column):
+            embeddings[text, bag + j] = 0
+        for token in range(offsets[text], offsets[text + 1]):
+            word = word_index[token]
+            for j in range(np.uint64(P.shape[1]) - column):
+                embeddings[text, bag + j] += P[word, column + j]
 
 
-@kernel
+@inner_kernel
 def _set_cells(C, Z, diagonals, output_gate, running, t):
     """c(t) of the texts that still run, from the gates before their activation.
 
-    C : (at least running, n) float, written; Z : (at least running, G n) float; diagonals : (3, n)
+    C : (at least running, n) float, written; Z : (at least running, G, n) float; diagonals : (3, n)
     or (3, 0) float; output_gate, t : int
     """
-    n = C.shape[1]
-    input_ = n if output_gate else 0
-    candidate, forget = input_ + n, input_ + 2 * n
+    n, input_ = C.shape[1], np.uint64(output_gate)
+    candidate, forget = input_ + np.uint64(1), input_ + np.uint64(2)
+    has_forget = Z.shape[1] > output_gate + 2
     for k in range(running):
-        c, i, g, f = C[k], Z[k, input_:], Z[k, candidate:], Z[k, forget:]
         if t == 0:
             for j in range(n):
-                c[j] = 0
+                C[k, j] = 0
         elif diagonals.size:
             for j in range(n):
-                i[j] += diagonals[2, j] * c[j]
-            for j in range(f.size):
-                f[j] += diagonals[1, j] * c[j]
-        if C.itemsize == 4:
-            for j in range(f.size):
-                a, b = tanh_parts(_HALF * f[j])
-                c[j] *= _HALF * (a / b) + _HALF
+                Z[k, input_, j] += diagonals[2, j] * C[k, j]
+            if has_forget:
+                for j in range(n):
+                    Z[k, forget, j] += diagonals[1, j] * C[k, j]
+        if has_forget:
             for j in range(n):
-                a, b = tanh_parts(_HALF * i[j])
-                d, e = tanh_parts(g[j])
-                c[j] += _HALF * (b + a) * d / (b * e)
-        else:
-            for j in range(f.size):
-                c[j] *= 0.5 * math.tanh(0.5 * f[j]) + 0.5
-            for j in range(n):
-                c[j] += (0.5 * math.tanh(0.5 * i[j]) + 0.5) * math.tanh(g[j])
+                C[k, j] *= sigmoid(Z[k, forget, j])
+        for j in range(n):
+            C[k, j] += gated_tanh(Z[k, input_, j], Z[k, candidate, j])
 
 
-@kernel
+@inner_kernel
 def _set_outputs(Y, Z, C, diagonals, output_gate, running):
     """y(t) of the texts that still run: shapes as for `_set_cells`."""
     n = C.shape[1]
     for k in range(running):
-        y, o, c = Y[k], Z[k], C[k]
         if output_gate and diagonals.size:
             for j in range(n):
-                o[j] += diagonals[0, j] * c[j]
-        if not output_gate:
+                Z[k, 0, j] += diagonals[0, j] * C[k, j]
+        if output_gate:
             for j in range(n):
-                if C.itemsize == 4:
-                    a, b = tanh_parts(c[j])
-                    y[j] = a / b
-                else:
-                    y[j] = math.tanh(c[j])
-        elif C.itemsize == 4:
-            for j in range(n):
-                a, b = tanh_parts(_HALF * o[j])
-                d, e = tanh_parts(c[j])
-                y[j] = _HALF * (b + a) * d / (b * e)
+                Y[k, j] = gated_tanh(Z[k, 0, j], C[k, j])
         else:
             for j in range(n):
-                y[j] = (0.5 * math.tanh(0.5 * o[j]) + 0.5) * math.tanh(c[j])
+                Y[k, j] = tanh(C[k, j])

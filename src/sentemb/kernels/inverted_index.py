@@ -16,7 +16,7 @@ of t in the list of the word, nothing if t is not in it.
 
 import numpy as np
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.jit import inner_kernel, kernel
 
 
 @kernel
@@ -156,7 +156,7 @@ def sums_of_words(words, word_offsets, titles, weights, n_titles):
     return met[:n_met].copy(), found
 
 
-@kernel
+@inner_kernel
 def _add_up(sums, met, words, word_offsets, titles, weights):
     """Add the lists of ``words`` to ``sums``, zero before; return how many titles were met.
 
@@ -174,7 +174,7 @@ def _add_up(sums, met, words, word_offsets, titles, weights):
     return n_met
 
 
-@kernel
+@inner_kernel
 def _take_highest(best, largest, sums, met):
     """Move the titles with the largest sums above 0 to ``best``; all sums become 0.
 

@@ -14,6 +14,7 @@ cells that doubles the speed; with a hundred it costs nothing.
 
 import llvmlite.binding
 import numba
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -27,6 +28,8 @@ _FEATURES = numba.config.CPU_FEATURES or llvmlite.binding.get_host_cpu_features(
 _WIDE = "+avx512f" in _FEATURES.split(",")
 VECTOR_BYTES = 64 if _WIDE else 32
 _TILE_ROWS = 8 if _WIDE else 4
+# Vectors in a row of a panel, see `panels_of`. A panel of 96 rows, 18 KB, fits in the first cache.
+_PANEL_VECTORS = 3 if _WIDE else 6
 # Inner length of which the columns of a tile stay in the second cache while the rows of A go by.
 _DEPTH = 512
 _LINE_BYTES = 64  # of a cache
@@ -287,8 +290,65 @@ _edge = _tile(_TILE_ROWS, 1, masked=True)
 _row_wide = _tile(1, 8, masked=False)
 _row_pair = _tile(1, 2, masked=False)
 _row_edge = _tile(1, 1, masked=True)
+_row_panel = _tile(1, _PANEL_VECTORS, masked=False)
 _wide_at = _tile_at(_TILE_ROWS, 2, masked=False)
 _edge_at = _tile_at(_TILE_ROWS, 1, masked=True)
+
+
+@intrinsic
+def _tiles_added(
+    typingctx, c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, m, inner, n
+):  # fmt: skip
+    """A call of `_add_tiles` by its symbol."""
+    provide = _SYMBOLS[c.dtype]
+    symbol = provide()
+    signature = _signature_of_tiles(c.dtype)
+
+    def codegen(context, builder, signature, args):
+        context.active_code_library._reload_init.add(provide)
+        kind = context.call_conv.get_function_type(signature.return_type, signature.args)
+        function = cgutils.get_or_insert_function(builder.module, kind, symbol)
+        context.call_conv.call_function(
+            builder, function, signature.return_type, signature.args, args
+        )
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+def _signature_of_tiles(element):
+    pointer, number = types.CPointer(element), types.int64
+    return types.void(
+        pointer, number, pointer, number, number, pointer, number, number, number, number
+    )
+
+
+def _provide_float32():
+    return _provided(types.float32)
+
+
+def _provide_float64():
+    return _provided(types.float64)
+
+
+# Numba calls these before it loads a kernel from the cache that calls the symbol.
+_SYMBOLS = {types.float32: _provide_float32, types.float64: _provide_float64}
+
+
+def _provided(element):
+    """The symbol under which machine code finds `_add_tiles` for a type of floats.
+
+    Otherwise Numba would compile a copy of `_add_tiles` into each kernel that multiplies, which
+    costs 0.15 s every time.
+    """
+    symbol = f"sentemb_add_tiles_{element}"
+    if llvmlite.binding.address_of_symbol(symbol) is None:
+        signature = _signature_of_tiles(element)
+        _add_tiles.compile(signature)
+        compiled = _add_tiles.overloads[signature.args]
+        address = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+        llvmlite.binding.add_symbol(symbol, address)
+    return symbol
 
 
 @inlined_kernel
@@ -305,7 +365,83 @@ def add_matmul(C, A, B):
     a, row_of_a, column_of_a = _matrix(A)
     b, row_of_b, _ = _matrix(B)
     m, inner = A.shape
-    _add_tiles(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, m, inner, B.shape[1])
+    _tiles_added(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, m, inner, B.shape[1])
+
+
+@inlined_kernel
+def add_matmul_first(C, A, B, m):
+    """C[:m] += A[:m] B, without the slices, which may take longer than a short product.
+
+    C, A, B : as for `add_matmul`, with at least m rows of C and of A
+    """
+    c, row_of_c, _ = _matrix(C)
+    a, row_of_a, column_of_a = _matrix(A)
+    b, row_of_b, _ = _matrix(B)
+    _add_tiles(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, m, A.shape[1], B.shape[1])
+
+
+def panels_of(B: np.ndarray) -> np.ndarray:
+    """The numbers of B (k, n) panel by panel, as `add_row` wants them: (k, n) float, a copy.
+
+    A panel is some columns of B, row by row. The last one may have fewer columns.
+    """
+    wide = _PANEL_VECTORS * VECTOR_BYTES // B.itemsize
+    panels = [B[:, j : j + wide].ravel() for j in range(0, B.shape[1], wide)]
+    return np.concatenate(panels).reshape(B.shape)
+
+
+@inlined_kernel
+def add_row(C, A, panels, backwards):
+    """C[0] += A[0] B: the bits of `add_matmul`, for one row and the same B again and again.
+
+    One row takes as long as B takes to come from the second cache. In panels it comes faster. If
+    every other product goes ``backwards``, each begins with the panels that the last one left in
+    the first cache.
+
+    Parameters
+    ----------
+    C, A : (any, n), (any, k) float32 or float64, rows contiguous
+    panels : (k, n) float, contiguous
+        From `panels_of`.
+    backwards : bool
+        Whether the last panel comes first.
+    """
+    c, _, _ = _matrix(C)
+    a, _, _ = _matrix(A)
+    b, _, _ = _matrix(panels)
+    _add_panels(c, a, b, *panels.shape, backwards)
+
+
+@inner_kernel
+def _add_panels(c0, a0, b0, inner, n, backwards):
+    """`add_row` for pointers."""
+    wide = _PANEL_VECTORS * _lanes(c0)
+    panels = -(-n // wide)
+    for panel in range(panels):
+        first = wide * (panels - 1 - panel if backwards else panel)
+        width = min(wide, n - first)
+        _add_row(_offset(c0, first), a0, 1, _offset(b0, first * inner), width, inner, width)
+
+
+@inner_kernel
+def _add_row(c0, a0, column_of_a, b0, row_of_b, inner, n):
+    """`_add_tiles` for a single row."""
+    lanes = _lanes(c0)
+    j = 0
+    while j < n:
+        c, b, left = _offset(c0, j), _offset(b0, j), n - j
+        if left >= 8 * lanes:
+            _row_wide(c, 0, a0, 0, column_of_a, b, row_of_b, inner, 1, left)
+            j += 8 * lanes
+        elif left >= _PANEL_VECTORS * lanes:
+            _row_panel(c, 0, a0, 0, column_of_a, b, row_of_b, inner, 1, left)
+            j += _PANEL_VECTORS * lanes
+        elif left >= 2 * lanes:
+            _row_pair(c, 0, a0, 0, column_of_a, b, row_of_b, inner, 1, left)
+            j += 2 * lanes
+        else:
+            _row_edge(c, 0, a0, 0, column_of_a, b, row_of_b, inner, 1, left)
+            j += lanes
 
 
 @inner_kernel
@@ -317,18 +453,7 @@ def _add_tiles(c0, row_of_c, a0, row_of_a, column_of_a, b0, row_of_b, m, inner, 
     """
     lanes = _lanes(c0)
     if m == 1:
-        j = 0
-        while j < n:
-            c, b, left = _offset(c0, j), _offset(b0, j), n - j
-            if left >= 8 * lanes:
-                _row_wide(c, row_of_c, a0, row_of_a, column_of_a, b, row_of_b, inner, 1, left)
-                j += 8 * lanes
-            elif left >= 2 * lanes:
-                _row_pair(c, row_of_c, a0, row_of_a, column_of_a, b, row_of_b, inner, 1, left)
-                j += 2 * lanes
-            else:
-                _row_edge(c, row_of_c, a0, row_of_a, column_of_a, b, row_of_b, inner, 1, left)
-                j += lanes
+        _add_row(c0, a0, column_of_a, b0, row_of_b, inner, n)
         return
     depth = max(1, -(-inner // max(1, -(-inner // _DEPTH))))  # equal parts
     for first in range(0, inner, depth):

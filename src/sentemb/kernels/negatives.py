@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.jit import inner_kernel, kernel
 
 
-@kernel
+@inner_kernel
 def _next(state):
     """One step of SplitMix64: advances state[0] and returns 64 random bits."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -15,32 +15,32 @@ def _next(state):
     return z ^ (z >> np.uint64(31))
 
 
-@kernel
+@inner_kernel
 def _below(state, limit):
     """A random number from 0 to limit - 1; its bias, limit / 2^63, is negligible."""
     return np.int64(_next(state) >> np.uint64(1)) % limit
 
 
-@kernel
-def _contains(keys, key):
-    """Whether sorted ``keys`` hold ``key``."""
-    low, high = 0, keys.size
+@inner_kernel
+def _contains(titles, title):
+    """Whether sorted ``titles`` hold ``title``."""
+    low, high = 0, titles.size
     while low < high:
         middle = (low + high) // 2
-        if keys[middle] < key:
+        if titles[middle] < title:
             low = middle + 1
         else:
             high = middle
-    return low < keys.size and keys[low] == key
+    return low < titles.size and titles[low] == title
 
 
-@kernel
-def _take(chosen, start, count, title, query, n_titles, clicked_keys):
-    """Add ``title`` to a pair's list unless it is there already or was clicked; the new count."""
+@inner_kernel
+def _take(chosen, start, count, title, refused):
+    """Add ``title`` to a pair's list unless it is there or in sorted ``refused``; the new count."""
     for k in range(count):
         if chosen[start + k] == title:
             return count
-    if _contains(clicked_keys, query * n_titles + title):
+    if _contains(refused, title):
         return count
     chosen[start + count] = title
     return count + 1
@@ -48,7 +48,7 @@ def _take(chosen, start, count, title, query, n_titles, clicked_keys):
 
 @kernel
 def draw_negatives(
-    queries, clicked, pool, skipped_offsets, skipped, wanted, n_titles, clicked_keys, seed
+    queries, clicked, pool, skipped_offsets, skipped, wanted, query_offsets, sorted_titles, seed
 ):
     """For every pair a list of candidates: its clicked title, then up to ``wanted`` others.
 
@@ -65,10 +65,8 @@ def draw_negatives(
     skipped_offsets, skipped : (n_pairs + 1,) int64, (n,) int32
         Skipped titles of each pair.
     wanted : int
-    n_titles : int
-        The number of titles in the whole log.
-    clicked_keys : (n,) int64
-        ``query * n_titles + title`` of all pairs of the log, sorted.
+    query_offsets, sorted_titles : (n_queries + 1,) int64, (n,) int32
+        The clicked titles of every query of the log, ascending for each query.
     seed : uint64
 
     Returns
@@ -81,7 +79,8 @@ def draw_negatives(
     offsets = np.zeros(queries.size + 1, np.int64)
     for r in range(queries.size):
         start = offsets[r]
-        query = np.int64(queries[r])
+        query = queries[r]
+        refused = sorted_titles[query_offsets[query] : query_offsets[query + 1]]
         chosen[start] = clicked[r]
         count = 1
         own = skipped[skipped_offsets[r] : skipped_offsets[r + 1]].copy()
@@ -89,11 +88,11 @@ def draw_negatives(
             other = k + _below(state, own.size - k)
             own[k], own[other] = own[other], own[k]
             if count <= wanted:
-                count = _take(chosen, start, count, own[k], query, n_titles, clicked_keys)
+                count = _take(chosen, start, count, own[k], refused)
         tries = 20 * wanted if pool.size > 0 else 0
         while count <= wanted and tries > 0:
             title = pool[_below(state, pool.size)]
-            count = _take(chosen, start, count, title, query, n_titles, clicked_keys)
+            count = _take(chosen, start, count, title, refused)
             tries -= 1
         if count <= wanted and pool.size > 0:
             # Nearly everything is clicked for this query: look at all that is left.
@@ -101,7 +100,7 @@ def draw_negatives(
             for k in range(pool.size):
                 if count <= wanted:
                     title = pool[(shift + k) % pool.size]
-                    count = _take(chosen, start, count, title, query, n_titles, clicked_keys)
+                    count = _take(chosen, start, count, title, refused)
         offsets[r + 1] = start + count
     return offsets, chosen[: offsets[-1]].copy()
 

@@ -13,7 +13,7 @@ windows. The plane is then as wide as the longest text.
 
 import numpy as np
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.jit import inner_kernel, kernel
 
 
 @kernel
@@ -86,7 +86,7 @@ def part(dU, dV, dbias, dZ, Z, rows_starts, columns_starts, planes, first, end):
                 dbias[f] += du[f]
 
 
-@kernel
+@inner_kernel
 def _greatest(U, V, u, n_u, v, n_v, size, p, q, f):
     """The greatest u_i + v_j of block (p, q) that the printed gate leaves on, with i and j.
 

@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.jit import inner_kernel
 
 # Rows between the one that is worked on and the one that is asked for.
 AHEAD = 8
@@ -45,16 +45,18 @@ def _prefetch_line(typingctx, array, row, byte):
     return signature, codegen
 
 
-@kernel
+@inner_kernel
 def prefetch_row(rows, k):
     """Ask for row k, which must exist, of (n, width) ``rows`` in the second cache."""
     for byte in range(0, rows.shape[1] * rows.itemsize, _LINE_BYTES):
         _prefetch_line(rows, k, byte)
 
 
-@kernel
+@inner_kernel
 def prefetch_run(items, first, end):
     """Ask for the items ``first`` to ``end`` of (n,) ``items`` in the second cache."""
     per_line = _LINE_BYTES // items.itemsize
     for k in range(first, end, per_line):
         _prefetch_line(items, k, 0)
+    if end > first:  # a run that does not begin with a line may reach into one more
+        _prefetch_line(items, end - 1, 0)

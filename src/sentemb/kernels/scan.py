@@ -10,7 +10,7 @@ computed with.
 import numpy as np
 
 from sentemb.kernels.integer_dot import LANES, ROWS, four_dots
-from sentemb.kernels.jit import kernel, strict_kernel, summing_kernel
+from sentemb.kernels.jit import inner_kernel, kernel, strict_kernel, summing_kernel
 
 _LARGEST = np.float32(3.4028234e38)
 _QUARTER = 2.0**-22
@@ -64,7 +64,7 @@ def merge_rows(places, scores, exact, errors, rows, scales, mask, low, products)
                         limits[q] = _limit(scores[q, 0], errors[q])
 
 
-@kernel
+@inner_kernel
 def _any_above(products, limits):
     """Whether a product is not at most its limit."""
     count = np.int32(0)
@@ -73,7 +73,7 @@ def _any_above(products, limits):
     return count > 0
 
 
-@kernel
+@inner_kernel
 def _any_above_one(products, limit):
     """Whether a product is not at most ``limit``."""
     count = np.int32(0)
@@ -82,7 +82,7 @@ def _any_above_one(products, limit):
     return count > 0
 
 
-@kernel
+@inner_kernel
 def _limit(score, error):
     """The largest float32 product that cannot be of a row with more than ``score``, or NaN."""
     # The last term is for the rounding of the limit itself.
@@ -107,7 +107,7 @@ def _exact(query, row):
     return (a + b) + (c + d)
 
 
-@kernel
+@inner_kernel
 def _sift(places, scores):
     """Move the first entry of a heap down until no child ranks after it.
 
@@ -127,7 +127,7 @@ def _sift(places, scores):
         root = child
 
 
-@kernel
+@inner_kernel
 def _is_after(places, scores, a, b):
     return scores[a] < scores[b] or (scores[a] == scores[b] and places[a] > places[b])
 

@@ -16,10 +16,10 @@ A table of words is two arrays:
 
 import numpy as np
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.jit import inner_kernel, kernel
 from sentemb.kernels.prefetch import prefetch_row
 
-_LINE_FEED = 10
+_LINE_FEED, _BLANK = 10, 32
 # FNV-1a: the factor. The shift and the factor that follow spread the hash over its low bits.
 _FACTOR = np.uint64(0x100000001B3)
 _MIX = np.uint64(0xFF51AFD7ED558CCD)
@@ -31,7 +31,7 @@ _TRIES = 128
 _WAITING = 16
 
 
-@kernel
+@inner_kernel
 def _white_space(text, at):
     """Bytes of the white space at a place where a character begins, or 0: `str.isspace` in UTF-8.
 
@@ -62,7 +62,9 @@ def _end_and_hash(text, start, seed):
     while True:
         hashed = (hashed ^ np.uint64(text[at])) * _FACTOR
         at += 1
-        if (text[at] <= 32 or text[at] >= 0xC2) and _white_space(text, at) > 0:
+        first = text[at]
+        # Calls count references to the array, so they are made only where this byte leaves it open.
+        if first == _BLANK or ((first < _BLANK or first >= 0xC2) and _white_space(text, at) > 0):
             break
     hashed ^= hashed >> _HALF
     hashed *= _MIX
@@ -70,7 +72,7 @@ def _end_and_hash(text, start, seed):
     return at, np.int64(hashed)
 
 
-@kernel
+@inner_kernel
 def _slot_of(text, start, end, hashed, entries, letters):
     """The slot that holds the word ``text[start:end]``, or is empty; -1 if there is neither."""
     mask = len(entries) - 1
@@ -119,9 +121,13 @@ def find_words(text, entries, letters, seed, is_known, word_index, offsets):
     at = 0
     while at < text.size or n_found < n_tokens:
         if at < text.size:
-            space = _white_space(text, at)
+            first = text[at]
+            if first == _BLANK:
+                at += 1
+                continue
+            space = _white_space(text, at) if first < _BLANK or first >= 0xC2 else 0
             if space > 0:
-                if text[at] == _LINE_FEED:
+                if first == _LINE_FEED:
                     n_texts += 1
                     offsets[n_texts] = n_tokens
                 at += space
@@ -210,7 +216,7 @@ def add_words(
     return entries, letters, used, n_words, others, others_used
 
 
-@kernel
+@inner_kernel
 def _n_letters(text, start, end):
     """Characters of ``text[start:end]``: the bytes that begin one."""
     n = 0
@@ -219,7 +225,7 @@ def _n_letters(text, start, end):
     return n
 
 
-@kernel
+@inner_kernel
 def _append(letters, used, text, start, end):
     """Write ``text[start:end]`` and a line feed behind the first ``used`` bytes; the new number."""
     for at in range(start, end):
@@ -228,7 +234,7 @@ def _append(letters, used, text, start, end):
     return used + end - start + 1
 
 
-@kernel
+@inner_kernel
 def _with_room(letters, used, more):
     """``letters``, or a longer copy if fewer than ``more`` bytes are free."""
     if used + more <= letters.size:
@@ -239,7 +245,7 @@ def _with_room(letters, used, more):
     return longer
 
 
-@kernel
+@inner_kernel
 def _doubled(entries):
     """A table of twice as many slots with the same words."""
     larger = np.zeros((2 * len(entries), 4), np.int64)

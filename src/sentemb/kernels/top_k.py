@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.jit import inner_kernel, kernel
 
 
 @kernel
@@ -20,27 +20,35 @@ def top_k(best, scores, first, end):
     first, end : int
         The rows to do.
     """
-    n, k = scores.shape[1], best.shape[1]
-    if k == 0:
-        return
     for r in range(first, end):
-        s, heap = scores[r], best[r]
-        # A heap of the best so far, the worst of them at its root.
-        for place in range(k):
-            heap[place] = place
-        for root in range(k // 2 - 1, -1, -1):
-            _sift(heap, s, root, k)
-        for place in range(k, n):
-            if _is_before(s, place, heap[0]):
-                heap[0] = place
-                _sift(heap, s, 0, k)
-        # The worst goes to the end, again and again.
-        for size in range(k - 1, 0, -1):
-            heap[0], heap[size] = heap[size], heap[0]
-            _sift(heap, s, 0, size)
+        highest_places(best[r], scores[r])
 
 
 @kernel
+def highest_places(heap, s):
+    """heap = the places of the k highest scores, as `top_k` of one row.
+
+    heap : (k,) int64, written, k at most n; s : (n,) float
+    """
+    n, k = s.size, heap.size
+    if k == 0:
+        return
+    # A heap of the best so far, the worst of them at its root.
+    for place in range(k):
+        heap[place] = place
+    for root in range(k // 2 - 1, -1, -1):
+        _sift(heap, s, root, k)
+    for place in range(k, n):
+        if _is_before(s, place, heap[0]):
+            heap[0] = place
+            _sift(heap, s, 0, k)
+    # The worst goes to the end, again and again.
+    for size in range(k - 1, 0, -1):
+        heap[0], heap[size] = heap[size], heap[0]
+        _sift(heap, s, 0, size)
+
+
+@inner_kernel
 def _is_before(scores, a, b):
     """Whether place ``a`` ranks before place ``b``, a total order."""
     x, y = scores[a], scores[b]
@@ -54,7 +62,7 @@ def _is_before(scores, a, b):
     return a < b
 
 
-@kernel
+@inner_kernel
 def _sift(heap, scores, root, size):
     """Move ``heap[root]`` down until none of its children ranks after it: a min-heap of ``size``.
 

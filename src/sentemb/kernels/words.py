@@ -11,8 +11,11 @@ import numpy as np
 
 from sentemb.kernels.bits import set_bit, take_numbers
 from sentemb.kernels.copying import copy_row
-from sentemb.kernels.jit import kernel
+from sentemb.kernels.jit import inlined_kernel, inner_kernel, kernel
 from sentemb.kernels.prefetch import AHEAD, prefetch_row, prefetch_run
+
+# Short lists between the one that is copied and the one that is asked for.
+_LISTS_AHEAD = 16
 
 
 class RowGradient(NamedTuple):
@@ -113,7 +116,7 @@ def sum_rows(out, source, first, end):
             out[j] += s[j]
 
 
-@kernel
+@inner_kernel
 def gather_weighted_row(o, source, offsets, items, weights, k):
     """o = sum of weights[e] source[items[e]] over the entries e of list k.
 
@@ -147,6 +150,20 @@ def gather_weighted_rows(out, gradient, first, end):
         gather_weighted_row(out[k], source, offsets, holders, values, k)
 
 
+@inlined_kernel
+def _empty_lists(items, n_items):
+    """Offsets of a list for every item, long enough for all its occurrences, and where each begins.
+
+    items : (n_entries,) int32; the result is (n_items + 1,) and (n_items,) int64.
+    """
+    offsets = np.zeros(n_items + 1, np.int64)
+    for item in items:
+        offsets[item + 1] += 1
+    for item in range(n_items):
+        offsets[item + 1] += offsets[item]
+    return offsets, offsets[:-1].copy()
+
+
 @kernel
 def invert_lists(offsets, items, n_items):
     """Turn lists of items into, for every item, the lists it is in (a counting sort).
@@ -161,24 +178,15 @@ def invert_lists(offsets, items, n_items):
     inverse_offsets : (n_items + 1,) int64
     lists : (n_entries,) int32
         In ascending order for each item.
-    entries : (n_entries,) int32
-        The place in ``items`` that each came from.
     """
-    inverse_offsets = np.zeros(n_items + 1, np.int64)
-    for item in items:
-        inverse_offsets[item + 1] += 1
-    for item in range(n_items):
-        inverse_offsets[item + 1] += inverse_offsets[item]
-    place = inverse_offsets[:-1].copy()
+    inverse_offsets, ends = _empty_lists(items, n_items)
     lists = np.empty(items.size, np.int32)
-    entries = np.empty(items.size, np.int32)
     for k in range(offsets.size - 1):
         for entry in range(offsets[k], offsets[k + 1]):
             item = items[entry]
-            lists[place[item]] = k
-            entries[place[item]] = entry
-            place[item] += 1
-    return inverse_offsets, lists, entries
+            lists[ends[item]] = k
+            ends[item] += 1
+    return inverse_offsets, lists
 
 
 @kernel
@@ -187,10 +195,15 @@ def invert_weighted_lists(offsets, items, weights, n_items):
 
     weights : (n_entries,) float32
     """
-    inverse_offsets, lists, entries = invert_lists(offsets, items, n_items)
+    inverse_offsets, ends = _empty_lists(items, n_items)
+    lists = np.empty(items.size, np.int32)
     inverse_weights = np.empty(weights.size, weights.dtype)
-    for k in range(weights.size):
-        inverse_weights[k] = weights[entries[k]]
+    for k in range(offsets.size - 1):
+        for entry in range(offsets[k], offsets[k + 1]):
+            item = items[entry]
+            lists[ends[item]] = k
+            inverse_weights[ends[item]] = weights[entry]
+            ends[item] += 1
     return inverse_offsets, lists, inverse_weights
 
 
@@ -214,15 +227,16 @@ def take_texts(texts, word_index, offsets, local_word):
     """
     new_offsets = np.zeros(texts.size + 1, np.int64)
     for k in range(texts.size):
-        start, end = offsets[texts[k]], offsets[texts[k] + 1]
-        prefetch_run(word_index, start, end)
-        new_offsets[k + 1] = new_offsets[k] + end - start
+        new_offsets[k + 1] = new_offsets[k] + offsets[texts[k] + 1] - offsets[texts[k]]
     new_index = np.empty(new_offsets[-1], np.int32)
     words = np.empty(new_offsets[-1] + 1, np.int32)
     n_words = np.int32(0)
     token = 0
-    for text in texts:
-        for t in range(offsets[text], offsets[text + 1]):
+    for k in range(texts.size):
+        if k + _LISTS_AHEAD < texts.size:
+            later = texts[k + _LISTS_AHEAD]
+            prefetch_run(word_index, offsets[later], offsets[later + 1])
+        for t in range(offsets[texts[k]], offsets[texts[k] + 1]):
             # Nobody can predict which words are new, so both cases take the same path.
             word = word_index[t]
             known = local_word[word]
@@ -260,15 +274,16 @@ def take_words(words, offsets, ids, values, rows, bits, local_row):
     """
     new_offsets = np.zeros(words.size + 1, np.int64)
     for k in range(words.size):
-        start, end = offsets[words[k]], offsets[words[k] + 1]
-        prefetch_run(ids, start, end)
-        prefetch_run(values, start, end)
-        new_offsets[k + 1] = new_offsets[k] + end - start
+        new_offsets[k + 1] = new_offsets[k] + offsets[words[k] + 1] - offsets[words[k]]
     new_ids = np.empty(new_offsets[-1], np.int32)
     new_values = np.empty(new_offsets[-1], np.float32)
     place = 0
-    for word in words:
-        for entry in range(offsets[word], offsets[word + 1]):
+    for k in range(words.size):
+        if k + _LISTS_AHEAD < words.size:
+            later = words[k + _LISTS_AHEAD]
+            prefetch_run(ids, offsets[later], offsets[later + 1])
+            prefetch_run(values, offsets[later], offsets[later + 1])
+        for entry in range(offsets[words[k]], offsets[words[k] + 1]):
             new_ids[place] = ids[entry]
             new_values[place] = values[entry]
             set_bit(bits, ids[entry])

@@ -449,7 +449,7 @@ class ARC2(PairModel):
         before = self.window - 1
         rows = starts_of(windows + before)
         n_rows, name = int(rows[-1]), f"windows_{side}"
-        offsets, pairs, _ = invert_lists(np.arange(index.size + 1), index, texts.n_texts)
+        offsets, pairs = invert_lists(np.arange(index.size + 1), index, texts.n_texts)
         S = space.empty(f"S {side}", (n_rows, self.width), dtype)
         d_units = space.empty(f"dunits {side}", units.shape, dtype)
         padded = space.empty(f"dproducts {side}", (before + n_rows, units.shape[1]), dtype)

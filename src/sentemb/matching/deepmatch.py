@@ -239,7 +239,7 @@ class DeepMatch(PairModel):
         ):
             texts = reading.texts
             one_each = np.arange(index.size + 1)
-            offsets, pairs, _ = invert_lists(one_each, index, texts.n_texts)
+            offsets, pairs = invert_lists(one_each, index, texts.n_texts)
             dS = space.empty(f"dS {side}", reading.arrays["S"].shape, dtype)
             dX = space.empty(f"dX {side}", (texts.word_index.size, self.width), dtype)
             lists = self._columns(side), texts.word_index, texts.offsets

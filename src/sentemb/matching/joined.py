@@ -166,7 +166,7 @@ class Joined(PairModel):
         """The gradients of this side's part of the first matrix, and at the vectors."""
         n_texts, h = reading.texts.n_texts, reading.arrays["h"]
         one_each = np.arange(text_of_pair.size + 1)
-        offsets, places, _ = invert_lists(one_each, text_of_pair, n_texts)
+        offsets, places = invert_lists(one_each, text_of_pair, n_texts)
         dA_texts = space.empty(f"dA {side}", (n_texts, self.mlp), dA.dtype)
         dh = space.empty(f"dh {side}", h.shape, dA.dtype)
         W = np.ascontiguousarray(self._first_matrix(weights, side).T)

@@ -102,6 +102,6 @@ class CLSM(DSSM):
                 middles < batch.offsets[text_of_token + 1]
             )
             words, middles = batch.word_index[inside], middles[inside].astype(np.int32)
-            offsets, places, _ = invert_lists(np.arange(words.size + 1), words, batch.n_words)
+            offsets, places = invert_lists(np.arange(words.size + 1), words, batch.n_words)
             parts.append((number * self.hidden, D, offsets, middles[places]))
         return parts

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.kernels.inference import embed_lstm
+from sentemb.kernels.matmul import panels_of
 from sentemb.kernels.packing import longest_first
 from sentemb.models.packing import BLOCK_TEXTS
 from sentemb.protocols import Arrays
@@ -54,9 +55,10 @@ class EmbedLSTM:
         if not encoder.output_gate:
             after = after[:, :0]
         output_gate = int(encoder.output_gate)  # a bool would make the call slower
-        aligned = aligned_empty(recurrent.shape, dtype)
+        aligned, panels = aligned_empty((2, *recurrent.shape), dtype)
         aligned[...] = recurrent
-        self._weights = (aligned, diagonals, before, after, output_gate)
+        panels[...] = [panels_of(own) for own in recurrent]
+        self._weights = (aligned, panels, diagonals, before, after, output_gate)
 
     def __call__(
         self,

@@ -65,8 +65,7 @@ class Layout:
         """
         one_row_each = np.arange(self.batch.word_index.size + 1)
         return [
-            invert_lists(one_row_each, words, self.batch.n_words)[:2]
-            for words in self.packing.words
+            invert_lists(one_row_each, words, self.batch.n_words) for words in self.packing.words
         ]
 
     @cached_property
@@ -78,7 +77,7 @@ class Layout:
         offsets, tokens : (n_words + 1,) int64, (n_tokens,) int32
         """
         one_word_each = np.arange(self.batch.word_index.size + 1)
-        return invert_lists(one_word_each, self.batch.word_index, self.batch.n_words)[:2]
+        return invert_lists(one_word_each, self.batch.word_index, self.batch.n_words)
 
     @cached_property
     def texts_of_words(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -89,4 +88,4 @@ class Layout:
         offsets, texts : (n_words + 1,) int64, (n_tokens,) int32
         """
         batch = self.batch
-        return invert_lists(batch.offsets, batch.word_index, batch.n_words)[:2]
+        return invert_lists(batch.offsets, batch.word_index, batch.n_words)

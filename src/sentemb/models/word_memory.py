@@ -13,6 +13,7 @@ from sentemb.kernels.inference import sum_features
 from sentemb.kernels.tokens import add_words, find_words
 from sentemb.models.word_reader import WordReader
 from sentemb.protocols import Arrays
+from sentemb.system.aligned import aligned_empty
 from sentemb.system.parallel import Workers, one_after_the_other, spread
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.word_bytes import word_bytes, words_of
@@ -207,7 +208,7 @@ class WordMemory:
         end = known + len(words)
         if end > len(self._P):
             size = max(end, 2 * len(self._P), _FIRST)
-            larger = np.empty((size, self._width), self._P.dtype)
+            larger = aligned_empty((size, self._width), self._P.dtype)
             larger[:known] = self._P[:known]
             self._P = larger
             is_known = np.empty(size, np.bool_)

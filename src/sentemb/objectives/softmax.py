@@ -15,7 +15,7 @@ from sentemb.kernels.small_arrays import take_rows
 from sentemb.models.workspace import Workspace
 from sentemb.objectives.candidates import BatchCandidates, Candidates, ListedCandidates
 from sentemb.objectives.unit_embeddings import unit_embeddings
-from sentemb.system.parallel import Workers
+from sentemb.system.parallel import Workers, one_after_the_other, spans
 
 
 def embedding_loss(
@@ -111,19 +111,14 @@ def _batch_loss(
     UdT = workspace.empty("UdT", Ud.T.shape, Ud.dtype)
     UdT[...] = Ud.T
     V_pairs = workspace.zeros("V_pairs", U_pairs.shape, Uq.dtype)
-    workers.over(
-        n_pairs,
-        dense_softmax,
-        S,
-        losses,
-        U_pairs,
-        UdT,
-        candidates.clicked,
-        candidates.offsets,
-        candidates.excluded,
-        gamma,
-        weights,
+    of_pairs = candidates.clicked, candidates.offsets, candidates.excluded, gamma, weights
+    loss = dense_softmax, S, losses, U_pairs, UdT, *of_pairs
+    product = add_matmul_rows, V_pairs, S, Ud  # while the rows of S are in the processor's cache
+    workers.run(
+        [
+            (one_after_the_other, (*loss, first, end), (*product, first, end))
+            for _, first, end in spans(n_pairs)
+        ]
     )
-    workers.over(n_pairs, add_matmul_rows, V_pairs, S, Ud)
     workers.over(n_titles, add_matmul_columns, Vd, S, U_pairs)
     add_rows(Vq, candidates.queries, V_pairs)

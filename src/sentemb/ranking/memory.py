@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
-from sentemb.kernels.memory import best_clicked
+from sentemb.kernels.memory import best_clicked, best_clicked_of_pairs
 from sentemb.models.similarity import unit_rows
 from sentemb.protocols import Embedder, Runner
 
@@ -76,11 +76,13 @@ class QueryMemory:
     @classmethod
     def listed(cls, titles: Sequence[str], log: ClickLog) -> Self:
         """As `build`, without vectors; see there."""
-        places_of: dict[str, list[int]] = {}
+        # Only of titles of the log: the catalogue may be much larger.
+        places_of: dict[str, list[int]] = {title: [] for title in log.titles}
         for place, title in enumerate(titles):
-            places_of.setdefault(title.strip(), []).append(place)
+            if (some := places_of.get(title.strip())) is not None:
+                some.append(place)
         # The places of all titles of the log, one title after the other.
-        found = [places_of.get(title, []) for title in log.titles]
+        found = [places_of[title] for title in log.titles]
         sizes = np.array([len(some) for some in found], np.int64)
         starts = np.concatenate([[0], np.cumsum(sizes)])
         places = np.array([place for some in found for place in some], np.int32)
@@ -122,13 +124,7 @@ class QueryMemory:
         (m, n_titles) float32
             -1 for a title without clicked queries. A score has the same bits in every call.
         """
-        own = self._vectors()
-        if query_vectors.ndim != 2 or query_vectors.shape[1] != own.shape[1]:
-            raise SentembError(
-                f"vectors of shape {query_vectors.shape} do not fit the memory; give rows of "
-                f"{own.shape[1]} numbers"
-            )
-        rows = np.ascontiguousarray(query_vectors, np.float32)
+        own, rows = self._vectors(), self._rows(query_vectors)
         found = np.empty((len(rows), self.n_titles), np.float32)
         arguments = found, rows, own, self.offsets, self.places
         if workers is None:
@@ -136,6 +132,42 @@ class QueryMemory:
         else:
             workers.over(len(rows), best_clicked, *arguments)
         return found
+
+    def scores_of_pairs(
+        self,
+        query_vectors: np.ndarray,
+        query_index: NDArray[np.int64],
+        places: NDArray[np.int64],
+        workers: Runner,
+    ) -> NDArray[np.float32]:
+        """`scores` of some pairs, from the clicked queries of their titles alone.
+
+        Parameters
+        ----------
+        query_vectors : (m, dim) float
+            As for `scores`.
+        query_index, places : (k,) int64
+            Pair j is row ``query_index[j]`` of the vectors and title ``places[j]``.
+        workers : Runner
+            Threads to share the titles; the result does not depend on them.
+
+        Returns
+        -------
+        (k,) float32
+            The bits of `scores`.
+        """
+        found = np.empty(len(places), np.float32)
+        rows, pairs = self._rows(query_vectors), _by_title(places, self.n_titles)
+        arguments = found, rows, query_index, *pairs, self._vectors(), *self._queries_of_titles
+        workers.over(self.n_titles, best_clicked_of_pairs, *arguments)
+        return found
+
+    @cached_property
+    def _queries_of_titles(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Title t was clicked for the queries ``own[offsets[t]:offsets[t + 1]]``."""
+        offsets, entries = _by_title(self.places, self.n_titles)
+        asked = np.repeat(np.arange(len(self.queries), dtype=np.int32), np.diff(self.offsets))
+        return offsets, asked[entries]
 
     def nearest(self, query_vector: np.ndarray, place: int) -> Remembered | None:
         """The nearest query that a title was clicked for; the first of equally near ones.
@@ -204,7 +236,25 @@ class QueryMemory:
         vectors = None if self.vectors is None else self.vectors[kept]
         return replace(self, queries=queries, vectors=vectors, offsets=offsets, places=places)
 
+    def _rows(self, query_vectors: np.ndarray) -> NDArray[np.float32]:
+        """Vectors of queries that are asked, checked, as the kernels want them."""
+        dim = self._vectors().shape[1]
+        if query_vectors.ndim != 2 or query_vectors.shape[1] != dim:
+            raise SentembError(
+                f"vectors of shape {query_vectors.shape} do not fit the memory; give rows of {dim} "
+                "numbers"
+            )
+        return np.ascontiguousarray(query_vectors, np.float32)
+
     def _vectors(self) -> NDArray[np.float32]:
         if self.vectors is None:
             raise SentembError("the clicked queries have no vectors; call embedded first")
         return self.vectors
+
+
+def _by_title(
+    places: NDArray[np.integer], n_titles: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where title t is in ``places``: ``entries[offsets[t]:offsets[t + 1]]``, ascending."""
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(places, minlength=n_titles))])
+    return offsets, np.argsort(places, kind="stable")

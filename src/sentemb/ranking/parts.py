@@ -29,6 +29,7 @@ from sentemb.ranking.memory import QueryMemory, Remembered
 from sentemb.ranking.recipe import BM25, COSINE, MEMORY, Recipe
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers
+from sentemb.system.paths import AnyPath
 
 # Scores of one part in memory at a time: 16 MB of them.
 _CELLS = 4_000_000
@@ -127,7 +128,7 @@ class TitleParts:
             if COSINE in parts:
                 found[COSINE] = cosines
             if MEMORY in parts:
-                remembered = self._memory_of_pairs(unit_rows(vectors), *pairs)
+                remembered = self.memory.scores_of_pairs(unit_rows(vectors), *pairs, self._workers)
                 found[MEMORY] = np.maximum(cosines, remembered)
         if BM25 in parts:
             sums = self.lists.scores(queries, *pairs, self._workers)
@@ -140,20 +141,6 @@ class TitleParts:
             return np.ones(len(queries))
         _, highest = self.lists.find(queries, 1, self._workers)
         return np.where(highest[:, 0] > 0, highest[:, 0], 1.0)
-
-    def _memory_of_pairs(
-        self, vectors: np.ndarray, query_index: NDArray[np.int64], titles: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """The highest cosine of a clicked query for each pair; ``vectors`` are of the queries."""
-        found = np.empty(query_index.size)
-        by_query = np.argsort(query_index, kind="stable")
-        for some in self._portions(len(vectors)):
-            first, end = np.searchsorted(query_index[by_query], [some.start, some.stop])
-            own = by_query[first:end]
-            if own.size:
-                scores = self.memory.scores(vectors[some], self._workers)
-                found[own] = scores[query_index[own] - some.start, titles[own]]
-        return found
 
     def nearest(self, query: str, place: int) -> Remembered | None:
         """The nearest query that title number ``place`` was clicked for; None without clicks."""
@@ -223,7 +210,12 @@ class TitleParts:
         return scores
 
 
-def bm25_lists(titles: Sequence[str], clicks: ClickLog | None, recipe: Recipe) -> InvertedIndex:
+def bm25_lists(
+    titles: Sequence[str],
+    clicks: ClickLog | None,
+    recipe: Recipe,
+    scratch: AnyPath | None = None,
+) -> InvertedIndex:
     """BM25 with the parameters of a recipe over titles and the queries that they were clicked for.
 
     Parameters
@@ -234,12 +226,14 @@ def bm25_lists(titles: Sequence[str], clicks: ClickLog | None, recipe: Recipe) -
         Not read if the recipe's ``click_weight`` is 0.
     recipe : Recipe
         The parameters.
+    scratch : path, optional
+        See `InvertedIndex`.
     """
     words = words_of(recipe.stem)
     if clicks is None or not recipe.click_weight:
-        return InvertedIndex(titles, recipe.k1, recipe.b, words)
-    clicked = clicked_texts(titles, clicks)
-    return InvertedIndex(titles, recipe.k1, recipe.b, words, clicked, recipe.click_weight)
+        return InvertedIndex(titles, recipe.k1, recipe.b, words, scratch=scratch)
+    clicked, weight = clicked_texts(titles, clicks), recipe.click_weight
+    return InvertedIndex(titles, recipe.k1, recipe.b, words, clicked, weight, scratch)
 
 
 def weighted_sum(

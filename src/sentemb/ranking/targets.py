@@ -183,6 +183,7 @@ class ClicksTarget:
         self._relevant_keys = of_query * len(titles) + np.concatenate(self._relevant)
         self._parts: TitleParts | None = None
         self._kept: dict[str, NDArray[np.float32]] = {}
+        self._limits: dict[str, NDArray[np.float32]] = {}
         self._is_relevant = np.empty((0, 0), bool)
 
     def words(self, lists: InvertedIndex) -> Lists:
@@ -212,13 +213,17 @@ class ClicksTarget:
         ranks = {name: np.empty(self.n_queries, np.int64) for name in names}
         candidates: list[NDArray[np.int64]] = []
         values: dict[str, list[NDArray[np.float32]]] = {name: [] for name in names}
+        self._limits = {name: np.empty(self.n_queries, np.float32) for name in names}
         depth = min(_CANDIDATES, len(self.titles))
         for some, scores in parts.of_all(self.queries, names):
-            is_relevant = self._relevant_among_all(some)
+            is_relevant = self._relevant_among_all(self._relevant[some])
             best = np.empty((len(names), len(is_relevant), depth), np.int64)
             for name, highest in zip(names, best, strict=True):
                 ranks[name][some] = _ranks(scores[name], is_relevant)
                 self._workers.over(len(highest), top_k, highest, scores[name])
+                last = np.take_along_axis(scores[name], highest[:, -1:], axis=1)[:, 0]
+                # No title is left if all are candidates.
+                self._limits[name][some] = last if depth < len(self.titles) else -np.inf
             for row, own in enumerate(self._relevant[some]):
                 places = np.unique(np.concatenate([own, best[:, row].ravel()]))
                 candidates.append(places)
@@ -246,14 +251,21 @@ class ClicksTarget:
     def exactly(self, recipe: Recipe) -> Figures:
         """See `Target`."""
         assert self._parts is not None  # `prepare` comes first
-        ranks = np.empty(self.n_queries, np.int64)
-        for some, scores in self._parts.of_all(self.queries, recipe.parts):
-            ranks[some] = _ranks(weighted_sum(recipe, scores), self._relevant_among_all(some))
+        sums = weighted_sum(recipe, self._kept)
+        ranks = _ranks(sums, self._is_relevant)
+        # Other titles than the candidates are in each part at most as high as the last one of that
+        # part, so their sums are at most this. If the clicked title is higher, its rank is exact.
+        limits = weighted_sum(recipe, self._limits)
+        own = np.max(sums, axis=1, where=self._is_relevant, initial=-np.inf)
+        unsure = np.flatnonzero((ranks <= _DEPTH) & (own <= limits))
+        queries = [self.queries[q] for q in unsure.tolist()]
+        for some, scores in self._parts.of_all(queries, recipe.parts):
+            is_relevant = self._relevant_among_all([self._relevant[q] for q in unsure[some]])
+            ranks[unsure[some]] = _ranks(weighted_sum(recipe, scores), is_relevant)
         return _of_ranks(ranks)
 
-    def _relevant_among_all(self, some: slice) -> NDArray[np.bool_]:
-        """Which titles were clicked for some of the queries, (m, n_titles)."""
-        relevant = self._relevant[some]
+    def _relevant_among_all(self, relevant: list[NDArray[np.int64]]) -> NDArray[np.bool_]:
+        """Which titles are ``relevant``, a list of places for each row: (m, n_titles)."""
         found = np.zeros((len(relevant), len(self.titles)), bool)
         for row, own in enumerate(relevant):
             found[row, own] = True

@@ -14,6 +14,7 @@ from sentemb.baselines.inverted_index import InvertedIndex
 from sentemb.baselines.words_and_stems import stem_of
 from sentemb.bounds import brief, number, plain, share, whole
 from sentemb.data.click_log import ClickLog
+from sentemb.data.texts import Texts
 from sentemb.distributed.cluster import Dask, opened_if
 from sentemb.errors import SentembError
 from sentemb.loading import face_of, load
@@ -23,7 +24,7 @@ from sentemb.ranking.memory import QueryMemory, Remembered
 from sentemb.ranking.ranker import HybridRanker
 from sentemb.ranking.recipe import MAX_WEIGHT, Recipe
 from sentemb.search.confidence import Confidence
-from sentemb.search.contents import embedded, extended, of_kept
+from sentemb.search.contents import checked, embedded, extended, of_kept
 from sentemb.search.graph import Graph
 from sentemb.search.hybrid import Found, Weights, best_sums
 from sentemb.search.index_files import (
@@ -52,6 +53,7 @@ from sentemb.search.index_files import (
 )
 from sentemb.search.lexical import Lexical, checked_weight
 from sentemb.search.memory import Memory
+from sentemb.search.places import Places
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import fingerprint, save_model
 from sentemb.storage.saved_model import Stored
@@ -65,6 +67,8 @@ from sentemb.text.checks import as_text, as_texts
 
 # No cosine is higher, with all that rounding to int8 may add.
 _MOST = 1.1
+# Ids that are looked up at a time.
+_IDS = 8192
 # How often a folder is opened again that was replaced meanwhile.
 _TRIES = 5
 
@@ -127,6 +131,8 @@ class Index:
         The queries that the same titles were clicked for.
     cosine_weight : float
         The weight of the cosine in the score, from 0.
+    scratch : path, optional
+        A folder on the disk that large arrays are kept on until `save`; by default in memory.
 
     Attributes
     ----------
@@ -151,6 +157,7 @@ class Index:
         bm25: Lexical | None = None,
         memory: Memory | None = None,
         cosine_weight: float = 1.0,
+        scratch: AnyPath | None = None,
     ) -> None:
         self.model = model
         self.bm25 = bm25
@@ -160,6 +167,7 @@ class Index:
         self.model_sha256 = model_sha256
         self._threads = threads
         self._workers = Workers(threads)
+        self._scratch = scratch
         # The folder that the index was opened from, and its identity then; and the same, but none
         # after a change.
         self._opened: tuple[Path, str] | None = None
@@ -168,7 +176,7 @@ class Index:
 
     def _set(self, contents: Contents) -> None:
         self._contents = contents
-        self._place_of: dict[str, int] | None = None
+        self._place_of: Places | None = None
         self._source = None
         # What `index.json` says of the graph; the graph, or the mapped file of it until it is used.
         self._graph_facts: dict[str, Any] | None = None
@@ -223,6 +231,7 @@ class Index:
         ranker: HybridRanker | None = None,
         threads: int | None = None,
         on_progress: Callable[[int, int], None] | None = None,
+        scratch: AnyPath | None = None,
         dask: Dask | None = None,
     ) -> Index:
         """Embed titles.
@@ -256,6 +265,10 @@ class Index:
             For searching; by default all processors.
         on_progress : function, optional
             Called with the numbers of titles that are done and of all.
+        scratch : path, optional
+            A folder on the disk that large arrays are kept on until `save`, in files without names;
+            by default they are in memory. With what `sentemb.search.title_files.read_titles` read
+            as ``titles`` and ``ids``, millions of titles need little memory.
         dask : str or distributed.Client, optional
             A cluster of Dask that embeds the titles, to the same bits: "local", "local:2" for two
             processes, the address of a scheduler, or a client. Needs the extra sentemb[dask].
@@ -284,14 +297,17 @@ class Index:
         if dtype not in DTYPES:
             raise SentembError(f"dtype is {brief(dtype)}; give {', '.join(DTYPES)}")
         named = [str(place) for place in range(len(titles))] if ids is None else ids
+        texts, named = checked(titles, named, scratch)
         with Workers(threads) as workers, opened_if(dask) as cluster:
-            contents = embedded(encoder, titles, named, dtype, on_progress, workers, cluster)
+            contents = embedded(
+                encoder, texts, named, dtype, on_progress, workers, scratch, cluster
+            )
         sha256 = fingerprint(saved)
         if ranker is not None:
-            return cls._of_ranker(ranker, encoder, contents, sha256, threads)
-        half = Lexical.build(titles, log, stem) if bm25 else None
-        memory = None if log is None else Memory(QueryMemory.listed(titles, log))
-        return cls(encoder, contents, sha256, threads, half, memory)
+            return cls._of_ranker(ranker, encoder, contents, sha256, threads, scratch)
+        half = Lexical.build(texts, log, stem, scratch) if bm25 else None
+        memory = None if log is None else Memory(QueryMemory.listed(texts, log))
+        return cls(encoder, contents, sha256, threads, half, memory, scratch=scratch)
 
     @classmethod
     def _of_ranker(
@@ -301,20 +317,23 @@ class Index:
         contents: Contents,
         sha256: str,
         threads: int | None,
+        scratch: AnyPath | None,
     ) -> Index:
         """An index that scores as ``ranker`` does."""
         if fingerprint(ranker.model.saved()) != sha256:
             raise SentembError("the ranker is of another model; give the ranker of this model")
         recipe, titles = ranker.recipe, contents.titles
         clicks = ranker.clicks if recipe.needs_clicks else None
-        half = Lexical.of_recipe(titles, clicks, recipe) if recipe.bm25 else None
+        half = Lexical.of_recipe(titles, clicks, recipe, scratch) if recipe.bm25 else None
         memory = None
         if clicks is not None:
             memory = Memory(QueryMemory.listed(titles, clicks)).weighted(recipe.memory, encoder)
-        return cls(encoder, contents, sha256, threads, half, memory, recipe.cosine)
+        return cls(encoder, contents, sha256, threads, half, memory, recipe.cosine, scratch)
 
     @classmethod
-    def open(cls, path: AnyPath, threads: int | None = None) -> Index:
+    def open(
+        cls, path: AnyPath, threads: int | None = None, scratch: AnyPath | None = None
+    ) -> Index:
         """Open an index folder; titles and vectors are mapped into memory, not read.
 
         Sizes and shapes of all files are checked, and the model is read and checked as a whole.
@@ -326,6 +345,9 @@ class Index:
             A folder that `save` or ``sentemb index`` wrote.
         threads : int, optional
             By default all processors.
+        scratch : path, optional
+            A folder on the disk that large arrays are kept on after `add` and `remove`, until
+            `save`; by default they are in memory.
 
         Raises
         ------
@@ -342,6 +364,7 @@ class Index:
             else:
                 # Otherwise the folder was replaced, and some files are old and others new.
                 if read_description(path) == description:
+                    index._scratch = scratch
                     return index
         raise SentembError(f"{path}: the index is being replaced again and again; try later")
 
@@ -626,13 +649,18 @@ class Index:
             found["memory"] = self.memory_weight
         return found
 
-    def place_of(self) -> dict[str, int]:
+    def place_of(self) -> Places:
         """The place of every id. It is made on first use: one pass over the ids."""
         if self._place_of is None:
-            self._place_of = {id: place for place, id in enumerate(self._contents.ids)}
+            self._place_of = Places(self._contents.ids)
         return self._place_of
 
-    def add(self, titles: Sequence[str], ids: Sequence[str]) -> None:
+    def add(
+        self,
+        titles: Sequence[str],
+        ids: Sequence[str],
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> None:
         """Add titles at the end, with the model of the index; `save` writes them.
 
         They have no clicked queries: their clicks come in when the index is made again.
@@ -643,23 +671,30 @@ class Index:
             The new titles.
         ids : list of str
             One per title; none of them is in the index.
+        on_progress : function, optional
+            Called with the numbers of titles that are done and of all.
 
         Raises
         ------
         SentembError
             Nothing is added then: an id that is there already, or what `build` refuses.
         """
-        new = as_texts(ids)
+        new = ids if isinstance(ids, Texts) else as_texts(ids)
         known = self.place_of()
-        twice = next((id for id in new if id in known), None)
-        if twice is not None:
-            raise SentembError(
-                f"the id {plain(twice)} is in the index already; remove it first, or leave it out"
-            )
-        more = embedded(self.model, titles, new, self.dtype, None, self._workers)
-        self._set(extended(self._contents, more))
+        for first in range(0, len(new), _IDS):
+            some = new[first : first + _IDS]
+            there = np.flatnonzero(known.of(some) >= 0)
+            if there.size:
+                raise SentembError(
+                    f"the id {plain(some[there[0]])} is in the index already; remove it first, or "
+                    "leave it out"
+                )
+        texts, new = checked(titles, new, self._scratch)
+        workers, scratch = self._workers, self._scratch
+        more = embedded(self.model, texts, new, self.dtype, on_progress, workers, scratch)
+        self._set(extended(self._contents, more, scratch))
         if self.bm25 is not None:
-            self.bm25.lists.add(as_texts(titles))
+            self.bm25.lists.add(texts)
         if self.memory is not None:
             lists = self.memory.lists.extended(len(new))
             self.memory = Memory(lists, self.memory.weight)
@@ -677,12 +712,13 @@ class Index:
         SentembError
             Nothing is removed then: an id that is not in the index.
         """
-        known, kept = self.place_of(), np.ones(len(self), np.bool_)
-        for id in _as_ids(ids):
-            if id not in known:
-                raise SentembError(f"the id {plain(id)} is not in the index; leave it out")
-            kept[known[id]] = False
-        self._set(of_kept(self._contents, kept))
+        wanted, kept = _as_ids(ids), np.ones(len(self), np.bool_)
+        places = self.place_of().of(wanted)
+        if (places < 0).any():
+            unknown = wanted[int(np.argmax(places < 0))]
+            raise SentembError(f"the id {plain(unknown)} is not in the index; leave it out")
+        kept[places] = False
+        self._set(of_kept(self._contents, kept, self._scratch))
         if self.bm25 is not None:
             self.bm25.lists.remove(np.flatnonzero(~kept))
         if self.memory is not None:
@@ -960,8 +996,8 @@ class Index:
 
     def mask_of(self, ids: Iterable[str]) -> NDArray[np.bool_]:
         """Which titles have one of ``ids``: (n,) bool. Unknown ids are ignored."""
-        known, mask = self.place_of(), np.zeros(len(self), np.bool_)
-        mask[[known[id] for id in _as_ids(ids) if id in known]] = True
+        places, mask = self.place_of().of(_as_ids(ids)), np.zeros(len(self), np.bool_)
+        mask[places[places >= 0]] = True
         return mask
 
 

@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from sentemb.bounds import is_finite, is_integer
+from sentemb.data.texts import Texts, mapped_texts
 from sentemb.errors import SentembError
 from sentemb.models.int8_rows import Int8Rows
 from sentemb.ranking.memory import QueryMemory
 from sentemb.ranking.recipe import MAX_WEIGHT
 from sentemb.search.lexical import Lexical
 from sentemb.search.memory import Memory
-from sentemb.search.texts import Texts
 from sentemb.storage.tensor_files import parse_json
+from sentemb.system.checked_files import CheckedFiles, are_listed, checksum
 from sentemb.system.files import (
     is_file,
     is_folder,
@@ -27,11 +28,9 @@ from sentemb.system.files import (
     path_of,
     reading,
     status,
-    unreadable,
     write_text,
     writing,
 )
-from sentemb.system.mapped_arrays import mapped_array
 from sentemb.system.paths import AnyPath
 
 DESCRIPTION, MODEL, BM25, CALIBRATION = "index.json", "model", "bm25", "calibration.json"
@@ -171,7 +170,7 @@ def write_contents(
         bm25.lists.save(folder / BM25)
         told_of_bm25 = {"weight": bm25.weight, "clicks": bm25.has_clicks}
         for path in sorted((folder / BM25).iterdir()):
-            files[f"{BM25}/{path.name}"] = _checksum(path)
+            files[f"{BM25}/{path.name}"] = checksum(path)
     told_of_memory = None
     if memory is not None:
         make_folder(folder / MEMORY)
@@ -183,7 +182,7 @@ def write_contents(
             "entries": len(memory.lists.places),
         }
     if graph is not None:
-        files[GRAPH] = _checksum(folder / GRAPH)
+        files[GRAPH] = checksum(folder / GRAPH)
     description = Description(
         titles=len(contents.ids),
         dim=contents.dim,
@@ -322,16 +321,6 @@ def _is_weight(value: Any) -> bool:
     return is_finite(value) and 0 <= value <= MAX_WEIGHT
 
 
-def _are_files(value: Any) -> bool:
-    return isinstance(value, dict) and all(
-        isinstance(file, dict)
-        and is_integer(file.get("bytes"))
-        and isinstance(file.get("sha256"), str)
-        and _SHA256.fullmatch(file["sha256"])
-        for file in value.values()
-    )
-
-
 _IS_RIGHT_WITHOUT_MEMORY: dict[str, Callable[[Any], bool]] = {
     "titles": _is_between(0),
     "dim": _is_between(1),
@@ -339,7 +328,7 @@ _IS_RIGHT_WITHOUT_MEMORY: dict[str, Callable[[Any], bool]] = {
     "empty": _is_between(0),
     "model_sha256": lambda value: isinstance(value, str) and bool(_SHA256.fullmatch(value)),
     "bm25": _is_of_bm25,
-    "files": _are_files,
+    "files": are_listed,
     "graph": lambda value: value is None or (isinstance(value, dict) and "recall" in value),
 }
 _IS_RIGHT = _IS_RIGHT_WITHOUT_MEMORY | {"memory": _is_of_memory, "cosine": _is_weight}
@@ -348,15 +337,16 @@ _IS_RIGHT = _IS_RIGHT_WITHOUT_MEMORY | {"memory": _is_of_memory, "cosine": _is_w
 def open_contents(folder: AnyPath, description: Description) -> Contents:
     """Map the files of an index. Sizes and shapes are checked, the contents are not read."""
     place, n, dim = path_of(folder), description.titles, description.dim
+    files = _files(folder, description)
 
     def array(name: str, dtype: str, *shape: int) -> np.ndarray:
-        return _mapped(place, name, description, np.dtype(dtype), shape)
+        return files.array(name, dtype, shape, read_only=True)
 
     rows = array(VECTORS, DTYPES[description.dtype], n, dim)
     is_int8 = description.dtype == "int8"
     vectors = Int8Rows(rows, array(SCALES, "<f4", n)) if is_int8 else rows
     texts = [
-        _texts(place, name, offsets, description, n)
+        mapped_texts(files, name, offsets, n)
         for name, offsets in ((IDS, ID_OFFSETS), (TITLES, TITLE_OFFSETS))
     ]
     empty = array(EMPTY, "<i8", description.empty)
@@ -374,10 +364,11 @@ def open_memory(folder: AnyPath, description: Description) -> Memory | None:
     names = (f"{MEMORY}/{name}" for name in (LIST_OFFSETS, LIST_TITLES, MEMORY_VECTORS))
     list_offsets, list_titles, list_vectors = names
     texts, text_offsets = f"{MEMORY}/{QUERIES}", f"{MEMORY}/{QUERY_OFFSETS}"
-    queries = _texts(place, texts, text_offsets, description, n_queries)
+    files = _files(folder, description)
+    queries = mapped_texts(files, texts, text_offsets, n_queries)
 
     def array(name: str, dtype: str, *shape: int) -> np.ndarray:
-        return _mapped(place, name, description, np.dtype(dtype), shape)
+        return files.array(name, dtype, shape, read_only=True)
 
     offsets = array(list_offsets, "<i8", n_queries + 1)
     places = array(list_titles, "<i4", description.memory["entries"])
@@ -392,7 +383,7 @@ def open_memory(folder: AnyPath, description: Description) -> Memory | None:
 
 def open_graph(folder: AnyPath, description: Description) -> np.ndarray:
     """The bytes of the graph of an approximate index, mapped; see `sentemb.search.graph_file`."""
-    return _raw(path_of(folder), GRAPH, description)
+    return _files(folder, description).raw(GRAPH)
 
 
 def write_calibration(folder: Path, confidence: Mapping[str, Any], belongs_to: object) -> None:
@@ -424,66 +415,11 @@ def read_calibration(folder: AnyPath) -> dict[str, Any] | None:
 
 def verify_contents(folder: AnyPath, description: Description) -> None:
     """Read every file of an index; a `SentembError` unless each has its checksum."""
-    for name, file in description.files.items():
-        path = _sized(path_of(folder), name, description)
-        if _checksum(path)["sha256"] != file["sha256"]:
-            raise damaged(path, "its contents do not match their checksum")
+    _files(folder, description).verify()
 
 
-def _checksum(path: Path) -> dict[str, Any]:
-    """Size and SHA-256 of a file."""
-    digest, size = hashlib.sha256(), 0
-    with reading(path) as file:
-        while piece := file.read(_PIECE):
-            digest.update(piece)
-            size += len(piece)
-    return {"bytes": size, "sha256": digest.hexdigest()}
-
-
-def _sized(folder: Path, name: str, description: Description) -> Path:
-    """The path of a file, which has the size that the description says."""
-    path = folder / name
-    found = status(path)
-    if found is None or not is_file(path):
-        raise damaged(path, "it is missing" if found is None else "it is not a regular file")
-    expected = description.files.get(name, {}).get("bytes")
-    if found.st_size != expected:
-        raise damaged(path, f"it has {found.st_size:,} bytes and not those of {DESCRIPTION}")
-    return path
-
-
-def _texts(
-    folder: Path, name: str, offsets_name: str, description: Description, count: int
-) -> Texts:
-    """``count`` texts and where each begins, mapped."""
-    raw = _raw(folder, name, description)
-    offsets = _mapped(folder, offsets_name, description, np.dtype("<i8"), (count + 1,))
-    is_rising = bool((offsets[1:] > offsets[:-1]).all())
-    if offsets[0] or offsets[-1] != raw.size or not is_rising:
-        raise damaged(folder / offsets_name, "it does not fit its text file")
-    return Texts(raw, offsets)
-
-
-def _raw(folder: Path, name: str, description: Description) -> np.ndarray:
-    """The bytes of a file, mapped."""
-    path = _sized(folder, name, description)
-    if not description.files[name]["bytes"]:
-        return np.empty(0, np.uint8)  # nothing cannot be mapped
-    try:
-        return np.asarray(np.memmap(path, np.uint8, "r"))
-    except (OSError, ValueError) as error:
-        raise unreadable(path, error) from error
-
-
-def _mapped(
-    folder: Path, name: str, description: Description, dtype: np.dtype, shape: tuple[int, ...]
-) -> np.ndarray:
-    """The array in a ``.npy`` file, mapped."""
-    path = _sized(folder, name, description)
-    try:
-        return mapped_array(path, dtype.str, shape, read_only=True)
-    except SentembError as error:
-        raise damaged(path, f"it {str(error).removeprefix(f'{path}: ')}") from None
+def _files(folder: AnyPath, description: Description) -> CheckedFiles:
+    return CheckedFiles(path_of(folder), description.files, DESCRIPTION, damaged)
 
 
 def damaged(path: object, why: str) -> SentembError:

@@ -13,6 +13,7 @@ from sentemb.bounds import number
 from sentemb.data.click_log import ClickLog
 from sentemb.ranking.parts import bm25_lists
 from sentemb.ranking.recipe import MAX_WEIGHT, Recipe
+from sentemb.system.paths import AnyPath
 
 # A weight that helps, or does little harm, before `tune` has chosen one.
 WEIGHT = 0.1
@@ -37,16 +38,28 @@ class Lexical:
     has_clicks: bool
 
     @classmethod
-    def build(cls, titles: Sequence[str], log: ClickLog | None, stem: str | None) -> Lexical:
+    def build(
+        cls,
+        titles: Sequence[str],
+        log: ClickLog | None,
+        stem: str | None,
+        scratch: AnyPath | None = None,
+    ) -> Lexical:
         """Index titles, together with the queries that they were clicked for in ``log``."""
         clicked = None if log is None else clicked_texts(titles, log)
-        lists = InvertedIndex(titles, words=words_of(stem), clicked=clicked)
+        lists = InvertedIndex(titles, words=words_of(stem), clicked=clicked, scratch=scratch)
         return cls(lists, WEIGHT, log is not None)
 
     @classmethod
-    def of_recipe(cls, titles: Sequence[str], clicks: ClickLog | None, recipe: Recipe) -> Lexical:
+    def of_recipe(
+        cls,
+        titles: Sequence[str],
+        clicks: ClickLog | None,
+        recipe: Recipe,
+        scratch: AnyPath | None = None,
+    ) -> Lexical:
         """BM25 as the ranker of a model has it."""
-        lists = bm25_lists(titles, clicks, recipe)
+        lists = bm25_lists(titles, clicks, recipe, scratch)
         return cls(lists, recipe.bm25, lists.has_clicks)
 
     def settings(self) -> dict[str, Any]:

@@ -21,7 +21,9 @@ CONFIG, TENSORS, VOCABULARY, WORDS = (
 # A folder in the folder of a model: the ranker, and a copy of its description for people.
 RANKER, RANKER_FILE, RANKER_COPY = "ranker", "ranker.safetensors", "ranker.json"
 CHECKPOINTS = "checkpoints"
-STEP = re.compile(r"step-(\d{9,18})\.safetensors")  # in that folder
+# In that folder: a checkpoint, and an array that several checkpoints have.
+STEP = re.compile(r"step-(\d{9,18})\.safetensors")
+LASTING = re.compile(r"([a-z_]+)-([0-9a-f]{16})\.safetensors")
 
 
 def is_model(path: AnyPath) -> bool:

@@ -102,7 +102,7 @@ def write_tensors_of(saved: SavedModel, path: AnyPath) -> None:
         tensors |= arrays_of(saved.model.vocabulary.vectors)
     for part, blocks in _blocks_by_part(saved.model).items():
         for name, block in blocks.items():
-            tensors[f"{part}.{name}"] = np.ascontiguousarray(block)
+            tensors[f"{part}.{name}"] = block
     metadata = {"config": configuration_of(saved), "history": without_times(saved.history)}
     write_tensors(Path(path) / TENSORS, tensors, metadata)
 

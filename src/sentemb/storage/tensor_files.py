@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from io import BufferedReader
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import DTypeLike
 
 from sentemb.errors import SentembError
 from sentemb.system.files import is_file, reading, replacing, status, unreadable
+from sentemb.system.mapped_arrays import bytes_of
 from sentemb.system.paths import AnyPath
 
 if TYPE_CHECKING:
@@ -43,9 +45,9 @@ class TensorFile(Mapping[str, np.ndarray]):
 
     metadata: dict[str, Any]
 
-    def __init__(self, path: AnyPath, file: Any) -> None:
+    def __init__(self, path: AnyPath, file: Any, raw: BufferedReader) -> None:
         self.path = path
-        self._file = file
+        self._raw = raw
         own = parse_json((file.metadata() or {}).get(_METADATA, "{}"))
         contents = own.get("contents") if isinstance(own, dict) else None
         if not isinstance(contents, dict):
@@ -58,6 +60,12 @@ class TensorFile(Mapping[str, np.ndarray]):
         strange = next((name for name in slices if self._types[name] is None), None)
         if strange is not None:
             raise damaged(path, f"{strange} is of a type that sentemb does not write")
+        self._starts = _starts(raw)
+
+    @property
+    def sha256(self) -> str:
+        """The checksum that the file has of itself, see `checksum`."""
+        return str(self._sha256)
 
     def __len__(self) -> int:
         return len(self._shapes)
@@ -71,8 +79,20 @@ class TensorFile(Mapping[str, np.ndarray]):
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._shapes:
             raise KeyError(name)
-        array: np.ndarray = self._file.get_tensor(name)
+        array = np.empty(self._shapes[name], self._types[name])
+        # Pages of a mapped file would count as memory of this process, beside the array.
+        try:
+            self._raw.seek(self._starts[name])
+            n_bytes = self._raw.readinto(array.data.cast("B")) if array.size else 0
+        except OSError as error:
+            raise unreadable(self.path, error) from error
+        if n_bytes != array.nbytes:
+            raise damaged(self.path, f"it ends within {name}")
         return array
+
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """The shape of array ``name``; None if there is no such array."""
+        return self._shapes.get(name)
 
     def dtype(self, name: str) -> np.dtype | None:
         """The type of array ``name``; None if there is no such array."""
@@ -132,7 +152,8 @@ def open_tensors(path: AnyPath) -> Iterator[TensorFile]:
         raise damaged(path, f"its header claims to have {size:,} bytes")
     with contextlib.ExitStack() as stack:
         try:
-            opened = TensorFile(path, stack.enter_context(safe_open(path, framework="np")))
+            raw = stack.enter_context(open(path, "rb"))
+            opened = TensorFile(path, stack.enter_context(safe_open(path, framework="np")), raw)
         except Damaged:
             raise
         except MemoryError as error:
@@ -151,22 +172,28 @@ def write_tensors(path: AnyPath, tensors: Mapping[str, np.ndarray], metadata: An
     ----------
     path : path
         The file to write.
-    tensors : mapping of str to contiguous ndarray
-        The arrays by name.
+    tensors : mapping of str to ndarray
+        The arrays by name. Of those that are not contiguous one at a time is copied.
     metadata : dict
         Anything that JSON can hold.
     """
-    digest = _digest(metadata)
     for name in sorted(tensors):
         if not _is_moderate(tensors[name]):  # reading would refuse it
             raise SentembError(
                 f"{path}: cannot be written: {name} has a value that is not a finite number or "
                 "huge; nothing was changed there"
             )
-        _add(digest, name, tensors[name])
-    own = json.dumps({"contents": metadata, "sha256": digest.hexdigest()})
+    own = json.dumps({"contents": metadata, "sha256": checksum(tensors, metadata)})
     with replacing(path) as temporary:
         _save_file(tensors, temporary, own)
+
+
+def checksum(tensors: Mapping[str, np.ndarray], metadata: Any) -> str:
+    """The SHA-256 of arrays and metadata that a file of both has of itself, in hexadecimal."""
+    digest = _digest(metadata)
+    for name in sorted(tensors):
+        _add(digest, name, tensors[name])
+    return digest.hexdigest()
 
 
 def _save_file(tensors: Mapping[str, np.ndarray], path: AnyPath, own: str) -> None:
@@ -194,7 +221,16 @@ def _save_file(tensors: Mapping[str, np.ndarray], path: AnyPath, own: str) -> No
         file.write(len(raw).to_bytes(8, "little"))
         file.write(raw)
         for name in names:
-            file.write(_bytes_of(tensors[name]))
+            file.write(bytes_of(tensors[name]))
+
+
+def _starts(raw: BufferedReader) -> dict[str, int]:
+    """Where the bytes of each array begin in a file whose header is known to be right."""
+    raw.seek(0)
+    size = int.from_bytes(raw.read(8), "little")
+    header = parse_json(raw.read(size))
+    header.pop("__metadata__", None)
+    return {name: 8 + size + about["data_offsets"][0] for name, about in header.items()}
 
 
 class Damaged(SentembError):
@@ -232,12 +268,8 @@ def _digest(metadata: Any) -> "_Hash":
 def _add(digest: "_Hash", name: str, array: np.ndarray) -> None:
     """Add the name, type, shape and bytes of an array."""
     digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
-    digest.update(_bytes_of(array))
+    digest.update(bytes_of(array))
 
 
 def _is_moderate(array: np.ndarray) -> bool:
     return not array.size or bool(-_LARGEST <= array.min() <= array.max() <= _LARGEST)
-
-
-def _bytes_of(array: np.ndarray) -> memoryview | bytes:
-    return np.ascontiguousarray(array).data.cast("B") if array.size else b""

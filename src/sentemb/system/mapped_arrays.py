@@ -1,6 +1,9 @@
 """NumPy arrays in files, mapped into memory instead of read."""
 
+import contextlib
+import io
 import math
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +17,41 @@ def write_array(path: Path, array: NDArray[np.generic]) -> None:
     """Write ``array`` as a ``.npy`` file, the whole file or nothing."""
     with writing(path) as file:
         np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+
+
+@contextlib.contextmanager
+def growing_array(path: Path, dtype: str) -> Iterator[Callable[[NDArray[np.generic]], None]]:
+    """Write an array of one dimension piece by piece as a ``.npy`` file, the whole file or nothing.
+
+    Yields the function that appends a piece.
+    """
+    wanted = np.dtype(dtype).newbyteorder("<")
+    count = 0
+    with writing(path) as file:
+        file.write(_header(wanted, 0))
+
+        def append(piece: NDArray[np.generic]) -> None:
+            nonlocal count
+            count += piece.size
+            file.write(bytes_of(piece.astype(wanted, copy=False)))
+
+        yield append
+        # A header has room for any length.
+        file.seek(0)
+        file.write(_header(wanted, count))
+
+
+def _header(dtype: np.dtype[np.generic], count: int) -> bytes:
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": dtype.str, "fortran_order": False, "shape": (count,)}
+    )
+    return header.getvalue()
+
+
+def bytes_of(array: NDArray[np.generic]) -> memoryview | bytes:
+    """The bytes of an array, without a copy if they follow one another."""
+    return np.ascontiguousarray(array).data.cast("B") if array.size else b""
 
 
 def mapped_array(

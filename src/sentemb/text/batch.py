@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,13 +25,13 @@ class Tokens:
         The place in ``words`` of every token's word, in reading order.
     offsets : (n_texts + 1,) int64
         Text k holds the tokens ``offsets[k]`` to ``offsets[k + 1]``.
-    words : list of str
+    words : sequence of str
         The distinct words, in order of first appearance.
     """
 
     word_index: NDArray[np.int32]
     offsets: NDArray[np.int64]
-    words: list[str]
+    words: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,30 @@ def tokenize(texts: Iterable[str], split: Callable[[str], list[str]] = split_wor
 def batch_of(tokens: Tokens, vocabulary: Vocabulary) -> TextBatch:
     """Look up the features of every distinct word of ``tokens`` that ``vocabulary`` knows."""
     found = vocabulary.features_of_all(tokens.words)
-    rows, places = np.unique(found.ids, return_inverse=True)
+    rows, places = _distinct(found.ids, len(vocabulary))
     return TextBatch(
         word_index=tokens.word_index,
         offsets=tokens.offsets,
         feature_offsets=found.offsets,
-        feature_ids=places.astype(np.int32),
+        feature_ids=places,
         feature_values=found.values,
-        input_rows=rows.astype(np.int32),
+        input_rows=rows,
     )
+
+
+def _distinct(
+    numbers: NDArray[np.int32], limit: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The distinct ``numbers``, ascending, and the place of each among them.
+
+    All are below ``limit``. If they are many, a table of all possible numbers takes less time and
+    memory than sorting them.
+    """
+    if numbers.size < limit:
+        rows, places = np.unique(numbers, return_inverse=True)
+        return rows.astype(np.int32), places.astype(np.int32)
+    place_of = np.zeros(limit, np.int32)
+    place_of[numbers] = 1
+    found = np.flatnonzero(place_of).astype(np.int32)
+    place_of[found] = np.arange(found.size)
+    return found, place_of[numbers]

@@ -10,13 +10,17 @@ from sentemb.errors import SentembError
 
 def as_texts(texts: Iterable[str]) -> list[str]:
     """``texts`` as a list of str; one str, bytes, a set or a table is an error."""
-    remedy = _remedy(texts)
-    try:
-        if remedy or getattr(texts, "ndim", 1) != 1:
-            raise TypeError
-        checked = list(texts)
-    except TypeError:
-        raise SentembError(f"give a list of texts, not {type(texts).__name__}{remedy}") from None
+    if type(texts) is list:  # of which the checks below find nothing to say
+        checked = texts.copy()
+    else:
+        remedy = _remedy(texts)
+        try:
+            if remedy or getattr(texts, "ndim", 1) != 1:
+                raise TypeError
+            checked = list(texts)
+        except TypeError:
+            told = f"give a list of texts, not {type(texts).__name__}{remedy}"
+            raise SentembError(told) from None
     if not set(map(type, checked)) <= {str}:
         for place, text in enumerate(checked):
             if not isinstance(text, str):

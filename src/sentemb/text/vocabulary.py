@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,8 @@ from sentemb.text.batch import TextBatch, Tokens, batch_of, tokenize
 from sentemb.text.word_features import WordFeatures
 from sentemb.text.words import SPLITTINGS, WHITE_SPACE
 
+# Words whose trigrams are in memory at once.
+_PORTION = 1 << 17
 # Letters of a trigram, and bits that hold any letter of Unicode.
 _LETTERS, _LETTER_BITS = 3, 21
 
@@ -87,7 +89,11 @@ class Vocabulary:
 
     @classmethod
     def collect(
-        cls, *tokens: Tokens, word_features: int = 0, splitting: str = WHITE_SPACE
+        cls,
+        *tokens: Tokens,
+        word_features: int = 0,
+        max_word_features: int | None = None,
+        splitting: str = WHITE_SPACE,
     ) -> Vocabulary:
         """Collect all trigrams, most frequent first, ties in alphabetical order.
 
@@ -100,24 +106,24 @@ class Vocabulary:
         word_features : int
             Also collect the words that occur at least this often in all ``tokens`` together; 0
             collects none.
+        max_word_features : int, optional
+            At most this many words, the most frequent ones; by default all.
         splitting : str
             How ``tokens`` were split into words.
         """
-        keys, uses = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        words: Counter[str] = Counter()
-        for some in tokens:
-            own, lengths = _keys_of_all(some.words)
-            used = np.bincount(some.word_index, minlength=len(some.words))
-            keys.append(own)
-            uses.append(np.repeat(used, lengths))
-            if word_features:
-                words.update(dict(zip(some.words, used.tolist(), strict=True)))
-        distinct, places = np.unique(np.concatenate(keys), return_inverse=True)
-        counts = np.bincount(places, np.concatenate(uses), distinct.size)
+        keys, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        used = [np.bincount(some.word_index, minlength=len(some.words)) for some in tokens]
+        for some, uses in zip(tokens, used, strict=True):
+            for first in range(0, len(some.words), _PORTION):
+                own, lengths = _keys_of_all(some.words[first : first + _PORTION])
+                of_own = np.repeat(uses[first : first + _PORTION], lengths)
+                keys, places = np.unique(np.concatenate([keys, own]), return_inverse=True)
+                summed = np.bincount(places, np.concatenate([counts, of_own]), keys.size)
+                counts = summed.astype(np.int64)
         # Keys are in alphabetical order.
-        trigrams = _trigrams(distinct[np.argsort(-counts, kind="stable")])
-        frequent = {word: count for word, count in words.items() if count >= word_features}
-        return cls(trigrams, _most_frequent_first(frequent), splitting)
+        trigrams = _trigrams(keys[np.argsort(-counts, kind="stable")])
+        frequent = _frequent_words(tokens, used, word_features) if word_features else {}
+        return cls(trigrams, _most_frequent_first(frequent)[:max_word_features], splitting)
 
     def grown(self, other: Vocabulary) -> Vocabulary:
         """This vocabulary with the features of ``other`` that it lacks appended to both lists."""
@@ -182,6 +188,21 @@ class Vocabulary:
         The order is the same everywhere, so that the sum of a word's rows has the same bits
         everywhere.
         """
+        portions = [
+            self._features_of_portion(words[first : first + _PORTION])
+            for first in range(0, max(1, len(words)), _PORTION)
+        ]
+        if len(portions) == 1:
+            return portions[0]
+        starts = np.cumsum([0] + [some.offsets[-1] for some in portions])
+        offsets = [some.offsets[1:] + start for some, start in zip(portions, starts, strict=False)]
+        return FeatureLists(
+            np.concatenate([[0], *offsets]),
+            np.concatenate([some.ids for some in portions]),
+            np.concatenate([some.values for some in portions]),
+        )
+
+    def _features_of_portion(self, words: Sequence[str]) -> FeatureLists:
         places, ids = self.occurrences(words)
         keys = places * len(self) + ids
         # A word may hold the same trigram more than once.
@@ -246,6 +267,39 @@ def _keys_of_all(words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.in
     ends = np.cumsum(lengths + 2)
     begins[ends - 1] = begins[ends - 2] = False
     return keys[begins[:-2]], lengths
+
+
+def _frequent_words(
+    tokens: Sequence[Tokens], used: Sequence[NDArray[np.integer]], least: int
+) -> dict[str, int]:
+    """How often all ``tokens`` together have each word that they have ``least`` times or more.
+
+    ``used`` has the uses of each word in each of the lists. Words that are too rare in every list
+    are never kept: most words are.
+    """
+    share = -(-least // max(1, len(tokens)))
+    wanted = dict.fromkeys(
+        (
+            word
+            for some, uses in zip(tokens, used, strict=True)
+            for word, _ in _words_used(some, uses >= share, uses)
+        ),
+        0,
+    )
+    for some, uses in zip(tokens, used, strict=True):
+        for word, count in _words_used(some, uses > 0, uses):
+            if word in wanted:
+                wanted[word] += count
+    return {word: count for word, count in wanted.items() if count >= least}
+
+
+def _words_used(
+    some: Tokens, which: NDArray[np.bool_], uses: NDArray[np.integer]
+) -> Iterator[tuple[str, int]]:
+    """Some of the words, and how often each is used."""
+    for first in range(0, len(some.words), _PORTION):
+        part = slice(first, first + _PORTION)
+        yield from compress(zip(some.words[part], uses[part].tolist(), strict=True), which[part])
 
 
 def _most_frequent_first(counts: Mapping[str, float]) -> list[str]:

@@ -29,7 +29,7 @@ def word_bytes(texts: Sequence[str], splitting: str = WHITE_SPACE) -> NDArray[np
     if splitting == WHITE_SPACE:
         # Lower-casing looks at neighbouring letters, for the final sigma, and a line feed is none:
         # all texts are lower-cased at once.
-        joined = "\n".join([*texts, ""])
+        joined = texts[0] + "\n" if len(texts) == 1 else "\n".join([*texts, ""])
         if joined.count("\n") != len(texts):
             joined = "\n".join([*(text.replace("\n", " ") for text in texts), ""])
         joined = joined.lower()

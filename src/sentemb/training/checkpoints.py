@@ -1,7 +1,10 @@
-"""Checkpoints: everything that the rest of a training depends on, one file per checkpoint.
+"""Checkpoints: everything that the rest of a training depends on.
 
-A file is written under another name and then renamed, so it is either whole or not there, and it
-holds its own checksum. The two newest files are kept.
+A checkpoint is a file. Large arrays that seldom change have files of their own, which checkpoints
+refer to by name: such a file is written once, before the first checkpoint that refers to it, and
+its name has the beginning of its checksum. A file is written under another name and then renamed,
+so it is either whole or not there, and it holds its own checksum. The two newest checkpoints are
+kept, with the files that they refer to.
 
 A training of several seeds has a folder for each seed instead, with the checkpoints of this member,
 and at the end of its training with its model.
@@ -9,19 +12,24 @@ and at the end of its training with its model.
 
 import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import DTypeLike
+
 from sentemb.errors import SentembError
 from sentemb.protocols import Arrays
-from sentemb.storage.folder import CHECKPOINTS, STEP, TENSORS
-from sentemb.storage.tensor_files import Damaged, TensorFile, open_tensors, write_tensors
+from sentemb.storage.folder import CHECKPOINTS, LASTING, STEP, TENSORS
+from sentemb.storage.tensor_files import Damaged, TensorFile, checksum, open_tensors, write_tensors
 from sentemb.system.files import is_folder, names_in, status, unwritable
 from sentemb.system.locks import remove_abandoned
 from sentemb.system.paths import AnyPath
 
 _KEEP = 2
+# Where the metadata of a checkpoint name the files that it refers to.
+_LASTING = "lasting"
 _MEMBER = re.compile(r"seed-(0|[1-9]\d{0,9})")
 
 
@@ -45,10 +53,103 @@ def member_seeds(output: AnyPath) -> list[int]:
     return [seed for seed, one in places.items() if is_folder(one) and not one.is_symlink()]
 
 
+class Checkpoint:
+    """An open checkpoint with the files that it refers to; a `sentemb.protocols.StoredState`.
+
+    Parameters
+    ----------
+    own : TensorFile
+        The file of the checkpoint itself.
+    lasting : dict of TensorFile
+        For each array in a file of its own that file.
+
+    Attributes
+    ----------
+    metadata : dict
+        That of the checkpoint itself.
+    references : dict of str
+        The names of the files that it refers to, by the array that each has.
+    """
+
+    def __init__(self, own: TensorFile, lasting: dict[str, TensorFile]) -> None:
+        self.metadata, self.references = own.metadata, _references(own)
+        self._own, self._lasting = own, lasting
+
+    def _file_of(self, name: object) -> TensorFile:
+        return self._lasting.get(str(name), self._own)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._file_of(name)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._file_of(name)[name]
+
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """See `StoredState`."""
+        return self._file_of(name).shape(name)
+
+    def expect(self, name: str, shape: Sequence[int], dtype: DTypeLike) -> None:
+        """See `StoredState`."""
+        self._file_of(name).expect(name, shape, dtype)
+
+    def check(self) -> None:
+        """See `StoredState`."""
+        for file in (self._own, *self._lasting.values()):
+            file.check()
+
+    def damaged(self, why: str) -> Damaged:
+        """See `StoredState`."""
+        return self._own.damaged(why)
+
+
+@contextlib.contextmanager
+def open_checkpoint(path: Path) -> Iterator[Checkpoint]:
+    """Open a checkpoint.
+
+    Raises
+    ------
+    Damaged
+        If it is another file or not a whole one, or if one that it refers to is.
+    """
+    with contextlib.ExitStack() as stack:
+        own = stack.enter_context(open_tensors(path))
+        lasting = {}
+        for name, file_name in _references(own).items():
+            file = stack.enter_context(open_tensors(path.parent / file_name))
+            match = LASTING.fullmatch(file_name)
+            if not match or list(file) != [name] or not file.sha256.startswith(match[2]):
+                raise file.damaged(f"it is not the one that {path.name} refers to")
+            lasting[name] = file
+        yield Checkpoint(own, lasting)
+
+
+def _references(file: TensorFile) -> dict[str, str]:
+    """The names of the files that a checkpoint refers to, by the array that each has."""
+    found = file.metadata.get(_LASTING, {})
+    if not isinstance(found, dict) or not all(
+        isinstance(file_name, str) and (match := LASTING.fullmatch(file_name)) and match[1] == name
+        for name, file_name in found.items()
+    ):
+        raise file.damaged("it does not say where the rest of it is")
+    return found
+
+
+def write_lasting(output: AnyPath, name: str, array: np.ndarray) -> str:
+    """Write an array that several checkpoints have; the result is the name of its file."""
+    own = {name: array}
+    file_name = f"{name}-{checksum(own, {})[:16]}.safetensors"
+    write_tensors(folder_of(output) / file_name, own, {})
+    return file_name
+
+
 def write_checkpoint(
-    output: AnyPath, update: int, arrays: Arrays, progress: dict[str, Any]
+    output: AnyPath,
+    update: int,
+    arrays: Arrays,
+    progress: dict[str, Any],
+    lasting: dict[str, str] | None = None,
 ) -> None:
-    """Write a checkpoint and remove all but the two newest.
+    """Write a checkpoint, and remove all but the two newest and what they refer to.
 
     Parameters
     ----------
@@ -60,15 +161,24 @@ def write_checkpoint(
         Everything that training needs to continue.
     progress : dict
         Anything that JSON can hold.
+    lasting : dict of str, optional
+        For each array that `write_lasting` has written what that returned.
     """
-    write_tensors(folder_of(output) / f"step-{update:09d}.safetensors", arrays, progress)
-    for old in _checkpoints(output)[_KEEP:]:
-        with contextlib.suppress(OSError):  # an extra file does no harm
-            old.unlink()
+    contents = {**progress, **({_LASTING: lasting} if lasting else {})}
+    write_tensors(folder_of(output) / f"step-{update:09d}.safetensors", arrays, contents)
+    kept, old = _checkpoints(output)[:_KEEP], _checkpoints(output)[_KEEP:]
+    needed: set[str] = set()
+    for path in kept:
+        with contextlib.suppress(Damaged), open_tensors(path) as file:
+            needed.update(_references(file).values())
+    for path in [*old, *_lasting_files(output)]:
+        if path.name not in needed:
+            with contextlib.suppress(OSError):  # an extra file does no harm
+                path.unlink()
 
 
 def take_up_checkpoint(
-    output: AnyPath, take_up: Callable[[TensorFile], None], note: Callable[[str], None]
+    output: AnyPath, take_up: Callable[[Checkpoint], None], note: Callable[[str], None]
 ) -> bool:
     """Call ``take_up`` with the newest checkpoint that is complete.
 
@@ -76,8 +186,8 @@ def take_up_checkpoint(
     ----------
     output : path
         The model folder.
-    take_up : function of a `TensorFile`
-        If the file cannot be used it raises a `Damaged`, before it changes anything. Then the
+    take_up : function of a `Checkpoint`
+        If the checkpoint cannot be used it raises a `Damaged`, before it changes anything. Then the
         next file is tried.
     note : function of a str
         Called for every file that is skipped.
@@ -89,8 +199,8 @@ def take_up_checkpoint(
     """
     for path in _checkpoints(output):
         try:
-            with open_tensors(path) as file:
-                take_up(file)
+            with open_checkpoint(path) as checkpoint:
+                take_up(checkpoint)
                 return True
         except Damaged as error:
             note(f"{path} is damaged and passed over ({error})")
@@ -114,7 +224,8 @@ def remove_checkpoints(output: AnyPath) -> None:
         return
     remove_abandoned(folder)
     try:
-        for path in [*_checkpoints(output), *folder.glob(".step-*.tmp")]:  # of version 0.1.0
+        of_version_0_1_0 = folder.glob(".step-*.tmp")
+        for path in [*_checkpoints(output), *_lasting_files(output), *of_version_0_1_0]:
             path.unlink(missing_ok=True)
         for seed in member_seeds(output):
             _remove_member(member_folder(output, seed))
@@ -153,3 +264,10 @@ def _checkpoints(output: AnyPath) -> list[Path]:
         return []
     found = {int(match[1]): name for name in names_in(folder) if (match := STEP.fullmatch(name))}
     return [folder / name for _, name in sorted(found.items(), reverse=True)]
+
+
+def _lasting_files(output: AnyPath) -> list[Path]:
+    """The files of arrays that several checkpoints have."""
+    folder = _real_folder_of(output)
+    names = () if folder is None else names_in(folder)
+    return [folder_of(output) / name for name in names if LASTING.fullmatch(name)]

@@ -279,6 +279,14 @@ class ClassifierTask:
     def before_epoch(self, epoch: int, stopped: Callable[[], bool]) -> None:
         """Nothing to prepare."""
 
+    def preparation(self, epoch: int) -> float:
+        """There is none."""
+        return 0.0
+
+    def lasting(self) -> Arrays:
+        """No arrays: all of them change with every update."""
+        return {}
+
     def remarks(self, epoch: int) -> dict[str, Any]:
         """Nothing to remark."""
         return {}
@@ -324,7 +332,8 @@ class ClassifierTask:
 
     def model(self) -> SavedClassifier:
         """All weights, without a record of their training."""
-        return SavedClassifier(ClassifierWeights(self.adam.weights, self.features.weights))
+        live = ClassifierWeights(self.adam.weights, self.features.weights)
+        return SavedClassifier(live.copy())
 
     def state(self) -> Arrays:
         arrays = {f"head.{name}": array for name, array in self.adam.state().items()}
@@ -359,7 +368,7 @@ class ClassifierTask:
         SentembError
             If the file is damaged, or holds something else.
         """
-        weights = self.model().model.copy()
+        weights = self.model().model
         with open_tensors(folder / TENSORS) as file:
             training, history = (file.metadata.get(key) for key in (CLASSIFIER, "history"))
             if not isinstance(training, dict) or not isinstance(history, list):

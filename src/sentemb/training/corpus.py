@@ -1,14 +1,17 @@
-"""A click log as integers, in memory."""
+"""A click log as integers, in memory or mapped from a prepared log."""
 
 import hashlib
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
+from sentemb.data.prepared_log import PreparedLog
 from sentemb.errors import SentembError
 from sentemb.kernels.negatives import titles_to_leave_out
+from sentemb.system.mapped_arrays import bytes_of
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import WHITE_SPACE
 from sentemb.training.renumbering import Renumbering
@@ -20,12 +23,13 @@ class Corpus(TextPairs):
 
     Parameters
     ----------
-    log : ClickLog
+    log : ClickLog or PreparedLog
+        Of a prepared log all arrays stay mapped, but those of the distinct words and the weights.
     settings : Settings or PairSettings
         Uses ``word_features``, and ``shared_towers`` where ``one_list`` is not given.
     vocabulary : Vocabulary, optional
         The features to read, and how texts are split; by default they are collected from the log.
-    one_list, most_words, whole_words, splitting, grow, vectors
+    one_list, most_words, max_word_features, whole_words, splitting, grow, vectors
         As for `TextPairs`, which describes more attributes; by default shared towers have one list.
 
     Attributes
@@ -37,8 +41,6 @@ class Corpus(TextPairs):
         1 + ln(clicks), so that 1,000 clicks of a title for a query count 8 times as much as one.
     query_offsets, query_titles : (n_queries + 1,) int64, (n_pairs,) int32
         The clicked titles of every query.
-    clicked_keys : (n_pairs,) int64
-        query * n_titles + title of every pair, ascending.
     query_numbers, title_numbers : Renumbering
         Of all queries and of all titles, for the mini-batches.
     skipped_offsets, skipped : (n_pairs + 1,) int64, (n,) int32
@@ -47,12 +49,13 @@ class Corpus(TextPairs):
 
     def __init__(
         self,
-        log: ClickLog,
+        log: ClickLog | PreparedLog,
         settings: Any,
         vocabulary: Vocabulary | None = None,
         *,
         one_list: bool | None = None,
         most_words: int | None = None,
+        max_word_features: int | None = None,
         whole_words: bool = False,
         splitting: str = WHITE_SPACE,
         grow: bool = False,
@@ -65,10 +68,12 @@ class Corpus(TextPairs):
             word_features=settings.word_features,
             vocabulary=vocabulary,
             most_words=most_words,
+            max_word_features=max_word_features,
             whole_words=whole_words,
             splitting=splitting,
             grow=grow,
             vectors=vectors,
+            tokens=log.tokens if isinstance(log, PreparedLog) else None,
         )
         self.query_index, self.title_index = log.query_index, log.title_index
         self.n_pairs = log.query_index.size
@@ -77,11 +82,18 @@ class Corpus(TextPairs):
         self.query_numbers = Renumbering(self.n_queries)
         self.title_numbers = Renumbering(self.n_titles)
         self._title_scratch = np.full(self.n_titles, -1, np.int32)
-
-        pair_keys = self.query_index.astype(np.int64) * self.n_titles + self.title_index
-        self.clicked_keys = np.sort(pair_keys)
         self.query_offsets, self.query_titles = log.titles_of_queries()
         self._check_negatives()
+
+    @cached_property
+    def sorted_titles(self) -> NDArray[np.int32]:
+        """As ``query_titles``, ascending for each query; only drawn negatives need it."""
+        keys = self.query_index.astype(np.int64)
+        keys *= self.n_titles
+        keys += self.title_index
+        keys.sort()
+        keys %= self.n_titles
+        return keys.astype(np.int32)
 
     def fingerprint(self) -> str:
         """A hash of everything that training takes from the log."""
@@ -90,7 +102,7 @@ class Corpus(TextPairs):
         arrays = [self.query_index, self.title_index, self.weights]
         arrays += [self.skipped_offsets, self.skipped]
         for array in (*arrays, *self.arrays()):
-            digest.update(array.tobytes())
+            digest.update(bytes_of(array))
         return digest.hexdigest()
 
     def n_batches(self, batch_size: int) -> int:

@@ -8,20 +8,21 @@ the held-out clicks.
 import hashlib
 import os
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
 from sentemb.data.held_out_clicks import read_held_out
 from sentemb.data.judged_set import JudgedSet
 from sentemb.data.splitting import is_share, normal_text, share_of, split_log
 from sentemb.errors import SentembError
-from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.held_out import HeldOutClicks
+from sentemb.evaluation.metrics import JudgedScores, ndcg
 from sentemb.models.nearest import TitleVectors
 from sentemb.protocols import Embedder, Ranker
 from sentemb.storage.history import CLICKS_FIGURE, DEV_FIGURE
@@ -60,19 +61,6 @@ class Dev(Protocol[ModelT_contra]):
         ...
 
 
-class _Zeros:
-    """A ranker that gives every pair the score 0."""
-
-    def score_pairs(
-        self,
-        queries: Sequence[str],
-        titles: Sequence[str],
-        query_index: NDArray[np.integer],
-        title_index: NDArray[np.integer],
-    ) -> NDArray[np.float64]:
-        return np.zeros(len(query_index))
-
-
 @dataclass(frozen=True, eq=False)
 class JudgedDev:
     """A judged set, measured by NDCG."""
@@ -91,10 +79,16 @@ class JudgedDev:
 
     def measure(self, model: Ranker) -> dict[str, float]:
         """NDCG by name, such as ``{"ndcg@1": 0.8}``."""
-        mean = evaluate_model(model, self.judged, DEV_CUTOFFS).mean
-        return {
-            f"ndcg@{k}": round(float(value), 6) for k, value in zip(DEV_CUTOFFS, mean, strict=True)
-        }
+        judged = self.judged
+        query_index = np.repeat(np.arange(len(judged.queries)), np.diff(judged.offsets))
+        pairs = judged.queries, judged.titles, query_index, judged.title_index
+        mean = self._scores.mean(model.score_pairs(*pairs)).tolist()
+        return {f"ndcg@{k}": round(value, 6) for k, value in zip(DEV_CUTOFFS, mean, strict=True)}
+
+    @cached_property
+    def _scores(self) -> JudgedScores:
+        """What every epoch needs of the set."""
+        return JudgedScores(self.judged, DEV_CUTOFFS)
 
 
 class ClicksDev:
@@ -227,16 +221,27 @@ class DevPlan:
                 f"{n_pairs:,} pairs; {train.query_index.size:,} pairs are left to train on"
             )
             return train, ClicksDev(clicks, [*train.titles, *titles])
-        if isinstance(self.read, ClickLog):
-            known = set(map(normal_text, log.queries))
-            n_known = sum(normal_text(query) in known for query in self.read.queries)
-            if n_known:
-                note(
-                    f"{n_known:,} of the {len(self.read.queries):,} dev queries are also in the "
-                    "log: for them the dev figures are too high"
-                )
-            return log, ClicksDev(self.read, [*log.titles, *titles])
-        return log, None if self.read is None else JudgedDev(self.read)
+        return log, self.given(log.queries, log.titles, note, titles)
+
+    def given(
+        self,
+        queries: Sequence[str],
+        log_titles: Sequence[str],
+        note: Callable[[str], None],
+        titles: Sequence[str] = (),
+    ) -> Dev[Embedder] | None:
+        """The dev set if it is not a share; the parameters are those of `apply`, for any log."""
+        if not isinstance(self.read, ClickLog):
+            return None if self.read is None else JudgedDev(self.read)
+        counts = Counter(map(normal_text, self.read.queries))
+        known = {text for text in map(normal_text, queries) if text in counts}
+        n_known = sum(counts[text] for text in known)
+        if n_known:
+            note(
+                f"{n_known:,} of the {len(self.read.queries):,} dev queries are also in the "
+                "log: for them the dev figures are too high"
+            )
+        return ClicksDev(self.read, [*log_titles, *titles])
 
     def record(self) -> dict[str, Any] | None:
         """How the queries can be held out again, as the trained model records it."""
@@ -255,6 +260,6 @@ def check_patience(patience: int | None, dev: object) -> None:
 def _check_judged(judged: JudgedSet, name: str) -> None:
     """Raise a `SentembError` if NDCG cannot be computed."""
     try:
-        evaluate_model(_Zeros(), judged, DEV_CUTOFFS)
+        ndcg(judged, {}, DEV_CUTOFFS)
     except SentembError as error:
         raise SentembError(f"{name}: {error}") from error

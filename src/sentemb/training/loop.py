@@ -7,27 +7,34 @@ are numbered from 0. What people read counts epochs from 1: messages, `Progress`
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from sentemb.errors import SentembError
 from sentemb.protocols import Task
 from sentemb.storage.folder import is_model
 from sentemb.storage.history import best_epoch
 from sentemb.storage.model_files import load_model, write_model
-from sentemb.storage.tensor_files import TensorFile
 from sentemb.system.parallel import Workers
 from sentemb.training.checkpoints import (
+    Checkpoint,
     member_seeds,
     remove_checkpoints,
     take_up_checkpoint,
     write_checkpoint,
+    write_lasting,
 )
 from sentemb.training.identity import Identity
 from sentemb.training.output import make_room
 from sentemb.training.position import Position
-from sentemb.training.progress import Clock, Progress
+from sentemb.training.progress import Amounts, Clock, Progress
 from sentemb.training.stopping import Diverged, Interrupted, StopRequest
+
+# A checkpoint waits for this many times the seconds that the last one took: they take 5 % at most.
+_TIMES_CHECKPOINT = 20
 
 
 class ModelFiles(NamedTuple):
@@ -83,6 +90,8 @@ class TrainingLoop:
         self.at = Position()
         self._best: Any = None  # the model of the best epoch so far
         self._best_is_saved = True
+        # The lasting arrays that have a file, and its name.
+        self._lasting: dict[str, tuple[np.ndarray, str]] = {}
 
     @property
     def updates(self) -> int:
@@ -102,7 +111,10 @@ class TrainingLoop:
             If the training diverges, or the model cannot be written.
         """
         self._on_progress, self._stop = on_progress, stop
-        self._clock, self._last_checkpoint = Clock(self.updates), time.monotonic()
+        self._clock = Clock()
+        # The preparations of the first 0, 1, 2, … epochs.
+        self._prepared = [0.0, *accumulate(map(self.task.preparation, range(self.epochs)))]
+        self._next_checkpoint = time.monotonic() + self.checkpoint_seconds
         while self.at.epoch < self.epochs and not self._out_of_patience():
             self._clock.start_epoch(self.at.seconds)
             self._train_epoch()
@@ -114,6 +126,7 @@ class TrainingLoop:
         if at.step == 0:
             task.before_epoch(at.epoch, self._stop.is_set)
             self._stop_if_asked()
+            self._clock.did("preparation", task.preparation(at.epoch))
         planned: list[Any] = []  # at most one mini-batch, planned while the last one is trained on
         self._plan(at.step, planned)
         while at.step < task.steps:
@@ -124,11 +137,11 @@ class TrainingLoop:
             except Diverged as diverged:
                 raise self._diverged(diverged) from None
             at.step += 1
+            self._clock.did("updates")
             self._on_progress(self._progress())
             self._stop_if_asked()
-            if time.monotonic() - self._last_checkpoint >= self.checkpoint_seconds:
+            if time.monotonic() >= self._next_checkpoint:
                 self._write_checkpoint()
-                self._last_checkpoint = time.monotonic()
 
     def _plan(self, step: int, planned: list[Any]) -> None:
         """Append the mini-batch of ``step``, if the epoch has one, to ``planned``."""
@@ -156,10 +169,11 @@ class TrainingLoop:
         }
         at.history.append(line)
         if self._best_epoch() is line:
-            live = self.task.model()
-            self._best = replace(live, model=live.model.copy())
+            self._best = None  # two of them may not fit into memory
+            self._best = self.task.model()
             self._best_is_saved = False
-        self._on_progress(replace(self._progress(), epoch_ended=True, dev=dev))
+        self._clock.did("measures")
+        self._on_progress(replace(self._progress(measured=1), epoch_ended=True, dev=dev))
         at.start_next_epoch()
 
     def _best_epoch(self) -> dict[str, Any] | None:
@@ -172,9 +186,13 @@ class TrainingLoop:
             return False
         return self.at.epoch - best["epoch"] >= self.patience
 
-    def _progress(self) -> Progress:
+    def _progress(self, measured: int = 0) -> Progress:
+        """How far the training is, after ``measured`` measures of this epoch."""
         at, steps, clock = self.at, self.task.steps, self._clock
         pairs = self.task.pairs_before(at.step)
+        whole = Amounts(self.epochs * steps, self._prepared[-1], self.epochs)
+        done = Amounts(self.updates, self._prepared[at.epoch + 1], at.epoch + measured)
+        left = Amounts(*(one - other for one, other in zip(whole, done, strict=True)))
         return Progress(
             epoch=at.epoch + 1,
             epochs=self.epochs,
@@ -182,7 +200,8 @@ class TrainingLoop:
             steps=steps,
             loss=at.loss_sum / at.step,
             pairs_per_second=pairs / max(clock.epoch_seconds(), 1e-9),
-            seconds_left=clock.seconds_for(self.epochs * steps - self.updates, self.updates),
+            seconds_left=clock.seconds_for(left),
+            seconds_in_all=clock.seconds_for(whole),
         )
 
     # -- the result ---------------------------------------------------------------------------
@@ -244,7 +263,7 @@ class TrainingLoop:
             self.note("no checkpoint yet; starting from the beginning")
         make_room(output, self.task.model().model.nbytes)
 
-    def _restore(self, file: TensorFile, output: Path) -> None:
+    def _restore(self, file: Checkpoint, output: Path) -> None:
         """Continue from a checkpoint; nothing is changed if it is damaged."""
         identity: Any = file.metadata.get("identity")
         try:
@@ -260,6 +279,11 @@ class TrainingLoop:
             best = self.files.read(output)
         self.task.restore(file)
         self.at, self._best = at, best
+        self._lasting = {
+            name: (array, file.references[name])
+            for name, array in self.task.lasting().items()
+            if name in file.references
+        }
 
     def _stop_if_asked(self) -> None:
         if not self._stop.is_set():
@@ -278,9 +302,24 @@ class TrainingLoop:
             "identity": self.identity.as_dict(),
             **self.at.as_dict(self._clock.epoch_seconds()),
         }
+        began = time.monotonic()
         try:
             self._save_best(self.output)
-            write_checkpoint(self.output, self.updates, self.task.state(), progress)
+            lasting = self._write_lasting(self.output)
+            write_checkpoint(self.output, self.updates, self.task.state(), progress, lasting)
         except SentembError as error:
             # The training itself is unharmed; there may be room again at the next checkpoint.
             self.note(f"no checkpoint could be written: {error}")
+        ended = time.monotonic()
+        wait = max(self.checkpoint_seconds, _TIMES_CHECKPOINT * (ended - began))
+        self._next_checkpoint = ended + (wait if self.checkpoint_seconds else 0)
+
+    def _write_lasting(self, output: Path) -> dict[str, str]:
+        """Write the lasting arrays that have no file yet; the names of all their files."""
+        known, self._lasting = self._lasting, {}
+        for name, array in self.task.lasting().items():
+            written = known.get(name, (None, ""))
+            if written[0] is not array:
+                written = array, write_lasting(output, name, array)
+            self._lasting[name] = written
+        return {name: file_name for name, (_, file_name) in self._lasting.items()}

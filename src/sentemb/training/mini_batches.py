@@ -146,8 +146,8 @@ def draw_candidates(
         skipped_offsets,
         skipped,
         settings.n_negatives,
-        corpus.n_titles,
-        corpus.clicked_keys,
+        corpus.query_offsets,
+        corpus.sorted_titles,
         seed,
     )
     return offsets, titles

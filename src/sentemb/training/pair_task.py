@@ -124,6 +124,14 @@ class PairTask:
     def before_epoch(self, epoch: int, stopped: Callable[[], bool]) -> None:
         """Nothing to prepare."""
 
+    def preparation(self, epoch: int) -> float:
+        """There is none."""
+        return 0.0
+
+    def lasting(self) -> Arrays:
+        """No arrays: all of them change with every update."""
+        return {}
+
     def remarks(self, epoch: int) -> dict[str, Any]:
         """Nothing to remark."""
         return {}
@@ -211,7 +219,7 @@ class PairTask:
         """Figures on the dev set by name; None before the scores are trained."""
         if self._dev is None or self._now.phase.reconstructs:
             return None
-        face = face_of(self.model(), self._workers.threads)
+        face = face_of(self._with(self.weights), self._workers.threads)
         try:
             return self._measured(face)
         except SentembError as error:
@@ -228,7 +236,13 @@ class PairTask:
 
     def model(self) -> SavedModel:
         """The pair model, without a record of its training."""
-        return SavedModel(Matcher(self.pair_model, self.lessons.texts.vocabulary, self.weights))
+        fixed = () if self._tuned else (SPARSE,)
+        return self._with(
+            {name: a if name in fixed else a.copy() for name, a in self.weights.items()}
+        )
+
+    def _with(self, weights: Arrays) -> SavedModel:
+        return SavedModel(Matcher(self.pair_model, self.lessons.texts.vocabulary, weights))
 
     def state(self) -> Arrays:
         return {

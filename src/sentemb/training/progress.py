@@ -1,7 +1,11 @@
 """Progress reports: how far a training is, and how fast."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
+
+_SECONDS_BETWEEN_NOTES = 60.0
 
 
 @dataclass(frozen=True)
@@ -19,7 +23,8 @@ class Progress:
     pairs_per_second : float
         In this epoch so far.
     seconds_left : float
-        Expected until the end of the training.
+        Expected until the end of the training: the updates to come, the look-ups of hard negatives
+        and the measures on the dev set. The first measure is not expected.
     epoch_ended : bool
         Whether this is the last report of the epoch.
     dev : dict or None
@@ -27,6 +32,8 @@ class Progress:
     seed : int or None
         The seed of the model that is trained, if several are trained one after the other; then
         ``seconds_left`` is for all of them.
+    seconds_in_all : float
+        Expected for the whole training, of one seed.
     """
 
     epoch: int
@@ -39,20 +46,57 @@ class Progress:
     epoch_ended: bool = False
     dev: dict[str, float] | None = None
     seed: int | None = None
+    seconds_in_all: float = 0.0
 
 
-class Clock:
-    """Measures one run of the process and the current epoch.
+class Reached:
+    """Notes how far a long piece of work has got, once a minute.
 
     Parameters
     ----------
-    updates : int
-        Updates done before this run of the process.
+    what : str
+        Precedes the numbers in every note.
+    total : int
+        How much there is to do.
+    note : function of a str
     """
 
-    def __init__(self, updates: int) -> None:
-        self._began = self._epoch_began = time.monotonic()
-        self._updates = updates
+    def __init__(self, what: str, total: int, note: Callable[[str], None]) -> None:
+        self._what, self._total, self._note = what, total, note
+        self._last = time.monotonic()
+
+    def __call__(self, done: int) -> None:
+        """Note that ``done`` of the total is done, if it is time."""
+        now = time.monotonic()
+        if now - self._last >= _SECONDS_BETWEEN_NOTES and done < self._total:
+            self._last = now
+            self._note(f"{self._what}: {done:,} of {self._total:,}")
+
+
+class Amounts(NamedTuple):
+    """Parts of a training.
+
+    Attributes
+    ----------
+    updates : float
+        Mini-batches.
+    preparation : float
+        What tasks do before epochs, as `Task.preparation` estimates it.
+    measures : float
+        Measures on the dev set.
+    """
+
+    updates: float = 0
+    preparation: float = 0
+    measures: float = 0
+
+
+class Clock:
+    """Measures what one run of the process does, part by part, and the current epoch."""
+
+    def __init__(self) -> None:
+        self._last = self._epoch_began = time.monotonic()
+        self._done, self._seconds = Amounts(), Amounts()
 
     def start_epoch(self, seconds: float) -> None:
         """Start an epoch that took ``seconds`` before this run of the process."""
@@ -62,7 +106,28 @@ class Clock:
         """Seconds of the current epoch so far."""
         return time.monotonic() - self._epoch_began
 
-    def seconds_for(self, updates_left: int, updates_done: int) -> float:
-        """Expected seconds for ``updates_left``, at the mean speed since the process started."""
-        seconds = time.monotonic() - self._began
-        return updates_left * seconds / max(updates_done - self._updates, 1)
+    def did(self, part: str, amount: float = 1) -> None:
+        """The time since the last call was spent on ``amount`` of a ``part``, one of `Amounts`."""
+        now = time.monotonic()
+        self._done = _added(self._done, part, amount)
+        self._seconds = _added(self._seconds, part, now - self._last)
+        self._last = now
+
+    def seconds_for(self, amounts: Amounts) -> float:
+        """Expected seconds for ``amounts``, at the mean speed of each part in this run.
+
+        Preparations are estimated in updates, until one has been done. Measures are not expected
+        before the first.
+        """
+        per_update, per_preparation, per_measure = (
+            seconds / done if done else None
+            for seconds, done in zip(self._seconds, self._done, strict=True)
+        )
+        if per_preparation is None:
+            per_preparation = per_update
+        speeds = per_update, per_preparation, per_measure
+        return sum(amount * (speed or 0.0) for amount, speed in zip(amounts, speeds, strict=True))
+
+
+def _added(amounts: Amounts, part: str, more: float) -> Amounts:
+    return amounts._replace(**{part: getattr(amounts, part) + more})

@@ -14,6 +14,7 @@ import numpy as np
 from sentemb.bounds import is_number
 from sentemb.data.click_log import ClickLog, Clicks, read_click_log
 from sentemb.data.frames import columns_of, is_frame
+from sentemb.data.prepared_log import PreparedLog, is_prepared
 from sentemb.errors import SentembError
 from sentemb.kernels.jit import CACHE_FOLDER
 from sentemb.protocols import Task
@@ -122,6 +123,36 @@ def read_log(
             f"{name} must be a path, a ClickLog, a table with the columns query and title, or a "
             f"list of (query, title), not {type(pairs).__name__}"
         )
+    _look_at(log, negatives, note)
+    return log
+
+
+def open_log(
+    pairs: Clicks | PreparedLog,
+    skip_bad_lines: bool,
+    negatives: str,
+    note: Callable[[str], None],
+) -> ClickLog | PreparedLog:
+    """As `read_log`, or a log of `prepare_log`, mapped if it is a path."""
+    if isinstance(pairs, PreparedLog):
+        log = pairs
+    elif isinstance(pairs, str | os.PathLike) and is_prepared(pairs):
+        log = PreparedLog.open(pairs)
+    else:
+        return read_log(pairs, skip_bad_lines, negatives, note)
+    _look_at(log, negatives, note)
+    return log
+
+
+def is_prepared_log(pairs: Clicks | PreparedLog) -> bool:
+    """Whether ``pairs`` is a prepared log or its folder."""
+    if isinstance(pairs, str | os.PathLike):
+        return is_prepared(pairs)
+    return isinstance(pairs, PreparedLog)
+
+
+def _look_at(log: ClickLog | PreparedLog, negatives: str, note: Callable[[str], None]) -> None:
+    """Note bad lines; a `SentembError` for a log without the ``negatives`` that are asked for."""
     if log.bad_lines:
         note(f"{log.bad_lines} bad lines of the log were skipped")
     if negatives == "log" and not log.skipped_index.size:
@@ -129,7 +160,6 @@ def read_log(
             "negatives from the log need skipped titles; give a log in JSON lines with them, or "
             "choose other negatives"
         )
-    return log
 
 
 def _check_stays(model: object, does: str, output: AnyPath) -> None:

@@ -140,15 +140,9 @@ def _for_all(
     on_progress: Callable[[Progress], None], seed: int, n_later: int
 ) -> Callable[[Progress], None]:
     """``on_progress`` with the seed, and with the time left for ``n_later`` members more."""
-    seconds = 0.0  # expected for a whole member
 
     def report(progress: Progress) -> None:
-        nonlocal seconds
-        updates = progress.epochs * progress.steps
-        left = updates - (progress.epoch - 1) * progress.steps - progress.step
-        if left:
-            seconds = progress.seconds_left * updates / left
-        in_all = progress.seconds_left + n_later * seconds
+        in_all = progress.seconds_left + n_later * progress.seconds_in_all
         on_progress(replace(progress, seed=seed, seconds_left=in_all))
 
     return report

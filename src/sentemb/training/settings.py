@@ -253,6 +253,19 @@ HYPERPARAMETERS = (
         optional=True,
         added=True,
     ),
+    Hyperparameter(
+        name="max_word_features",
+        kind=int,
+        default=None,
+        default_text="all",
+        help="Give at most this many words a feature of their own: the most frequent ones. The "
+        "memory of a training grows with them.",
+        group=FEATURES,
+        least=1,
+        most=MOST,
+        optional=True,
+        added=True,
+    ),
 )
 
 # How many models one training makes and averages.
@@ -309,6 +322,11 @@ class Settings(DeclaredSettings):
         for name, value in OPTIMISERS[self.optimiser].items():
             if getattr(self, name) is None:
                 self._set(name, OF_NEIGHBOURS.get(name, value) if is_quick else value)
+        if self.max_word_features is not None and not self.word_features:
+            raise SentembError(
+                "max_word_features limits the words with a feature of their own, but "
+                "word_features is 0; leave one of them out"
+            )
         _check_negatives(self)
         _check_objective(self)
         _check_truncation(self)

@@ -35,6 +35,7 @@ from sentemb.training.settings import ADAM, CONTINUED, HYPERPARAMETERS, PRESETS
 # The encoder whose rows other encoders take as word vectors.
 _WORD_VECTORS = "bag"
 _WORD_FEATURES, _SPLITTING = "word_features", "splitting"
+_OF_FEATURES = _WORD_FEATURES, "max_word_features"
 _WORD_USES = next(one.default for one in HYPERPARAMETERS if one.name == _WORD_FEATURES)
 
 
@@ -129,10 +130,9 @@ class Start:
             # Measured with Adam, the default; another optimiser has rates of another size.
             continued = CONTINUED if wanted.get("optimiser", ADAM) == ADAM else {}
             shape |= {**continued, _WORD_FEATURES: uses}
-        elif _WORD_FEATURES in given:
+        elif wrong := [name for name in _OF_FEATURES if name in given]:
             raise SentembError(
-                f"{_WORD_FEATURES} does not apply: the features are those of {self}; leave "
-                f"{_WORD_FEATURES} out"
+                f"{wrong[0]} does not apply: the features are those of {self}; leave {wrong[0]} out"
             )
         else:
             wanted[_WORD_FEATURES] = 0

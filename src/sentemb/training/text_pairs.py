@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.text.batch import TextBatch, Tokens, batch_of, tokenize
+from sentemb.text.batch import Places, TextBatch, Tokens, batch_of, tokenize
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.word_features import WordFeatures
 from sentemb.text.words import SPLITTINGS, WHITE_SPACE
@@ -16,6 +16,9 @@ from sentemb.training.text_list import TextList
 
 # From how often texts have each word to the features of word vectors.
 VectorsOf: TypeAlias = Callable[[Mapping[str, int]], WordFeatures]
+
+# From a splitting to the words of all texts, by side.
+TokensOf: TypeAlias = Callable[[str], Mapping[str, Tokens]]
 
 # Texts per portion; the projected words of one portion are in memory at once.
 _PORTION = 16_384
@@ -30,7 +33,7 @@ class TextPairs:
         The distinct texts of each side.
     one_list : bool
         Whether queries and titles have one list of words, because one table reads both.
-    word_features : int
+    word_features, max_word_features : int, optional
         For the vocabulary that is collected: see `Vocabulary.collect`.
     vocabulary : Vocabulary, optional
         The features to read, and how texts are split; by default they are collected.
@@ -45,6 +48,8 @@ class TextPairs:
     vectors : function of a dict, optional
         Called with how often the texts have each word; what it returns becomes the word vectors of
         the vocabulary.
+    tokens : function of a str, optional
+        Gives the words of the texts by side for a splitting; by default the texts are split here.
 
     Attributes
     ----------
@@ -62,37 +67,46 @@ class TextPairs:
         *,
         one_list: bool,
         word_features: int,
+        max_word_features: int | None = None,
         vocabulary: Vocabulary | None = None,
         splitting: str = WHITE_SPACE,
         grow: bool = False,
         most_words: int | None = None,
         whole_words: bool = False,
         vectors: VectorsOf | None = None,
+        tokens: TokensOf | None = None,
     ) -> None:
-        split = SPLITTINGS[splitting] if vocabulary is None else vocabulary.split
-        if one_list:
-            tokens = {"query": tokenize([*queries, *titles], split)}
+        own = splitting if vocabulary is None else vocabulary.splitting
+        lists: Mapping[str, Tokens]
+        if tokens is not None:
+            lists = tokens(own)
+            lists = {"query": _joined(lists["query"], lists["document"])} if one_list else lists
+        elif one_list:
+            lists = {"query": tokenize([*queries, *titles], SPLITTINGS[own])}
         else:
-            tokens = {"query": tokenize(queries, split), "document": tokenize(titles, split)}
+            both = {"query": queries, "document": titles}
+            lists = {side: tokenize(texts, SPLITTINGS[own]) for side, texts in both.items()}
         self.n_cut = 0
         if most_words is not None:
             self.n_cut = sum(
-                int(np.count_nonzero(np.diff(some.offsets) > most_words))
-                for some in tokens.values()
+                int(np.count_nonzero(np.diff(some.offsets) > most_words)) for some in lists.values()
             )
-            tokens = {side: _cut(some, most_words) for side, some in tokens.items()}
+            lists = {side: _cut(some, most_words) for side, some in lists.items()}
         if vocabulary is None or grow:
             found = Vocabulary.collect(
-                *tokens.values(), word_features=word_features, splitting=splitting
+                *lists.values(),
+                word_features=word_features,
+                max_word_features=max_word_features,
+                splitting=splitting,
             )
             if whole_words:
                 found = Vocabulary([], found.words)
             vocabulary = found if vocabulary is None else vocabulary.grown(found)
         if vectors is not None:
-            vocabulary = vocabulary.with_vectors(vectors(_uses(tokens.values())))
+            vocabulary = vocabulary.with_vectors(vectors(_uses(lists.values())))
         self.vocabulary = vocabulary
         self.n_queries, self.n_titles = len(queries), len(titles)
-        self._texts = {side: TextList(batch_of(some, vocabulary)) for side, some in tokens.items()}
+        self._texts = {side: TextList(batch_of(some, vocabulary)) for side, some in lists.items()}
         self._one_list = one_list
 
     def arrays(self) -> Iterator[np.ndarray]:
@@ -161,6 +175,17 @@ def _uses(tokens: Iterable[Tokens]) -> Counter[str]:
         found = np.bincount(some.word_index, minlength=len(some.words))
         uses.update(dict(zip(some.words, found.tolist(), strict=True)))
     return uses
+
+
+def _joined(queries: Tokens, titles: Tokens) -> Tokens:
+    """The tokens of one list of texts: ``queries``, then ``titles``."""
+    places = Places({word: place for place, word in enumerate(queries.words)})
+    renumbered = np.fromiter(map(places.__getitem__, titles.words), np.int32, len(titles.words))
+    return Tokens(
+        word_index=np.concatenate([queries.word_index, renumbered[titles.word_index]]),
+        offsets=np.concatenate([queries.offsets, titles.offsets[1:] + queries.offsets[-1]]),
+        words=list(places),
+    )
 
 
 def _cut(tokens: Tokens, most: int) -> Tokens:

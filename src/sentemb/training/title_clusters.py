@@ -25,6 +25,13 @@ def n_clusters(n_titles: int) -> int:
     return max(1, round(n_titles**0.5))
 
 
+def n_comparisons(n_queries: int, n_titles: int) -> int:
+    """How many vectors are multiplied to find titles for all queries, clusters included."""
+    count = n_clusters(n_titles)
+    of_centres = min(_SAMPLE * count, n_titles) * _MOVES + n_titles
+    return count * of_centres + n_queries * (count + PROBED * n_titles // count)
+
+
 @dataclass(frozen=True, eq=False)
 class TitleClusters:
     """Titles, divided into clusters.

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, overload
 from sentemb.bounds import whole
 from sentemb.data.click_log import Clicks
 from sentemb.data.labelled_pairs import LabelledPairs
+from sentemb.data.prepared_log import PreparedLog
 from sentemb.distributed.cluster import Dask
 from sentemb.errors import SentembError
 from sentemb.former_names import former_names
@@ -40,15 +41,15 @@ PairModelName: TypeAlias = Literal[
 
 @overload
 def train(
-    pairs: Clicks | LabelledPairs, *, model: PairModelName, **settings: Any
+    pairs: Clicks | LabelledPairs | PreparedLog, *, model: PairModelName, **settings: Any
 ) -> PairScorer: ...
 @overload
-def train(pairs: Clicks | LabelledPairs, **settings: Any) -> SentenceEncoder: ...
+def train(pairs: Clicks | LabelledPairs | PreparedLog, **settings: Any) -> SentenceEncoder: ...
 
 
 @former_names(**formerly(HYPERPARAMETERS))
 def train(
-    pairs: Clicks | LabelledPairs,
+    pairs: Clicks | LabelledPairs | PreparedLog,
     *,
     output: AnyPath | None = None,
     dev: DevSource | LabelledPairs | None = None,
@@ -75,10 +76,11 @@ def train(
 
     Parameters
     ----------
-    pairs : path, ClickLog, table, list of pairs or LabelledPairs
-        A path: see `read_click_log`; with ``labels`` see `read_labelled_pairs`. A table of pandas,
-        Polars or pyarrow has the columns query and title, and may have clicks; for other names see
-        `ClickLog.from_frame`. A list has ``(query, title)`` or ``(query, title, clicks)``.
+    pairs : path, ClickLog, table, list of pairs, LabelledPairs or PreparedLog
+        A path: see `read_click_log`, or, for two towers, the folder of `prepare_log`; with
+        ``labels`` see `read_labelled_pairs`. A table of pandas, Polars or pyarrow has the columns
+        query and title, and may have clicks; for other names see `ClickLog.from_frame`. A list has
+        ``(query, title)`` or ``(query, title, clicks)``.
     output : path, optional
         The model folder to write. Without it nothing is written.
     dev : path, share, JudgedSet, ClickLog or LabelledPairs, optional
@@ -201,6 +203,11 @@ def train(
             raise SentembError(
                 "vectors are features of two towers; give a pair model word_vectors, or start_from "
                 "two towers that were trained with vectors"
+            )
+        if isinstance(pairs, PreparedLog):
+            raise SentembError(
+                "a pair model cannot be trained on a prepared log; give the log that it was made "
+                "from"
             )
         if n_seeds > 1:
             raise SentembError("a pair model cannot be averaged; leave seeds out")

@@ -20,6 +20,7 @@ from sentemb.training.corpus import Corpus
 from sentemb.training.dev import Dev
 from sentemb.training.mini_batches import MiniBatch, mini_batch
 from sentemb.training.neighbours import Order
+from sentemb.training.progress import Reached
 from sentemb.training.settings import HARD_AMONG, Settings
 from sentemb.training.start import Start
 from sentemb.training.two_towers import Layouts, TwoTowers
@@ -87,9 +88,25 @@ class TwoTowerTask:
         if self._is_due(epoch):
             sizes = self.corpus.n_queries, self.corpus.n_titles
             self._note(f"epoch {epoch + 1}: {hard_negatives.described(*sizes)}")
-            self.hard_titles = hard_negatives.look_up(
-                self.corpus, self.towers, self._workers, stopped, self._cluster
+            found = hard_negatives.look_up(
+                self.corpus,
+                self.towers,
+                self._workers,
+                stopped,
+                seed=self.settings.seed,
+                epoch=epoch,
+                reached=Reached(f"epoch {epoch + 1}: queries looked up", sizes[0], self._note),
+                cluster=self._cluster,
             )
+            if not stopped():  # a resumed training looks them up again
+                self.hard_titles = found
+
+    def preparation(self, epoch: int) -> float:
+        """How many updates take as long as a look-up that is due."""
+        if not self._is_due(epoch):
+            return 0.0
+        sizes = self.corpus.n_queries, self.corpus.n_titles
+        return hard_negatives.in_pairs(*sizes) / self.settings.batch_size
 
     def _is_due(self, epoch: int) -> bool:
         return bool(self.settings.hard_negatives) and look_ups.are_due(epoch)
@@ -132,14 +149,14 @@ class TwoTowerTask:
         return SavedModel(Towers.of(self.towers.encoder, self.corpus.vocabulary, weights))
 
     def state(self) -> Arrays:
-        arrays = self.towers.state()
-        if self.hard_titles is not None:
-            arrays[_HARD_TITLES] = self.hard_titles
-        return arrays
+        return self.towers.state()
+
+    def lasting(self) -> Arrays:
+        """The lists of the last look-up: 120 bytes for each query of the log."""
+        return {} if self.hard_titles is None else {_HARD_TITLES: self.hard_titles}
 
     def check_state(self, stored: StoredState, epoch: int, step: int) -> None:
-        for name, array in self.towers.state().items():
-            stored.expect(name, array.shape, array.dtype)
+        self.towers.expect(stored)
         stored.check()
         self._check_hard_titles(stored, epoch, step)
         if not self.towers.may_be_state(stored, epoch * self.steps + step):
@@ -156,8 +173,7 @@ class TwoTowerTask:
             raise stored.damaged(f"{_HARD_TITLES} has a title that the log does not have")
 
     def restore(self, stored: StoredState) -> None:
-        for name, array in self.towers.state().items():
-            array[...] = stored[name]
+        self.towers.restore(stored)
         self.hard_titles, self._order = None, None
         if _HARD_TITLES in stored:
             self.hard_titles = stored[_HARD_TITLES]

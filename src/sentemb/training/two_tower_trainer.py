@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from sentemb.data.click_log import Clicks
-from sentemb.distributed.cluster import Dask, opened_if
+from sentemb.data.click_log import ClickLog, Clicks
+from sentemb.data.prepared_log import PreparedLog
+from sentemb.distributed.cluster import Cluster, Dask, opened_if
 from sentemb.distributed.recurrences import check_recurrent
 from sentemb.errors import SentembError
 from sentemb.models.towers import SIDES
@@ -29,7 +31,7 @@ from sentemb.training.corpus import Corpus
 from sentemb.training.dev import Dev, DevPlan, DevSource, check_patience
 from sentemb.training.identity import Identity
 from sentemb.training.progress import Progress
-from sentemb.training.run import Run, read_log
+from sentemb.training.run import Run, is_prepared_log, open_log
 from sentemb.training.seeds import DEV_OF_AVERAGE, MEMBER_FILES, train_members
 from sentemb.training.settings import Settings
 from sentemb.training.start import Start
@@ -41,7 +43,7 @@ _COLLAPSED = 0.01
 
 
 def train_two_towers(
-    pairs: Clicks,
+    pairs: Clicks | PreparedLog,
     dev: DevSource | None,
     start_from: AnyPath | SentenceEncoder | None,
     vectors: VectorSource | None,
@@ -64,19 +66,31 @@ def train_two_towers(
     check_patience(chosen.patience, dev)
     plan = DevPlan.of(dev)
     plan.check_catalogue(additions.titles)
-    if dask is not None:
-        check_recurrent(chosen.encoder())
-    with Workers(run.threads) as workers, opened_if(dask) as cluster:
+    if is_prepared_log(pairs):
+        _check_prepared(plan, additions)
+    with Workers(run.threads) as workers, _cluster(dask, chosen) as cluster:
         # The log itself is not kept: it takes several times the memory of the corpus.
-        log = read_log(pairs, skip_bad_lines, chosen.negatives, run.note)
-        # Queries are held out of the replayed pairs too, and the whole catalogue is ranked.
-        log = additions.with_replay(log, chosen.seed, skip_bad_lines, run.note)
-        log, held_out = plan.apply(log, run.note, additions.titles or ())
+        log = open_log(pairs, skip_bad_lines, chosen.negatives, run.note)
+        more_titles = additions.titles or ()
+        if isinstance(log, ClickLog):
+            # Queries are held out of the replayed pairs too, and the whole catalogue is ranked.
+            log = additions.with_replay(log, chosen.seed, skip_bad_lines, run.note)
+            log, held_out = plan.apply(log, run.note, more_titles)
+        else:
+            held_out = plan.given(log.queries, log.titles, run.note, more_titles)
         known = None if start is None else start.towers.vocabulary
         grow = start is not None and start.grows(chosen.model)
         splitting = chosen.splitting or WHITE_SPACE
         of_words = None if vectors is None else partial(vectors.features, note=run.note)
-        corpus = Corpus(log, chosen, known, splitting=splitting, grow=grow, vectors=of_words)
+        corpus = Corpus(
+            log,
+            chosen,
+            known,
+            max_word_features=chosen.max_word_features,
+            splitting=splitting,
+            grow=grow,
+            vectors=of_words,
+        )
         del log
         if start is not None and grow:
             _note_new_features(corpus, start, run.note)
@@ -115,6 +129,27 @@ def train_two_towers(
         if change is not None:
             change.note(saved, run.note)
         return SentenceEncoder.of(saved, run.threads)
+
+
+def _check_prepared(plan: DevPlan, additions: Additions) -> None:
+    """Refuse what would read all pairs of a prepared log into memory."""
+    if plan.share:
+        raise SentembError(
+            "dev cannot be a share of a prepared log; run `sentemb split LOG DIR`, then `sentemb "
+            "prepare DIR/pairs.tsv OUT`, and give DIR/dev.tsv as dev"
+        )
+    if additions.old is not None:
+        raise SentembError(
+            "replay cannot add to a prepared log; join both logs and prepare them: `cat OLD NEW | "
+            "sentemb prepare - OUT`"
+        )
+
+
+def _cluster(dask: Dask | None, settings: Settings) -> AbstractContextManager[Cluster | None]:
+    """The cluster of a training, once its model is one that a cluster trains."""
+    if dask is not None:
+        check_recurrent(settings.encoder())
+    return opened_if(dask)
 
 
 class _Change:

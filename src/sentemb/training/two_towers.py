@@ -22,15 +22,18 @@ from sentemb.training.optimisers.renormalisation import SPARSE, flat
 from sentemb.training.settings import Settings
 from sentemb.training.start import Start
 from sentemb.training.stopping import Diverged
+from sentemb.training.tower_rows import TowerRows
 
 Layouts: TypeAlias = dict[str, Layout]
 
 # A recurrent weight or bias this large saturates every gate: the training has diverged.
 _WILD_WEIGHT = 1e4
+# What a checkpoint has for every row of the input weights.
+_BY_ROW = (SPARSE, "synced", "lead")
 
 
 class TwoTowers:
-    """The towers while they are trained.
+    """The towers while they are trained, each with the rows of the features that its texts have.
 
     Parameters
     ----------
@@ -70,17 +73,19 @@ class TwoTowers:
         self._objective = settings.loss()
         self._updates = updates
         self._towers: dict[str, Optimiser] = {}
+        self._rows: dict[str, TowerRows] = {}
         for number, side in enumerate(self.sides):
+            rows = TowerRows(corpus.seen(side), len(corpus.vocabulary))
             if start is None:
                 rng = np.random.default_rng([settings.seed, number])
-                n_features, seen = len(corpus.vocabulary), corpus.seen(side)
-                weights = self.encoder.initialise(n_features, rng, seen=seen)
+                weights = self.encoder.initialise(rows.seen.size, rng)
             else:
                 # The same numbers for both towers: equal word vectors make equal towers, in
                 # which a query is near to a title of the same words before the first update.
                 rng = np.random.default_rng([settings.seed, 0])
                 weights = start.weights(side, self.encoder, rng, vocabulary=corpus.vocabulary)
-            self._towers[side] = self._optimiser(weights)
+                weights[SPARSE] = rows.take(weights[SPARSE])
+            self._towers[side], self._rows[side] = self._optimiser(weights), rows
         self._workspaces = {side: Workspace() for side in (*self.sides, "loss")}
 
     def _optimiser(self, weights: Arrays) -> Optimiser:
@@ -100,7 +105,9 @@ class TwoTowers:
     def lay_out(self, batch: MiniBatch) -> Layouts:
         """The layouts of a mini-batch's texts by side: all of `update` that needs no weights."""
         texts = {"query": batch.queries, "document": batch.titles}
-        return {side: self.encoder.lay_out(texts[side]) for side in self.sides}
+        return {
+            side: self.encoder.lay_out(self._rows[side].texts(texts[side])) for side in self.sides
+        }
 
     def update(self, batch: MiniBatch, layouts: Layouts, number: int, workers: Workers) -> float:
         """Train on one mini-batch: forward pass, loss, backward pass, step.
@@ -174,8 +181,9 @@ class TwoTowers:
 
     def embed(self, side: str, texts: TextBatch, workers: Workers) -> np.ndarray:
         """Embeddings by the tower of ``side``, (n_texts, dim). Call `flush` first."""
-        weights = self._towers[side if side in self.sides else "query"].weights
-        P = self.encoder.project(weights, texts, workers)
+        side = side if side in self.sides else "query"
+        weights = self._towers[side].weights
+        P = self.encoder.project(weights, self._rows[side].texts(texts), workers)
         return self.encoder.embed(weights, P, texts.word_index, texts.offsets, workers)
 
     def flush(self, number: int, workers: Workers) -> None:
@@ -184,8 +192,14 @@ class TwoTowers:
             tower.flush(number, workers)
 
     def weights(self) -> dict[str, Arrays]:
-        """The live stacked weights of each side. Call `flush` before using them."""
-        return {side: tower.weights for side, tower in self._towers.items()}
+        """A copy of each side's stacked weights for the whole vocabulary. Call `flush` before."""
+        return {
+            side: {
+                name: self._rows[side].whole(array) if name == SPARSE else array.copy()
+                for name, array in tower.weights.items()
+            }
+            for side, tower in self._towers.items()
+        }
 
     def state(self) -> Arrays:
         """Everything that a checkpoint must keep, by name."""
@@ -194,6 +208,26 @@ class TwoTowers:
             for side, tower in self._towers.items()
             for name, array in tower.state().items()
         }
+
+    def expect(self, stored: StoredState) -> None:
+        """Raise ``stored.damaged`` unless it has the arrays of `state`.
+
+        Earlier versions kept a row for every feature of the vocabulary.
+        """
+        for name, array in self.state().items():
+            whole = (self._rows_of(name).n_features, *array.shape[1:])
+            is_whole = _is_by_row(name) and stored.shape(name) == whole
+            stored.expect(name, whole if is_whole else array.shape, array.dtype)
+
+    def restore(self, stored: StoredState) -> None:
+        """Continue from a state that `expect` has accepted."""
+        for name, array in self.state().items():
+            found = stored[name]
+            array[...] = self._rows_of(name).of_whole(found) if _is_by_row(name) else found
+
+    def _rows_of(self, name: str) -> TowerRows:
+        """The rows of the tower that array ``name`` of `state` belongs to."""
+        return self._rows[name.split(".")[0]]
 
     def may_be_state(self, arrays: StoredState, updates: int) -> bool:
         """Whether ``arrays``, named as in `state`, can be the state after ``updates``.
@@ -209,3 +243,8 @@ class TwoTowers:
             if kind in highest and arrays[name].max(initial=0) > highest[kind]:
                 return False
         return True
+
+
+def _is_by_row(name: str) -> bool:
+    """Whether array ``name`` of the state has a row for every row of the input weights."""
+    return name.split(".")[-1] in _BY_ROW

@@ -1,0 +1,270 @@
+"""Time and memory of large logs: from a file of lines to a trained and measured model.
+
+For each size a log is generated, prepared, trained on for one epoch from disk, and evaluated; then
+the hard negatives of all its queries are looked up with that model, and all its titles are indexed.
+Every step is a process of its own. Results are kept in a folder, so that a stopped run continues.
+Writes docs/results/scale.md and docs/figures/scale.png.
+
+    python benchmarks/scale.py [--sizes 100000,1000000] [--folder build/scale] [--no-page]
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from large_log import write_judged, write_large_log
+from pages import DOCS, ROOT, machine, write_results
+
+from sentemb.data.prepared_log import PreparedLog
+from sentemb.tables import markdown_table
+
+# Distinct pairs -> lines that have about as many.
+LINES = {
+    100_000: 105_000,
+    300_000: 325_000,
+    1_000_000: 1_140_000,
+    3_000_000: 3_700_000,
+    10_000_000: 15_600_000,
+}
+MAX_WORDS, QUERIES = 200_000, 2_000
+STEPS = ("prepare", "train", "evaluate", "look-up", "index")
+_LEAST_SECONDS = 0.05  # between two looks at a process
+
+# Runs in a process of its own: prepared log, model.
+_LOOK_UP = """
+import sys
+import sentemb
+from sentemb.system.parallel import Workers
+from sentemb.training import hard_negatives
+from sentemb.training.corpus import Corpus
+from sentemb.training.settings import Settings
+from sentemb.training.start import Start
+from sentemb.training.two_towers import TwoTowers
+from sentemb.training.run import open_log
+
+log, folder = sys.argv[1:]
+settings = Settings(word_features=0)
+start = Start.of(folder)
+corpus = Corpus(open_log(log, False, "batch", print), settings, start.towers.vocabulary)
+towers = TwoTowers(corpus, settings, 1, start)
+with Workers() as workers:
+    print(hard_negatives.described(corpus.n_queries, corpus.n_titles))
+    lists = hard_negatives.look_up(corpus, towers, workers, lambda: False)
+print(f"{(lists >= 0).sum(axis=1).mean():.1f} titles per query")
+"""
+
+
+class Watch(threading.Thread):
+    """The most memory of a process and its children: its own, and with the pages of files."""
+
+    def __init__(self, pid):
+        super().__init__(daemon=True)
+        self.pid, self.own, self.all, self.ended = pid, 0.0, 0.0, threading.Event()
+
+    def run(self):
+        while not self.ended.wait(_LEAST_SECONDS):
+            own = pages = 0
+            for pid in [self.pid, *_children(self.pid)]:
+                anonymous, file = _resident(pid)
+                own, pages = own + anonymous, pages + anonymous + file
+            self.own, self.all = max(self.own, own), max(self.all, pages)
+
+
+def _children(pid):
+    try:
+        tasks = Path(f"/proc/{pid}/task").iterdir()
+        return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    except OSError:
+        return []
+
+
+def _resident(pid):
+    """MB of a process in memory: its own, and pages of files."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return 0.0, 0.0
+    sizes = dict(line.split(":", 1) for line in lines if line.startswith("Rss"))
+    kilobytes = {name: float(size.split()[0]) for name, size in sizes.items()}
+    return kilobytes.get("RssAnon", 0) / 1e3, kilobytes.get("RssFile", 0) / 1e3
+
+
+def measured(command):
+    """Run a command; {"seconds", "own", "all", "output"}."""
+    began = time.monotonic()
+    process = subprocess.Popen(
+        [*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    watch = Watch(process.pid)
+    watch.start()
+    output, _ = process.communicate()
+    watch.ended.set()
+    watch.join()
+    if process.returncode:
+        sys.exit(f"{' '.join(map(str, command))} failed:\n{output[-2000:]}")
+    seconds = time.monotonic() - began
+    return {"seconds": seconds, "own": watch.own, "all": watch.all, "output": output[-2000:]}
+
+
+def commands(place):
+    """{step: command} for the log in ``place``."""
+    sentemb, model = Path(sys.executable).parent / "sentemb", place / "model"
+    prepared = place / "prepared"
+    return {
+        "prepare": [sentemb, "prepare", place / "pairs.tsv", prepared, "--force"],
+        "train": [
+            *(sentemb, "train", prepared, "-o", model, "--force", "--epochs", 1),
+            *("--max-word-features", MAX_WORDS),
+        ],
+        "evaluate": [sentemb, "evaluate", model, place / "judged", "--json"],
+        "look-up": [sys.executable, "-c", _LOOK_UP, prepared, model],
+        "index": [
+            *(sentemb, "index", model, place / "titles.tsv", place / "index", "--force"),
+            *("--vectors", "float16"),
+        ],
+    }
+
+
+def measure(place, pairs, note):
+    """All steps of one size; {step: figures}."""
+    place.mkdir(parents=True, exist_ok=True)
+    path = place / "figures.json"
+    found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if not (place / "judged" / "qrels.txt").exists():
+        note(f"{pairs:,} pairs: generating")
+        write_large_log(place / "pairs.tsv", LINES[pairs])
+        write_judged(place / "judged", QUERIES)
+    for step, command in commands(place).items():
+        if step in found:
+            continue
+        note(f"{pairs:,} pairs: {step}")
+        if step == "index":
+            write_titles(place / "prepared", place / "titles.tsv")
+        found[step] = measured(command)
+        note(f"  {found[step]['seconds']:.1f} s, {found[step]['own']:.0f} MB")
+        path.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    if "log" not in found:
+        found["log"] = facts_of(place)
+        path.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    return found
+
+
+def write_titles(prepared, path):
+    """Write the titles of a prepared log as a file to index."""
+    with path.open("w", encoding="utf-8") as file:
+        for number, title in enumerate(PreparedLog.open(prepared).titles):
+            file.write(f"t{number}\t{title}\n")
+
+
+def facts_of(place):
+    """Sizes of the log, and what is on disk."""
+    log = PreparedLog.open(place / "prepared")
+    return {
+        "lines": sum(1 for _ in (place / "pairs.tsv").open("rb")),
+        "pairs": int(log.query_index.size),
+        "queries": len(log.queries),
+        "titles": len(log.titles),
+        "megabytes": {
+            name: sum(file.stat().st_size for file in _files(place / name)) / 1e6
+            for name in ("pairs.tsv", "prepared", "model", "index")
+        },
+    }
+
+
+def _files(path):
+    return [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+
+
+def page(found):
+    """The lines of the page."""
+    sizes = [["pairs", "lines", "queries", "titles", "log", "prepared", "model", "index"]]
+    times = [["pairs", *STEPS, "NDCG@1"]]
+    memory = [["pairs", *STEPS]]
+    for pairs, figures in found.items():
+        log = figures["log"]
+        counts = (log["pairs"], log["lines"], log["queries"], log["titles"])
+        megabytes = log["megabytes"].values()
+        sizes.append([*(f"{n:,}" for n in counts), *(f"{size:,.0f} MB" for size in megabytes)])
+        ndcg = json.loads(figures["evaluate"]["output"])
+        steps = [figures[step] for step in STEPS]
+        times.append(
+            [f"{pairs:,}", *(f"{step['seconds']:.1f} s" for step in steps), f"{_ndcg(ndcg):.3f}"]
+        )
+        memory.append(
+            [f"{pairs:,}", *(f"{step['own']:,.0f} ({step['all']:,.0f})" for step in steps)]
+        )
+    return [
+        f"Machine: {machine()}; {os.cpu_count()} threads. One run of each. The log is made by "
+        "`benchmarks/large_log.py`: new words and titles keep coming as it grows. Training is one "
+        f"epoch of the default model, at most {MAX_WORDS:,} whole words, no dev set. Looking up "
+        "finds the hard negatives of all queries. The index has all titles of the log, float16.",
+        "",
+        "## Sizes",
+        "",
+        *markdown_table(sizes),
+        "",
+        "## Seconds",
+        "",
+        f"NDCG@1 is for {QUERIES:,} queries that the log does not have, ten titles each.",
+        "",
+        *markdown_table(times),
+        "",
+        "## Memory",
+        "",
+        "MB at most: the process's own, and in brackets with the pages of mapped files, which the "
+        "system takes back when it needs them.",
+        "",
+        *markdown_table(memory),
+        "",
+    ]
+
+
+def _ndcg(report):
+    """NDCG@1 in what `sentemb evaluate --json` prints."""
+    return float(report["mean"]["ndcg@1"] if "mean" in report else report["ndcg@1"])
+
+
+def draw(found, path):
+    """Time and memory by pairs."""
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, 2, figsize=(9, 4), layout="constrained")
+    for step in STEPS:
+        sizes = list(found)
+        axes[0].loglog(sizes, [found[n][step]["seconds"] for n in sizes], "o-", label=step)
+        axes[1].loglog(sizes, [found[n][step]["own"] for n in sizes], "o-", label=step)
+    axes[0].set(xlabel="distinct pairs", ylabel="seconds")
+    axes[1].set(xlabel="distinct pairs", ylabel="MB of memory")
+    axes[1].axhline(4000, color="#777777", linestyle=":", label="4 GB")
+    for axis in axes:
+        axis.grid(alpha=0.3)
+    axes[1].legend()
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sizes", default=",".join(map(str, LINES)))
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "scale")
+    parser.add_argument("--no-page", action="store_true", help="measure only")
+    options = parser.parse_args()
+    sizes = [int(size) for size in options.sizes.split(",")]
+    if set(sizes) - set(LINES):
+        parser.error(f"sizes are {', '.join(map(str, LINES))}")
+    found = {
+        size: measure(options.folder / str(size), size, lambda text: print(text, flush=True))
+        for size in sizes
+    }
+    if not options.no_page:
+        write_results("scale", "Large logs", "benchmarks/scale.py", page(found))
+        draw(found, DOCS / "figures" / "scale.png")
+
+
+if __name__ == "__main__":
+    main()

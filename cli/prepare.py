@@ -1,0 +1,88 @@
+"""``sentemb prepare``: a click log as a folder that training maps into memory."""
+
+import time
+from typing import Any
+
+import click
+
+from sentemb.cli.common import duration
+from sentemb.cli.options import command as new_command
+from sentemb.cli.options import option
+from sentemb.cli.program import say
+from sentemb.system.terminal import ProgressLine
+from sentemb.text.words import SPLITTINGS, WHITE_SPACE
+
+
+@new_command("prepare")
+@click.argument("log", type=click.Path(allow_dash=True))
+@click.argument("out", type=click.Path())
+@option(
+    "--splitting",
+    type=click.Choice(list(SPLITTINGS)),
+    default=WHITE_SPACE,
+    show_default=True,
+    help="How the training will split texts into words: its own --splitting, or that of the model "
+    "in --start-from.",
+)
+@option(
+    "--skip-bad-lines",
+    is_flag=True,
+    help="Skip and count malformed lines of the log instead of stopping at the first.",
+)
+@option("--force", is_flag=True, help="Replace the prepared log in OUT.")
+def command(log: str, out: str, splitting: str, skip_bad_lines: bool, force: bool) -> None:
+    """Prepare a click log that is larger than memory.
+
+    LOG is a click log as for `sentemb train`; - is standard input. OUT is the folder to write.
+    `sentemb train OUT` then maps its arrays into memory page by page, and trains the same model as
+    on LOG. Preparing takes 30 to 50 bytes of memory for each distinct query, title and pair.
+
+    OUT serves every model with two towers. Pair models and all other commands read LOG. To measure
+    on held-out clicks, split the log first.
+
+    \b
+    sentemb prepare clicks.tsv.gz prepared/
+    sentemb train prepared/ -o model/
+    sentemb split clicks.tsv.gz log/
+    sentemb prepare log/pairs.tsv prepared/
+    sentemb train prepared/ --dev log/dev.tsv -o model/
+    """
+    from sentemb.training.preparing import prepare_log
+
+    line = ProgressLine()
+    shown = _Shown(line)
+    try:
+        prepared = prepare_log(
+            log,
+            out,
+            splitting=splitting,
+            skip_bad_lines=skip_bad_lines,
+            force=force,
+            on_note=line.note,
+            on_progress=shown.show,
+        )
+    finally:
+        line.close()
+    say(
+        f"{out}: {len(prepared.clicks):,} pairs, {len(prepared.queries):,} queries, "
+        f"{len(prepared.titles):,} titles"
+    )
+    say(f"next: sentemb train {out} -o model/")
+
+
+class _Shown:
+    """Draws how far the preparation is, and how long the stage will take."""
+
+    def __init__(self, line: ProgressLine) -> None:
+        self._line, self._stage, self._began = line, "", 0.0
+
+    def show(self, progress: Any) -> None:
+        if progress.stage != self._stage:
+            self._stage, self._began = progress.stage, time.monotonic()
+        if not self._line.is_due:
+            return
+        parts = [f"{progress.stage}: {progress.done:,} {progress.unit}"]
+        if progress.share:
+            left = (time.monotonic() - self._began) * (1 / progress.share - 1)
+            parts.append(f"{progress.share:.0%}, {duration(max(0, left))} left")
+        self._line.draw(", ".join(parts))

@@ -1,0 +1,357 @@
+"""A click log as a folder of arrays that training maps into memory instead of reading a log."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.bounds import is_integer
+from sentemb.data.click_log import PREPARED
+from sentemb.data.texts import Texts, mapped_texts
+from sentemb.errors import SentembError
+from sentemb.system.checked_files import CheckedFiles, are_listed, checksum
+from sentemb.system.files import is_file, is_folder, names_in, path_of, reading, status, write_text
+from sentemb.system.locks import is_temporary
+from sentemb.system.paths import AnyPath
+from sentemb.text.batch import Tokens
+from sentemb.text.words import SPLITTINGS
+from sentemb.version import __version__
+
+DESCRIPTION, FORMAT = PREPARED, 1
+QUERIES, TITLES = "queries", "titles"
+QUERY_INDEX, TITLE_INDEX, CLICKS = "query-index.npy", "title-index.npy", "clicks.npy"
+SKIPPED_OFFSETS, SKIPPED_INDEX = "skipped-offsets.npy", "skipped-index.npy"
+CLICKED_OFFSETS, CLICKED_TITLES = "clicked-offsets.npy", "clicked-titles.npy"
+_OF_PAIRS = (
+    QUERY_INDEX,
+    TITLE_INDEX,
+    CLICKS,
+    SKIPPED_OFFSETS,
+    SKIPPED_INDEX,
+    CLICKED_OFFSETS,
+    CLICKED_TITLES,
+)
+_MOST = 2**31 - 1
+_MAX_DESCRIPTION_BYTES = 1 << 16
+# Numbers of an array that are checked at a time.
+_PORTION = 1 << 20
+
+
+@dataclass(frozen=True)
+class SideFiles:
+    """The names of the files of one side.
+
+    Attributes
+    ----------
+    texts, text_offsets : str
+        The distinct texts, and where each begins.
+    words, word_offsets : str
+        Their distinct words, and where each begins.
+    tokens, token_offsets : str
+        The word of every token, and where the tokens of each text begin.
+    """
+
+    texts: str
+    text_offsets: str
+    words: str
+    word_offsets: str
+    tokens: str
+    token_offsets: str
+
+    @classmethod
+    def of(cls, side: str) -> SideFiles:
+        """Those of `QUERIES` or `TITLES`."""
+        return cls(
+            f"{side}.txt",
+            f"{side}-offsets.npy",
+            f"{side}-words.txt",
+            f"{side}-words-offsets.npy",
+            f"{side}-tokens.npy",
+            f"{side}-token-offsets.npy",
+        )
+
+    def names(self) -> list[str]:
+        """All of them."""
+        return list(vars(self).values())
+
+
+FILES = (*_OF_PAIRS, *SideFiles.of(QUERIES).names(), *SideFiles.of(TITLES).names())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PreparedLog:
+    """A click log whose texts and arrays are mapped from a folder of ``sentemb prepare``.
+
+    The attributes are those of a `ClickLog`; ``queries`` and ``titles`` are decoded when they are
+    asked for.
+
+    Attributes
+    ----------
+    folder : Path
+        Where it is.
+    queries, titles : sequence of str
+    query_index, title_index : (n_pairs,) int32
+    clicks : (n_pairs,) int64
+    skipped_offsets, skipped_index : (n_pairs + 1,) int64, (n,) int32
+    bad_lines : int
+    splitting : str
+        How its texts are split into words, see `sentemb.text.words.SPLITTINGS`.
+    identity : str
+        A hash of all files but the description: equal for equal logs.
+    """
+
+    folder: Path
+    queries: Texts
+    titles: Texts
+    query_index: NDArray[np.int32]
+    title_index: NDArray[np.int32]
+    clicks: NDArray[np.int64]
+    skipped_offsets: NDArray[np.int64]
+    skipped_index: NDArray[np.int32]
+    bad_lines: int
+    splitting: str
+    identity: str
+    _clicked: tuple[NDArray[np.int64], NDArray[np.int32]]
+    _tokens: Mapping[str, Tokens]
+
+    def __repr__(self) -> str:
+        return (
+            f"PreparedLog({len(self.clicks):,} pairs, {len(self.queries):,} queries, "
+            f"{len(self.titles):,} titles)"
+        )
+
+    @classmethod
+    def open(cls, folder: AnyPath) -> PreparedLog:
+        """Map the files of a folder, after reading each once to check it.
+
+        Raises
+        ------
+        SentembError
+            If it is not a prepared log, or a file is missing or is not the one that was written.
+        """
+        place = path_of(folder)
+        told = _description(place)
+        files = CheckedFiles(place, told["files"], DESCRIPTION, damaged)
+        files.verify()
+        n_pairs, n_skipped = told["pairs"], told["skipped"]
+        n_queries, n_titles = told["queries"], told["titles"]
+
+        def array(name: str, dtype: str, size: int) -> np.ndarray:
+            return files.array(name, dtype, (size,))
+
+        def index(name: str, size: int, limit: int) -> np.ndarray:
+            found = array(name, "<i4", size)
+            if not _is_below(found, limit):
+                raise damaged(place / name, "it has a number that is too high or below 0")
+            return found
+
+        def offsets(name: str, size: int, end: int) -> np.ndarray:
+            found = array(name, "<i8", size + 1)
+            if found[0] or found[-1] != end or not _is_rising(found):
+                raise damaged(place / name, "its numbers are not offsets")
+            return found
+
+        def texts(name: str, offsets_name: str, count: int) -> Texts:
+            return mapped_texts(files, name, offsets_name, count)
+
+        def tokens(side: SideFiles, count: int) -> Tokens:
+            n_tokens, n_words = told["tokens"][side.tokens], told["words"][side.words]
+            return Tokens(
+                word_index=index(side.tokens, n_tokens, n_words),
+                offsets=offsets(side.token_offsets, count, n_tokens),
+                words=texts(side.words, side.word_offsets, n_words),
+            )
+
+        query_side, title_side = SideFiles.of(QUERIES), SideFiles.of(TITLES)
+        clicks = array(CLICKS, "<i8", n_pairs)
+        if not _is_positive(clicks):
+            raise damaged(place / CLICKS, "a pair has no clicks")
+        return cls(
+            folder=place,
+            queries=texts(query_side.texts, query_side.text_offsets, n_queries),
+            titles=texts(title_side.texts, title_side.text_offsets, n_titles),
+            query_index=index(QUERY_INDEX, n_pairs, n_queries),
+            title_index=index(TITLE_INDEX, n_pairs, n_titles),
+            clicks=clicks,
+            skipped_offsets=offsets(SKIPPED_OFFSETS, n_pairs, n_skipped),
+            skipped_index=index(SKIPPED_INDEX, n_skipped, n_titles),
+            bad_lines=told["bad_lines"],
+            splitting=told["splitting"],
+            identity=_checksum_of(told["files"]),
+            _clicked=(
+                offsets(CLICKED_OFFSETS, n_queries, n_pairs),
+                index(CLICKED_TITLES, n_pairs, n_titles),
+            ),
+            _tokens={
+                "query": tokens(query_side, n_queries),
+                "document": tokens(title_side, n_titles),
+            },
+        )
+
+    def titles_of_queries(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """See `ClickLog.titles_of_queries`."""
+        return self._clicked
+
+    def tokens(self, splitting: str) -> Mapping[str, Tokens]:
+        """The words of all texts by side, "query" and "document".
+
+        Raises
+        ------
+        SentembError
+            If the texts are to be split in another way than they were.
+        """
+        if splitting != self.splitting:
+            raise SentembError(
+                f"{self.folder}: its texts are split by {self.splitting} and the model reads "
+                f"{splitting}; prepare the log again with --splitting {splitting}"
+            )
+        return self._tokens
+
+
+def is_prepared(folder: AnyPath) -> bool:
+    """Whether ``folder`` has the description of a prepared log."""
+    return is_folder(folder) and is_file(path_of(folder) / DESCRIPTION)
+
+
+def check_replaceable(folder: AnyPath, force: bool) -> None:
+    """Refuse what a prepared log must not replace: anything but an empty folder or, with ``force``,
+    a prepared log.
+    """
+    if not str(folder):
+        raise SentembError("the name of the output folder is empty; give one")
+    if status(folder) is None:
+        return
+    if not is_folder(folder):
+        raise SentembError(f"{folder}: is a file; name a folder to write to")
+    names = {name for name in names_in(folder) if not is_temporary(name)}
+    if not names:
+        return
+    others = sorted(names - {DESCRIPTION, *FILES})
+    if others or DESCRIPTION not in names:
+        raise SentembError(
+            f"{folder}: has other files than those of a prepared log, such as "
+            f"{(others or sorted(names))[0]}; name another folder"
+        )
+    if not force:
+        raise SentembError(
+            f"{folder}: has a prepared log already; name another folder or use --force"
+        )
+
+
+def write_description(
+    folder: Path, log: Mapping[str, Any], sizes: Mapping[str, Mapping[str, int]]
+) -> None:
+    """Write ``prepared.json`` for the files in ``folder``.
+
+    Parameters
+    ----------
+    folder : Path
+        Has all `FILES`.
+    log : mapping
+        The numbers of ``pairs``, ``queries``, ``titles``, ``skipped`` titles and ``bad_lines``,
+        and the ``splitting``.
+    sizes : mapping
+        ``tokens`` and ``words``: how many, by the names of their files.
+    """
+    told: dict[str, Any] = {"format": FORMAT, "version": __version__, **log, **sizes}
+    told["files"] = {name: checksum(folder / name) for name in FILES}
+    told["sha256"] = _checksum_of(told)
+    write_text(folder / DESCRIPTION, json.dumps(told, indent=1) + "\n")
+
+
+def _checksum_of(told: Mapping[str, Any]) -> str:
+    """The SHA-256 of a description, but for its checksum itself."""
+    own = {name: value for name, value in told.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()
+
+
+def _description(folder: Path) -> dict[str, Any]:
+    path = folder / DESCRIPTION
+    if status(path) is None:
+        raise SentembError(
+            f"{folder}: there is no prepared log here ({DESCRIPTION} is missing); make one with "
+            "`sentemb prepare LOG OUT`"
+        )
+    found = status(path)
+    if not is_file(path) or found is None or found.st_size > _MAX_DESCRIPTION_BYTES:
+        raise damaged(path, "it is not a regular file, or a huge one")
+    with reading(path) as file:
+        raw = file.read(_MAX_DESCRIPTION_BYTES)
+    try:
+        told = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise damaged(path, "it is not JSON") from None
+    if not isinstance(told, dict):
+        raise damaged(path, "it is not a JSON object")
+    version = told.get("format")
+    if is_integer(version) and version > FORMAT:
+        raise SentembError(
+            f"{path}: format {version} is newer than {FORMAT}; use a newer version of sentemb"
+        )
+    if version != FORMAT:
+        raise damaged(path, "it has no known format number")
+    wrong = next((name for name in _IS_RIGHT if not _IS_RIGHT[name](told.get(name))), None)
+    if wrong is not None:
+        raise damaged(path, f'"{wrong}" is missing or wrong')
+    if told.get("sha256") != _checksum_of(told):
+        raise damaged(path, "its contents do not match their checksum")
+    return told
+
+
+def _is_count(value: Any) -> bool:
+    return is_integer(value) and 0 <= value <= _MOST
+
+
+def _are_counts(names: tuple[str, str], most: int) -> Any:
+    return lambda value: (
+        isinstance(value, dict)
+        and value.keys() == set(names)
+        and all(is_integer(one) and 0 <= one <= most for one in value.values())
+    )
+
+
+_SIDES = SideFiles.of(QUERIES), SideFiles.of(TITLES)
+_IS_RIGHT: dict[str, Any] = {
+    "pairs": _is_count,
+    "queries": _is_count,
+    "titles": _is_count,
+    "skipped": lambda value: is_integer(value) and value >= 0,
+    "bad_lines": lambda value: is_integer(value) and value >= 0,
+    "splitting": lambda value: isinstance(value, str) and value in SPLITTINGS,
+    "tokens": _are_counts((_SIDES[0].tokens, _SIDES[1].tokens), 2**63 - 1),
+    "words": _are_counts((_SIDES[0].words, _SIDES[1].words), _MOST),
+    "files": lambda value: are_listed(value) and value.keys() == set(FILES),
+}
+
+
+def _portions(array: np.ndarray) -> Iterator[np.ndarray]:
+    """Parts that overlap in one number."""
+    for first in range(0, array.size, _PORTION):
+        yield array[first : first + _PORTION + 1]
+
+
+def _is_below(array: np.ndarray, limit: int) -> bool:
+    return all(part.min() >= 0 and part.max() < limit for part in _portions(array))
+
+
+def _is_positive(array: np.ndarray) -> bool:
+    return all(part.min() > 0 for part in _portions(array))
+
+
+def _is_rising(array: np.ndarray) -> bool:
+    return all(bool((part[1:] >= part[:-1]).all()) for part in _portions(array))
+
+
+def damaged(path: object, why: str) -> SentembError:
+    """The error for a file of a prepared log that cannot be used."""
+    return SentembError(
+        f"{path}: the prepared log is damaged: {why}; restore it from a copy or make it again with "
+        "`sentemb prepare`"
+    )

@@ -1,0 +1,146 @@
+"""Many texts in one array of bytes: mapped from a file, decoded when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.errors import SentembError
+from sentemb.system.checked_files import CheckedFiles
+from sentemb.system.growing import Growing
+from sentemb.system.paths import AnyPath
+
+# Texts that are decoded at a time by whatever reads all of them.
+_PORTION = 8192
+_LINE_END = ord("\n")
+
+
+@dataclass(frozen=True, eq=False)
+class Texts(Sequence[str]):
+    """A sequence of str, each followed by a line end.
+
+    Attributes
+    ----------
+    raw : (n_bytes,) uint8
+        The lines, in UTF-8.
+    offsets : (n + 1,) int64
+        Where each line starts, and the end of the last.
+    """
+
+    raw: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, texts: Iterable[str], scratch: AnyPath | None = None) -> Texts:
+        """``texts``, which must be valid Unicode without line ends; see `TextsBuilder`."""
+        found = TextsBuilder(scratch)
+        # In portions: all texts joined would take more memory once more.
+        some = iter(texts)
+        while portion := list(islice(some, _PORTION)):
+            found.append(portion)
+        return found.texts()
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            first, end, step = place.indices(len(self))
+            if step != 1:
+                return [self[one] for one in range(first, end, step)]
+            return self._decoded(first, max(first, end))
+        number = place + len(self) if place < 0 else place
+        if not 0 <= number < len(self):
+            raise IndexError(f"there are {len(self):,} texts")
+        return self._decoded(number, number + 1)[0]
+
+    def __iter__(self) -> Iterator[str]:
+        for first in range(0, len(self), _PORTION):
+            yield from self._decoded(first, min(first + _PORTION, len(self)))
+
+    def _decoded(self, first: int, end: int) -> list[str]:
+        raw = self.raw[self.offsets[first] : self.offsets[end]].tobytes()
+        try:
+            found = raw.decode("utf-8").split("\n")
+        except UnicodeDecodeError:
+            found = []
+        # A line before must have ended where the first begins.
+        starts = not self.offsets[first] or self.raw[self.offsets[first] - 1] == _LINE_END
+        if not starts or len(found) != end - first + 1 or found.pop():
+            raise SentembError(
+                "the folder is damaged: its texts and their offsets do not fit; restore it from a "
+                "copy or make it again"
+            )
+        return found
+
+    def take(self, kept: NDArray[np.bool_], scratch: AnyPath | None = None) -> Texts:
+        """The texts where ``kept``, (n,), is true; see `TextsBuilder`."""
+        found = TextsBuilder(scratch)
+        found.extend(self, kept)
+        return found.texts()
+
+    def joined(self, others: Texts, scratch: AnyPath | None = None) -> Texts:
+        """These texts, then ``others``; see `TextsBuilder`."""
+        found = TextsBuilder(scratch)
+        found.extend(self)
+        found.extend(others)
+        return found.texts()
+
+
+class TextsBuilder:
+    """Collects `Texts`.
+
+    Parameters
+    ----------
+    scratch : path, optional
+        A folder on the disk that texts are kept on if there are many; see
+        `sentemb.system.growing.Growing`.
+    """
+
+    def __init__(self, scratch: AnyPath | None = None) -> None:
+        self._raw, self._offsets = Growing(scratch), Growing(scratch)
+        self._offsets.append(np.zeros(1, np.int64))
+        self._size = 0
+
+    def append(self, texts: Sequence[str]) -> None:
+        """Append texts, which must be valid Unicode without line ends."""
+        lines = np.frombuffer("\n".join([*texts, ""]).encode(), np.uint8)
+        self._append(lines, 1 + np.flatnonzero(lines == _LINE_END))
+
+    def extend(self, texts: Texts, kept: NDArray[np.bool_] | None = None) -> None:
+        """Append those of ``texts`` where ``kept``, (n,), is true, by default all."""
+        for first in range(0, len(texts), _PORTION):
+            offsets = texts.offsets[first : first + _PORTION + 1]
+            raw, ends = texts.raw[offsets[0] : offsets[-1]], offsets[1:] - offsets[0]
+            if kept is not None:
+                own, lengths = kept[first : first + _PORTION], np.diff(offsets)
+                raw, ends = raw[np.repeat(own, lengths)], np.cumsum(lengths[own])
+            self._append(raw, ends)
+
+    def _append(self, raw: NDArray[np.uint8], ends: NDArray[np.int64]) -> None:
+        self._raw.append(raw)
+        self._offsets.append(ends + self._size)
+        self._size += len(raw)
+
+    def texts(self) -> Texts:
+        """All of them; nothing is appended after it."""
+        return Texts(self._raw.array(np.uint8), self._offsets.array(np.int64))
+
+
+def mapped_texts(files: CheckedFiles, name: str, offsets_name: str, count: int) -> Texts:
+    """``count`` texts of a file and, from an array in another, where each begins; both mapped."""
+    raw = files.raw(name)
+    offsets = files.array(offsets_name, "<i8", (count + 1,), read_only=True)
+    is_rising = bool((offsets[1:] > offsets[:-1]).all())
+    if offsets[0] or offsets[-1] != raw.size or not is_rising:
+        raise files.damaged(files.folder / offsets_name, "it does not fit its text file")
+    return Texts(raw, offsets)

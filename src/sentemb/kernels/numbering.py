@@ -1,0 +1,60 @@
+"""Numbers for keys in order of first appearance: a hash table with open addressing."""
+
+import numpy as np
+
+from sentemb.kernels.dropout import mixed
+from sentemb.kernels.jit import kernel
+
+
+@kernel
+def number_keys(keys, count, slots, seed, wanted, numbers):
+    """Give every key its number; a new key gets the next one.
+
+    Parameters
+    ----------
+    keys : (at least count + k, width) uint64, written
+        The known keys by their numbers; new ones are appended.
+    count : int
+        How many there are.
+    slots : (m,) int32, written
+        The number of a key, or -1; m is a power of 2 and more than ``count`` + k. A key is in the
+        first slot from its own on that was free.
+    seed : uint64
+        Decides the slot of a key, so that no log can be written whose keys share one.
+    wanted : (k, width) uint64
+    numbers : (k,) int32, written
+
+    Returns
+    -------
+    int
+        How many keys there are now.
+    """
+    mask = slots.size - 1
+    for k in range(len(wanted)):
+        slot = np.int64(mixed(wanted[k, 0] ^ seed) >> np.uint64(1)) & mask
+        while slots[slot] >= 0:
+            number = slots[slot]
+            is_same = True
+            for j in range(keys.shape[1]):
+                is_same &= keys[number, j] == wanted[k, j]
+            if is_same:
+                break
+            slot = (slot + 1) & mask
+        if slots[slot] < 0:
+            slots[slot] = count
+            for j in range(keys.shape[1]):
+                keys[count, j] = wanted[k, j]
+            count += 1
+        numbers[k] = slots[slot]
+    return count
+
+
+@kernel
+def fill_slots(keys, count, slots, seed):
+    """Write the numbers of ``count`` distinct keys into empty slots; see `number_keys`."""
+    mask = slots.size - 1
+    for number in range(count):
+        slot = np.int64(mixed(keys[number, 0] ^ seed) >> np.uint64(1)) & mask
+        while slots[slot] >= 0:
+            slot = (slot + 1) & mask
+        slots[slot] = number

@@ -1,0 +1,70 @@
+"""The best titles of a catalogue that is embedded while it is searched, portion by portion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from sentemb.models.nearest import nearest
+from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system.parallel import Workers
+
+# Titles whose vectors are in memory at a time, unless more of them are wanted.
+_PORTION = 1 << 15
+
+
+def best_titles(
+    encoder: SentenceEncoder,
+    queries: np.ndarray,
+    ids: Sequence[str],
+    titles: Sequence[str],
+    k: int,
+    workers: Workers,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[list[tuple[float, str, int]]]:
+    """The titles with the highest cosines, without keeping the vectors of all.
+
+    Parameters
+    ----------
+    encoder : SentenceEncoder
+        Embeds the titles.
+    queries : (m, dim) float
+        Unit vectors of the queries.
+    ids, titles : sequence of str
+        The catalogue; `sentemb.search.title_files.read_titles` reads one of any size.
+    k : int
+        Titles per query.
+    workers : Workers
+        The threads.
+    on_progress : function, optional
+        Called with the numbers of titles that are done and of all.
+
+    Returns
+    -------
+    list of list of (score, id, place)
+        For each query the best titles, best first, equal scores by falling id, as trec_eval has
+        them. Scores are those of `sentemb.models.nearest.nearest` over all titles, to the bit.
+    """
+    best: list[list[tuple[float, str, int]]] = [[] for _ in queries]
+    size = max(_PORTION, 2 * k)
+    for first in range(0, len(titles), size):
+        own = ids[first : first + size]
+        falling = sorted(range(len(own)), key=own.__getitem__, reverse=True)
+        vectors = encoder.encode_document(
+            titles[first : first + size], normalize_embeddings=True, show_progress_bar=False
+        )
+        places, scores = nearest(queries, vectors[falling], k, workers=workers)
+        for kept, some, their in zip(best, places.tolist(), scores.tolist(), strict=True):
+            if len(kept) == k and (not k or their[0] < kept[-1][0]):
+                continue
+            found = [falling[place] for place in some]
+            kept += [
+                (score, own[place], first + place)
+                for place, score in zip(found, their, strict=True)
+            ]
+            kept.sort(reverse=True)
+            del kept[k:]
+        if on_progress is not None:
+            on_progress(first + len(own), len(titles))
+    return best

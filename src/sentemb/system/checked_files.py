@@ -1,0 +1,101 @@
+"""Files of a folder that have the sizes and the checksums in its description."""
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sentemb.bounds import is_integer
+from sentemb.errors import SentembError
+from sentemb.system.files import is_file, reading, status, unreadable
+from sentemb.system.mapped_arrays import mapped_array
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True)
+class CheckedFiles:
+    """The files that a description lists.
+
+    Attributes
+    ----------
+    folder : Path
+    listed : mapping
+        ``bytes`` and ``sha256`` of each file by its name.
+    description : str
+        The name of the file that lists them.
+    damaged : function of a path and a str
+        Makes the error for a file that is not as described, from the reason.
+    """
+
+    folder: Path
+    listed: Mapping[str, Mapping[str, Any]]
+    description: str
+    damaged: Callable[[object, str], SentembError]
+
+    def array(
+        self, name: str, dtype: str, shape: tuple[int | None, ...], read_only: bool = False
+    ) -> np.ndarray:
+        """The array in a ``.npy`` file, mapped as by `mapped_array`; only its size is checked."""
+        path = self._sized(name)
+        try:
+            return mapped_array(path, dtype, shape, read_only)
+        except SentembError as error:
+            why = f"it {str(error).removeprefix(f'{path}: ')}"
+            raise self.damaged(path, why) from None
+
+    def raw(self, name: str) -> np.ndarray:
+        """The bytes of a file, mapped, (n,) uint8; only their number is checked."""
+        path = self._sized(name)
+        if not self.listed[name]["bytes"]:
+            return np.empty(0, np.uint8)  # nothing cannot be mapped
+        try:
+            return np.asarray(np.memmap(path, np.uint8, "r"))
+        except (OSError, ValueError) as error:
+            raise unreadable(path, error) from error
+
+    def verify(self) -> None:
+        """Read every file; a `SentembError` unless each has its checksum."""
+        for name, file in self.listed.items():
+            path = self._sized(name)
+            if checksum(path)["sha256"] != file["sha256"]:
+                raise self.damaged(path, "its contents do not match their checksum")
+
+    def _sized(self, name: str) -> Path:
+        """The path of a file, which has the size that the description says."""
+        path = self.folder / name
+        found = status(path)
+        if found is None or not is_file(path):
+            raise self.damaged(
+                path, "it is missing" if found is None else "it is not a regular file"
+            )
+        if found.st_size != self.listed.get(name, {}).get("bytes"):
+            why = f"it has {found.st_size:,} bytes and not those of {self.description}"
+            raise self.damaged(path, why)
+        return path
+
+
+def checksum(path: Path) -> dict[str, Any]:
+    """``bytes`` and ``sha256`` of a file."""
+    digest, size = hashlib.sha256(), 0
+    with reading(path) as file:
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+            size += len(piece)
+    return {"bytes": size, "sha256": digest.hexdigest()}
+
+
+def are_listed(value: Any) -> bool:
+    """Whether ``value`` can be `CheckedFiles.listed`."""
+    return isinstance(value, dict) and all(
+        isinstance(file, dict)
+        and is_integer(file.get("bytes"))
+        and isinstance(file.get("sha256"), str)
+        and _SHA256.fullmatch(file["sha256"])
+        for file in value.values()
+    )

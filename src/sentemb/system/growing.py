@@ -1,0 +1,101 @@
+"""Arrays that grow while they are made: in memory or, once they are large, on a disk."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from sentemb.system.files import is_file, is_folder, status, unwritable
+from sentemb.system.paths import AnyPath
+
+# Bytes of an array that stay in memory.
+_LIMIT = 1 << 24
+
+
+class Growing:
+    """Numbers that are appended, and then read as one array.
+
+    Beyond a limit they are in a file that has no name. The system removes it together with the last
+    array that maps it, also after a kill.
+
+    Parameters
+    ----------
+    folder : path, optional
+        A folder on the disk that the file is on. Without one everything stays in memory.
+    """
+
+    def __init__(self, folder: AnyPath | None = None) -> None:
+        self._folder = folder
+        self._file: IO[bytes] = io.BytesIO()
+
+    def append(self, numbers: bytes | NDArray[Any]) -> None:
+        """Append bytes, or the numbers of an array.
+
+        Raises
+        ------
+        SentembError
+            If the disk is full or the folder cannot be written.
+        """
+        # Written, not mapped: a full disk is then an error and not the end of the process.
+        raw = numbers if isinstance(numbers, bytes) else np.ascontiguousarray(numbers).data
+        try:
+            self._file.write(raw)
+            if self._folder is not None and isinstance(self._file, io.BytesIO):
+                self._move_if_large()
+        except OSError as error:
+            raise unwritable(self._folder or "-", error) from error
+
+    def _move_if_large(self) -> None:
+        if self._file.tell() > _LIMIT:
+            # Open as long as an array maps it.
+            file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115
+            assert isinstance(self._file, io.BytesIO)
+            file.write(self._file.getbuffer())
+            self._file = file
+
+    def array(self, dtype: DTypeLike, *shape: int) -> NDArray[Any]:
+        """All numbers that were appended, as an array; nothing is appended after it.
+
+        Parameters
+        ----------
+        dtype : dtype
+            Of the numbers.
+        *shape : int
+            By default one dimension.
+
+        Raises
+        ------
+        SentembError
+            If the disk is full or cannot be read.
+        """
+        found: NDArray[Any]
+        if isinstance(self._file, io.BytesIO):
+            raw = self._file.getbuffer()
+            found = np.frombuffer(raw, dtype) if len(raw) else np.empty(0, dtype)
+        else:
+            try:
+                self._file.flush()
+                found = np.asarray(np.memmap(self._file, dtype, "r"))
+            except OSError as error:
+                raise unwritable(self._folder or "-", error) from error
+        return found.reshape(shape) if shape else found
+
+
+def scratch_folder(output: AnyPath) -> Path | None:
+    """Where large arrays are kept until ``output`` is written: the nearest folder above it.
+
+    For standard output and devices it is the system's folder of temporary files (``TMPDIR``); None
+    if that cannot be written.
+    """
+    if str(output) == "-" or not (status(output) is None or is_file(output) or is_folder(output)):
+        try:
+            return Path(tempfile.gettempdir())
+        except OSError:
+            return None
+    return next(path for path in Path(os.path.realpath(output)).parents if is_folder(path))

@@ -1,0 +1,162 @@
+"""Look-ups of hard negatives in bounded memory: queries in portions, titles in samples."""
+
+import naive
+import numpy as np
+import pytest
+from helpers import made_up_log
+
+from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system.parallel import Workers
+from sentemb.training import hard_negatives, title_clusters
+from sentemb.training.corpus import Corpus
+from sentemb.training.settings import HARD_AMONG, Settings
+from sentemb.training.stopping import Interrupted
+from sentemb.training.trainer import train
+from sentemb.training.two_towers import TwoTowers
+
+N_DRAWN = 50
+
+
+@pytest.fixture
+def few_titles(monkeypatch):
+    monkeypatch.setattr(hard_negatives, "SAMPLED_FROM", N_DRAWN)
+
+
+def towers_of(log, **given):
+    settings = Settings(cells=4, hard_negatives=2, **given)
+    corpus = Corpus(log, settings)
+    return corpus, TwoTowers(corpus, settings, updates=10)
+
+
+def looked_up(corpus, towers, threads=1, stopped=lambda: False, **given):
+    with Workers(threads) as workers:
+        return hard_negatives.look_up(corpus, towers, workers, stopped, **given)
+
+
+def test_titles_are_drawn_by_seed_and_epoch(few_titles):
+    assert np.array_equal(hard_negatives.drawn_titles(50, 0, 2), np.arange(50))
+    first, again, later, other = (
+        hard_negatives.drawn_titles(3_000, seed, epoch).tolist()
+        for seed, epoch in ((0, 2), (0, 2), (0, 5), (1, 2))
+    )
+    assert first == again == sorted(set(first)) and len(first) == N_DRAWN
+    assert first != later and first != other
+    # All titles have a chance.
+    drawn = np.concatenate([hard_negatives.drawn_titles(60, 0, epoch) for epoch in range(40)])
+    assert np.unique(drawn).size == 60
+
+
+@pytest.mark.parametrize("shared_towers", [False, True])
+@pytest.mark.parametrize("clusters", [False, True])
+def test_of_many_titles_a_sample_is_looked_up(clusters, shared_towers, few_titles, monkeypatch):
+    log = made_up_log(n_pairs=200)
+    corpus, towers = towers_of(log, shared_towers=shared_towers)
+    assert corpus.n_titles > 2 * N_DRAWN
+    if clusters:
+        monkeypatch.setattr(hard_negatives, "EXACT_UP_TO", 0)
+        # So that every cluster is near, and the lists are the exact ones.
+        monkeypatch.setattr(title_clusters, "PROBED", N_DRAWN)
+    model = SentenceEncoder(
+        towers.encoder,
+        corpus.vocabulary,
+        {"document": towers.weights()["query"], **towers.weights()},
+        threads=1,
+    )
+    Uq = model.encode_query(log.queries, normalize_embeddings=True)
+    Ud = model.encode_document(log.titles, normalize_embeddings=True)
+    clicked = [set() for _ in log.queries]
+    for query, title in zip(log.query_index.tolist(), log.title_index.tolist(), strict=True):
+        clicked[query].add(title)
+    of_epochs = []
+    for epoch in (2, 5):
+        drawn = hard_negatives.drawn_titles(corpus.n_titles, 7, epoch)
+        found = looked_up(corpus, towers, seed=7, epoch=epoch)
+        others = set(range(corpus.n_titles)) - set(drawn.tolist())
+        expected = naive.highest_titles(Uq, Ud, [own | others for own in clicked], HARD_AMONG)
+        for own, wanted, cosines in zip(found, expected, Uq @ Ud.T, strict=True):
+            assert np.count_nonzero(own >= 0) == len(wanted)
+            own = own[own >= 0]
+            assert np.isin(own, drawn).all() and np.unique(own).size == own.size
+            np.testing.assert_allclose(np.sort(cosines[own]), np.sort(cosines[wanted]), atol=1e-6)
+        of_epochs.append(found)
+        for threads, portion in ((2, 8_192), (1, 7), (1, 1)):
+            monkeypatch.setattr(hard_negatives, "_PORTION", portion)
+            monkeypatch.setattr(hard_negatives, "_PORTION_OF_CLUSTERS", portion)
+            again = looked_up(corpus, towers, threads, seed=7, epoch=epoch)
+            assert np.array_equal(found, again)
+    assert not np.array_equal(*of_epochs)
+
+
+def test_texts_are_embedded_in_portions_to_the_same_bits(monkeypatch):
+    corpus, towers = towers_of(made_up_log(n_pairs=100))
+    found = []
+    for texts in (10_000, 16, 1):
+        monkeypatch.setattr(hard_negatives, "_TEXTS", texts)
+        found.append(looked_up(corpus, towers))
+    assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
+
+
+def test_the_note_says_how_many_titles_are_drawn(monkeypatch):
+    said = hard_negatives.described
+    assert said(8_500_000, 8_012_345) == (
+        "looking up hard negatives among 1,000,000 of 8,012,345 titles, in the 8 nearest of 1,000 "
+        "clusters"
+    )
+    assert said(8_500_000, 999_000) == (
+        "looking up hard negatives in the 8 nearest of 999 clusters of titles"
+    )
+    assert said(30, 8_012_345) == "looking up hard negatives among 1,000,000 of 8,012,345 titles"
+    assert said(30, 40) == "looking up hard negatives"
+
+
+@pytest.mark.parametrize("portions", range(6))
+def test_a_look_up_ends_when_it_is_asked_to(portions, monkeypatch):
+    corpus, towers = towers_of(made_up_log(n_pairs=100))
+    monkeypatch.setattr(hard_negatives, "_TEXTS", 16)
+    monkeypatch.setattr(hard_negatives, "_PORTION", 16)
+    asked, embedded = [], []
+    embed = towers.embed
+    monkeypatch.setattr(towers, "embed", lambda *one: embedded.append(one) or embed(*one))
+
+    def stopped():
+        asked.append(True)
+        return len(asked) > portions
+
+    found = looked_up(corpus, towers, stopped=stopped)
+    assert found.shape == (corpus.n_queries, HARD_AMONG) and found[-1].max() == -1
+    assert len(embedded) <= portions
+
+
+def test_how_far_a_look_up_is(monkeypatch):
+    corpus, towers = towers_of(made_up_log(n_pairs=100))
+    monkeypatch.setattr(hard_negatives, "_PORTION", 16)
+    reached = []
+    looked_up(corpus, towers, reached=reached.append)
+    n = corpus.n_queries
+    assert reached == [*range(16, n, 16), n]
+
+
+@pytest.mark.parametrize("stop_at", [10, 13, 23, 27])
+def test_a_training_with_drawn_titles_resumes_to_the_same_bits(stop_at, few_titles, tmp_path):
+    """Looked up before mini-batches 10 and 25, of 5 an epoch."""
+    log = made_up_log(n_pairs=80)
+    settings = {
+        "cells": 6, "epochs": 7, "batch_size": 16, "hard_negatives": 2, "learning_rate": 0.05,
+        "seed": 3, "checkpoint_seconds": 0,
+    }  # fmt: skip
+    notes = []
+    whole = train(log, threads=1, on_note=notes.append, **settings)
+    assert sum(f"among {N_DRAWN} of" in note for note in notes) == 2
+    seen = []
+
+    def stop(progress):
+        seen.append(progress.epoch_ended)
+        if seen.count(False) == stop_at:
+            raise KeyboardInterrupt
+
+    with pytest.raises((KeyboardInterrupt, Interrupted)):
+        train(log, output=tmp_path / "m", threads=1, on_progress=stop, **settings)
+    resumed = train(log, output=tmp_path / "m", threads=2, resume=True, **settings)
+    for side, weights in whole.weights.items():
+        for name, array in weights.items():
+            assert np.array_equal(resumed.weights[side][name], array), (side, name)

@@ -1,0 +1,377 @@
+"""Files of titles, indexes and BM25 in portions: the same as all at once, whatever the portions."""
+
+import errno
+import gzip
+import re
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sentemb import Index, SentembError
+from sentemb.baselines import word_lists
+from sentemb.baselines.inverted_index import InvertedIndex
+from sentemb.cli import encode, main
+from sentemb.data.judged_set import read_texts
+from sentemb.data.texts import Texts
+from sentemb.search import contents, places, scan, texts, title_files
+from sentemb.search.places import Places
+from sentemb.search.title_files import read_titles
+from sentemb.system import growing
+from sentemb.system.growing import Growing, scratch_folder
+from sentemb.system.parallel import Workers
+
+LINES = st.lists(
+    st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\n\0"), max_size=6),
+    max_size=40,
+)
+
+
+def made_up_titles(count, seed=0):
+    """Titles of up to six of 25 words that the model knows a part of, some without any."""
+    rng = np.random.default_rng(seed)
+    return [
+        " ".join(f"bath{k}" for k in rng.integers(0, 25, rng.integers(0, 7))) for _ in range(count)
+    ]
+
+
+@pytest.fixture
+def small_portions(monkeypatch):
+    """Portions of a few texts and entries, and files for everything but a few bytes."""
+    monkeypatch.setattr(texts, "_PORTION", 3)
+    monkeypatch.setattr(contents, "_PORTION", 5)
+    monkeypatch.setattr(title_files, "_PORTION", 4)
+    monkeypatch.setattr(word_lists, "_TITLES", 7)
+    monkeypatch.setattr(word_lists, "_ENTRIES", 11)
+    monkeypatch.setattr(growing, "_LIMIT", 20)
+
+
+def all_at_once(titles, clicked):
+    """Lists of BM25 by their definition: word -> {title: [count, count in clicked queries]}."""
+    lists = {}
+    for column, some in enumerate((titles, clicked)):
+        for place, text in enumerate(some):
+            for word in text.split():
+                entry = lists.setdefault(word, {}).setdefault(place, [0, 0])
+                entry[column] += 1
+    return lists
+
+
+@pytest.mark.parametrize("has_clicks", [False, True])
+@pytest.mark.usefixtures("small_portions")
+def test_bm25_in_portions_is_the_definition(has_clicks, tmp_path):
+    titles = made_up_titles(60)
+    clicked = made_up_titles(60, seed=1) if has_clicks else [""] * 60
+    given_clicks = clicked if has_clicks else None
+    found = word_lists.WordLists.of(titles, given_clicks, str.split, tmp_path)
+    expected = all_at_once(titles, clicked)
+    assert found.words == sorted(expected)
+    for number, word in enumerate(found.words):
+        own = slice(*found.offsets[number : number + 2])
+        rows = sorted((place, *counts) for place, counts in expected[word].items())
+        assert found.titles[own].tolist() == [row[0] for row in rows]
+        assert found.counts[own].tolist() == [row[1] for row in rows]
+        if has_clicks:
+            assert found.click_counts[own].tolist() == [row[2] for row in rows]
+    assert (found.click_counts is not None) == has_clicks
+
+
+@pytest.mark.parametrize("click_weight", [0, 0.3, 1])
+def test_bm25_has_the_same_bits_in_any_portions(click_weight, tmp_path, monkeypatch):
+    titles, clicked = made_up_titles(90), made_up_titles(90, seed=2)
+    arguments = 1.1, 0.6, str.split, clicked, click_weight
+    whole = InvertedIndex(titles, *arguments)
+    for entries in (1, 13):
+        monkeypatch.setattr(word_lists, "_TITLES", entries)
+        monkeypatch.setattr(word_lists, "_ENTRIES", entries)
+        parts = InvertedIndex(titles, *arguments, tmp_path)
+        mine, theirs = parts._arrays(), whole._arrays()
+        assert all(mine[name].tobytes() == theirs[name].tobytes() for name in theirs)
+        for one, other in zip(parts._lists, whole._lists, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@given(LINES)
+def test_texts_come_back_from_memory_and_from_a_file(lines):
+    for scratch in (None, "/tmp"):
+        found = Texts.of(lines, scratch)
+        assert list(found) == lines and found[1:4] == lines[1:4]
+        kept = np.arange(len(lines)) % 3 != 1
+        some = [line for line, own in zip(lines, kept, strict=True) if own]
+        assert list(found.take(kept, scratch)) == some
+        assert list(found.joined(Texts.of(some), scratch)) == lines + some
+
+
+def test_texts_in_files_have_the_bytes_of_those_in_memory(tmp_path, small_portions):
+    lines = made_up_titles(50)
+    one, other = Texts.of(lines), Texts.of(lines, tmp_path)
+    assert isinstance(other.raw.base, np.memmap) and not isinstance(one.raw.base, np.memmap)
+    assert (one.raw == other.raw).all() and (one.offsets == other.offsets).all()
+    assert not list(tmp_path.iterdir()), "the files have no name"
+
+
+GOOD = [f"d{k}\ttitle {k}" for k in range(10)]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        GOOD,
+        [*GOOD, "d3\tagain"],
+        [*GOOD, "d3\tagain", "d2\tagain", "d3\tagain"],
+        [*GOOD, "d9\tagain", "no tab"],
+        [*GOOD, "no tab", "d9\tagain"],
+        [*GOOD, "two words\ttitle"],
+        [*GOOD, "d10\t  "],
+        ["id\ttitle", *GOOD],
+        ["\ufeffd\u00e9\tt\u00eetre\twith tab\r", *GOOD],
+        [*GOOD, "d10\ta\0b"],
+    ],
+)
+@pytest.mark.usefixtures("small_portions")
+def test_titles_are_read_as_by_read_texts_and_the_first_fault_is_reported(lines, tmp_path):
+    for name, opener in (("t.tsv", open), ("t.tsv.gz", gzip.open)):
+        path = tmp_path / name
+        with opener(path, "wb") as file:
+            file.write("\n".join([*lines, ""]).encode())
+        assert outcome(read_titles, path, tmp_path) == outcome(read_texts, path)
+
+
+def outcome(read, *arguments):
+    """Two lists, or what the error says."""
+    try:
+        return tuple(map(list, read(*arguments)))
+    except SentembError as error:
+        return str(error)
+
+
+def test_ids_with_equal_hashes_are_told_apart(monkeypatch):
+    ids = ["a", "b", "c", "d", "b2"]
+    monkeypatch.setattr(
+        places, "_hashes", lambda ids: np.array([ord(id[0]) // 2 for id in ids], np.int64)
+    )
+    found = Places(ids)
+    assert dict(found) == {id: place for place, id in enumerate(ids)} and found.repeated() is None
+    assert found.of(["d", "e", "b", "", "z"][:3]).tolist() == [3, -1, 1]
+    assert "e" not in found and found.get("c") == 2 and len(found) == 5
+    assert Places(["c", "a", "b", "d", "b", "a"]).repeated() == (2, 4)
+
+
+@given(st.lists(st.sampled_from("abcdefgh")))
+def test_the_first_repetition_is_found(ids):
+    first = {}
+    expected = next(
+        ((first[id], place) for place, id in enumerate(ids) if first.setdefault(id, place) < place),
+        None,
+    )
+    assert Places(ids).repeated() == expected
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_an_index_made_in_files_has_the_bytes_of_one_in_memory(dtype, tmp_path, monkeypatch, model):
+    titles = [f"{title} w{k % 9}" if k % 4 else "!" for k, title in enumerate(made_up_titles(60))]
+    path = tmp_path / "titles.tsv"
+    path.write_text("".join(f"d{k}\t{title}\n" for k, title in enumerate(titles)))
+    ids = [f"d{k}" for k in range(60)]
+    plain = Index.build(model, titles[:40], ids[:40], dtype=dtype, bm25=True)
+    plain.save(tmp_path / "new")
+    plain.remove(ids[3:30:2])
+    plain.add(titles[40:], ids[40:])
+    plain.save(tmp_path / "changed")
+
+    monkeypatch.setattr(growing, "_LIMIT", 50)
+    monkeypatch.setattr(contents, "_PORTION", 7)
+    monkeypatch.setattr(word_lists, "_ENTRIES", 17)
+    own_ids, own_titles = read_titles(path, tmp_path)
+    some = [Texts.of(list(one)[:40], tmp_path) for one in (own_titles, own_ids)]
+    index = Index.build(model, *some, dtype=dtype, bm25=True, scratch=tmp_path)
+    vectors = index.vectors.codes if dtype == "int8" else index.vectors
+    assert isinstance(vectors.base.base, np.memmap) or isinstance(vectors.base, np.memmap)
+    index.save(tmp_path / "new-in-files")
+    opened = Index.open(tmp_path / "new-in-files", scratch=tmp_path)
+    opened.remove(ids[3:30:2])
+    rest = [Texts.of(list(one)[40:], tmp_path) for one in (own_titles, own_ids)]
+    opened.add(*rest)
+    opened.save(tmp_path / "changed-in-files")
+    for name in ("new", "changed"):
+        one, other = tmp_path / name, tmp_path / f"{name}-in-files"
+        files = sorted(file.relative_to(one) for file in one.rglob("*") if file.is_file())
+        assert files == sorted(
+            file.relative_to(other) for file in other.rglob("*") if file.is_file()
+        )
+        for file in files:
+            assert (one / file).read_bytes() == (other / file).read_bytes(), file
+
+
+def test_titles_that_are_texts_are_checked_too(model):
+    ids, titles = Texts.of(["a", "b", "a"]), Texts.of(["x", "y", "z"])
+    with pytest.raises(SentembError, match="titles 0 and 2 have the same id, a"):
+        Index.build(model, titles, ids)
+    with pytest.raises(SentembError, match="id 1 is 'b c'"):
+        Index.build(model, titles, Texts.of(["a", "b c", "d"]))
+    with pytest.raises(SentembError, match="3 titles and 2 ids"):
+        Index.build(model, titles, Texts.of(["a", "b"]))
+
+
+class FullDisk:
+    """A temporary file on a disk that is full."""
+
+    def write(self, raw):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_is_an_error_that_names_the_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(growing, "_LIMIT", 10)
+    monkeypatch.setattr(growing.tempfile, "TemporaryFile", lambda dir: FullDisk())
+    numbers = Growing(tmp_path)
+    numbers.append(b"12345")
+    with pytest.raises(SentembError, match=f"{tmp_path}: cannot be written: No space left"):
+        numbers.append(np.arange(5))
+    path = tmp_path / "titles.tsv"
+    path.write_text("".join(f"{line}\n" for line in GOOD))
+    with pytest.raises(SentembError, match="No space left"):
+        read_titles(path, tmp_path)
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_numbers_that_are_appended_come_back_as_one_array(tmp_path, monkeypatch):
+    monkeypatch.setattr(growing, "_LIMIT", 30)
+    rows = np.arange(24, dtype=np.float32).reshape(8, 3)
+    for folder in (None, tmp_path):
+        numbers = Growing(folder)
+        numbers.append(rows[:3])
+        numbers.append(rows[::-1][:2])
+        found = numbers.array(np.float32, 5, 3)
+        np.testing.assert_array_equal(found, np.concatenate([rows[:3], rows[::-1][:2]]))
+    assert Growing(tmp_path).array(np.int64, 0, 4).shape == (0, 4)
+
+
+def test_large_arrays_are_on_the_disk_of_the_output(tmp_path):
+    assert scratch_folder(tmp_path / "a" / "b") == tmp_path
+    (tmp_path / "file").touch()
+    assert scratch_folder(tmp_path / "file") == tmp_path
+    assert scratch_folder("-") == scratch_folder("/dev/null") != tmp_path
+
+
+def test_without_a_folder_that_can_be_written_arrays_stay_in_memory(monkeypatch):
+    def nowhere():
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    monkeypatch.setattr(growing.tempfile, "gettempdir", nowhere)
+    monkeypatch.setattr(growing, "_LIMIT", 0)
+    assert scratch_folder("-") is None
+    assert list(Texts.of(GOOD, scratch_folder("-"))) == GOOD
+
+
+class Numbers:
+    """An embedder of texts that are numbers: each has itself and 1 as its vector."""
+
+    def encode_document(self, titles, **keywords):
+        return np.array([[float(title), 1] for title in titles], np.float32)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 99)), max_size=30),
+    st.integers(0, 40),
+    st.integers(1, 5),
+)
+def test_the_best_of_portions_are_the_best_of_all_and_ties_go_to_the_last_id(rows, k, portion):
+    ids = [f"{tail}-{place}" for place, (_, tail) in enumerate(rows)]
+    titles = [str(number) for number, _ in rows]
+    queries = np.array([[1, 0], [-1, 1], [0, 0]], np.float32)
+    done = []
+    with pytest.MonkeyPatch.context() as patched, Workers(1) as workers:
+        patched.setattr(scan, "_PORTION", portion)
+        found = scan.best_titles(
+            Numbers(), queries, ids, titles, k, workers, lambda *some: done.append(some)
+        )
+    for (a, b), own in zip(queries.tolist(), found, strict=True):
+        every = [(a * float(titles[place]) + b, ids[place], place) for place in range(len(ids))]
+        assert own == sorted(every, reverse=True)[:k]
+    assert done[-1:] == [(len(rows), len(rows))] * bool(rows)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_encode_writes_the_same_bytes_in_any_portions(model, model_dir, tmp_path, monkeypatch):
+    lines = [f"{title} {k}" if k % 5 else " " for k, title in enumerate(made_up_titles(50))]
+    (tmp_path / "lines.txt").write_text("\n".join([*lines, ""]))
+    (tmp_path / "lines.tsv").write_text("".join(f"d{k}\tx{line}\n" for k, line in enumerate(lines)))
+    np.save(tmp_path / "whole.npy", model.encode(lines))
+    monkeypatch.setattr(title_files, "_PORTION", 7)
+    monkeypatch.setattr(encode, "_PORTION", 3)
+    monkeypatch.setattr(growing, "_LIMIT", 10)
+    result = CliRunner().invoke(
+        main, ["encode", model_dir, str(tmp_path / "lines.txt"), "-o", str(tmp_path / "a.npy")]
+    )
+    assert result.exit_code == 0 and "10 of 50 texts" in result.stderr
+    assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
+    lined = (tmp_path / "lines.txt").read_bytes()
+    result = CliRunner().invoke(main, ["encode", model_dir, "-o", "-"], input=lined)
+    assert result.stdout_bytes == (tmp_path / "whole.npy").read_bytes()
+    arguments = ["encode", model_dir, "-", "--ids", "-o", str(tmp_path / "b.npy")]
+    result = CliRunner().invoke(main, arguments, input=(tmp_path / "lines.tsv").read_bytes())
+    assert result.exit_code == 0
+    assert (tmp_path / "b.ids").read_text().split() == [f"d{k}" for k in range(50)]
+    expected = model.encode([f"x{line}" for line in lines])
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), expected)
+
+
+@pytest.mark.parametrize("command", ["index", "encode"])
+def test_what_is_there_stays_if_the_disk_is_full(command, model_dir, tmp_path, monkeypatch):
+    titles, out = tmp_path / "titles.tsv", tmp_path / "out.npy"
+    titles.write_text("".join(f"{line}\n" for line in GOOD))
+    arguments = [command, model_dir, str(titles), "-o", str(out)]
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    before = sorted(file for file in tmp_path.rglob("*"))
+    monkeypatch.setattr(growing, "_LIMIT", 50)
+    monkeypatch.setattr(growing.tempfile, "TemporaryFile", lambda dir: FullDisk())
+    result = CliRunner().invoke(main, [*arguments, *(["--force"] if command == "index" else [])])
+    assert result.exit_code == 1
+    assert f"{tmp_path}: cannot be written: No space left on device; nothing" in result.stderr
+    assert sorted(file for file in tmp_path.rglob("*")) == before
+
+
+# Runs a command whose first portion of titles kills it, with texts in files by then.
+KILLED = """
+import os, signal, sys
+from sentemb.cli import main
+from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system import growing
+
+def kill(*arguments, **keywords):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+growing._LIMIT = 20
+SentenceEncoder.encode = SentenceEncoder.encode_document = kill
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "left"), [("index", r"nothing"), ("encode", r"\.sentemb-[0-9a-f]+\.tmp")]
+)
+def test_a_killed_run_leaves_what_was_there(command, left, model_dir, tmp_path):
+    titles, out = tmp_path / "titles.tsv", tmp_path / "out.npy"
+    titles.write_text("".join(f"{line}\n" for line in GOOD))
+    arguments = [command, model_dir, str(titles), "-o", str(out)]
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    before = contents_of(tmp_path)
+    arguments += ["--force"] if command == "index" else []
+    killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    after = contents_of(tmp_path)
+    assert all(re.fullmatch(left, name) for name in after.keys() - before.keys())
+    assert {name: after[name] for name in before} == before
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    assert contents_of(tmp_path) == before, "the next run removes what is left"
+
+
+def contents_of(folder):
+    """Every file in a folder, by its name there."""
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
