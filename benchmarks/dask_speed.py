@@ -248,8 +248,9 @@ def page(times, parts, bulk, rounds):
         "",
         "The driver's part of a step (gathering rows, loss, Adam) and the recurrences were "
         "measured on one thread; their sum over the driver's part is the limit of Amdahl's law for "
-        "any number of workers. The columns after it are estimates: driver + recurrences / workers + bytes / bandwidth of the "
-        f"driver's network, without latency. With {parts[-1][0]:,} pairs at most {gain:.1f} times "
+        "any number of workers. The columns after it are estimates: driver + recurrences / workers "
+        "+ bytes / bandwidth of the driver's network, without latency. "
+        f"With {parts[-1][0]:,} pairs at most {gain:.1f} times "
         f"the speed of one thread is possible, and {8 * megabytes / 10:.0f} ms of every step are "
         "sending at 10 Gb/s.",
         "",
