@@ -167,6 +167,19 @@ def test_no_more_portions_are_under_way_than_the_workers_can_do(client):
         assert list(found) == list(range(1, 12))
 
 
+def test_a_task_that_dask_forgets_is_begun_again(client, monkeypatch):
+    monkeypatch.setattr(clusters, "_BETWEEN_LOOKS", 0.1)
+    monkeypatch.setattr(clusters, "_AFTER_LOSS", 0.2)
+    with opened(client) as cluster:
+        first = cluster.keep("text")
+        for worker in (None, "tcp://127.0.0.1:1"):
+            task = cluster.submit(len, first, worker=worker)
+            task.future = distributed.Future("forgotten", client=client)
+            if worker is None:  # as if another worker were lost now
+                cluster._seen.add("tcp://127.0.0.1:2")
+            assert cluster.results([task, first]) == [4, "text"]
+
+
 # -- encoding -----------------------------------------------------------------------------------
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sentemb.bounds import MAX_THREADS, brief
@@ -32,9 +33,11 @@ EXTRA = "dask"
 LOCAL = "local"
 FORMS = "local, local:2 for two workers, or the address of a scheduler such as tcp://host:8786"
 _PROTOCOLS = "tcp", "tls"
-# Seconds: to reach a scheduler, to wait for its first worker, to go on without any worker, and
-# between two looks at whether there are any.
+# Seconds: to reach a scheduler, to wait for its first worker, to wait for another one when all are
+# lost, and between two looks at whether there are any.
 _TO_CONNECT, _TO_BEGIN, _WITHOUT_WORKERS, _BETWEEN_LOOKS = 5.0, 10.0, 30.0, 2.0
+# Seconds after which a task that was under way when a worker was lost is begun again.
+_AFTER_LOSS = 30.0
 # Tasks of each worker that `Cluster.in_order` has under way: one to compute, one to send.
 _AHEAD = 2
 # Dask advises against large arguments. Here they are meant: a task can be computed again only from
@@ -55,12 +58,15 @@ class Task:
     worker : str or None
         The address of the worker that should do it; another one may if that one is lost.
     future : Future
+    begun : float
+        When it was submitted, by the monotonic clock.
     """
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     worker: str | None
     future: Future[Any]
+    begun: float = field(default_factory=time.monotonic)
 
 
 class Cluster:
@@ -76,11 +82,16 @@ class Cluster:
     def __init__(self, client: Client, name: str) -> None:
         self._client = client
         self.name = name
+        self._seen: set[str] = set()
+        self._lost_at = -math.inf  # when a worker was last found to be lost
 
     def workers(self) -> list[str]:
         """The addresses of all workers, each once for every thread that it computes with."""
         with self._naming_errors():
             threads: dict[str, int] = self._client.nthreads()  # type: ignore[no-untyped-call]
+        if not self._seen <= threads.keys():
+            self._lost_at = time.monotonic()
+        self._seen = set(threads)
         return [address for address in sorted(threads) for _ in range(threads[address])]
 
     def submit(
@@ -102,7 +113,7 @@ class Cluster:
         for one in task.arguments:
             if isinstance(one, Task):
                 self._begin_again(one)
-        task.worker = None
+        task.worker, task.begun = None, time.monotonic()
         task.future = self._future(task.function, task.arguments, None)
 
     def results(self, tasks: list[Task]) -> list[Any]:
@@ -130,13 +141,21 @@ class Cluster:
                         f"all workers of {self.name} are lost, and no other came for "
                         f"{_WITHOUT_WORKERS:.0f} seconds; start some and try again"
                     )
-                # Dask computes again what a lost worker had, but may wait for ever if it is lost
-                # while a task that needs its result is being given to it.
                 for task in tasks:
-                    if task.worker not in (None, *workers) and not task.future.done():  # type: ignore[no-untyped-call]
+                    if self._may_be_forgotten(task, workers):
                         self._begin_again(task)
             found: list[Any] = self._client.gather(futures)  # type: ignore[no-untyped-call]
         return found
+
+    def _may_be_forgotten(self, task: Task, workers: list[str]) -> bool:
+        """Whether a task is unfinished, and a lost worker may be the reason.
+
+        Dask computes again what a lost worker had. But if the worker is lost while a task that
+        needs its result is being given to it, Dask may wait for ever.
+        """
+        was_there = task.worker not in (None, *workers)
+        is_late = task.begun < self._lost_at < time.monotonic() - _AFTER_LOSS
+        return (was_there or is_late) and not task.future.done()  # type: ignore[no-untyped-call]
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """What ``function(*arguments)`` returns on each worker, as `results`."""
@@ -175,7 +194,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def _naming_errors(self) -> Iterator[None]:
-        """Raise a `SentembError` for what Dask raises when it cannot go on."""
+        """Raise a `SentembError` for what Dask raises when it cannot continue."""
         from distributed.client import ClosedClientError
         from distributed.scheduler import KilledWorker
 
@@ -270,7 +289,7 @@ def _connected(where: Any, name: str) -> Iterator[Client]:
     distributed = package("distributed", EXTRA)
     try:
         client = distributed.Client(where, timeout=_TO_CONNECT, set_as_default=False)
-    except (OSError, ValueError, MemoryError) as error:  # the last ones by what is no scheduler
+    except (OSError, ValueError, MemoryError) as error:  # the last two if another server answers
         raise SentembError(
             f"{name}: no scheduler of Dask answers there; start one with `dask scheduler`, or give "
             "--dask local"

@@ -1,7 +1,7 @@
 """Many texts as vectors, portion by portion: in this process, or by the workers of a cluster.
 
-Either way the vectors of a portion have the same bits and come in the order of the texts, so
-whoever writes or stores them need not know who computed them.
+Either way the vectors of a portion have the same bits and come in the order of the texts, so the
+code that writes or stores them is the same.
 """
 
 from __future__ import annotations

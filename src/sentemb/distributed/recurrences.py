@@ -173,7 +173,7 @@ class _Part:
     Attributes
     ----------
     packing : Packing
-        With the same blocks, those of other chunks empty. Words and texts are counted anew.
+        With the same blocks, those of other chunks empty. Words and texts have new numbers.
     rows, places, words : (k,) int64
         The packed rows, the places of the texts in `Packing.order` and the words that belong to it.
     """

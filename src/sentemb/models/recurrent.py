@@ -215,7 +215,7 @@ class RecurrentEncoder(Encoder):
         weights : dict of arrays
             ``table`` and ``bias`` are not used.
         packing : Packing
-            Of the texts.
+            The texts.
         P : (n_words, width) float
             Projected words.
         workspace : Workspace
