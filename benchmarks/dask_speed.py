@@ -133,7 +133,7 @@ def limits(parts):
             for g in GIGABITS
             for p in ESTIMATED_WORKERS
         ]
-        cells = [f"{1e3 * serial:.0f} ms", f"{1e3 * recurrent:.0f} ms", f"{gain:.1f}"]
+        cells = [f"{1e3 * serial:,.0f} ms", f"{1e3 * recurrent:,.0f} ms", f"{gain:.1f}"]
         rows.append([f"{size:,}", *cells, *guesses])
     return rows
 
@@ -232,7 +232,8 @@ def page(times, parts, bulk, rounds):
     against = [f"{one[3] / one[1]:.1f}" for one in seconds]
     return [
         f"Machine: {machine()}. Log: msdocs_index. Medians of {rounds} alternating rounds, "
-        "wall-clock time; other work on the machine adds to it. The driver of the workers has one "
+        "wall-clock time; other work on the machine adds to it, and with 3 rounds (`--quick`) the "
+        "times are rough. The driver of the workers has one "
         "thread, and each worker is a process of one thread on the same machine. Every contender "
         "computes the same bits.",
         "",
