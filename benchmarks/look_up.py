@@ -2,8 +2,9 @@
 
 Queries and titles are random unit vectors of 96 numbers around random centres, as many of each. The
 titles that a look-up by clusters finds are compared with the exact ones for a sample of the
-queries. Exact look-ups are timed up to 30,000 titles; beyond that their time is extrapolated, in
-proportion to queries times titles, and marked. One thread, CPU time. Writes
+queries. The last tables do the same for look-ups among some of the titles, drawn as those of a log
+with too many are. Exact look-ups are timed up to 30,000 titles; beyond that their time is
+extrapolated, in proportion to queries times titles, and marked. One thread, CPU time. Writes
 docs/results/look-up.md.
 
     python benchmarks/look_up.py [--most 1000000]
@@ -19,7 +20,7 @@ from sentemb.system.parallel import Workers
 from sentemb.tables import markdown_table
 from sentemb.training import hard_negatives
 from sentemb.training.settings import HARD_AMONG
-from sentemb.training.title_clusters import PROBED, n_clusters
+from sentemb.training.title_clusters import PROBED, TitleClusters, n_clusters
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 DIM = 96
@@ -28,6 +29,8 @@ _NEAR, _FAR = 50, 40
 _SCATTER = {"narrow": 0.7, "wide": 1.5}
 _EXACT_UP_TO = 30_000
 _SAMPLE = 1_000
+# Titles that are drawn, of the most that there are.
+_DRAWN = (100_000, 300_000)
 _PORTION = 100_000
 
 
@@ -104,6 +107,36 @@ def row(count, scatter, per_product):
     return cells, per_product
 
 
+def row_of_drawn(texts, n_drawn):
+    """A line of a table on a look-up among some of the titles."""
+    Uq, Ud, clicked = texts
+    kept = hard_negatives.SAMPLED_FROM
+    hard_negatives.SAMPLED_FROM = n_drawn
+    numbers = hard_negatives.drawn_titles(len(Ud), seed=0, epoch=2)
+    hard_negatives.SAMPLED_FROM = kept
+    with Workers(1) as workers:
+        began = time.process_time()
+        clusters = TitleClusters.of(Ud[numbers], workers)
+        titles = hard_negatives.SomeTitles(numbers, clusters)
+
+        def fill(lists, first, end):
+            of_queries = hard_negatives.part(clicked, first, end)
+            titles.highest(lists, Uq[first:end], *of_queries, workers)
+
+        lists = hard_negatives.lists_of_all(len(Uq), fill, lambda: False, _PORTION)
+        seconds = time.process_time() - began
+    share, of_lists, of_exact = found_of(texts, lists)
+    print(n_drawn, f"of {len(Ud)}: {seconds:.2f} s, recall {share:.3f}", flush=True)
+    return [
+        f"{n_drawn:,} of {len(Ud):,}",
+        f"{len(clusters.centres):,}",
+        f"{seconds:.2f} s",
+        f"{share:.3f}",
+        f"{of_lists:.3f}",
+        f"{of_exact:.3f}",
+    ]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--most", type=int, default=SIZES[-1], help="titles, at most")
@@ -123,6 +156,12 @@ def main():
                 cells, per_product = row(count, scatter, per_product)
                 rows.append(cells)
         lines += [f"## Vectors in {name} clusters", "", *markdown_table(rows), ""]
+    for name, scatter in _SCATTER.items():
+        head = ["titles", "clusters", "by clusters", "found", "mean cosine"]
+        texts = made_up(options.most, scatter)
+        rows = [[*head, "mean cosine, exact"]]
+        rows += [row_of_drawn(texts, n_drawn) for n_drawn in _DRAWN if n_drawn < options.most]
+        lines += [f"## Some of the titles, in {name} clusters", "", *markdown_table(rows), ""]
     write_results("look-up", "Looking up hard negatives", "benchmarks/look_up.py", lines)
 
 

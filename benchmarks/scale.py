@@ -124,8 +124,8 @@ def commands(place):
         "evaluate": [sentemb, "evaluate", model, place / "judged", "--json"],
         "look-up": [sys.executable, "-c", _LOOK_UP, prepared, model],
         "index": [
-            *(sentemb, "index", model, place / "titles.tsv", place / "index", "--force"),
-            *("--vectors", "float16"),
+            *(sentemb, "index", model, place / "titles.tsv", "-o", place / "index"),
+            *("--dtype", "float16", "--force"),
         ],
     }
 

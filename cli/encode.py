@@ -63,7 +63,8 @@ def command(
 
     TEXTS is a file with one text per line, unpacked if it ends in .gz; without it, or if it is -,
     standard input is read. The embeddings are written as a float32 array of shape (lines, dim)
-    in NumPy's .npy format. The embedding of a text without words is zero.
+    in NumPy's .npy format. The embedding of a text without words is zero. Memory does not grow with
+    TEXTS: they are kept on the disk of OUT.npy while they are encoded.
 
     \b
     sentemb encode model/ titles.txt --side document -o titles.npy

@@ -84,8 +84,9 @@ def command(
 
     TITLES is a file with lines id<TAB>text, unpacked if it ends in .gz; - is standard input. The
     index is a folder with titles, vectors and a copy of the model, so `sentemb search` needs
-    nothing else. Given an index, --remove and --add change it, in this order: a title whose text
-    changed is removed and added again.
+    nothing else. Until it is written, titles and vectors are on its disk, not in memory. Given an
+    index, --remove and --add change it, in this order: a title whose text changed is removed and
+    added again.
 
     If `sentemb train` has fitted a ranker in the folder of the model, the index takes it over: its
     weights, its BM25, and the clicks that it reads. --bm25 makes a BM25 with a small weight

@@ -87,7 +87,8 @@ def command(
     QUERIES and TITLES are files with lines id<TAB>text, unpacked if they end in .gz; one of them
     may be - for standard input. The result is a TREC run, sorted by descending score, ties by
     descending title id. With --query the query has the id "query". TITLES may also be an index
-    that was made with this model: unless a ranker ranks, its titles are not encoded again.
+    that was made with this model: unless a ranker ranks, its titles are not encoded again. A model
+    of two towers keeps the best titles so far, not the vectors of all.
 
     With --candidates the model re-ranks: for each query it scores the best titles of the run that
     have a text in TITLES. Without it every title is scored for every query; a pair model then takes

@@ -57,6 +57,7 @@ def command(
 
     By default a hash of the query decides. All lines of a query are on one side, and the sides stay
     the same when the log grows. Queries that differ only in case and white space are one query.
+    Memory does not grow with LOG; a catalogue takes 0.3 GB for a million titles of 90 letters.
 
     \b
     sentemb split pairs.tsv log/

@@ -193,7 +193,8 @@ def _settings(function: Any) -> Any:
     type=float,
     default=60.0,
     show_default=True,
-    help="Seconds between checkpoints.",
+    help="Seconds between checkpoints, and at least 20 times as many as the last one took; 0 "
+    "writes one after every mini-batch.",
     group=RUN,
 )
 def command(

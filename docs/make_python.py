@@ -34,6 +34,7 @@ PARTS = {
         "sentemb.sentence_encoder:GateTrace",
         "sentemb.gradients.flow:ErrorFlow",
         "sentemb.training.progress:Progress",
+        "sentemb.training.preparing:Preparing",
         "sentemb.gradients.gradcheck:GradientReport",
         "sentemb.gradients.gradcheck:BlockCheck",
         "sentemb.vectors.components:Components",

@@ -475,6 +475,18 @@ def number_keys(keys):
     return numbers, [list(key) for key in known]
 
 
+def shuffled_windows(n_pairs, seed, epoch, block, window):
+    """The pairs of every window: blocks at random, then the pairs of some blocks at random."""
+    blocks = [list(range(n_pairs))[k : k + block] for k in range(0, n_pairs, block)]
+    places = np.random.default_rng([seed, epoch]).permutation(len(blocks))
+    found = []
+    for number, first in enumerate(range(0, len(blocks), window)):
+        pairs = [pair for place in places[first : first + window] for pair in blocks[place]]
+        rng = np.random.default_rng([seed, epoch, number, 0x77696E64])
+        found.append(rng.permutation(pairs).tolist())
+    return found
+
+
 def allowed_negatives(query, clicks, pool, skipped):
     """The titles that may stand against a pair: none that is clicked for its query anywhere."""
     clicked = {title for q, title in clicks if q == query}

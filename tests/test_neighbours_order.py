@@ -67,7 +67,7 @@ def test_an_epoch_of_neighbours_keeps_groups_together_and_has_every_pair_once():
     corpus = Corpus(made_up_log(200), Settings())
     lists = hard_titles_of(corpus)
     orders = [
-        Order.of_neighbours(corpus, lists, size, seed, epoch)
+        Order.of_neighbours(corpus, lists, size, seed, epoch).part(0, corpus.n_pairs)
         for size, seed, epoch in ((8, 0, 2), (8, 0, 2), (8, 0, 3), (8, 1, 2), (1, 0, 2))
     ]
     for order in orders:
@@ -76,7 +76,7 @@ def test_an_epoch_of_neighbours_keeps_groups_together_and_has_every_pair_once():
         assert np.array_equal(mine, other)
     for order in orders[2:]:
         assert not np.array_equal(order.pairs, orders[0].pairs)
-    assert orders[4].leads.all() and Order.mixed(corpus, 0, 2).leads.all()
+    assert orders[4].leads.all() and Order.mixed(corpus, 0, 2).part(0, 9).leads.all()
     starts = np.flatnonzero(orders[0].leads)
     assert starts.size < 100, "or there are hardly any groups"
     for group in np.split(orders[0].pairs, starts[1:]):
@@ -108,19 +108,20 @@ def test_mini_batches_are_of_neighbours_from_the_first_look_up_on():
             task.before_epoch(epoch, lambda: False)
             found = [task.plan(epoch, step)[0].weights.size for step in range(task.steps)]
             assert sum(found) == corpus.n_pairs
-            return task._order_of(epoch)
+            return task._order_of(epoch).part(0, corpus.n_pairs)
 
-        mixed = Order.mixed(corpus, settings.seed, 1)
+        mixed = Order.mixed(corpus, settings.seed, 1).part(0, corpus.n_pairs)
         assert np.array_equal(pairs_of(1).pairs, mixed.pairs)
         third = pairs_of(2)
-        expected = Order.of_neighbours(corpus, task.hard_titles, NEIGHBOURS, settings.seed, 2)
+        order = Order.of_neighbours(corpus, task.hard_titles, NEIGHBOURS, settings.seed, 2)
+        expected = order.part(0, corpus.n_pairs)
         assert np.array_equal(third.pairs, expected.pairs) and not third.leads.all()
         # Another task that continues in the middle of the epoch has the same order.
         other = TwoTowerTask(corpus, settings, workers, lambda note: None)
         other.plan(2, 0)
         state = task.state()
         other.restore(state)
-        assert np.array_equal(other._order_of(2).pairs, third.pairs)
+        assert np.array_equal(other._order_of(2).part(0, corpus.n_pairs).pairs, third.pairs)
 
 
 def test_neighbours_are_the_default_with_hard_negatives_adam_and_softmax():

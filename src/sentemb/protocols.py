@@ -218,6 +218,19 @@ class Optimiser(Protocol):
 # -- training ---------------------------------------------------------------------------------
 
 
+class Windows(Protocol):
+    """The pairs of a log in some order, window by window, so that no more need be in memory."""
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """The place of the first pair of every window, and the number of pairs."""
+        ...
+
+    def window(self, number: int) -> NDArray[np.int64]:
+        """The pairs of one window, (k,) int64."""
+        ...
+
+
 @runtime_checkable
 class LogSource(Protocol[TextsT_co]):
     """The pairs of a click log in a form that training can take mini-batches from."""
@@ -231,8 +244,8 @@ class LogSource(Protocol[TextsT_co]):
         """A hash of everything that training takes from the log."""
         ...
 
-    def order(self, seed: int, epoch: int) -> NDArray[np.int64]:
-        """The order in which ``epoch`` goes through the pairs, (n_pairs,)."""
+    def order(self, seed: int, epoch: int) -> Windows:
+        """The order in which ``epoch`` goes through the pairs."""
         ...
 
     def texts(self, side: str, numbers: NDArray[np.int32]) -> TextsT_co:

@@ -1,7 +1,7 @@
 """For each word the titles that hold it: made, joined and thinned out in portions.
 
 A portion of the titles is split into words at a time, and a portion of the entries is put in its
-place. So beside the lists themselves memory grows with the distinct words, not with the titles.
+place. So memory grows with the lists that result and with the distinct words, not with the text.
 """
 
 from __future__ import annotations

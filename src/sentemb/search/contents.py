@@ -134,7 +134,7 @@ def _store(
 
 
 def _check_ids(ids: list[str], start: int = 0) -> None:
-    """Raise a `SentembError` for an id that is none; ``ids[0]`` has the number ``start``."""
+    """Raise a `SentembError` for an id that is not allowed; the first is number ``start``."""
     # All at once takes a tenth of the time of one by one, which then finds the place.
     if "\n".join(ids).split() == ids and is_id("".join(ids) or "none"):
         return
@@ -165,7 +165,7 @@ def _are_lines(texts: list[str]) -> bool:
 
 
 def _check_lines(titles: list[str], ids: list[str], start: int = 0) -> None:
-    """Raise a `SentembError` for what is no line; ``titles[0]`` has the number ``start``."""
+    """Raise a `SentembError` for a text that is not one line; the first is number ``start``."""
     if _are_lines(titles) and _are_lines(ids):
         return
     for place, (id, title) in enumerate(zip(ids, titles, strict=True), start):

@@ -80,7 +80,7 @@ class TensorFile(Mapping[str, np.ndarray]):
         if name not in self._shapes:
             raise KeyError(name)
         array = np.empty(self._shapes[name], self._types[name])
-        # Pages of a mapped file would count as memory of this process, beside the array.
+        # Pages of a mapped file would count as memory of this process, as well as the array.
         try:
             self._raw.seek(self._starts[name])
             n_bytes = self._raw.readinto(array.data.cast("B")) if array.size else 0

@@ -65,7 +65,7 @@ class Growing:
         Parameters
         ----------
         dtype : dtype
-            Of the numbers.
+            The type of the numbers.
         *shape : int
             By default one dimension.
 

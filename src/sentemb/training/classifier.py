@@ -207,7 +207,8 @@ def train_classifier(
     threads : int, optional
         By default one per processor. The result is the same for any number.
     checkpoint_seconds : float
-        Seconds between checkpoints.
+        Seconds between checkpoints, and at least 20 times as many as the last one took; 0 writes
+        one after every mini-batch.
     on_progress : function of a `Progress`, optional
         Called after every mini-batch and every epoch.
     on_note : function of a str, optional

@@ -15,6 +15,7 @@ from sentemb.system.mapped_arrays import bytes_of
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import WHITE_SPACE
 from sentemb.training.renumbering import Renumbering
+from sentemb.training.shuffling import Shuffle
 from sentemb.training.text_pairs import TextPairs, VectorsOf
 
 
@@ -109,9 +110,9 @@ class Corpus(TextPairs):
         """Mini-batches per epoch."""
         return -(-self.n_pairs // batch_size)
 
-    def order(self, seed: int, epoch: int) -> NDArray[np.int64]:
-        """The order in which ``epoch`` goes through the pairs, (n_pairs,)."""
-        return np.random.default_rng([seed, epoch]).permutation(self.n_pairs)
+    def order(self, seed: int, epoch: int) -> Shuffle:
+        """The order in which ``epoch`` goes through the pairs."""
+        return Shuffle(self.n_pairs, seed, epoch)
 
     def other_clicks(
         self, pairs: NDArray[np.integer], titles: NDArray[np.int32]

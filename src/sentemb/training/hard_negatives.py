@@ -145,7 +145,7 @@ def look_up(
 
     Up to `EXACT_UP_TO` the time is proportional to the number of queries times that of titles, and
     above it to the number of queries times the square root of that of titles. Of more titles than
-    `SAMPLED_FROM` so many are drawn. Apart from the lists memory is needed for the embeddings of
+    `SAMPLED_FROM` that number is drawn. Apart from the lists memory is needed for the embeddings of
     these titles and of some queries.
 
     Parameters

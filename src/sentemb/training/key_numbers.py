@@ -22,7 +22,7 @@ class KeyNumbers:
     Parameters
     ----------
     what : str
-        What the keys stand for, for messages.
+        What has the keys, for messages.
     width : int
         Numbers of 64 bits in a key.
     most : int

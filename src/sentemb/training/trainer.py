@@ -160,7 +160,8 @@ def train(
         process; the result is then the same as without, also if workers are lost. Needs the extra
         sentemb[dask]. A script that starts processes needs ``if __name__ == "__main__":``.
     checkpoint_seconds : float
-        Seconds between checkpoints.
+        Seconds between checkpoints, and at least 20 times as many as the last one took; 0 writes
+        one after every mini-batch.
     on_progress : function of a `Progress`, optional
         Called after every mini-batch and every epoch.
     on_note : function of a str, optional
