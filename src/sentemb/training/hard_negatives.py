@@ -47,7 +47,7 @@ EXACT_UP_TO = 50_000_000
 SAMPLED_FROM = 1_000_000
 
 # Measured with the default settings: what takes as long as training on one pair.
-_COMPARISONS_OF_PAIR, _TEXTS_OF_PAIR = 5_000, 3
+_COMPARISONS_OF_PAIR, _TEXTS_OF_PAIR = 7_000, 7
 
 
 class _Towers(Protocol):

@@ -88,6 +88,7 @@ class TwoTowerTask:
         if self._is_due(epoch):
             sizes = self.corpus.n_queries, self.corpus.n_titles
             self._note(f"epoch {epoch + 1}: {hard_negatives.described(*sizes)}")
+            self.hard_titles = self._order = None  # old and new lists may not fit into memory
             found = hard_negatives.look_up(
                 self.corpus,
                 self.towers,
