@@ -1,7 +1,7 @@
 """``sentemb encode``: texts in, an array of embeddings out."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from io import BufferedIOBase
 from typing import TYPE_CHECKING
@@ -16,14 +16,12 @@ from sentemb.cli.common import (
     sums_of_warnings,
 )
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import option, side_option
+from sentemb.cli.options import dask_option, option, side_option
 from sentemb.cli.program import note
 
 if TYPE_CHECKING:
-    from sentemb.sentence_encoder import SentenceEncoder
+    import numpy as np
 
-# Texts whose vectors are in memory at a time.
-_PORTION = 1 << 15
 _ENDING = ".npy"
 
 
@@ -51,8 +49,15 @@ _ENDING = ".npy"
     help="Divide each embedding by its length.",
     former=["--normalize"],
 )
+@dask_option("encodes the texts")
 def command(
-    model: str, texts: str, output: str, with_ids: bool, side: str, normalise: bool
+    model: str,
+    texts: str,
+    output: str,
+    with_ids: bool,
+    side: str,
+    normalise: bool,
+    dask: str | None,
 ) -> None:
     """Turn texts into embeddings.
 
@@ -66,6 +71,8 @@ def command(
     sentemb encode model/ titles.tsv --ids --side document -o titles.npy
     """
     from sentemb.data.lines import write_lines
+    from sentemb.distributed.cluster import opened_if
+    from sentemb.distributed.encoding import encoded, portions_of
     from sentemb.sentence_encoder import SentenceEncoder
     from sentemb.system.files import writing
     from sentemb.system.growing import scratch_folder
@@ -84,9 +91,17 @@ def command(
         if "\t" in lines[0]:
             note("note: line 1 has a tab; if the lines are id<TAB>text, use --ids")
     # Opened first, so that a file that cannot be written is reported before the work is done.
-    with writing(output) as file:
+    with writing(output) as file, opened_if(dask) as cluster:
         start = time.perf_counter()
-        _write(file, encoder, lines, side, normalise)
+        portions = encoded(
+            encoder,
+            portions_of(lines),
+            side,
+            unit_length=normalise,
+            cluster=cluster,
+            path=model,
+        )
+        _write(file, portions, (len(lines), encoder.dim), encoder.dtype)
         seconds = time.perf_counter() - start
         if with_ids:
             write_lines(output.removesuffix(_ENDING) + ".ids", ids)
@@ -94,18 +109,21 @@ def command(
 
 
 def _write(
-    file: BufferedIOBase, encoder: "SentenceEncoder", texts: Sequence[str], side: str, unit: bool
+    file: BufferedIOBase,
+    portions: "Iterable[np.ndarray]",
+    shape: tuple[int, int],
+    dtype: "np.dtype",
 ) -> None:
-    """Write the embeddings as `numpy.save` does, which cannot write to a pipe, by portions."""
+    """Write embeddings as `numpy.save` does, which cannot write to a pipe, by portions."""
     import numpy as np
     from numpy.lib import format as npy
 
-    whole = np.broadcast_to(np.zeros((), encoder.dtype), (len(texts), encoder.dim))
+    whole = np.broadcast_to(np.zeros((), dtype), shape)
     header = npy.header_data_from_array_1_0(whole) | {"fortran_order": False}
     npy.write_array_header_1_0(file, header)
-    with sums_of_warnings(len(texts)), closing(TimeLeft("texts")) as line:
-        for first in range(0, len(texts), _PORTION):
-            some = texts[first : first + _PORTION]
-            vectors = encoder.encode(some, side, normalize_embeddings=unit, show_progress_bar=False)
+    n_texts, done = shape[0], 0
+    with sums_of_warnings(n_texts), closing(TimeLeft("texts")) as line:
+        for vectors in portions:
             file.write(vectors.data)
-            line.show(first + len(some), len(texts))
+            done += len(vectors)
+            line.show(done, n_texts)

@@ -8,7 +8,7 @@ import click
 
 from sentemb.cli.common import TimeLeft, duration, read_titles
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import no_ranker_option, option, threads_option
+from sentemb.cli.options import dask_option, no_ranker_option, option, threads_option
 from sentemb.cli.program import note
 from sentemb.errors import SentembError
 
@@ -63,6 +63,7 @@ _DTYPES = ["float32", "float16", "int8"]
 )
 @option("--force", is_flag=True, help="Replace an index that is in the output folder.")
 @threads_option()
+@dask_option("embeds the titles of a new index")
 def command(
     source: str,
     titles: str | None,
@@ -77,6 +78,7 @@ def command(
     approximate: bool,
     force: bool,
     threads: int | None,
+    dask: str | None,
 ) -> None:
     """Make an index of titles, or change one.
 
@@ -100,6 +102,7 @@ def command(
 
     began = time.perf_counter()
     new = {"dtype": dtype, "bm25": bm25, "no-ranker": no_ranker, "log": log, "stem": stem}
+    new["dask"] = dask
     is_change = add is not None or remove is not None or (titles is None and is_index(source))
     _check_usage(is_change, titles, output, add, remove, new)
     if is_change:
@@ -168,7 +171,7 @@ def _built(
     embedder.saved().towers()  # refuses a pair model before the titles are read
     scratch = scratch_folder(output)
     ids, texts = read_titles(titles, scratch)
-    settings = {name: new[name] for name in ("bm25", "log", "stem")}
+    settings = {name: new[name] for name in ("bm25", "log", "stem", "dask")}
     settings |= {"dtype": new["dtype"] or _DTYPES[0], "ranker": ranker}
     if new["log"] is not None:
         settings["log"] = read_click_log(new["log"])

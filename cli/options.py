@@ -324,3 +324,15 @@ def threads_option(group: str | None = None) -> Decorator:
         group=group,
         help="Number of threads; the results do not depend on it. [default: all processors]",
     )
+
+
+def dask_option(does: str, group: str | None = None) -> Decorator:
+    """``--dask``, for a cluster that ``does`` something."""
+    return option(
+        "--dask",
+        metavar="[local|local:N|tcp://HOST:PORT]",
+        group=group,
+        help=f"A cluster of Dask {does}, to the same bits: local or local:N starts and ends "
+        "processes on this machine (by default one per processor), an address is that of your "
+        "scheduler. Needs the extra sentemb[dask].",
+    )

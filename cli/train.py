@@ -9,7 +9,7 @@ import click
 
 from sentemb.cli.common import duration
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import given, merged, option, option_of, threads_option
+from sentemb.cli.options import dask_option, given, merged, option, option_of, threads_option
 from sentemb.cli.program import say
 from sentemb.cli.ranker import RankerOfTraining, log_and_share
 from sentemb.hyperparameters import FEATURES, MODEL, NEGATIVES, RUN, Hyperparameter
@@ -170,6 +170,9 @@ def _settings(function: Any) -> Any:
     group=RUN,
 )
 @threads_option(group=RUN)
+@dask_option(
+    "runs the recurrences of rnn, irnn, lstm and bilstm and looks up hard negatives", group=RUN
+)
 @option(
     "--no-ranker",
     is_flag=True,

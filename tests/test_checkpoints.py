@@ -3,13 +3,14 @@
 import os
 import signal
 import time
+import weakref
 
 import numpy as np
 import pytest
 from helpers import made_up_log
 
 from sentemb.storage.tensor_files import open_tensors
-from sentemb.training import loop
+from sentemb.training import hard_negatives, loop
 from sentemb.training.checkpoints import (
     open_checkpoint,
     take_up_checkpoint,
@@ -149,6 +150,20 @@ def test_a_kill_between_both_files_leaves_the_older_checkpoint(
     model, notes = resumed(tmp_path / "m")
     assert "continuing at epoch 5, step 4 of 4" in notes
     assert same_as(whole_training, model)
+
+
+def test_old_lists_are_gone_before_new_ones_are_made(tmp_path, monkeypatch):
+    look_up, made, alive = hard_negatives.look_up, [], []
+
+    def remember(*given, **options):
+        alive.extend(lists() is not None for lists in made)
+        found = look_up(*given, **options)
+        made.append(weakref.ref(found))
+        return found
+
+    monkeypatch.setattr(hard_negatives, "look_up", remember)
+    train(made_up_log(), output=tmp_path / "m", **SETTINGS)
+    assert alive == [False]
 
 
 def test_the_lists_of_a_stopped_look_up_are_not_kept(tmp_path, whole_training):

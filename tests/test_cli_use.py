@@ -86,9 +86,9 @@ class TestEncode:
         assert summary.startswith("3 texts, 8 dimensions, ")
 
     def test_portions_are_one_array_with_one_warning(self, model, model_dir, files, monkeypatch):
-        from sentemb.cli import encode
+        from sentemb.distributed import encoding
 
-        monkeypatch.setattr(encode, "_PORTION", 2)
+        monkeypatch.setattr(encoding, "PORTION", 2)
         lines = ["", "bath", "12", "bath tub", " ", "13 14", "hotels"]
         Path("texts").write_text("\n".join(lines))
         result = run("encode", model_dir, "texts", "-o", "out.npy", "--normalise")

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from helpers import made_up_log
 
+from sentemb import prepare_log
+from sentemb.data.click_log import write_click_log
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers
 from sentemb.training import hard_negatives, title_clusters
@@ -160,3 +162,18 @@ def test_a_training_with_drawn_titles_resumes_to_the_same_bits(stop_at, few_titl
     for side, weights in whole.weights.items():
         for name, array in weights.items():
             assert np.array_equal(resumed.weights[side][name], array), (side, name)
+
+
+@pytest.mark.parametrize("clusters", [False, True])
+def test_a_prepared_log_has_the_same_hard_negatives(clusters, few_titles, tmp_path, monkeypatch):
+    """Its clicks are mapped from files that cannot be written to."""
+    if clusters:
+        monkeypatch.setattr(hard_negatives, "EXACT_UP_TO", 0)
+    log = made_up_log(n_pairs=80)
+    write_click_log(log, tmp_path / "log.tsv")
+    prepared = prepare_log(tmp_path / "log.tsv", tmp_path / "prepared")
+    settings = {"cells": 6, "epochs": 4, "batch_size": 16, "hard_negatives": 2, "threads": 1}
+    expected = train(tmp_path / "log.tsv", **settings).weights
+    for side, weights in train(prepared, **settings).weights.items():
+        for name, array in weights.items():
+            assert np.array_equal(array, expected[side][name]), (side, name)

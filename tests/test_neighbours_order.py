@@ -119,8 +119,7 @@ def test_mini_batches_are_of_neighbours_from_the_first_look_up_on():
         # Another task that continues in the middle of the epoch has the same order.
         other = TwoTowerTask(corpus, settings, workers, lambda note: None)
         other.plan(2, 0)
-        state = task.state() | task.lasting()
-        other.restore(state)
+        other.restore(task.state() | task.lasting())
         assert np.array_equal(other._order_of(2).part(0, corpus.n_pairs).pairs, third.pairs)
 
 

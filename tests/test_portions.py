@@ -17,9 +17,10 @@ from sentemb import Index, SentembError
 from sentemb.baselines import word_lists
 from sentemb.baselines.inverted_index import InvertedIndex
 from sentemb.cli import encode, main
+from sentemb.data import texts
 from sentemb.data.judged_set import read_texts
 from sentemb.data.texts import Texts
-from sentemb.search import contents, places, scan, texts, title_files
+from sentemb.search import contents, places, scan, title_files
 from sentemb.search.places import Places
 from sentemb.search.title_files import read_titles
 from sentemb.system import growing

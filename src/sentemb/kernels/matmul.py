@@ -26,7 +26,7 @@ from sentemb.kernels.jit import inlined_kernel, inner_kernel, kernel
 # the 16 registers of everything else.
 _FEATURES = numba.config.CPU_FEATURES or llvmlite.binding.get_host_cpu_features().flatten()
 _WIDE = "+avx512f" in _FEATURES.split(",")
-_VECTOR_BYTES = 64 if _WIDE else 32
+VECTOR_BYTES = 64 if _WIDE else 32
 _TILE_ROWS = 8 if _WIDE else 4
 # Vectors in a row of a panel, see `panels_of`. A panel of 96 rows, 18 KB, fits in the first cache.
 _PANEL_VECTORS = 3 if _WIDE else 6
@@ -171,7 +171,7 @@ def _emit_tile(context, builder, dtype, args, rows, vectors, masked, lists=None)
     """
     c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, inner, height, width = args
     element = context.get_value_type(dtype)
-    lanes = _VECTOR_BYTES // _bytes_of(element)
+    lanes = VECTOR_BYTES // _bytes_of(element)
     vector = ir.VectorType(element, lanes)
     fma = builder.module.declare_intrinsic(
         f"llvm.fma.{_suffix(vector)}", (), ir.FunctionType(vector, [vector] * 3)
@@ -198,7 +198,7 @@ def _emit_tile(context, builder, dtype, args, rows, vectors, masked, lists=None)
     fetching = rows > 1 and not masked
     if fetching and not lists:
         for r in range(rows, 2 * rows):
-            _fetch(builder, c, builder.mul(row_of_c, _INT64(r)), vectors * _VECTOR_BYTES)
+            _fetch(builder, c, builder.mul(row_of_c, _INT64(r)), vectors * VECTOR_BYTES)
 
     entry = builder.block
     loop = builder.append_basic_block("inner")
@@ -211,7 +211,7 @@ def _emit_tile(context, builder, dtype, args, rows, vectors, masked, lists=None)
     row = builder.gep(b, [builder.mul(k, row_of_b)])
     b_vectors = [memory.load(memory.place(row, _INT64(v * lanes))) for v in range(vectors)]
     if fetching:
-        _fetch(builder, row, _INT64(vectors * lanes), vectors * _VECTOR_BYTES)
+        _fetch(builder, row, _INT64(vectors * lanes), vectors * VECTOR_BYTES)
     column = builder.gep(a, [builder.mul(k, column_of_a)])
     new = []
     for r in range(rows):
@@ -278,7 +278,7 @@ def _lanes(typingctx, pointer):
     signature = types.int64(pointer)
 
     def codegen(context, builder, signature, args):
-        return _INT64(_VECTOR_BYTES // _bytes_of(context.get_value_type(pointer.dtype)))
+        return _INT64(VECTOR_BYTES // _bytes_of(context.get_value_type(pointer.dtype)))
 
     return signature, codegen
 
@@ -385,7 +385,7 @@ def panels_of(B: np.ndarray) -> np.ndarray:
 
     A panel is some columns of B, row by row. The last one may have fewer columns.
     """
-    wide = _PANEL_VECTORS * _VECTOR_BYTES // B.itemsize
+    wide = _PANEL_VECTORS * VECTOR_BYTES // B.itemsize
     panels = [B[:, j : j + wide].ravel() for j in range(0, B.shape[1], wide)]
     return np.concatenate(panels).reshape(B.shape)
 

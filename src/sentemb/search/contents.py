@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from sentemb.bounds import brief, plain
 from sentemb.data.lines import is_id
 from sentemb.data.texts import Texts
+from sentemb.distributed.cluster import Cluster
+from sentemb.distributed.encoding import encoded, portions_of
 from sentemb.errors import SentembError
 from sentemb.models.int8_rows import Int8Rows
 from sentemb.models.similarity import unit_rows
@@ -22,7 +24,7 @@ from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
 from sentemb.text.checks import as_texts
 
-# Titles that are encoded at a time.
+# Ids and vectors that are checked or copied at a time.
 _PORTION = 8192
 
 
@@ -67,6 +69,7 @@ def embedded(
     on_progress: Callable[[int, int], None] | None,
     workers: Workers,
     scratch: AnyPath | None,
+    cluster: Cluster | None = None,
 ) -> Contents:
     """Titles and ids with the vectors of the titles.
 
@@ -85,25 +88,27 @@ def embedded(
     scratch : path or None
         A folder on the disk that vectors are kept on if there are many; see
         `sentemb.system.growing.Growing`.
+    cluster : Cluster, optional
+        Embeds the titles in place of this process.
     """
     n, dim = len(titles), encoder.dim
     kept, scales = Growing(scratch), Growing(scratch)
     empty = [np.empty(0, np.int64)]
-    for first in range(0, n, _PORTION):
-        end = min(first + _PORTION, n)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # such titles are counted
-            rows = encoder.encode_document(titles[first:end])
-        is_empty, coded = np.empty(end - first, np.bool_), _room(end - first, dim, dtype)
-        workers.over(len(rows), _store, coded, is_empty, rows)
-        empty.append(first + np.flatnonzero(is_empty))
-        if isinstance(coded, Int8Rows):
-            kept.append(coded.codes)
-            scales.append(coded.scales)
-        else:
-            kept.append(coded)
-        if on_progress is not None:
-            on_progress(end, n)
+    end = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # such titles are counted
+        for rows in encoded(encoder, portions_of(titles), "document", cluster=cluster):
+            is_empty, coded = np.empty(len(rows), np.bool_), _room(len(rows), dim, dtype)
+            workers.over(len(rows), _store, coded, is_empty, rows)
+            empty.append(end + np.flatnonzero(is_empty))
+            if isinstance(coded, Int8Rows):
+                kept.append(coded.codes)
+                scales.append(coded.scales)
+            else:
+                kept.append(coded)
+            end += len(rows)
+            if on_progress is not None:
+                on_progress(end, n)
     array = kept.array(DTYPES[dtype], n, dim)
     vectors = Int8Rows(array, scales.array(np.float32)) if dtype == "int8" else array
     return Contents(ids, titles, vectors, np.concatenate(empty))

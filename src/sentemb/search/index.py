@@ -15,6 +15,7 @@ from sentemb.baselines.words_and_stems import stem_of
 from sentemb.bounds import brief, number, plain, share, whole
 from sentemb.data.click_log import ClickLog
 from sentemb.data.texts import Texts
+from sentemb.distributed.cluster import Dask, opened_if
 from sentemb.errors import SentembError
 from sentemb.loading import face_of, load
 from sentemb.models.nearest import nearest
@@ -231,6 +232,7 @@ class Index:
         threads: int | None = None,
         on_progress: Callable[[int, int], None] | None = None,
         scratch: AnyPath | None = None,
+        dask: Dask | None = None,
     ) -> Index:
         """Embed titles.
 
@@ -267,6 +269,9 @@ class Index:
             A folder on the disk that large arrays are kept on until `save`, in files without names;
             by default they are in memory. With what `sentemb.search.title_files.read_titles` read
             as ``titles`` and ``ids``, millions of titles need little memory.
+        dask : str or distributed.Client, optional
+            A cluster of Dask that embeds the titles, to the same bits: "local", "local:2" for two
+            processes, the address of a scheduler, or a client. Needs the extra sentemb[dask].
 
         Raises
         ------
@@ -293,8 +298,10 @@ class Index:
             raise SentembError(f"dtype is {brief(dtype)}; give {', '.join(DTYPES)}")
         named = [str(place) for place in range(len(titles))] if ids is None else ids
         texts, named = checked(titles, named, scratch)
-        with Workers(threads) as workers:
-            contents = embedded(encoder, texts, named, dtype, on_progress, workers, scratch)
+        with Workers(threads) as workers, opened_if(dask) as cluster:
+            contents = embedded(
+                encoder, texts, named, dtype, on_progress, workers, scratch, cluster
+            )
         sha256 = fingerprint(saved)
         if ranker is not None:
             return cls._of_ranker(ranker, encoder, contents, sha256, threads, scratch)

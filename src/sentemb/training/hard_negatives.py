@@ -10,13 +10,15 @@ pairs then join the clicked titles of every mini-batch, as candidates like any o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from functools import partial
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.distributed.cluster import Cluster
 from sentemb.kernels.cosine_softmax import normalise_rows
 from sentemb.kernels.hard_negatives import highest_titles
 from sentemb.models.encoder import Encoder
@@ -33,6 +35,8 @@ OfQueries: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32]]
 _PORTION = 8_192
 # With clusters, so that each thread has many queries of one cluster.
 _PORTION_OF_CLUSTERS = 131_072
+# Portions of a worker of a cluster, so that all end at about the same time, and their least size.
+_PORTIONS_OF_WORKER, _LEAST = 4, 256
 
 # Texts that are embedded at once.
 _TEXTS = 16_384
@@ -43,7 +47,7 @@ EXACT_UP_TO = 50_000_000
 SAMPLED_FROM = 1_000_000
 
 # Measured with the default settings: what takes as long as training on one pair.
-_COMPARISONS_OF_PAIR, _TEXTS_OF_PAIR = 5_000, 3
+_COMPARISONS_OF_PAIR, _TEXTS_OF_PAIR = 7_000, 7
 
 
 class _Towers(Protocol):
@@ -135,6 +139,7 @@ def look_up(
     seed: int = 0,
     epoch: int = 0,
     reached: Callable[[int], None] = lambda n_queries: None,
+    cluster: Cluster | None = None,
 ) -> NDArray[np.int32]:
     """The highest unclicked titles of every query; in a large log, among the nearest clusters.
 
@@ -158,6 +163,8 @@ def look_up(
         They decide which titles are drawn.
     reached : function of an int, optional
         Called after every portion of the queries, with how many have their titles.
+    cluster : Cluster, optional
+        Compares the queries with titles in place of this process, to the same lists.
 
     Returns
     -------
@@ -174,9 +181,17 @@ def look_up(
         titles = SomeTitles(numbers, titles)
     clicked = corpus.query_offsets, corpus.query_titles
 
-    def fill(lists: NDArray[np.int32], first: int, end: int) -> None:
+    def units(first: int, end: int) -> np.ndarray:
         queries = np.arange(first, end, dtype=np.int32)
-        Uq = _unit_embeddings("query", queries, corpus, towers, workers, stopped)
+        return _unit_embeddings("query", queries, corpus, towers, workers, stopped)
+
+    if cluster is not None:
+        return _lists_from(
+            cluster, corpus.n_queries, titles, units, clicked, stopped, portion, reached
+        )
+
+    def fill(lists: NDArray[np.int32], first: int, end: int) -> None:
+        Uq = units(first, end)
         if not stopped():
             titles.highest(lists, Uq, *part(clicked, first, end), workers)
             reached(end)
@@ -223,6 +238,7 @@ def nearest_titles(
     clicked: OfQueries,
     workers: Workers,
     stopped: Callable[[], bool],
+    cluster: Cluster | None = None,
 ) -> NDArray[np.int32]:
     """The unclicked titles with the highest cosines, in any order; see `lists_of_all`.
 
@@ -239,8 +255,13 @@ def nearest_titles(
         Threads to compute with.
     stopped : function
         As in `lists_of_all`.
+    cluster : Cluster, optional
+        As in `look_up`.
     """
     titles, portion = _compared(len(Uq), Ud, workers)
+    if cluster is not None:
+        some = partial(_rows, Uq)
+        return _lists_from(cluster, len(Uq), titles, some, clicked, stopped, portion)
 
     def fill(lists: NDArray[np.int32], first: int, end: int) -> None:
         titles.highest(lists, Uq[first:end], *part(clicked, first, end), workers)
@@ -253,6 +274,60 @@ def _compared(n_queries: int, Ud: np.ndarray, workers: Workers) -> tuple[Titles,
     if n_queries * len(Ud) <= EXACT_UP_TO:
         return AllTitles(np.ascontiguousarray(Ud.T)), _PORTION
     return TitleClusters.of(Ud, workers), _PORTION_OF_CLUSTERS
+
+
+def _rows(Uq: np.ndarray, first: int, end: int) -> np.ndarray:
+    return Uq[first:end]
+
+
+def _lists_from(
+    cluster: Cluster,
+    n_queries: int,
+    titles: Titles,
+    units: Callable[[int, int], np.ndarray],
+    clicked: OfQueries,
+    stopped: Callable[[], bool],
+    portion: int,
+    reached: Callable[[int], None] = lambda n_queries: None,
+) -> NDArray[np.int32]:
+    """As `lists_of_all`, each portion of the queries by a worker of a cluster.
+
+    ``units`` gives the normalised embeddings of the queries from the first to the second number.
+    """
+    lists = np.full((n_queries, HARD_AMONG), -1, np.int32)
+    kept = cluster.keep(titles)
+    each = -(-n_queries // (_PORTIONS_OF_WORKER * max(1, len(cluster.workers()))))
+    size = min(portion, max(_LEAST, each))
+
+    def portions() -> Iterator[tuple[Any, ...]]:
+        for first in range(0, n_queries, size):
+            if stopped():
+                return
+            end = min(first + size, n_queries)
+            Uq = units(first, end)
+            if stopped():
+                return
+            offsets, values = part(clicked, first, end)
+            yield kept, Uq, offsets - offsets[0], values[offsets[0] : offsets[-1]]
+
+    end = 0
+    for found in cluster.in_order(_highest_there, portions()):
+        lists[end : end + len(found)] = found
+        end += len(found)
+        reached(end)
+    return lists
+
+
+def _highest_there(
+    titles: Titles,
+    Uq: np.ndarray,
+    clicked_offsets: NDArray[np.int64],
+    clicked: NDArray[np.int32],
+) -> NDArray[np.int32]:
+    """The lists of some queries, on a worker."""
+    lists = np.full((len(Uq), HARD_AMONG), -1, np.int32)
+    titles.highest(lists, Uq, clicked_offsets, clicked, Workers(1))
+    return lists
 
 
 def lists_of_all(

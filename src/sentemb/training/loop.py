@@ -5,6 +5,7 @@ are numbered from 0. What people read counts epochs from 1: messages, `Progress`
 """
 
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import accumulate
@@ -90,8 +91,8 @@ class TrainingLoop:
         self.at = Position()
         self._best: Any = None  # the model of the best epoch so far
         self._best_is_saved = True
-        # The lasting arrays that have a file, and its name.
-        self._lasting: dict[str, tuple[np.ndarray, str]] = {}
+        # The lasting arrays that have a file, and its name. The task may do without them.
+        self._lasting: dict[str, tuple[weakref.ref[np.ndarray], str]] = {}
 
     @property
     def updates(self) -> int:
@@ -280,7 +281,7 @@ class TrainingLoop:
         self.task.restore(file)
         self.at, self._best = at, best
         self._lasting = {
-            name: (array, file.references[name])
+            name: (weakref.ref(array), file.references[name])
             for name, array in self.task.lasting().items()
             if name in file.references
         }
@@ -318,8 +319,8 @@ class TrainingLoop:
         """Write the lasting arrays that have no file yet; the names of all their files."""
         known, self._lasting = self._lasting, {}
         for name, array in self.task.lasting().items():
-            written = known.get(name, (None, ""))
-            if written[0] is not array:
-                written = array, write_lasting(output, name, array)
+            written = known.get(name)
+            if written is None or written[0]() is not array:
+                written = weakref.ref(array), write_lasting(output, name, array)
             self._lasting[name] = written
         return {name: file_name for name, (_, file_name) in self._lasting.items()}

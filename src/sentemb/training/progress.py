@@ -24,7 +24,7 @@ class Progress:
         In this epoch so far.
     seconds_left : float
         Expected until the end of the training: the updates to come, the look-ups of hard negatives
-        and the measures on the dev set. The first measure is not expected.
+        and the measures on the dev set. Measures count once the first is done.
     epoch_ended : bool
         Whether this is the last report of the epoch.
     dev : dict or None
@@ -116,8 +116,8 @@ class Clock:
     def seconds_for(self, amounts: Amounts) -> float:
         """Expected seconds for ``amounts``, at the mean speed of each part in this run.
 
-        Preparations are estimated in updates, until one has been done. Measures are not expected
-        before the first.
+        Preparations are estimated in updates until one has been done. Measures count once the first
+        is done.
         """
         per_update, per_preparation, per_measure = (
             seconds / done if done else None

@@ -1,11 +1,14 @@
 """The task of training two towers on a click log."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.distributed.cluster import Cluster
+from sentemb.distributed.recurrences import recurrences_of
 from sentemb.models.towers import Towers
 from sentemb.protocols import Arrays, Embedder, StoredState
 from sentemb.sentence_encoder import SentenceEncoder
@@ -41,6 +44,8 @@ class TwoTowerTask:
         The model to start from; by default all weights start at random.
     dev : Dev, optional
         What `measure` measures on.
+    cluster : Cluster, optional
+        Runs the recurrences and looks up hard negatives in place of this process.
 
     Attributes
     ----------
@@ -59,16 +64,20 @@ class TwoTowerTask:
         note: Callable[[str], None],
         start: Start | None = None,
         dev: Dev[Embedder] | None = None,
+        cluster: Cluster | None = None,
     ) -> None:
         self.figure = DEV_FIGURE if dev is None else dev.figure
         self.corpus = corpus
         self.settings = settings
         self.steps = corpus.n_batches(settings.batch_size)
-        self.towers = TwoTowers(corpus, settings, settings.epochs * self.steps, start)
+        elsewhere = None if cluster is None else partial(recurrences_of, cluster=cluster)
+        updates = settings.epochs * self.steps
+        self.towers = TwoTowers(corpus, settings, updates, start, elsewhere)
         self.hard_titles: NDArray[np.int32] | None = None
         self._workers = workers
         self._note = note
         self._dev = dev
+        self._cluster = cluster
         self._order: tuple[int, Order] | None = None
 
     def pairs_before(self, step: int) -> int:
@@ -79,6 +88,7 @@ class TwoTowerTask:
         if self._is_due(epoch):
             sizes = self.corpus.n_queries, self.corpus.n_titles
             self._note(f"epoch {epoch + 1}: {hard_negatives.described(*sizes)}")
+            self.hard_titles = self._order = None  # old and new lists may not fit into memory
             found = hard_negatives.look_up(
                 self.corpus,
                 self.towers,
@@ -87,6 +97,7 @@ class TwoTowerTask:
                 seed=self.settings.seed,
                 epoch=epoch,
                 reached=Reached(f"epoch {epoch + 1}: queries looked up", sizes[0], self._note),
+                cluster=self._cluster,
             )
             if not stopped():  # a resumed training looks them up again
                 self.hard_titles = found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,6 +13,8 @@ import numpy as np
 
 from sentemb.data.click_log import ClickLog, Clicks
 from sentemb.data.prepared_log import PreparedLog
+from sentemb.distributed.cluster import Cluster, Dask, opened_if
+from sentemb.distributed.recurrences import check_recurrent
 from sentemb.errors import SentembError
 from sentemb.models.towers import SIDES
 from sentemb.objectives.options import HINGE
@@ -50,6 +53,7 @@ def train_two_towers(
     settings: dict[str, Any],
     run: Run,
     n_seeds: int = 1,
+    dask: Dask | None = None,
 ) -> SentenceEncoder:
     """Train two towers; `sentemb.train` describes parameters and errors."""
     start = None if start_from is None else Start.of(start_from)
@@ -64,7 +68,7 @@ def train_two_towers(
     plan.check_catalogue(additions.titles)
     if is_prepared_log(pairs):
         _check_prepared(plan, additions)
-    with Workers(run.threads) as workers:
+    with Workers(run.threads) as workers, _cluster(dask, chosen) as cluster:
         # The log itself is not kept: it takes several times the memory of the corpus.
         log = open_log(pairs, skip_bad_lines, chosen.negatives, run.note)
         more_titles = additions.titles or ()
@@ -104,7 +108,7 @@ def train_two_towers(
         del vectors
         if start is not None and n_seeds > 1:
             start = replace(start, is_ours=False)  # every member begins with its arrays
-        task = TwoTowerTask(corpus, chosen, workers, run.note, start, held_out)
+        task = TwoTowerTask(corpus, chosen, workers, run.note, start, held_out, cluster)
         change = _Change(task, corpus, held_out, chosen.seed, workers) if grow else None
         if n_seeds == 1:
             del start  # the towers have what they need of it
@@ -116,7 +120,7 @@ def train_two_towers(
 
             def member(seed: int, own: Run) -> SavedModel:
                 of_seed = Settings.of(preset, **{**settings, "seed": seed})
-                task = TwoTowerTask(corpus, of_seed, workers, own.note, start, held_out)
+                task = TwoTowerTask(corpus, of_seed, workers, own.note, start, held_out, cluster)
                 its = replace(identity, settings=of_seed.as_dict(), seeds=1)
                 watch = _noting_collapse(own.on_progress, of_seed, own.note)
                 return replace(own, on_progress=watch).train(task, its, workers, MEMBER_FILES)
@@ -139,6 +143,13 @@ def _check_prepared(plan: DevPlan, additions: Additions) -> None:
             "replay cannot add to a prepared log; join both logs and prepare them: `cat OLD NEW | "
             "sentemb prepare - OUT`"
         )
+
+
+def _cluster(dask: Dask | None, settings: Settings) -> AbstractContextManager[Cluster | None]:
+    """The cluster of a training, once its model is one that a cluster trains."""
+    if dask is not None:
+        check_recurrent(settings.encoder())
+    return opened_if(dask)
 
 
 class _Change:

@@ -1,0 +1,416 @@
+"""Work on a cluster of Dask: the same bytes as in one process, also after a worker is lost."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from contextlib import contextmanager
+
+import distributed
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from sentemb import SentembError, SentenceEncoder, train
+from sentemb.cli import main
+from sentemb.data.click_log import ClickLogBuilder, write_click_log
+from sentemb.distributed import cluster as clusters
+from sentemb.distributed import encoding, recurrences
+from sentemb.distributed.cluster import Cluster, opened
+from sentemb.face import TextWarning
+from sentemb.models import make_encoder
+from sentemb.models.input_rows import point_of
+from sentemb.models.workspace import Workspace
+from sentemb.search.index import Index
+from sentemb.storage.model_files import fingerprint
+from sentemb.system.parallel import Workers
+from sentemb.text.batch import batch_of, tokenize
+from sentemb.text.vocabulary import Vocabulary
+from sentemb.training import hard_negatives
+
+WORDS = ["red", "blue", "green", "warm", "cold", "small", "large", "old", "new", "soft", "hard"]
+LSTM = {"cells": 8, "bag_dim": 4, "batch_size": 16, "seed": 5, "threads": 1}
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two processes; if one is killed, another one is started."""
+    settings = {"processes": True, "dashboard_address": "127.0.0.1:0", "memory_limit": 0}
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **settings) as local,
+        distributed.Client(local, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def of_threads():
+    """A function that makes a cluster of some workers that are threads of this process."""
+    with contextmanager(_of_threads)() as make:
+        yield make
+
+
+def _of_threads():
+    made = []
+
+    def make(count):
+        local = distributed.LocalCluster(
+            n_workers=count,
+            threads_per_worker=1,
+            processes=False,
+            dashboard_address="127.0.0.1:0",
+            memory_limit=0,
+        )
+        made.append(local)
+        made.append(distributed.Client(local, set_as_default=False))
+        return made[-1]
+
+    yield make
+    for one in reversed(made):
+        one.close(timeout=5)
+
+
+def kill_one(client):
+    """End one of the processes of a cluster at once."""
+    first = min(client.nthreads())
+    os.kill(client.run(os.getpid, workers=[first])[first], signal.SIGKILL)
+
+
+def texts(count, seed=0):
+    rng = np.random.default_rng(seed)
+    return [" ".join(rng.choice(WORDS, size=rng.integers(1, 7))) for _ in range(count)]
+
+
+def log_of(count):
+    builder = ClickLogBuilder()
+    for query, title in zip(texts(count, 1), texts(count, 2), strict=True):
+        builder.add(query, title)
+    return builder.build()
+
+
+# -- opening ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dask", ["here", "local:0", "local:x", "tcp://", "host:1", 3, "tcp://h"])
+def test_what_is_no_cluster_is_refused(dask):
+    with pytest.raises(SentembError, match="local:"), opened(dask):
+        pass
+
+
+def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
+    monkeypatch.setattr(clusters, "_TO_CONNECT", 0.3)
+    began = time.monotonic()
+    with pytest.raises(SentembError, match="no scheduler of Dask answers"):
+        opened("tcp://127.0.0.1:9").__enter__()
+    assert time.monotonic() - began < 5
+
+
+def test_a_worker_with_other_versions_is_named():
+    class Client:
+        def run(self, function):
+            own = function()
+            return {"tcp://one:1": own, "tcp://two:2": {**own, **other}}
+
+    client, other = Client(), {}
+    clusters._check_versions(client)
+    for name in ("sentemb", "numpy", "numba"):
+        other = {name: "0.0.7"}
+        with pytest.raises(SentembError, match=rf"worker tcp://two:2 has {name} 0\.0\.7.*process"):
+            clusters._check_versions(client)
+
+
+def test_a_scheduler_without_workers_is_an_error(monkeypatch, of_threads):
+    monkeypatch.setattr(clusters, "_TO_BEGIN", 0.2)
+    with pytest.raises(SentembError, match="has no workers; start some"):
+        opened(of_threads(0)).__enter__()
+
+
+def test_a_task_does_not_wait_for_ever(monkeypatch, of_threads):
+    monkeypatch.setattr(clusters, "_WITHOUT_WORKERS", 0.2)
+    monkeypatch.setattr(clusters, "_BETWEEN_LOOKS", 0.1)
+    client = of_threads(0)
+    cluster = Cluster(client, "tcp://host:1")
+    with pytest.raises(SentembError, match="all workers of tcp://host:1 are lost"):
+        cluster.results([cluster.submit(len, "text")])
+    client.cluster.close()
+    with pytest.raises(SentembError, match="the scheduler of tcp://host:1 is lost"):
+        cluster.results([cluster.submit(len, "text")])
+
+
+def test_an_error_of_a_task_is_raised(client):
+    with opened(client) as cluster, pytest.raises(SentembError, match="side must be"):
+        encoder = SentenceEncoder(*encoder_and_weights())
+        list(encoding.encoded(encoder, [["a"]], "left", cluster=cluster))
+
+
+def encoder_and_weights():
+    encoder = make_encoder("lstm", cells=8)
+    vocabulary = Vocabulary.collect(tokenize(WORDS))
+    rng = np.random.default_rng(0)
+    weights = {side: encoder.initialise(len(vocabulary), rng) for side in ("query", "document")}
+    return encoder, vocabulary, weights
+
+
+def test_no_more_portions_are_under_way_than_the_workers_can_do(client):
+    begun = []
+
+    def portions():
+        for number in range(12):
+            begun.append(number)
+            yield ("x" * number,)
+
+    with opened(client) as cluster:
+        found = cluster.in_order(len, portions())
+        assert next(found) == 0 and len(begun) <= 2 * 2
+        assert list(found) == list(range(1, 12))
+
+
+def test_a_task_that_dask_forgets_is_begun_again(client, monkeypatch):
+    monkeypatch.setattr(clusters, "_BETWEEN_LOOKS", 0.1)
+    monkeypatch.setattr(clusters, "_AFTER_LOSS", 0.2)
+    with opened(client) as cluster:
+        first = cluster.keep("text")
+        for worker in (None, "tcp://127.0.0.1:1"):
+            task = cluster.submit(len, first, worker=worker)
+            task.future = distributed.Future("forgotten", client=client)
+            if worker is None:  # as if another worker were lost now
+                cluster._seen.add("tcp://127.0.0.1:2")
+            assert cluster.results([task, first]) == [4, "text"]
+
+
+# -- encoding -----------------------------------------------------------------------------------
+
+
+def test_vectors_have_the_bytes_of_one_process_after_a_worker_is_lost(
+    client, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(encoding, "PORTION", 64)
+    model = SentenceEncoder(*encoder_and_weights())
+    lines = [*texts(1500), "", "?"]
+    model.save_pretrained(tmp_path / "model")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", TextWarning)
+        one = list(encoding.encoded(model, encoding.portions_of(lines), "document"))
+    for path in (tmp_path / "model", None, tmp_path / "gone"):
+        found = []
+        with (
+            opened(client) as cluster,
+            warnings.catch_warnings(record=True) as told_there,
+        ):
+            warnings.simplefilter("always", TextWarning)
+            settings = {"cluster": cluster, "path": path}
+            for vectors in encoding.encoded(
+                model, encoding.portions_of(lines), "document", **settings
+            ):
+                found.append(vectors)
+                if len(found) == 4 and path is not None:
+                    kill_one(client)
+        assert [rows.tobytes() for rows in found] == [rows.tobytes() for rows in one]
+        assert [str(one.message) for one in told_there] == [str(one.message) for one in told]
+
+
+def test_a_worker_that_comes_later_and_finds_no_model_gets_the_bytes(client, monkeypatch):
+    model = SentenceEncoder(*encoder_and_weights())
+    monkeypatch.setattr(Cluster, "everywhere", lambda *arguments: [True, True])
+    with opened(client) as cluster:
+        found = encoding.encoded(model, [WORDS] * 5, "query", cluster=cluster, path="nowhere")
+        for vectors in found:
+            assert np.array_equal(vectors, model.encode(WORDS))
+
+
+def test_a_worker_with_another_model_there_gets_the_bytes(client, tmp_path):
+    model = SentenceEncoder(*encoder_and_weights())
+    model.save_pretrained(tmp_path / "model")
+    model.weights["query"]["table"][...] += 1
+    with opened(client) as cluster:
+        (there,) = encoding.encoded(
+            model, [WORDS], "query", cluster=cluster, path=tmp_path / "model"
+        )
+    assert np.array_equal(there, model.encode(WORDS))
+
+
+def test_encode_and_index_take_a_cluster(client, monkeypatch, tmp_path):
+    monkeypatch.setattr(encoding, "PORTION", 16)
+    SentenceEncoder(*encoder_and_weights()).save_pretrained(tmp_path / "model")
+    titles = texts(40)
+    (tmp_path / "titles").write_text("\n".join([*titles, ""]))
+    address = client.scheduler.address
+    for name, more in (("one.npy", []), ("two.npy", ["--dask", address])):
+        out = ["-o", str(tmp_path / name)]
+        ran = CliRunner().invoke(
+            main, ["encode", str(tmp_path / "model"), str(tmp_path / "titles"), *out, *more]
+        )
+        assert ran.exit_code == 0, ran.output
+    assert (tmp_path / "one.npy").read_bytes() == (tmp_path / "two.npy").read_bytes()
+    model = SentenceEncoder(tmp_path / "model")
+    for dtype in ("float32", "int8"):
+        one, two = (Index.build(model, titles, dtype=dtype, dask=dask) for dask in (None, client))
+        one.save(tmp_path / f"{dtype}1")
+        two.save(tmp_path / f"{dtype}2")
+        for file in sorted((tmp_path / f"{dtype}1").rglob("*")):
+            twin = tmp_path / f"{dtype}2" / file.relative_to(tmp_path / f"{dtype}1")
+            assert file.is_dir() or file.read_bytes() == twin.read_bytes(), file
+
+
+def test_a_changed_index_takes_no_cluster(tmp_path):
+    ran = CliRunner().invoke(main, ["index", str(tmp_path), "--add", "x", "--dask", "local"])
+    assert ran.exit_code == 2 and "--dask is for a new index" in ran.output
+
+
+# -- hard negatives -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exact_up_to", [10**9, 0])
+def test_lists_are_those_of_one_process(client, monkeypatch, exact_up_to):
+    monkeypatch.setattr(hard_negatives, "EXACT_UP_TO", exact_up_to)
+    monkeypatch.setattr(hard_negatives, "_LEAST", 7)
+    rng = np.random.default_rng(0)
+    U = rng.normal(size=(1050, 16)).astype(np.float32)
+    U /= np.linalg.norm(U, axis=1, keepdims=True)
+    Uq, Ud = U[:150], U[150:]
+    clicked = np.arange(151) * 2, rng.integers(900, size=300).astype(np.int32)
+    with Workers(1) as workers, opened(client) as cluster:
+        asked = Uq, Ud, clicked, workers
+        one = hard_negatives.nearest_titles(*asked, lambda: False)
+        there = hard_negatives.nearest_titles(*asked, lambda: False, cluster)
+        stopped = hard_negatives.nearest_titles(*asked, lambda: True, cluster)
+    assert np.array_equal(one, there) and np.all(stopped == -1)
+
+
+# -- training -----------------------------------------------------------------------------------
+
+
+class AtOnce:
+    """A cluster of ``count`` workers that computes every task when it is submitted."""
+
+    def __init__(self, count):
+        self.count = count
+
+    def workers(self):
+        return [f"worker {number}" for number in range(self.count)]
+
+    def submit(self, function, *arguments, worker=None):
+        return function(*arguments)
+
+    def results(self, futures):
+        return futures
+
+
+def passes(encoder, n_texts, between=None):
+    """The embeddings and the gradient of one pass each way; ``between`` is called in between."""
+    tokens = tokenize(["", *texts(n_texts)])
+    vocabulary = Vocabulary.collect(tokens)
+    batch = batch_of(tokens, vocabulary)
+    weights = encoder.initialise(len(vocabulary), np.random.default_rng(0))
+    V = np.random.default_rng(1).normal(size=(n_texts + 1, encoder.dim)).astype(np.float32)
+    point, workspace = point_of(weights, batch.input_rows), Workspace()
+    with Workers(1) as workers:
+        forward = encoder.forward_tasks(point, encoder.lay_out(batch), workspace)
+        (done,) = workers.together(forward)
+        if between is not None:
+            between()
+        backward = encoder.backward_tasks(weights, done, V, None, workspace)
+        (gradient,) = workers.together(backward)
+    return {"embeddings": done.embeddings, **gradient}
+
+
+def assert_same(one, other):
+    for name, values in one.items():
+        assert np.array_equal(other[name], values), name
+
+
+@pytest.mark.parametrize("n_texts", [1, 3, 700])
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("lstm", {"peepholes": "diagonal", "bag_dim": 4}),
+        ("bilstm", {"peepholes": "full", "forget_gate": True}),
+        ("rnn", {}),
+        ("irnn", {"bag_dim": 4}),
+    ],
+)
+def test_passes_divided_among_workers_have_the_same_bits(name, settings, n_texts):
+    encoder = make_encoder(name, cells=8, **settings)
+    here = passes(encoder, n_texts)
+    for count in (1, 2, 3, 8, 11):
+        assert_same(here, passes(recurrences.recurrences_of(encoder, AtOnce(count)), n_texts))
+
+
+def test_what_a_lost_worker_kept_for_the_backward_pass_is_computed_again(client):
+    encoder = make_encoder("lstm", cells=8)
+    with opened(client) as cluster:
+        remote = recurrences.recurrences_of(encoder, cluster)
+        there = passes(remote, 700, lambda: kill_one(client))
+        assert remote.scans.sent and remote.scans.received
+    assert_same(passes(encoder, 700), there)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"epochs": 4},  # with hard negatives and neighbours
+        {"model": "bilstm", "epochs": 1, "shared_towers": True, "optimiser": "nesterov"},
+    ],
+)
+def test_a_trained_model_has_the_bits_of_one_process_after_a_worker_is_lost(client, settings):
+    log, steps = log_of(150), []
+
+    def kill(progress):
+        steps.append(progress.step)
+        if len(steps) == 5:
+            kill_one(client)
+
+    one = train(log, **LSTM, **settings)
+    there = train(log, **LSTM, **settings, dask=client, on_progress=kill)
+    assert fingerprint(there.saved()) == fingerprint(one.saved())
+    assert len(steps) > 5
+    assert there.encoder.scans is None, "a model would take the cluster with it"
+
+
+def test_a_training_that_loses_all_workers_can_be_resumed(monkeypatch, of_threads, tmp_path):
+    monkeypatch.setattr(clusters, "_WITHOUT_WORKERS", 0.3)
+    monkeypatch.setattr(clusters, "_BETWEEN_LOOKS", 0.1)
+    log, client, done = log_of(120), of_threads(1), []
+
+    def lose(progress):
+        done.append(progress)
+        if len(done) == 6:
+            client.cluster.scale(0)
+            while client.nthreads():
+                time.sleep(0.01)
+
+    own = {**LSTM, "epochs": 2, "checkpoint_seconds": 0, "output": tmp_path / "model"}
+    with pytest.raises(SentembError, match="all workers"):
+        train(log, **own, dask=client, on_progress=lose)
+    assert len(done) < 16
+    notes = []
+    resumed = train(log, **own, resume=True, on_note=notes.append)
+    assert any("continuing at epoch 1, step" in one for one in notes)
+    assert fingerprint(resumed.saved()) == fingerprint(train(log, **LSTM, epochs=2).saved())
+
+
+def test_models_without_recurrences_are_refused_before_anything_is_read(tmp_path):
+    with pytest.raises(SentembError, match="dask does not train a dssm: its steps"):
+        train(tmp_path / "none.tsv", model="dssm", dask="local")
+    with pytest.raises(SentembError, match="dask trains two towers"):
+        train(tmp_path / "none.tsv", model="arc1", dask="local")
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_training_with_local_workers_as_any_other(tmp_path):
+    write_click_log(log_of(2000), tmp_path / "log.tsv")
+    command = [sys.executable, "-m", "sentemb.cli", "train", str(tmp_path / "log.tsv")]
+    command += ["-o", str(tmp_path / "model"), "--dask", "local:2", "--batch-size", "16"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    process = subprocess.Popen(
+        [*command, "--checkpoint-seconds", "0"], start_new_session=True, **pipes
+    )
+    checkpoints = tmp_path / "model" / "checkpoints"
+    while process.poll() is None and not (checkpoints.is_dir() and any(checkpoints.iterdir())):
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 130, output
+    assert "continue with the same command and --resume" in output and "Traceback" not in output
