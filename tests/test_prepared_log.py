@@ -168,6 +168,22 @@ def test_any_log_is_the_one_that_is_read(lines, block, tmp_path_factory, monkeyp
     check()
 
 
+@pytest.mark.parametrize("block", [1, 1 << 16])
+def test_a_title_that_is_skipped_later_comes_before_others(tmp_path, monkeypatch, block):
+    monkeypatch.setattr(preparing, "_PAIRS", block)
+    monkeypatch.setattr(preparing, "_TEXTS", 2)
+    lines = [
+        {"query": "a", "clicked": ["w x"]},
+        {"query": "b", "clicked": ["y x"], "skipped": ["v", "w x"]},
+        {"query": "a", "clicked": ["w x"], "skipped": ["z", "v", "z"]},
+    ]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    expected = read_click_log(path)
+    assert expected.titles == ["w x", "z", "v", "y x"]
+    assert_same(prepare_log(path, tmp_path / "out"), expected)
+
+
 def test_letters_end_a_block_too(tmp_path, monkeypatch):
     monkeypatch.setattr(preparing, "_LETTERS", 40)
     path = written(tmp_path)
