@@ -211,9 +211,26 @@ def plain(kernels, monkeypatch, old="", new=""):
         module = types.ModuleType(kernels.__name__)
         exec(compile(source, kernels.__file__, "exec"), module.__dict__)
     for name, value in vars(module).items():
-        if isinstance(value, Dispatcher) and name not in ("add_matmul", "prefetch_row"):
-            setattr(module, name, value.py_func)
+        setattr(module, name, as_python(value, {}))
     return module
+
+
+def as_python(value, made):
+    """A kernel as plain Python, and whatever it calls: some kernels only kernels may call."""
+    if not isinstance(value, Dispatcher):
+        return value
+    function = value.py_func
+    if function.__name__ == "add_matmul":  # compiled, as it is machine instructions
+        return value
+    if function.__module__ == "sentemb.kernels.prefetch":  # which changes nothing
+        return lambda *arguments: None
+    if function not in made:
+        own = dict(function.__globals__)
+        made[function] = types.FunctionType(
+            function.__code__, own, function.__name__, function.__defaults__, function.__closure__
+        )
+        own |= {name: as_python(one, made) for name, one in own.items()}
+    return made[function]
 
 
 def install(broken, user, monkeypatch):

@@ -192,11 +192,11 @@ def test_a_kernel_that_multiplies_finds_the_tiles(tmp_path, left):
         return run_python(MULTIPLY, NUMBA_CACHE_DIR=str(tmp_path), check=True).stdout
 
     assert use() == "[[3.0, 3.0]] 0\n"
-    files = set(tmp_path.rglob("*.kernel"))
-    for path in files - set(tmp_path.rglob(left)):
+    for path in set(tmp_path.rglob("*.kernel")) - set(tmp_path.rglob(left)):
         path.unlink()
     assert use() == f"[[3.0, 3.0]] {int(left != '_add_tiles-*')}\n"
-    assert set(tmp_path.rglob("*.kernel")) >= files
+    found = {path.name.split("-")[0] for path in tmp_path.rglob("*.kernel")}
+    assert found >= {"add_matmul_rows", "_add_tiles"}
 
 
 def test_the_garbage_collector_rests_while_a_kernel_compiles(folder, monkeypatch):

@@ -21,6 +21,7 @@ from sentemb.analysis.neighbours import neighbours
 from sentemb.analysis.synonyms import synonyms
 from sentemb.analysis.triage import triage
 from sentemb.comparison.difference import difference
+from sentemb.data.click_log import write_click_log
 from sentemb.data.importers.click_table import Imported
 from sentemb.data.judged_set import JudgedSet
 from sentemb.data.labelled import ValuedTexts
@@ -49,12 +50,12 @@ NOT_SHOWN = {
     "HeldOutClicks", "AllPairs", "Candidates", "ScoringProgress", "ExplainedText", "SimilarQuery",
     "Settings", "Likelihood", "Sentences", "Likeliest", "Concentration",
     "SentenceVectorizer", "SIFVectorizer", "Exported", "Explainer", "RankedTitle", "TriagedQuery",
-    "Slice", "Evidence", "Server", "Limits", "Recipe", "Share",
+    "Slice", "Evidence", "Server", "Limits", "Recipe", "Share", "Preparing",
 }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def shown():
+def shown(tmp_path_factory):
     """An object of every kind that shows itself, by a name; with markup in every text."""
     model = made_up_model(("lstm", {}), [*TITLES, *QUERIES], dtype=np.float32)
     log = ClickLog.from_pairs(
@@ -77,6 +78,7 @@ def shown():
         "SentenceEncoder": model,
         "PairScorer": made_up_pair_model(TITLES),
         "ClickLog": log,
+        "PreparedLog": prepared(log, tmp_path_factory.mktemp("log")),
         "Index": index,
         "HybridRanker": HybridRanker(model, Recipe(bm25=0.5, stem=None), log),
         "hits": index.search(f"red {MARKUP}"),
@@ -122,6 +124,12 @@ def shown():
         "Imported": Imported(10, 8, Counter({MARKUP: 2}), 5, ["two rows are odd"]),
         "GradientReport": sentemb.gradcheck("rnn", cells=2, entries=2, negatives=1, lengths=(1,)),
     }
+
+
+def prepared(log, folder):
+    """The log of `sentemb prepare`."""
+    write_click_log(log, folder / "log.jsonl")
+    return sentemb.prepare_log(folder / "log.jsonl", folder / "prepared")
 
 
 def tables(thing):

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from sentemb import Index, SentembError
 from sentemb.baselines import word_lists
 from sentemb.baselines.inverted_index import InvertedIndex
-from sentemb.cli import encode, main
+from sentemb.cli import main
 from sentemb.data import texts
 from sentemb.data.judged_set import read_texts
 from sentemb.data.texts import Texts
+from sentemb.distributed import encoding
 from sentemb.search import contents, places, scan, title_files
 from sentemb.search.places import Places
 from sentemb.search.title_files import read_titles
@@ -304,7 +305,7 @@ def test_encode_writes_the_same_bytes_in_any_portions(model, model_dir, tmp_path
     (tmp_path / "lines.tsv").write_text("".join(f"d{k}\tx{line}\n" for k, line in enumerate(lines)))
     np.save(tmp_path / "whole.npy", model.encode(lines))
     monkeypatch.setattr(title_files, "_PORTION", 7)
-    monkeypatch.setattr(encode, "_PORTION", 3)
+    monkeypatch.setattr(encoding, "PORTION", 3)
     monkeypatch.setattr(growing, "_LIMIT", 10)
     result = CliRunner().invoke(
         main, ["encode", model_dir, str(tmp_path / "lines.txt"), "-o", str(tmp_path / "a.npy")]

@@ -65,18 +65,7 @@ class ClickLog:
         )
 
     def _repr_html_(self) -> str:
-        facts = {
-            "pairs": len(self.clicks),
-            "queries": len(self.queries),
-            "titles": len(self.titles),
-            "clicks": int(self.clicks.sum()),
-            "titles shown and not clicked": self.skipped_index.size or None,
-            "lines left out": self.bad_lines or None,
-        }
-        pairs = zip(self.query_index, self.title_index, self.clicks.tolist(), strict=True)
-        rows = ((self.queries[q], self.titles[t], clicks) for q, t, clicks in pairs)
-        heads = ["query", "title", "clicks"]
-        return facts_table(facts) + excerpt(rows, len(self.clicks), heads, texts=(0, 1))
+        return html_of(self)
 
     @classmethod
     def from_pairs(cls, pairs: Iterable[Sequence[Any]]) -> "ClickLog":
@@ -143,6 +132,41 @@ def titles_by_query(
     offsets = np.zeros(n_queries + 1, np.int64)
     np.cumsum(np.bincount(query_index, minlength=n_queries), out=offsets[1:])
     return offsets, title_index[by_query]
+
+
+class Counted(Protocol):
+    """A click log of any kind, to be shown; the attributes are those of a `ClickLog`."""
+
+    @property
+    def queries(self) -> Sequence[str]: ...
+    @property
+    def titles(self) -> Sequence[str]: ...
+    @property
+    def query_index(self) -> NDArray[np.int32]: ...
+    @property
+    def title_index(self) -> NDArray[np.int32]: ...
+    @property
+    def clicks(self) -> NDArray[np.int64]: ...
+    @property
+    def skipped_index(self) -> NDArray[np.int32]: ...
+    @property
+    def bad_lines(self) -> int: ...
+
+
+def html_of(log: Counted) -> str:
+    """Counts and the first pairs of a log, for a notebook."""
+    facts = {
+        "pairs": len(log.clicks),
+        "queries": len(log.queries),
+        "titles": len(log.titles),
+        "clicks": int(log.clicks.sum()),
+        "titles shown and not clicked": log.skipped_index.size or None,
+        "lines left out": log.bad_lines or None,
+    }
+    pairs = zip(log.query_index, log.title_index, map(int, log.clicks), strict=True)
+    rows = ((log.queries[q], log.titles[t], clicks) for q, t, clicks in pairs)
+    heads = ["query", "title", "clicks"]
+    return facts_table(facts) + excerpt(rows, len(log.clicks), heads, texts=(0, 1))
 
 
 # What a log can be given as: its file, the log itself, a table, or pairs of texts.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.bounds import is_integer
-from sentemb.data.click_log import PREPARED
+from sentemb.data.click_log import PREPARED, html_of
 from sentemb.data.texts import Texts, mapped_texts
 from sentemb.errors import SentembError
 from sentemb.system.checked_files import CheckedFiles, are_listed, checksum
@@ -126,6 +126,9 @@ class PreparedLog:
             f"PreparedLog({len(self.clicks):,} pairs, {len(self.queries):,} queries, "
             f"{len(self.titles):,} titles)"
         )
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
     @classmethod
     def open(cls, folder: AnyPath) -> PreparedLog:

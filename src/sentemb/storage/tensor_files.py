@@ -7,7 +7,8 @@ they are.
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import BufferedReader
 from typing import TYPE_CHECKING, Any
 
@@ -152,8 +153,7 @@ def open_tensors(path: AnyPath) -> Iterator[TensorFile]:
         raise damaged(path, f"its header claims to have {size:,} bytes")
     with contextlib.ExitStack() as stack:
         try:
-            raw = stack.enter_context(open(path, "rb"))
-            opened = TensorFile(path, stack.enter_context(safe_open(path, framework="np")), raw)
+            opened = TensorFile(path, *_open_twice(path, stack, safe_open))
         except Damaged:
             raise
         except MemoryError as error:
@@ -161,6 +161,20 @@ def open_tensors(path: AnyPath) -> Iterator[TensorFile]:
         except (SafetensorError, OSError, ValueError, TypeError) as error:
             raise damaged(path, f"it is not a whole safetensors file ({error})") from error
         yield opened
+
+
+def _open_twice(
+    path: AnyPath, stack: contextlib.ExitStack, safe_open: Callable[..., Any]
+) -> tuple[Any, BufferedReader]:
+    """The same file opened by safetensors and for reading its bytes; ``stack`` closes both."""
+    while True:
+        with contextlib.ExitStack() as own:
+            raw = own.enter_context(open(path, "rb"))
+            file = own.enter_context(safe_open(path, framework="np"))
+            # If a save replaced the file in between, these are two files.
+            if os.path.samestat(os.fstat(raw.fileno()), os.stat(path)):
+                stack.push(own.pop_all())
+                return file, raw
 
 
 def write_tensors(path: AnyPath, tensors: Mapping[str, np.ndarray], metadata: Any) -> None:
