@@ -254,7 +254,8 @@ def floor_section(bench, quick, targets):
 def what_is_counted():
     return [
         "What is counted: *products*, the recurrence forward, backward and for the gradient, at "
-        "the rate of a large matrix product. *Rows read*: every input row of the mini-batch once, "
+        "the rate of the fastest product, a large one by OpenBLAS or a small one by sentemb. "
+        "*Rows read*: every input row of the mini-batch once, "
         "and the velocity of those that the step before did not touch. *Rows updated*: each of "
         "these rows with its velocity, read and written. Both at the bandwidth of the step's own "
         "scattered rows with the fastest prefetch, the step's other memory traffic in between. "
