@@ -3,7 +3,7 @@
 For each size a log is generated, prepared, trained on for one epoch from disk, and evaluated; then
 the hard negatives of all its queries are looked up with that model, and all its titles are indexed.
 Every step is a process of its own. Results are kept in a folder, so that a stopped run continues.
-Writes docs/results/scale.md and docs/figures/scale.png.
+Writes docs/results/scale.md, docs/figures/scale.png and a table of docs/howto/large.md.
 
     python benchmarks/scale.py [--sizes 100000,1000000] [--folder build/scale] [--no-page]
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from large_log import write_judged, write_large_log
-from pages import DOCS, ROOT, machine, write_results
+from pages import DOCS, ROOT, machine, write_results, write_section
 
 from sentemb.data.prepared_log import PreparedLog
 from sentemb.tables import markdown_table
@@ -229,6 +229,29 @@ def page(found):
     ]
 
 
+def summary(found):
+    """A small table for the how-to page: measured sizes, then estimated ones."""
+    rows = [["distinct pairs", "prepare", "one epoch", "look-up", "index of all titles"]]
+    for pairs, figures in found.items():
+        steps = (figures[step] for step in ("prepare", "train", "look-up", "index"))
+        rows.append(
+            [
+                f"{pairs:,}",
+                *(f"{one['seconds']:.0f} s, {one['own'] / 1000:.1f} GB" for one in steps),
+            ]
+        )
+    return [
+        f"Machine: {machine()}. The memory is that of the process, without the pages of mapped "
+        "files.",
+        "",
+        *markdown_table(rows),
+        "",
+        "Larger logs, estimated from the last two sizes:",
+        "",
+        *estimates(found)[4:-1],
+    ]
+
+
 def estimates(found):
     """What larger logs would take, if each figure goes on to grow as between the last two sizes."""
     if len(found) < 2:
@@ -306,6 +329,7 @@ def main():
     }
     if not options.no_page:
         write_results("scale", "Large logs", "benchmarks/scale.py", page(found))
+        write_section(DOCS / "howto" / "large.md", "scale", "\n".join(summary(found)))
         draw(found, DOCS / "figures" / "scale.png")
 
 
