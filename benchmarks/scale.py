@@ -253,7 +253,7 @@ def summary(found):
 
 
 def estimates(found):
-    """What larger logs would take, if each figure goes on to grow as between the last two sizes."""
+    """What larger logs would take, if each figure grows further as between the last two sizes."""
     if len(found) < 2:
         return []
     small, large = sorted(found)[-2:]
@@ -275,7 +275,7 @@ def estimates(found):
     return [
         "## Estimates for larger logs",
         "",
-        f"Nothing of this was run. Each figure goes on to grow with the power of the pairs that it "
+        f"Nothing of this was run. Each figure grows further with the power of the pairs that it "
         f"has from {small:,} to {large:,} pairs. The time of training is that of one epoch.",
         "",
         *markdown_table(rows),
