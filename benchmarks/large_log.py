@@ -47,28 +47,30 @@ def write_large_log(path, lines):
 
 
 def write_judged(folder, queries):
-    """Write a judged set: queries that no line of a log has, each with one right title of ten."""
+    """Write a judged set: queries that no line of a log has, each with one right title of ten.
+
+    Each wrong title has half of the words of the right one.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng([2, queries])
-    # Other titles of a query's list are as frequent as the right one.
     titles = _ranks(rng.random((queries, 1 + _WRONG_TITLES)), **_TITLES)
     texts = _queries(titles[:, 0], np.full(queries, _VARIANTS))
-    distinct = dict(zip(titles.ravel().tolist(), _titles(titles.ravel()), strict=True))
+    judged, qrels = {}, []
+    for q, (right, *others) in enumerate(titles.tolist()):
+        own, *wrong = (text.split() for text in _titles(np.array([right, *others])))
+        half = [rng.permutation(own)[: (len(own) + 1) // 2].tolist() for _ in wrong]
+        mixed = [[*words[len(some) :], *some] for words, some in zip(wrong, half, strict=True)]
+        for place, words in enumerate([own, *mixed]):
+            judged[f"t{q}-{place}"] = " ".join(words)
+            qrels.append(f"q{q} 0 t{q}-{place} {int(place == 0)}\n")
     (folder / "queries.tsv").write_text(
         "".join(f"q{q}\t{text}\n" for q, text in enumerate(texts)), encoding="utf-8"
     )
     (folder / "docs.tsv").write_text(
-        "".join(f"t{number}\t{text}\n" for number, text in distinct.items()), encoding="utf-8"
+        "".join(f"{name}\t{text}\n" for name, text in judged.items()), encoding="utf-8"
     )
-    (folder / "qrels.txt").write_text(
-        "".join(
-            f"q{q} 0 t{number} {int(number == right)}\n"
-            for q, (right, *others) in enumerate(titles.tolist())
-            for number in dict.fromkeys([right, *others])
-        ),
-        encoding="utf-8",
-    )
+    (folder / "qrels.txt").write_text("".join(qrels), encoding="utf-8")
 
 
 def _ranks(uniform, first, tail):

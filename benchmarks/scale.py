@@ -3,7 +3,7 @@
 For each size a log is generated, prepared, trained on for one epoch from disk, and evaluated; then
 the hard negatives of all its queries are looked up with that model, and all its titles are indexed.
 Every step is a process of its own. Results are kept in a folder, so that a stopped run continues.
-Writes docs/results/scale.md and docs/figures/scale.png.
+Writes docs/results/scale.md, docs/figures/scale.png and a table of docs/howto/large.md.
 
     python benchmarks/scale.py [--sizes 100000,1000000] [--folder build/scale] [--no-page]
 """
@@ -17,8 +17,9 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 from large_log import write_judged, write_large_log
-from pages import DOCS, ROOT, machine, write_results
+from pages import DOCS, ROOT, machine, write_results, write_section
 
 from sentemb.data.prepared_log import PreparedLog
 from sentemb.tables import markdown_table
@@ -32,6 +33,8 @@ LINES = {
     10_000_000: 15_600_000,
 }
 MAX_WORDS, QUERIES = 200_000, 2_000
+# Sizes that are estimated from those that were measured.
+ESTIMATED = (100_000_000, 1_000_000_000)
 STEPS = ("prepare", "train", "evaluate", "look-up", "index")
 _LEAST_SECONDS = 0.05  # between two looks at a process
 
@@ -210,7 +213,8 @@ def page(found):
         "",
         "## Seconds",
         "",
-        f"NDCG@1 is for {QUERIES:,} queries that the log does not have, ten titles each.",
+        f"NDCG@1 is for {QUERIES:,} queries that the log does not have, each with one right title "
+        "and nine that have half of its words.",
         "",
         *markdown_table(times),
         "",
@@ -221,7 +225,69 @@ def page(found):
         "",
         *markdown_table(memory),
         "",
+        *estimates(found),
     ]
+
+
+def summary(found):
+    """A small table for the how-to page: measured sizes, then estimated ones."""
+    rows = [["distinct pairs", "prepare", "one epoch", "look-up", "index of all titles"]]
+    for pairs, figures in found.items():
+        steps = (figures[step] for step in ("prepare", "train", "look-up", "index"))
+        rows.append(
+            [
+                f"{pairs:,}",
+                *(f"{one['seconds']:.0f} s, {one['own'] / 1000:.1f} GB" for one in steps),
+            ]
+        )
+    return [
+        f"Machine: {machine()}. The memory is that of the process, without the pages of mapped "
+        "files.",
+        "",
+        *markdown_table(rows),
+        "",
+        "Larger logs, estimated from the last two sizes:",
+        "",
+        *estimates(found)[4:-1],
+    ]
+
+
+def estimates(found):
+    """What larger logs would take, if each figure grows further as between the last two sizes."""
+    if len(found) < 2:
+        return []
+    small, large = sorted(found)[-2:]
+    rows = [["pairs", *(f"{step}: time, memory" for step in STEPS if step != "evaluate")]]
+    rows[0] += ["prepared", "index"]
+    for pairs in ESTIMATED:
+        row = [f"{pairs:,}"]
+        for step in STEPS:
+            if step != "evaluate":
+                hours, gigabytes = (
+                    _grown(found, small, large, pairs, lambda one: one[step][figure])  # noqa: B023
+                    for figure in ("seconds", "own")
+                )
+                row.append(f"{hours / 3600:.2g} h, {gigabytes / 1000:.2g} GB")
+        for place in ("prepared", "index"):
+            size = _grown(found, small, large, pairs, lambda one: one["log"]["megabytes"][place])  # noqa: B023
+            row.append(f"{size / 1000:.2g} GB")
+        rows.append(row)
+    return [
+        "## Estimates for larger logs",
+        "",
+        f"Nothing of this was run. Each figure grows further with the power of the pairs that it "
+        f"has from {small:,} to {large:,} pairs. The time of training is that of one epoch.",
+        "",
+        *markdown_table(rows),
+        "",
+    ]
+
+
+def _grown(found, small, large, pairs, figure):
+    """A figure of a larger size."""
+    first, last = figure(found[small]), figure(found[large])
+    exponent = np.log(last / first) / np.log(large / small)
+    return last * (pairs / large) ** exponent
 
 
 def _ndcg(report):
@@ -263,6 +329,7 @@ def main():
     }
     if not options.no_page:
         write_results("scale", "Large logs", "benchmarks/scale.py", page(found))
+        write_section(DOCS / "howto" / "large.md", "scale", "\n".join(summary(found)))
         draw(found, DOCS / "figures" / "scale.png")
 
 

@@ -1,5 +1,8 @@
 """Look-ups of hard negatives in bounded memory: queries in portions, titles in samples."""
 
+import errno
+import os
+
 import naive
 import numpy as np
 import pytest
@@ -8,6 +11,7 @@ from helpers import made_up_log
 from sentemb import prepare_log
 from sentemb.data.click_log import write_click_log
 from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system import growing
 from sentemb.system.parallel import Workers
 from sentemb.training import hard_negatives, title_clusters
 from sentemb.training.corpus import Corpus
@@ -177,3 +181,27 @@ def test_a_prepared_log_has_the_same_hard_negatives(clusters, few_titles, tmp_pa
     for side, weights in train(prepared, **settings).weights.items():
         for name, array in weights.items():
             assert np.array_equal(array, expected[side][name]), (side, name)
+
+
+def test_large_lists_are_in_a_file_without_a_name(tmp_path, monkeypatch):
+    def fill(lists, first, end):
+        lists[:, 0] = np.arange(first, end)
+
+    found = {}
+    for limit in (10, 1 << 24):
+        monkeypatch.setattr(growing, "_LIMIT", limit)
+        found[limit] = hard_negatives.lists_of_all(40, fill, lambda: False, 7, tmp_path)
+    in_file, in_memory = found.values()
+    assert isinstance(in_file.base, np.memmap) and in_memory.base is None
+    assert not list(tmp_path.iterdir()) and in_file.flags.writeable
+    np.testing.assert_array_equal(in_file, in_memory)
+
+
+def test_lists_are_in_memory_where_the_disk_is_full(tmp_path, monkeypatch):
+    def full(file, first, size):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(growing, "_LIMIT", 10)
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    lists = hard_negatives.lists_of_all(40, lambda *portion: None, lambda: False, 7, tmp_path)
+    assert lists.base is None and (lists == -1).all() and lists.shape[0] == 40

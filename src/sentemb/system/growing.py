@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import math
 import os
 import tempfile
 from pathlib import Path
@@ -85,6 +87,29 @@ class Growing:
             except OSError as error:
                 raise unwritable(self._folder or "-", error) from error
         return found.reshape(shape) if shape else found
+
+
+def scratch_array(shape: tuple[int, ...], dtype: DTypeLike, folder: AnyPath | None) -> np.ndarray:
+    """An array of zeros: in memory or, if it is large, in a file that has no name.
+
+    The space of the file is reserved: a disk that fills up later would end the process. Where the
+    space cannot be had, the array is in memory.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of the array.
+    dtype : dtype
+        The type of its numbers.
+    folder : path or None
+        A folder on the disk that the file is on. Without one the array is in memory.
+    """
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if folder is not None and size > _LIMIT and hasattr(os, "posix_fallocate"):
+        with contextlib.suppress(OSError), tempfile.TemporaryFile(dir=folder) as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+            return np.asarray(np.memmap(file, dtype, "r+", shape=shape))
+    return np.zeros(shape, dtype)
 
 
 def scratch_folder(output: AnyPath) -> Path | None:

@@ -22,7 +22,9 @@ from sentemb.distributed.cluster import Cluster
 from sentemb.kernels.cosine_softmax import normalise_rows
 from sentemb.kernels.hard_negatives import highest_titles
 from sentemb.models.encoder import Encoder
+from sentemb.system.growing import scratch_array
 from sentemb.system.parallel import Workers
+from sentemb.system.paths import AnyPath
 from sentemb.text.batch import TextBatch
 from sentemb.training.corpus import Corpus
 from sentemb.training.settings import HARD_AMONG
@@ -140,6 +142,7 @@ def look_up(
     epoch: int = 0,
     reached: Callable[[int], None] = lambda n_queries: None,
     cluster: Cluster | None = None,
+    scratch: AnyPath | None = None,
 ) -> NDArray[np.int32]:
     """The highest unclicked titles of every query; in a large log, among the nearest clusters.
 
@@ -165,6 +168,9 @@ def look_up(
         Called after every portion of the queries, with how many have their titles.
     cluster : Cluster, optional
         Compares the queries with titles in place of this process, to the same lists.
+    scratch : path, optional
+        A folder for the lists, 120 bytes a query, if they are large; see
+        `sentemb.system.growing.scratch_array`.
 
     Returns
     -------
@@ -174,7 +180,7 @@ def look_up(
     numbers = drawn_titles(corpus.n_titles, seed, epoch)
     Ud = _unit_embeddings("document", numbers, corpus, towers, workers, stopped)
     if stopped():
-        return lists_of_all(corpus.n_queries, lambda *portion: None, stopped)
+        return lists_of_all(corpus.n_queries, lambda *portion: None, stopped, scratch=scratch)
     titles, portion = _compared(corpus.n_queries, Ud, workers)
     del Ud  # clusters have a copy
     if numbers.size < corpus.n_titles:
@@ -186,9 +192,8 @@ def look_up(
         return _unit_embeddings("query", queries, corpus, towers, workers, stopped)
 
     if cluster is not None:
-        return _lists_from(
-            cluster, corpus.n_queries, titles, units, clicked, stopped, portion, reached
-        )
+        lists = _no_titles(corpus.n_queries, scratch)
+        return _lists_from(cluster, lists, titles, units, clicked, stopped, portion, reached)
 
     def fill(lists: NDArray[np.int32], first: int, end: int) -> None:
         Uq = units(first, end)
@@ -196,7 +201,7 @@ def look_up(
             titles.highest(lists, Uq, *part(clicked, first, end), workers)
             reached(end)
 
-    return lists_of_all(corpus.n_queries, fill, stopped, portion)
+    return lists_of_all(corpus.n_queries, fill, stopped, portion, scratch)
 
 
 def drawn_titles(n_titles: int, seed: int, epoch: int) -> NDArray[np.int32]:
@@ -261,7 +266,8 @@ def nearest_titles(
     titles, portion = _compared(len(Uq), Ud, workers)
     if cluster is not None:
         some = partial(_rows, Uq)
-        return _lists_from(cluster, len(Uq), titles, some, clicked, stopped, portion)
+        lists = _no_titles(len(Uq), None)
+        return _lists_from(cluster, lists, titles, some, clicked, stopped, portion)
 
     def fill(lists: NDArray[np.int32], first: int, end: int) -> None:
         titles.highest(lists, Uq[first:end], *part(clicked, first, end), workers)
@@ -282,7 +288,7 @@ def _rows(Uq: np.ndarray, first: int, end: int) -> np.ndarray:
 
 def _lists_from(
     cluster: Cluster,
-    n_queries: int,
+    lists: NDArray[np.int32],
     titles: Titles,
     units: Callable[[int, int], np.ndarray],
     clicked: OfQueries,
@@ -290,11 +296,11 @@ def _lists_from(
     portion: int,
     reached: Callable[[int], None] = lambda n_queries: None,
 ) -> NDArray[np.int32]:
-    """As `lists_of_all`, each portion of the queries by a worker of a cluster.
+    """As `lists_of_all`, each portion of the queries by a worker of a cluster, in ``lists``.
 
     ``units`` gives the normalised embeddings of the queries from the first to the second number.
     """
-    lists = np.full((n_queries, HARD_AMONG), -1, np.int32)
+    n_queries = len(lists)
     kept = cluster.keep(titles)
     each = -(-n_queries // (_PORTIONS_OF_WORKER * max(1, len(cluster.workers()))))
     size = min(portion, max(_LEAST, each))
@@ -335,6 +341,7 @@ def lists_of_all(
     fill: Callable[[NDArray[np.int32], int, int], None],
     stopped: Callable[[], bool],
     portion: int | None = None,
+    scratch: AnyPath | None = None,
 ) -> NDArray[np.int32]:
     """A list of titles for every query, portion by portion.
 
@@ -348,19 +355,27 @@ def lists_of_all(
         Asked before every portion of the queries. After a yes the other queries have no titles.
     portion : int, optional
         Queries per portion.
+    scratch : path, optional
+        As in `look_up`.
 
     Returns
     -------
     (n_queries, HARD_AMONG) int32
         -1 where a query has fewer titles.
     """
-    lists = np.full((n_queries, HARD_AMONG), -1, np.int32)
+    lists = _no_titles(n_queries, scratch)
     size = portion or _PORTION
     for first in range(0, n_queries, size):
         if stopped():
             break
         end = min(first + size, n_queries)
         fill(lists[first:end], first, end)
+    return lists
+
+
+def _no_titles(n_queries: int, scratch: AnyPath | None) -> NDArray[np.int32]:
+    lists = scratch_array((n_queries, HARD_AMONG), np.int32, scratch)
+    lists.fill(-1)
     return lists
 
 

@@ -21,6 +21,7 @@ from sentemb.protocols import Task
 from sentemb.storage.model_files import load_model
 from sentemb.storage.saved_model import SavedModel
 from sentemb.system.files import make_folder
+from sentemb.system.growing import scratch_folder
 from sentemb.system.locks import locked
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
@@ -43,6 +44,11 @@ class Run:
     checkpoint_seconds: float
     on_progress: Callable[[Progress], None]
     note: Callable[[str], None]
+
+    @property
+    def scratch(self) -> Path | None:
+        """A folder on the disk of the output; None without an output."""
+        return None if self.output is None else scratch_folder(self.output)
 
     def check(self, start_from: object = None, teacher: object = None) -> None:
         """Raise a `SentembError` unless the run can begin; models that it reads must stay."""

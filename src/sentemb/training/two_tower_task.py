@@ -14,7 +14,9 @@ from sentemb.protocols import Arrays, Embedder, StoredState
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.history import DEV_FIGURE
 from sentemb.storage.saved_model import SavedModel
+from sentemb.system.growing import scratch_array
 from sentemb.system.parallel import Workers
+from sentemb.system.paths import AnyPath
 from sentemb.training import hard_negatives, look_ups
 from sentemb.training.corpus import Corpus
 from sentemb.training.dev import Dev
@@ -46,6 +48,8 @@ class TwoTowerTask:
         What `measure` measures on.
     cluster : Cluster, optional
         Runs the recurrences and looks up hard negatives in place of this process.
+    scratch : path, optional
+        A folder for hard negatives that take much memory.
 
     Attributes
     ----------
@@ -65,6 +69,7 @@ class TwoTowerTask:
         start: Start | None = None,
         dev: Dev[Embedder] | None = None,
         cluster: Cluster | None = None,
+        scratch: AnyPath | None = None,
     ) -> None:
         self.figure = DEV_FIGURE if dev is None else dev.figure
         self.corpus = corpus
@@ -78,6 +83,7 @@ class TwoTowerTask:
         self._note = note
         self._dev = dev
         self._cluster = cluster
+        self._scratch = scratch
         self._order: tuple[int, Order] | None = None
 
     def pairs_before(self, step: int) -> int:
@@ -98,6 +104,7 @@ class TwoTowerTask:
                 epoch=epoch,
                 reached=Reached(f"epoch {epoch + 1}: queries looked up", sizes[0], self._note),
                 cluster=self._cluster,
+                scratch=self._scratch,
             )
             if not stopped():  # a resumed training looks them up again
                 self.hard_titles = found
@@ -177,4 +184,6 @@ class TwoTowerTask:
         self.towers.restore(stored)
         self.hard_titles, self._order = None, None
         if _HARD_TITLES in stored:
-            self.hard_titles = stored[_HARD_TITLES]
+            found = stored[_HARD_TITLES]
+            self.hard_titles = scratch_array(found.shape, found.dtype, self._scratch)
+            self.hard_titles[...] = found

@@ -108,7 +108,9 @@ def train_two_towers(
         del vectors
         if start is not None and n_seeds > 1:
             start = replace(start, is_ours=False)  # every member begins with its arrays
-        task = TwoTowerTask(corpus, chosen, workers, run.note, start, held_out, cluster)
+        task = TwoTowerTask(
+            corpus, chosen, workers, run.note, start, held_out, cluster, run.scratch
+        )
         change = _Change(task, corpus, held_out, chosen.seed, workers) if grow else None
         if n_seeds == 1:
             del start  # the towers have what they need of it
@@ -120,7 +122,9 @@ def train_two_towers(
 
             def member(seed: int, own: Run) -> SavedModel:
                 of_seed = Settings.of(preset, **{**settings, "seed": seed})
-                task = TwoTowerTask(corpus, of_seed, workers, own.note, start, held_out, cluster)
+                task = TwoTowerTask(
+                    corpus, of_seed, workers, own.note, start, held_out, cluster, run.scratch
+                )
                 its = replace(identity, settings=of_seed.as_dict(), seeds=1)
                 watch = _noting_collapse(own.on_progress, of_seed, own.note)
                 return replace(own, on_progress=watch).train(task, its, workers, MEMBER_FILES)
