@@ -1,7 +1,7 @@
 """Time and memory of large logs: from a file of lines to a trained and measured model.
 
-For each size a log is generated, prepared, trained on for one epoch from disk, and evaluated; then
-the hard negatives of all its queries are looked up with that model, and all its titles are indexed.
+For each size a log is generated, prepared, trained on for one epoch from disk, with hard negatives
+that are looked up first, and evaluated; then all its titles are indexed.
 Every step is a process of its own. Results are kept in a folder, so that a stopped run continues.
 Writes docs/results/scale.md, docs/figures/scale.png and a table of docs/howto/large.md.
 
@@ -35,30 +35,35 @@ LINES = {
 MAX_WORDS, QUERIES = 200_000, 2_000
 # Sizes that are estimated from those that were measured.
 ESTIMATED = (100_000_000, 1_000_000_000)
-STEPS = ("prepare", "train", "evaluate", "look-up", "index")
+STEPS = ("prepare", "train", "evaluate", "index")
 _LEAST_SECONDS = 0.05  # between two looks at a process
 
-# Runs in a process of its own: prepared log, model.
-_LOOK_UP = """
-import sys
+# Runs in a process of its own: prepared log, model. As an epoch of the defaults from the third on:
+# hard negatives are looked up before it.
+_TRAIN = f"""
+import json, sys, time
 import sentemb
-from sentemb.system.parallel import Workers
-from sentemb.training import hard_negatives
-from sentemb.training.corpus import Corpus
-from sentemb.training.settings import Settings
-from sentemb.training.start import Start
-from sentemb.training.two_towers import TwoTowers
-from sentemb.training.run import open_log
+from sentemb.training import look_ups, settings
 
-log, folder = sys.argv[1:]
-settings = Settings(word_features=0)
-start = Start.of(folder)
-corpus = Corpus(open_log(log, False, "batch", print), settings, start.towers.vocabulary)
-towers = TwoTowers(corpus, settings, 1, start)
-with Workers() as workers:
-    print(hard_negatives.described(corpus.n_queries, corpus.n_titles))
-    lists = hard_negatives.look_up(corpus, towers, workers, lambda: False)
-print(f"{(lists >= 0).sum(axis=1).mean():.1f} titles per query")
+settings.HARD_FROM_EPOCH = look_ups.HARD_FROM_EPOCH = 1
+log, output = sys.argv[1:]
+times, notes = {{}}, []
+
+def note(text):
+    notes.append(text)
+    if "looking up" in text:
+        times["look-up"] = time.monotonic()
+
+def progress(at):
+    times.setdefault("epoch", time.monotonic())
+
+sentemb.train(
+    log, output=output, force=True, epochs=1, max_word_features={MAX_WORDS},
+    on_note=note, on_progress=progress,
+)
+ended = time.monotonic()
+found = {{"look-up": times["epoch"] - times["look-up"], "epoch": ended - times["epoch"]}}
+print(json.dumps(found | {{"notes": notes}}))
 """
 
 
@@ -120,12 +125,8 @@ def commands(place):
     prepared = place / "prepared"
     return {
         "prepare": [sentemb, "prepare", place / "pairs.tsv", prepared, "--force"],
-        "train": [
-            *(sentemb, "train", prepared, "-o", model, "--force", "--epochs", 1),
-            *("--max-word-features", MAX_WORDS),
-        ],
+        "train": [sys.executable, "-c", _TRAIN, prepared, model],
         "evaluate": [sentemb, "evaluate", model, place / "judged", "--json"],
-        "look-up": [sys.executable, "-c", _LOOK_UP, prepared, model],
         "index": [
             *(sentemb, "index", model, place / "titles.tsv", "-o", place / "index"),
             *("--dtype", "float16", "--force"),
@@ -186,7 +187,7 @@ def _files(path):
 def page(found):
     """The lines of the page."""
     sizes = [["pairs", "lines", "queries", "titles", "log", "prepared", "model", "index"]]
-    times = [["pairs", *STEPS, "NDCG@1"]]
+    times = [["pairs", *STEPS, "look-up", "NDCG@1"]]
     memory = [["pairs", *STEPS]]
     for pairs, figures in found.items():
         log = figures["log"]
@@ -196,7 +197,12 @@ def page(found):
         ndcg = json.loads(figures["evaluate"]["output"])
         steps = [figures[step] for step in STEPS]
         times.append(
-            [f"{pairs:,}", *(f"{step['seconds']:.1f} s" for step in steps), f"{_ndcg(ndcg):.3f}"]
+            [
+                f"{pairs:,}",
+                *(f"{step['seconds']:.1f} s" for step in steps),
+                f"{_look_up(figures):.1f} s",
+                f"{_ndcg(ndcg):.3f}",
+            ]
         )
         memory.append(
             [f"{pairs:,}", *(f"{step['own']:,.0f} ({step['all']:,.0f})" for step in steps)]
@@ -204,8 +210,8 @@ def page(found):
     return [
         f"Machine: {machine()}; {os.cpu_count()} threads. One run of each. The log is made by "
         "`benchmarks/large_log.py`: new words and titles keep coming as it grows. Training is one "
-        f"epoch of the default model, at most {MAX_WORDS:,} whole words, no dev set. Looking up "
-        "finds the hard negatives of all queries. The index has all titles of the log, float16.",
+        "epoch of the default model with a look-up of hard negatives before it, at most "
+        f"{MAX_WORDS:,} whole words, no dev set. The index has all titles of the log, float16.",
         "",
         "## Sizes",
         "",
@@ -213,7 +219,8 @@ def page(found):
         "",
         "## Seconds",
         "",
-        f"NDCG@1 is for {QUERIES:,} queries that the log does not have, each with one right title "
+        f"The time of training contains that of the look-up. NDCG@1 is for {QUERIES:,} queries "
+        "that the log does not have, each with one right title "
         "and nine that have half of its words.",
         "",
         *markdown_table(times),
@@ -231,7 +238,7 @@ def page(found):
 
 def summary(found):
     """A small table for the how-to page: measured sizes, then estimated ones."""
-    rows = [["distinct pairs", "prepare", "one epoch", "look-up", "index of all titles"]]
+    rows = [["distinct pairs", "prepare", "look-up and one epoch", "index of all titles"]]
     for pairs, figures in found.items():
         steps = (figures[step] for step in ("prepare", "train", "look-up", "index"))
         rows.append(
@@ -276,7 +283,8 @@ def estimates(found):
         "## Estimates for larger logs",
         "",
         f"Nothing of this was run. Each figure grows further with the power of the pairs that it "
-        f"has from {small:,} to {large:,} pairs. The time of training is that of one epoch.",
+        f"has from {small:,} to {large:,} pairs. The time of training is that of one epoch and a "
+        "look-up.",
         "",
         *markdown_table(rows),
         "",
@@ -288,6 +296,11 @@ def _grown(found, small, large, pairs, figure):
     first, last = figure(found[small]), figure(found[large])
     exponent = np.log(last / first) / np.log(large / small)
     return last * (pairs / large) ** exponent
+
+
+def _look_up(figures):
+    """Seconds of the look-up in a training."""
+    return json.loads(figures["train"]["output"].splitlines()[-1])["look-up"]
 
 
 def _ndcg(report):
