@@ -230,3 +230,32 @@ def test_a_checkpoint_waits_for_20_times_the_time_of_the_last(
     settings = {**SETTINGS, "epochs": 3, "hard_negatives": 0, "checkpoint_seconds": seconds}
     train(made_up_log(), output=tmp_path / "m", on_progress=pass_a_second, **settings)
     assert len(written) == expected
+
+
+def test_damaged_checkpoints_do_not_crowd_out_those_that_are_written(tmp_path, whole_training):
+    output = tmp_path / "m"
+    steps, _ = killed_at(output, 2, 2)
+    start = steps[-1].read_bytes()[:100]
+    # A kill before old ones are removed leaves more than two.
+    for update in (26, 27):
+        steps[-1].with_name(f"step-{update:09d}.safetensors").write_bytes(start)
+
+    def kill(progress):
+        if (progress.epoch, progress.step) == (2, 4):
+            raise Killed
+
+    with pytest.raises(Killed):
+        train(made_up_log(), output=output, resume=True, on_progress=kill, **SETTINGS)
+    assert [path.name for path in files_of(output)[0]] == [
+        f"step-{number:09d}.safetensors" for number in (6, 7)
+    ]
+    model, notes = resumed(output)
+    assert "continuing at epoch 2, step 3 of 4" in notes
+    assert same_as(whole_training, model)
+
+
+def test_checkpoints_that_are_all_damaged_are_said_to_be(tmp_path):
+    for path in killed_at(tmp_path / "m", 2, 2)[0]:
+        path.write_bytes(b"")
+    _, notes = resumed(tmp_path / "m")
+    assert "no checkpoint can be used; starting from the beginning" in notes

@@ -11,6 +11,7 @@ and at the end of its training with its model.
 """
 
 import contextlib
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -149,7 +150,7 @@ def write_checkpoint(
     progress: dict[str, Any],
     lasting: dict[str, str] | None = None,
 ) -> None:
-    """Write a checkpoint, and remove all but the two newest and what they refer to.
+    """Write a checkpoint, and remove all but it, the one before and what they refer to.
 
     Parameters
     ----------
@@ -166,12 +167,14 @@ def write_checkpoint(
     """
     contents = {**progress, **({_LASTING: lasting} if lasting else {})}
     write_tensors(folder_of(output) / f"step-{update:09d}.safetensors", arrays, contents)
-    kept, old = _checkpoints(output)[:_KEEP], _checkpoints(output)[_KEEP:]
+    # Later ones are damaged: this training would have continued from them.
+    kept = _checkpoints(output, update)[:_KEEP]
+    others = [path for path in _checkpoints(output) if path not in kept]
     needed: set[str] = set()
     for path in kept:
         with contextlib.suppress(Damaged), open_tensors(path) as file:
             needed.update(_references(file).values())
-    for path in [*old, *_lasting_files(output)]:
+    for path in [*others, *_lasting_files(output)]:
         if path.name not in needed:
             with contextlib.suppress(OSError):  # an extra file does no harm
                 path.unlink()
@@ -257,13 +260,13 @@ def _real_folder_of(output: AnyPath) -> Path | None:
     return folder
 
 
-def _checkpoints(output: AnyPath) -> list[Path]:
-    """Paths, newest first."""
+def _checkpoints(output: AnyPath, last: float = math.inf) -> list[Path]:
+    """Paths, newest first, from that of update ``last`` on."""
     folder = _real_folder_of(output)
     if folder is None:
         return []
     found = {int(match[1]): name for name in names_in(folder) if (match := STEP.fullmatch(name))}
-    return [folder / name for _, name in sorted(found.items(), reverse=True)]
+    return [folder / name for update, name in sorted(found.items(), reverse=True) if update <= last]
 
 
 def _lasting_files(output: AnyPath) -> list[Path]:

@@ -22,6 +22,7 @@ from sentemb.storage.model_files import load_model, write_model
 from sentemb.system.parallel import Workers
 from sentemb.training.checkpoints import (
     Checkpoint,
+    has_checkpoints,
     member_seeds,
     remove_checkpoints,
     take_up_checkpoint,
@@ -261,7 +262,8 @@ class TrainingLoop:
                 "seeds to resume it, or start again with --force"
             )
         if resume:
-            self.note("no checkpoint yet; starting from the beginning")
+            which = "no checkpoint can be used" if has_checkpoints(output) else "no checkpoint yet"
+            self.note(f"{which}; starting from the beginning")
         make_room(output, self.task.model().model.nbytes)
 
     def _restore(self, file: Checkpoint, output: Path) -> None:
