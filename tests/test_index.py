@@ -253,6 +253,16 @@ def test_foreign_and_newer_folders_are_refused(index, folder, tmp_path, model_di
     assert tree(tmp_path / "mine") == {"notes.txt": b"mine"}
 
 
+def test_the_current_folder_is_filled_and_never_replaced(index, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    index.save(".")
+    assert len(Index.open(".")) == len(index)
+    before = tree(tmp_path)
+    with pytest.raises(SentembError, match=r"\.: has the current folder, which would be removed"):
+        index.save(".", force=True)
+    assert tree(tmp_path) == before
+
+
 def test_another_model_in_the_folder_is_refused(folder):
     other = made_up_model(BAG, TITLES, cells=20, dtype=np.float32, seed=1)
     other.save_pretrained(folder / "model", force=True)

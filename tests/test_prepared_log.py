@@ -403,6 +403,44 @@ def test_a_prepared_log_is_no_dev_set(prepared, tmp_path):
 # -- what may be there already ---------------------------------------------------------------------
 
 
+def test_the_current_folder_is_filled_and_never_replaced(prepared, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    out.mkdir()
+    monkeypatch.chdir(out)
+    assert len(prepare_log(prepared.path, ".").clicks) == len(prepared.log.clicks)
+    before = tree(out)
+    assert set(os.listdir()) == {DESCRIPTION, *FILES}
+    with pytest.raises(SentembError, match=r"\.: has the current folder, .* with the name out"):
+        prepare_log(prepared.path, ".", force=True)
+    assert tree(out) == before
+
+
+def test_a_mount_point_is_filled_and_never_replaced(prepared, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    out.mkdir()
+    monkeypatch.setattr(os.path, "ismount", lambda path: str(path) == str(out))
+    place = out.stat().st_ino
+    prepare_log(prepared.path, out)
+    assert out.stat().st_ino == place  # renaming it would fail after all the work
+    before = tree(tmp_path)
+    with pytest.raises(SentembError, match=r"is a mount point, .* name a folder in it"):
+        prepare_log(prepared.path, out, force=True)
+    assert tree(tmp_path) == before
+
+
+def test_other_places_that_cannot_hold_a_prepared_log(prepared, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    prepare_log(prepared.path, out)
+    (out / DESCRIPTION).unlink()
+    with pytest.raises(
+        SentembError, match=r"has files of a prepared log, but no prepared\.json; n"
+    ):
+        prepare_log(prepared.path, out, force=True)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SentembError, match="standard output cannot hold a prepared log"):
+        prepare_log(prepared.path, "-")
+
+
 def test_only_a_prepared_log_is_replaced_and_only_when_asked(prepared, tmp_path):
     out = tmp_path / "out"
     out.mkdir()

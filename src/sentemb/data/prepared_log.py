@@ -20,6 +20,7 @@ from sentemb.system.checked_files import CheckedFiles, are_listed, checksum
 from sentemb.system.files import is_file, is_folder, names_in, path_of, reading, status, write_text
 from sentemb.system.locks import is_temporary
 from sentemb.system.paths import AnyPath
+from sentemb.system.whole_folder import check_exchangeable
 from sentemb.text.batch import Tokens
 from sentemb.text.words import SPLITTINGS
 from sentemb.version import __version__
@@ -229,6 +230,8 @@ def check_replaceable(folder: AnyPath, force: bool) -> None:
     """
     if not str(folder):
         raise SentembError("the name of the output folder is empty; give one")
+    if str(folder) == "-":
+        raise SentembError("standard output cannot hold a prepared log; name a folder")
     if status(folder) is None:
         return
     if not is_folder(folder):
@@ -238,14 +241,17 @@ def check_replaceable(folder: AnyPath, force: bool) -> None:
         return
     others = sorted(names - {DESCRIPTION, *FILES})
     if others or DESCRIPTION not in names:
-        raise SentembError(
-            f"{folder}: has other files than those of a prepared log, such as "
-            f"{(others or sorted(names))[0]}; name another folder"
+        why = (
+            f"has other files than those of a prepared log, such as {others[0]}"
+            if others
+            else f"has files of a prepared log, but no {DESCRIPTION}"
         )
+        raise SentembError(f"{folder}: {why}; name another folder")
     if not force:
         raise SentembError(
             f"{folder}: has a prepared log already; name another folder or use --force"
         )
+    check_exchangeable(folder)
 
 
 def write_description(

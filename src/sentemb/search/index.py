@@ -62,7 +62,7 @@ from sentemb.system.html_tables import Rows, excerpt, facts_table
 from sentemb.system.locks import is_temporary
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
-from sentemb.system.whole_folder import check_free, replacing_folder
+from sentemb.system.whole_folder import check_exchangeable, check_free, replacing_folder
 from sentemb.text.checks import as_text, as_texts
 
 # No cosine is higher, with all that rounding to int8 may add.
@@ -1013,3 +1013,4 @@ def check_output(path: AnyPath, force: bool) -> None:
     names = [name for name in names_in(path) if not is_temporary(name)] if status(place) else []
     if names and not is_index(place):
         raise SentembError(f"{path}: holds other files than an index; name a new or empty folder")
+    check_exchangeable(place)

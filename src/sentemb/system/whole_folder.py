@@ -7,8 +7,8 @@ from pathlib import Path
 
 from sentemb.errors import SentembError
 from sentemb.system.exchange import exchange
-from sentemb.system.files import flush_folder, is_folder, status, unwritable
-from sentemb.system.locks import locked, temporary_folder
+from sentemb.system.files import flush_folder, is_folder, names_in, status, unwritable
+from sentemb.system.locks import is_temporary, locked, temporary_folder
 from sentemb.system.paths import AnyPath
 
 
@@ -74,9 +74,15 @@ def replacing_folder(folder: AnyPath) -> Iterator[Path]:
     ``folder``. Where the system can exchange two names in one step (Linux), a reader sees the old
     folder or the new one and nothing else, also if the writer is killed. After an error or Ctrl-C,
     everything is as before.
+
+    Raises
+    ------
+    SentembError
+        If the folder cannot be written, or `check_exchangeable` refuses it.
     """
+    check_exchangeable(folder)
     place = Path(os.path.realpath(folder))
-    if status(place) is None:
+    if _is_free(place):
         with filling(place) as new:
             yield new
         return
@@ -92,6 +98,32 @@ def replacing_folder(folder: AnyPath) -> Iterator[Path]:
             raise unwritable(folder, error) from error
         except SentembError as error:
             raise SentembError(str(error).replace(f"{temporary}/new", str(folder))) from error
+
+
+def check_exchangeable(folder: AnyPath) -> None:
+    """Refuse a folder with files that must keep its place on the disk: a mount point, or one that
+    the process is in, which would be left in the old folder. Free ones are filled instead.
+    """
+    place = Path(os.path.realpath(folder))
+    if _is_free(place):
+        return
+    if os.path.ismount(place):
+        raise SentembError(
+            f"{folder}: is a mount point, which cannot be replaced; name a folder in it"
+        )
+    with contextlib.suppress(FileNotFoundError):  # the current folder may be gone
+        if Path.cwd().is_relative_to(place):
+            raise SentembError(
+                f"{folder}: has the current folder, which would be removed; run the command from "
+                f"the folder above, with the name {place.name}"
+            )
+
+
+def _is_free(place: Path) -> bool:
+    """Whether ``place`` is not there, or an empty folder."""
+    if not is_folder(place):
+        return status(place) is None
+    return all(is_temporary(name) for name in names_in(place))
 
 
 def _swap(new: Path, folder: Path, old: Path) -> None:
