@@ -1,6 +1,7 @@
 """Work on a cluster of Dask: the same bytes as in one process, also after a worker is lost."""
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -118,6 +119,15 @@ def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch, client):
             with pytest.raises(SentembError, match="no scheduler of Dask answers"):
                 opened(address).__enter__()
             assert time.monotonic() - began < 5
+
+
+def test_no_logger_of_dask_speaks_and_all_have_their_levels_again():
+    own = logging.getLogger("distributed.client")
+    before = own.level
+    assert before < logging.CRITICAL
+    with clusters._quiet():
+        assert not own.isEnabledFor(logging.ERROR)
+    assert own.level == before
 
 
 def test_tls_without_certificates_is_an_error():

@@ -363,13 +363,17 @@ def _connected(where: Any, name: str) -> Iterator[Client]:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Without the messages of Dask: what users must know is raised."""
-    logger = logging.getLogger("distributed")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
+    # Dask gives some of its loggers a level of their own.
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
+    loggers = [logging.getLogger(name) for name in ("distributed", *names)]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
 
 
 def _await_workers(cluster: Cluster) -> None:
