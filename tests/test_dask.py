@@ -1,7 +1,10 @@
 """Work on a cluster of Dask: the same bytes as in one process, also after a worker is lost."""
 
+import asyncio
+import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -107,18 +110,71 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
     assert time.monotonic() - began < 5
 
 
+def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch, client):
+    monkeypatch.setattr(clusters, "_TO_CONNECT", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        others = f"tcp://127.0.0.1:{silent.getsockname()[1]}", min(client.nthreads())
+        for address in others:  # the second is a worker
+            began = time.monotonic()
+            with pytest.raises(SentembError, match="no scheduler of Dask answers"):
+                opened(address).__enter__()
+            assert time.monotonic() - began < 5
+
+
+def test_no_logger_of_dask_speaks_and_all_have_their_levels_again():
+    own = logging.getLogger("distributed.client")
+    before = own.level
+    assert before < logging.CRITICAL
+    with clusters._quiet():
+        assert not own.isEnabledFor(logging.ERROR)
+    assert own.level == before
+
+
+def test_tls_without_certificates_is_an_error():
+    with pytest.raises(SentembError, match=r"no certificates for it; name them"):
+        opened("tls://127.0.0.1:9").__enter__()
+
+
 def test_a_worker_with_other_versions_is_named():
     class Client:
-        def run(self, function):
+        def run(self, function, workers, on_error):
             own = function()
-            return {"tcp://one:1": own, "tcp://two:2": {**own, **other}}
+            answer = other if isinstance(other, Exception) else {**own, **other}
+            return dict(zip(workers, (own, answer), strict=True))
 
-    client, other = Client(), {}
-    clusters._check_versions(client)
+    client, other, both = Client(), {}, ["tcp://one:1", "tcp://two:2"]
+    clusters._check_versions(client, both)
     for name in ("sentemb", "numpy", "numba"):
         other = {name: "0.0.7"}
         with pytest.raises(SentembError, match=rf"worker tcp://two:2 has {name} 0\.0\.7.*process"):
-            clusters._check_versions(client)
+            clusters._check_versions(client, both)
+    other = TypeError("code() takes 18 arguments")
+    with pytest.raises(SentembError, match=r"tcp://two:2 cannot say its versions: code.*Python"):
+        clusters._check_versions(client, both)
+    other = OSError("it has just ended")
+    clusters._check_versions(client, both)
+
+
+def test_workers_that_come_later_are_asked_for_their_versions(of_threads, monkeypatch):
+    client = of_threads(1)
+    with opened(client) as cluster:
+        (before,) = cluster.workers()
+        asked = []
+        monkeypatch.setattr(clusters, "_check_versions", lambda _, which: asked.append(which))
+        client.cluster.scale(2)
+        client.wait_for_workers(2, timeout=10)
+        assert {*cluster.workers()} == {before, *asked[0]} and len(asked[0]) == 1
+        cluster.workers()
+        assert asked[1] == []
+
+
+def test_workers_that_cannot_be_started_are_an_error(monkeypatch):
+    def failing(**settings):
+        raise RuntimeError("Nanny failed to start.") from OSError("too many open files")
+
+    monkeypatch.setattr(distributed, "LocalCluster", failing)
+    with pytest.raises(SentembError, match="local:2: the workers cannot be started: too many open"):
+        opened("local:2").__enter__()
 
 
 def test_a_scheduler_without_workers_is_an_error(monkeypatch, of_threads):
@@ -178,6 +234,62 @@ def test_a_task_that_dask_forgets_is_begun_again(client, monkeypatch):
             if worker is None:  # as if another worker were lost now
                 cluster._seen.add("tcp://127.0.0.1:2")
             assert cluster.results([task, first]) == [4, "text"]
+
+
+def test_a_result_that_is_lost_on_its_way_is_computed_again(client, monkeypatch):
+    monkeypatch.setattr(clusters, "_BETWEEN_LOOKS", 0.1)
+    monkeypatch.setattr(clusters, "_AFTER_LOSS", 0.2)
+    with opened(client) as cluster:
+        task = cluster.submit(len, "text")
+        assert task.future.result() == 4
+        gather = client.gather
+
+        async def for_ever(futures):
+            task.future._state.lose()
+            await asyncio.Event().wait()
+
+        def first_lost(futures, **settings):
+            monkeypatch.setattr(client, "gather", gather)
+            cluster._seen.add("tcp://127.0.0.1:2")  # as if another worker were lost now
+            return for_ever(futures)
+
+        monkeypatch.setattr(client, "gather", first_lost)
+        assert cluster.results([task]) == [4]
+
+
+def test_workers_that_are_lost_all_the_time_do_not_put_a_task_off(client, monkeypatch):
+    monkeypatch.setattr(clusters, "_BETWEEN_LOOKS", 0.05)
+    monkeypatch.setattr(clusters, "_AFTER_LOSS", 0.3)
+    with opened(client) as cluster:
+        task = cluster.submit(len, "text")
+        task.future = distributed.Future("forgotten again", client=client)
+        workers = cluster.workers
+
+        def with_a_loss():
+            cluster._seen.add("tcp://127.0.0.1:2")
+            return workers()
+
+        monkeypatch.setattr(cluster, "workers", with_a_loss)
+        began = time.monotonic()
+        assert cluster.results([task]) == [4] and time.monotonic() - began < 5
+
+
+def test_a_task_is_not_begun_again_without_end(client, monkeypatch):
+    monkeypatch.setattr(clusters, "_BETWEEN_LOOKS", 0.01)
+    with opened(client) as cluster:
+        task = cluster.submit(len, "text")
+        begun = []
+
+        def never(task):
+            begun.append(task)
+            task.future = distributed.Future(f"never {len(begun)}", client=client)
+
+        monkeypatch.setattr(cluster, "_begin_again", never)
+        monkeypatch.setattr(cluster, "_may_be_forgotten", lambda *arguments: True)
+        never(task)
+        with pytest.raises(SentembError, match="several workers of the cluster ended during"):
+            cluster.results([task])
+        assert len(begun) == 1 + clusters._MOST_BEGINS
 
 
 # -- encoding -----------------------------------------------------------------------------------

@@ -8,13 +8,15 @@ its tasks and nothing else.
 
 from __future__ import annotations
 
+import asyncio
+import bisect
+import concurrent.futures
 import contextlib
 import logging
-import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -38,6 +40,8 @@ _PROTOCOLS = "tcp", "tls"
 _TO_CONNECT, _TO_BEGIN, _WITHOUT_WORKERS, _BETWEEN_LOOKS = 5.0, 10.0, 30.0, 2.0
 # Seconds after which a task that was under way when a worker was lost is begun again.
 _AFTER_LOSS = 30.0
+# How often a task is begun again. Then it may be the task that ends the workers.
+_MOST_BEGINS = 5
 # Tasks of each worker that `Cluster.in_order` has under way: one to compute, one to send.
 _AHEAD = 2
 # Dask advises against large arguments. Here they are meant: a task can be computed again only from
@@ -60,6 +64,8 @@ class Task:
     future : Future
     begun : float
         When it was submitted, by the monotonic clock.
+    times_again : int
+        How often `Cluster.results` has begun it again.
     """
 
     function: Callable[..., Any]
@@ -67,6 +73,7 @@ class Task:
     worker: str | None
     future: Future[Any]
     begun: float = field(default_factory=time.monotonic)
+    times_again: int = 0
 
 
 class Cluster:
@@ -83,14 +90,17 @@ class Cluster:
         self._client = client
         self.name = name
         self._seen: set[str] = set()
-        self._lost_at = -math.inf  # when a worker was last found to be lost
+        self._checked: set[str] = set()  # workers whose versions are those of this process
+        self._losses: list[float] = []  # when workers were found to be lost
 
     def workers(self) -> list[str]:
         """The addresses of all workers, each once for every thread that it computes with."""
         with self._naming_errors():
             threads: dict[str, int] = self._client.nthreads()  # type: ignore[no-untyped-call]
+            _check_versions(self._client, sorted(threads.keys() - self._checked))
+        self._checked |= threads.keys()
         if not self._seen <= threads.keys():
-            self._lost_at = time.monotonic()
+            self._losses.append(time.monotonic())
         self._seen = set(threads)
         return [address for address in sorted(threads) for _ in range(threads[address])]
 
@@ -125,14 +135,10 @@ class Cluster:
             As a task raised it; if the scheduler is lost, if all workers are and no other has come
             for half a minute, or if one worker after the other ends during the same task.
         """
-        wait = package("distributed", EXTRA).wait
         workers_seen = time.monotonic()
         with self._naming_errors():
-            while True:
-                futures = [task.future for task in tasks]
-                with contextlib.suppress(TimeoutError), self._client.as_current():
-                    wait(futures, timeout=_BETWEEN_LOOKS)
-                    break
+            gathering = self._gathering(tasks)
+            while not concurrent.futures.wait([gathering], _BETWEEN_LOOKS).done:
                 workers = self.workers()
                 if workers:
                     workers_seen = time.monotonic()
@@ -141,11 +147,26 @@ class Cluster:
                         f"all workers of {self.name} are lost, and no other came for "
                         f"{_WITHOUT_WORKERS:.0f} seconds; start some and try again"
                     )
-                for task in tasks:
-                    if self._may_be_forgotten(task, workers):
-                        self._begin_again(task)
-            found: list[Any] = self._client.gather(futures)  # type: ignore[no-untyped-call]
-        return found
+                forgotten = [task for task in tasks if self._may_be_forgotten(task, workers)]
+                for task in forgotten:
+                    task.times_again += 1
+                    if task.times_again > _MOST_BEGINS:
+                        raise self._workers_end()
+                    self._begin_again(task)
+                if forgotten:
+                    gathering = self._gathering(tasks)
+            return gathering.result()
+
+    def _gathering(self, tasks: list[Task]) -> concurrent.futures.Future[list[Any]]:
+        """What will have the results.
+
+        It is never cancelled: gatherings of other threads may wait for the same transfer.
+        """
+        futures = [task.future for task in tasks]
+        found: Any = self._client.gather(futures, asynchronous=True)  # type: ignore[no-untyped-call]
+        # A result may be lost on its way here, so even the transfer is not waited for without end.
+        loop: Any = self._client.loop
+        return asyncio.run_coroutine_threadsafe(found, loop.asyncio_loop)
 
     def _may_be_forgotten(self, task: Task, workers: list[str]) -> bool:
         """Whether a task is unfinished, and a lost worker may be the reason.
@@ -154,7 +175,9 @@ class Cluster:
         needs its result is being given to it, Dask may wait for ever.
         """
         was_there = task.worker not in (None, *workers)
-        is_late = task.begun < self._lost_at < time.monotonic() - _AFTER_LOSS
+        # The first loss counts: workers that are lost one after the other do not put it off.
+        after = bisect.bisect_right(self._losses, task.begun)
+        is_late = any(lost < time.monotonic() - _AFTER_LOSS for lost in self._losses[after:][:1])
         return (was_there or is_late) and not task.future.done()  # type: ignore[no-untyped-call]
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
@@ -205,10 +228,13 @@ class Cluster:
                 f"the scheduler of {self.name} is lost; start it and try again"
             ) from error
         except KilledWorker as error:
-            raise SentembError(
-                f"several workers of {self.name} ended during the same task; see whether they have "
-                "enough memory"
-            ) from error
+            raise self._workers_end() from error
+
+    def _workers_end(self) -> SentembError:
+        return SentembError(
+            f"several workers of {self.name} ended during the same task; see whether they have "
+            "enough memory"
+        )
 
 
 @contextlib.contextmanager
@@ -238,7 +264,6 @@ def opened(dask: Dask) -> Iterator[Cluster]:
             raise SentembError(f"dask is {brief(dask)}; give {FORMS}, or a client of Dask")
         cluster = Cluster(client, name)
         _await_workers(cluster)
-        _check_versions(client)
         yield cluster
 
 
@@ -270,26 +295,63 @@ def _local(dask: str) -> Iterator[Any]:
                 f"dask is {brief(dask)}; give local:N, where N is from 1 to {MAX_THREADS}"
             )
         count = int(number)
-    cluster = package("distributed", EXTRA).LocalCluster(
-        n_workers=count,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address="127.0.0.1:0",  # any free port, instead of one that may be taken
-        memory_limit=0,
-        silence_logs=logging.CRITICAL,
-        preload=["sentemb.distributed.uninterrupted"],
-    )
+    try:
+        cluster = package("distributed", EXTRA).LocalCluster(
+            n_workers=count,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address="127.0.0.1:0",  # any free port, instead of one that may be taken
+            memory_limit=0,
+            silence_logs=logging.CRITICAL,
+            preload=["sentemb.distributed.uninterrupted"],
+        )
+    except (OSError, RuntimeError) as error:
+        raise SentembError(
+            f"{dask}: the workers cannot be started: {error.__cause__ or error}; ask for fewer, or "
+            "leave dask out"
+        ) from error
     with cluster:
         yield cluster
+
+
+def _greet(address: str) -> None:
+    """Raise an error unless a scheduler answers at ``address``.
+
+    `distributed.Client` would wait for ever for a server that takes the connection and says
+    nothing.
+    """
+    distributed = package("distributed", EXTRA)
+    arguments = distributed.Security().get_connection_args("client")
+
+    async def identity() -> Any:
+        async with distributed.rpc(address, connection_args=arguments) as server:
+            return await server.identity()
+
+    async def within_time() -> Any:
+        return await asyncio.wait_for(identity(), _TO_CONNECT)
+
+    with ThreadPoolExecutor(1) as other:  # a notebook has a loop in this thread
+        if other.submit(asyncio.run, within_time()).result().get("type") != "Scheduler":
+            raise OSError("not a scheduler")
 
 
 @contextlib.contextmanager
 def _connected(where: Any, name: str) -> Iterator[Client]:
     """A client of a scheduler."""
     distributed = package("distributed", EXTRA)
+    if name.startswith("tls:"):
+        arguments = distributed.Security().get_connection_args("client")
+        if arguments.get("ssl_context") is None:
+            raise SentembError(
+                f"{name}: this process has no certificates for it; name them under "
+                "distributed.comm.tls in the configuration of Dask"
+            )
     try:
+        if isinstance(where, str):
+            _greet(where)
         client = distributed.Client(where, timeout=_TO_CONNECT, set_as_default=False)
-    except (OSError, ValueError, MemoryError) as error:  # the last two if another server answers
+    # Not only OSError: another server may answer.
+    except (OSError, TimeoutError, ValueError, MemoryError) as error:
         raise SentembError(
             f"{name}: no scheduler of Dask answers there; start one with `dask scheduler`, or give "
             "--dask local"
@@ -301,13 +363,17 @@ def _connected(where: Any, name: str) -> Iterator[Client]:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Without the messages of Dask: what users must know is raised."""
-    logger = logging.getLogger("distributed")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
+    # Dask gives some of its loggers a level of their own.
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
+    loggers = [logging.getLogger(name) for name in ("distributed", *names)]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
 
 
 def _await_workers(cluster: Cluster) -> None:
@@ -321,8 +387,30 @@ def _await_workers(cluster: Cluster) -> None:
         time.sleep(0.1)
 
 
-def _check_versions(client: Client) -> None:
-    """Raise a `SentembError` unless all workers have the versions of this process."""
+def _check_versions(client: Client, workers: list[str]) -> None:
+    """Raise a `SentembError` unless some workers have the versions of this process."""
+    if not workers:
+        return
+    versions = _versions()
+    own, found = versions(), client.run(versions, workers=workers, on_error="return")
+    for address, theirs in sorted(found.items()):
+        if isinstance(theirs, OSError | KeyError):  # it is lost already
+            continue
+        if isinstance(theirs, Exception):
+            raise SentembError(
+                f"worker {address} cannot say its versions: {theirs}; install the same Python and "
+                "sentemb on every worker"
+            ) from theirs
+        for name, version in own.items():
+            if theirs.get(name) != version:
+                raise SentembError(
+                    f"worker {address} has {name} {theirs.get(name, 'none')}, this process "
+                    f"{version}; results are the same only with the same versions on every worker"
+                )
+
+
+def _versions() -> Callable[[], dict[str, str]]:
+    """A function that says the versions of the process that calls it."""
 
     # Inside a function, so that Dask sends it whole: a worker may have no sentemb at all.
     def versions() -> dict[str, str]:
@@ -341,14 +429,7 @@ def _check_versions(client: Client) -> None:
                 pass
         return found
 
-    own = versions()
-    for address, theirs in sorted(client.run(versions).items()):
-        for name, version in own.items():
-            if theirs.get(name) != version:
-                raise SentembError(
-                    f"worker {address} has {name} {theirs.get(name, 'none')}, this process "
-                    f"{version}; results are the same only with the same versions on every worker"
-                )
+    return versions
 
 
 def _same(value: Any) -> Any:
