@@ -199,6 +199,17 @@ def test_a_kernel_that_multiplies_finds_the_tiles(tmp_path, left):
     assert found >= {"add_matmul_rows", "_add_tiles"}
 
 
+def test_kernels_multiply_where_numba_calls_nothing_before_it_loads_one(tmp_path):
+    older = """
+from numba.core.codegen import CodeLibrary
+begin = CodeLibrary.__init__
+CodeLibrary.__init__ = lambda *arguments: begin(*arguments)
+"""
+    for hits in (0, 1):
+        done = run_python(older + MULTIPLY, NUMBA_CACHE_DIR=str(tmp_path), check=True)
+        assert done.stdout == f"[[3.0, 3.0]] {hits}\n"
+
+
 def test_the_garbage_collector_rests_while_a_kernel_compiles(folder, monkeypatch):
     collecting = []
     save = cache.KernelCache.save_overload

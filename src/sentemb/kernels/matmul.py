@@ -18,6 +18,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.codegen import CodeLibrary
 from numba.extending import intrinsic
 
 from sentemb.kernels.jit import inlined_kernel, inner_kernel, kernel
@@ -472,6 +473,11 @@ def _add_tiles(c0, row_of_c, a0, row_of_a, column_of_a, b0, row_of_b, m, inner, 
                 else:
                     _wide(c, row_of_c, a, row_of_a, column_of_a, b, row_of_b, here, rows, left)
             j += 2 * lanes if left >= 2 * lanes else lanes
+
+
+# An older Numba calls nothing before it loads a kernel, so each kernel has a copy there.
+if "_reload_init" not in CodeLibrary.__init__.__code__.co_names:
+    _tiles_added = _add_tiles
 
 
 @kernel
