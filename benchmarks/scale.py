@@ -240,7 +240,7 @@ def summary(found):
     """A small table for the how-to page: measured sizes, then estimated ones."""
     rows = [["distinct pairs", "prepare", "look-up and one epoch", "index of all titles"]]
     for pairs, figures in found.items():
-        steps = (figures[step] for step in ("prepare", "train", "look-up", "index"))
+        steps = (figures[step] for step in ("prepare", "train", "index"))
         rows.append(
             [
                 f"{pairs:,}",
@@ -260,42 +260,47 @@ def summary(found):
 
 
 def estimates(found):
-    """What larger logs would take, if each figure grows further as between the last two sizes."""
+    """What larger logs would take, from the last two sizes that were measured."""
     if len(found) < 2:
         return []
     small, large = sorted(found)[-2:]
-    rows = [["pairs", *(f"{step}: time, memory" for step in STEPS if step != "evaluate")]]
-    rows[0] += ["prepared", "index"]
+    steps = [step for step in STEPS if step != "evaluate"]
+    rows = [["pairs", *(f"{step}: time, memory" for step in steps), "prepared", "index"]]
     for pairs in ESTIMATED:
         row = [f"{pairs:,}"]
-        for step in STEPS:
-            if step != "evaluate":
-                hours, gigabytes = (
-                    _grown(found, small, large, pairs, lambda one: one[step][figure])  # noqa: B023
-                    for figure in ("seconds", "own")
-                )
-                row.append(f"{hours / 3600:.2g} h, {gigabytes / 1000:.2g} GB")
+        for step in steps:
+            first, last = found[small][step], found[large][step]
+            hours = _by_power(first["seconds"], last["seconds"], small, large, pairs) / 3600
+            gigabytes = _by_line(first["own"], last["own"], small, large, pairs) / 1000
+            row.append(f"{_figure(hours)} h, {_figure(gigabytes)} GB")
+        first, last = (found[size]["log"]["megabytes"] for size in (small, large))
         for place in ("prepared", "index"):
-            size = _grown(found, small, large, pairs, lambda one: one["log"]["megabytes"][place])  # noqa: B023
-            row.append(f"{size / 1000:.2g} GB")
+            size = _by_line(first[place], last[place], small, large, pairs) / 1000
+            row.append(f"{_figure(size)} GB")
         rows.append(row)
     return [
         "## Estimates for larger logs",
         "",
-        f"Nothing of this was run. Each figure grows further with the power of the pairs that it "
-        f"has from {small:,} to {large:,} pairs. The time of training is that of one epoch and a "
-        "look-up.",
+        "Nothing of this was run. Times grow further with the power of the pairs that they have "
+        f"from {small:,} to {large:,} pairs, memory and disk along a straight line. The time of "
+        "training is that of one epoch and a look-up.",
         "",
         *markdown_table(rows),
         "",
     ]
 
 
-def _grown(found, small, large, pairs, figure):
-    """A figure of a larger size."""
-    first, last = figure(found[small]), figure(found[large])
-    exponent = np.log(last / first) / np.log(large / small)
-    return last * (pairs / large) ** exponent
+def _by_power(first, last, small, large, pairs):
+    return last * (pairs / large) ** (np.log(last / first) / np.log(large / small))
+
+
+def _by_line(first, last, small, large, pairs):
+    return last + (last - first) / (large - small) * (pairs - large)
+
+
+def _figure(value):
+    """Two figures that count."""
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def _look_up(figures):
