@@ -94,6 +94,8 @@ def test_only_the_kernel_cache_and_clusters_unpickle_and_nothing_else_executes()
     assert found.pop("src/sentemb/serving/runner.py") == {"socket"}
     assert found.pop("src/sentemb/serving/channels.py") == {"socket"}
     assert found.pop("src/sentemb/serving/asked.py") == {"urllib"}
+    # Asks an address whether it is a scheduler, with a limit of time.
+    assert found.pop("src/sentemb/distributed/cluster.py") == {"asyncio"}
     # A model that the workers of a cluster cannot read is sent pickled, as all that Dask sends.
     assert found.pop("src/sentemb/distributed/encoding.py") == {"pickle"}
     assert found == {"src/sentemb/kernels/cache.py": {"pickle"}}
