@@ -655,7 +655,7 @@ def test_an_unknown_splitting_is_refused(tmp_path):
 
 
 def test_reading_an_array_takes_the_memory_of_the_array(tmp_path):
-    """A mapped file would count as memory of the process beside it."""
+    """If the file were mapped, its pages would count as memory too."""
     code = """
 import sys
 import numpy as np

@@ -557,7 +557,7 @@ def test_damage_of_any_file_is_noticed(prepared, tmp_path, name):
         if content == whole or (name == DESCRIPTION and what in ("shorter", "longer")):
             PreparedLog.open(out)  # a description may have any white space
             continue
-        with pytest.raises(SentembError, match=r"damaged|is missing|there is no prepared log") as e:
+        with pytest.raises(SentembError, match=r"damaged|is missing|holds no prepared log") as e:
             PreparedLog.open(out)
         assert str(out) in str(e.value) and "prepare" in str(e.value)
         if name != DESCRIPTION:
@@ -622,7 +622,7 @@ def test_numbers_that_no_kernel_may_see_are_refused(prepared, tmp_path, name, pl
 
 
 def test_a_folder_without_a_prepared_log(tmp_path):
-    with pytest.raises(SentembError, match=r"no prepared log here .prepared.json is missing"):
+    with pytest.raises(SentembError, match=r"holds no prepared log: prepared.json is missing"):
         PreparedLog.open(tmp_path)
 
 

@@ -273,7 +273,7 @@ class StoredState(Protocol):
         ...
 
     def shape(self, name: str) -> tuple[int, ...] | None:
-        """The shape of array ``name``; None if there is no such array."""
+        """The shape of array ``name``, or None if the file lacks it."""
         ...
 
     def expect(self, name: str, shape: Sequence[int], dtype: Any) -> None:

@@ -10,7 +10,7 @@ from sentemb.analysis.labels import short_names
 from sentemb.errors import SentembError
 from sentemb.storage.folder import CONFIG
 from sentemb.storage.history import HISTORY, deciding_figure, history_line
-from sentemb.storage.tensor_files import parse_json
+from sentemb.system.descriptions import parse_json
 from sentemb.system.files import is_file, is_folder, numbered_lines, place_name
 from sentemb.system.paths import AnyPath
 from sentemb.training.look_ups import epochs_of

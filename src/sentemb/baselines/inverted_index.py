@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sentemb.baselines.word_lists import WordLists, kept_before, of_entries, portions
 from sentemb.baselines.words_and_stems import Words, stem_of, words_of
-from sentemb.bounds import brief, is_integer, number, share, whole
+from sentemb.bounds import brief, number, share, whole
 from sentemb.errors import SentembError
 from sentemb.kernels.inverted_index import (
     highest_and_pairs,
@@ -26,7 +26,8 @@ from sentemb.kernels.inverted_index import (
     sums_of_words,
 )
 from sentemb.protocols import Runner
-from sentemb.system.files import is_file, make_folder, reading, status, write_text
+from sentemb.system.descriptions import read_description
+from sentemb.system.files import make_folder, write_text
 from sentemb.system.mapped_arrays import mapped_array, write_array
 from sentemb.system.paths import AnyPath
 from sentemb.text.batch import tokenize
@@ -43,7 +44,6 @@ _LEAST = float(np.finfo(np.float32).tiny)
 _DESCRIPTION = "bm25.json"
 # With counts of clicked queries, and without: an index of titles alone opens in older versions.
 _FORMAT, _FORMAT_WITHOUT_CLICKS = 2, 1
-_MAX_DESCRIPTION_BYTES = 65_536
 # File name -> dtype.
 _FILES = {
     "words": "uint8",
@@ -578,29 +578,13 @@ def _divides(offsets: NDArray[np.int64], size: int) -> bool:
 
 def _description(path: Path) -> dict[str, Any]:
     """What ``bm25.json`` says, checked."""
-    if status(path) is not None and not is_file(path):
-        raise _damaged(path, "it is not a regular file")
-    with reading(path) as file:
-        raw = file.read(_MAX_DESCRIPTION_BYTES)
-    try:
-        found = json.loads(raw)
-    except (ValueError, RecursionError):
-        raise _damaged(path, "it is not JSON") from None
-    if not isinstance(found, dict):
-        raise _damaged(path, "it is not a JSON object")
-    version = found.get("format")
-    if is_integer(version) and version > _FORMAT:
-        raise SentembError(
-            f"{path}: format {version} is newer than {_FORMAT}; use a newer version of sentemb"
-        )
-    if version not in (_FORMAT, _FORMAT_WITHOUT_CLICKS):
-        raise _damaged(path, "it has no known format number")
+    found = read_description(path, (_FORMAT, _FORMAT_WITHOUT_CLICKS), _damaged)
     try:
         for name in ("titles", "words", "entries"):
             whole(name, found.get(name), 0, 2**40)
         number("k1", found.get("k1"), 0, MAX_K1)
         share("b", found.get("b"))
-        if version == _FORMAT:
+        if found["format"] == _FORMAT:
             share("click_weight", found.get("click_weight"))
     except SentembError as error:
         raise _damaged(path, str(error).partition(";")[0]) from None

@@ -59,10 +59,7 @@ class ClickLog:
     bad_lines: int
 
     def __repr__(self) -> str:
-        return (
-            f"ClickLog({len(self.clicks):,} pairs, {len(self.queries):,} queries, "
-            f"{len(self.titles):,} titles)"
-        )
+        return counts_of(self)
 
     def _repr_html_(self) -> str:
         return html_of(self)
@@ -151,6 +148,14 @@ class Counted(Protocol):
     def skipped_index(self) -> NDArray[np.int32]: ...
     @property
     def bad_lines(self) -> int: ...
+
+
+def counts_of(log: Counted) -> str:
+    """The kind and the counts of a log, on one line."""
+    return (
+        f"{type(log).__name__}({len(log.clicks):,} pairs, {len(log.queries):,} queries, "
+        f"{len(log.titles):,} titles)"
+    )
 
 
 def html_of(log: Counted) -> str:

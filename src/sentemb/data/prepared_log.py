@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.bounds import is_integer
-from sentemb.data.click_log import PREPARED, html_of
+from sentemb.data.click_log import PREPARED, counts_of, html_of
 from sentemb.data.texts import Texts, mapped_texts
 from sentemb.errors import SentembError
 from sentemb.system.checked_files import CheckedFiles, are_listed, checksum
-from sentemb.system.files import is_file, is_folder, names_in, path_of, reading, status, write_text
+from sentemb.system.descriptions import read_description
+from sentemb.system.files import is_file, is_folder, names_in, path_of, status, write_text
 from sentemb.system.locks import is_temporary
 from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import check_exchangeable
@@ -40,7 +41,6 @@ _OF_PAIRS = (
     CLICKED_TITLES,
 )
 _MOST = 2**31 - 1
-_MAX_DESCRIPTION_BYTES = 1 << 16
 # Numbers of an array that are checked at a time.
 _PORTION = 1 << 20
 
@@ -123,10 +123,7 @@ class PreparedLog:
     _tokens: Mapping[str, Tokens]
 
     def __repr__(self) -> str:
-        return (
-            f"PreparedLog({len(self.clicks):,} pairs, {len(self.queries):,} queries, "
-            f"{len(self.titles):,} titles)"
-        )
+        return counts_of(self)
 
     def _repr_html_(self) -> str:
         return html_of(self)
@@ -285,27 +282,10 @@ def _description(folder: Path) -> dict[str, Any]:
     path = folder / DESCRIPTION
     if status(path) is None:
         raise SentembError(
-            f"{folder}: there is no prepared log here ({DESCRIPTION} is missing); make one with "
+            f"{folder}: holds no prepared log: {DESCRIPTION} is missing; make one with "
             "`sentemb prepare LOG OUT`"
         )
-    found = status(path)
-    if not is_file(path) or found is None or found.st_size > _MAX_DESCRIPTION_BYTES:
-        raise damaged(path, "it is not a regular file, or a huge one")
-    with reading(path) as file:
-        raw = file.read(_MAX_DESCRIPTION_BYTES)
-    try:
-        told = json.loads(raw)
-    except (ValueError, RecursionError):
-        raise damaged(path, "it is not JSON") from None
-    if not isinstance(told, dict):
-        raise damaged(path, "it is not a JSON object")
-    version = told.get("format")
-    if is_integer(version) and version > FORMAT:
-        raise SentembError(
-            f"{path}: format {version} is newer than {FORMAT}; use a newer version of sentemb"
-        )
-    if version != FORMAT:
-        raise damaged(path, "it has no known format number")
+    told = read_description(path, [FORMAT], damaged)
     wrong = next((name for name in _IS_RIGHT if not _IS_RIGHT[name](told.get(name))), None)
     if wrong is not None:
         raise damaged(path, f'"{wrong}" is missing or wrong')

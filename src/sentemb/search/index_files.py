@@ -19,7 +19,7 @@ from sentemb.ranking.memory import QueryMemory
 from sentemb.ranking.recipe import MAX_WEIGHT
 from sentemb.search.lexical import Lexical
 from sentemb.search.memory import Memory
-from sentemb.storage.tensor_files import parse_json
+from sentemb.system import descriptions
 from sentemb.system.checked_files import CheckedFiles, are_listed, checksum
 from sentemb.system.files import (
     is_file,
@@ -273,23 +273,8 @@ def read_description(folder: AnyPath) -> Description:
             f"{folder}: there is no index here ({DESCRIPTION} is missing); make one with "
             "`sentemb index MODEL TITLES -o INDEX`"
         )
-    found = status(path)
-    if not is_file(path) or found is None or found.st_size > _MAX_DESCRIPTION_BYTES:
-        raise damaged(path, "it is not a regular file, or a huge one")
-    with reading(path) as file:
-        raw = file.read(_MAX_DESCRIPTION_BYTES)
-    try:
-        told = parse_json(raw)
-    except ValueError:
-        raise damaged(path, "it is not JSON") from None
-    version = told.pop("format", None) if isinstance(told, dict) else None
-    if is_integer(version) and version > FORMAT:
-        raise SentembError(
-            f"{path}: format {version} is newer than {FORMAT}; use a newer version of sentemb"
-        )
-    if version not in (FORMAT, _FORMAT_WITHOUT_MEMORY):
-        raise damaged(path, "it has no known format number")
-    checks = _IS_RIGHT if version == FORMAT else _IS_RIGHT_WITHOUT_MEMORY
+    told = descriptions.read_description(path, (FORMAT, _FORMAT_WITHOUT_MEMORY), damaged)
+    checks = _IS_RIGHT if told["format"] == FORMAT else _IS_RIGHT_WITHOUT_MEMORY
     for name, is_right in checks.items():
         if name not in told or not is_right(told[name]):
             raise damaged(path, f'"{name}" is missing or wrong')
@@ -401,7 +386,7 @@ def read_calibration(folder: AnyPath) -> dict[str, Any] | None:
         raise damaged(path, "it is not a regular file")
     try:
         with reading(path) as file:
-            told = parse_json(file.read(_MAX_DESCRIPTION_BYTES))
+            told = descriptions.parse_json(file.read(_MAX_DESCRIPTION_BYTES))
     except ValueError as error:
         if isinstance(error, SentembError):
             raise

@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 from sentemb.errors import SentembError
-from sentemb.storage.tensor_files import open_tensors, parse_json
+from sentemb.storage.tensor_files import open_tensors
 from sentemb.storage.text_files import contents_of
+from sentemb.system.descriptions import parse_json
 from sentemb.system.files import is_folder, names_in, path_of, status, unwritable
 from sentemb.system.locks import is_temporary, remove_abandoned
 from sentemb.system.paths import AnyPath

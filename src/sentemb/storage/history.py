@@ -6,8 +6,9 @@ from typing import Any
 
 from sentemb.bounds import is_finite
 from sentemb.errors import SentembError
-from sentemb.storage.tensor_files import damaged, parse_json
+from sentemb.storage.tensor_files import damaged
 from sentemb.storage.text_files import contents_of, lines_of
+from sentemb.system.descriptions import parse_json
 from sentemb.system.files import status
 
 HISTORY = "history.jsonl"

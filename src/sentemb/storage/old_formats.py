@@ -9,8 +9,9 @@ from sentemb.models.encoder import Encoder
 from sentemb.storage.configuration import checked_config, encoder_of
 from sentemb.storage.folder import CONFIG, VOCABULARY, WORDS
 from sentemb.storage.history import HISTORY, history_of
-from sentemb.storage.tensor_files import TensorFile, damaged, parse_json
+from sentemb.storage.tensor_files import TensorFile, damaged
 from sentemb.storage.text_files import contents_of, lines_of
+from sentemb.system.descriptions import parse_json
 from sentemb.text.vocabulary import Vocabulary
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from sentemb.errors import SentembError
+from sentemb.system.descriptions import parse_json
 from sentemb.system.files import is_file, reading, replacing, status, unreadable
 from sentemb.system.mapped_arrays import bytes_of
 from sentemb.system.paths import AnyPath
@@ -92,11 +93,11 @@ class TensorFile(Mapping[str, np.ndarray]):
         return array
 
     def shape(self, name: str) -> tuple[int, ...] | None:
-        """The shape of array ``name``; None if there is no such array."""
+        """The shape of array ``name``, or None if the file lacks it."""
         return self._shapes.get(name)
 
     def dtype(self, name: str) -> np.dtype | None:
-        """The type of array ``name``; None if there is no such array."""
+        """The type of array ``name``, or None if the file lacks it."""
         return np.dtype(self._types[name]) if name in self._types else None
 
     def expect(self, name: str, shape: Sequence[int], dtype: DTypeLike) -> None:
@@ -263,16 +264,6 @@ def damaged(path: object, why: str) -> Damaged:
     return Damaged(
         f"{path}: the model is damaged: {why}; restore the file from a copy or train again"
     )
-
-
-def parse_json(text: str | bytes) -> Any:
-    """`json.loads` with a ValueError for every failure, lone surrogates included."""
-    try:
-        value = json.loads(text)
-        json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except RecursionError:
-        raise ValueError("nested too deep") from None
-    return value
 
 
 def _digest(metadata: Any) -> "_Hash":

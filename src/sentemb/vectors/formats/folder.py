@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sentemb.baselines.arrays import shape_of
 from sentemb.bounds import is_integer
 from sentemb.errors import SentembError
-from sentemb.storage.tensor_files import parse_json
+from sentemb.system.descriptions import parse_json
 from sentemb.system.files import is_file, names_in, path_of, reading, status, unreadable
 from sentemb.system.locks import is_temporary
 from sentemb.system.paths import AnyPath

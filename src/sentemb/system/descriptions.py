@@ -1,0 +1,67 @@
+"""The JSON files that say what a folder holds, and in which format."""
+
+import json
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+from sentemb.bounds import is_integer
+from sentemb.errors import SentembError
+from sentemb.system.files import is_file, reading, status
+
+# A description lists names and sizes, so no honest one is larger.
+_MOST_BYTES = 1 << 20
+
+
+def parse_json(text: str | bytes) -> Any:
+    """`json.loads` with a ValueError for every failure, lone surrogates included."""
+    try:
+        value = json.loads(text)
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    return value
+
+
+def read_description(
+    path: Path, formats: Collection[int], damaged: Callable[[Path, str], SentembError]
+) -> dict[str, Any]:
+    """What a description says; its ``format`` is one of ``formats``.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    formats : collection of int
+        The formats that this version reads.
+    damaged : function of a path and a str
+        Makes the error for a file that is not a description, from the reason.
+
+    Raises
+    ------
+    SentembError
+        For another file, or a newer format.
+    """
+    found = status(path)
+    if found is None:
+        raise damaged(path, "it is missing")
+    if not is_file(path) or found.st_size > _MOST_BYTES:
+        raise damaged(path, "it is not a regular file, or a huge one")
+    with reading(path) as file:
+        raw = file.read(_MOST_BYTES)
+    try:
+        told = parse_json(raw)
+    except ValueError:
+        raise damaged(path, "it is not JSON") from None
+    if not isinstance(told, dict):
+        raise damaged(path, "it is not a JSON object")
+    version = told.get("format")
+    if not is_integer(version):
+        raise damaged(path, "it has no known format number")
+    if version > max(formats):
+        raise SentembError(
+            f"{path}: format {version} is newer than {max(formats)}; use a newer version of sentemb"
+        )
+    if version not in formats:
+        raise damaged(path, "it has no known format number")
+    return told
