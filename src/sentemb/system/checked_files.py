@@ -74,8 +74,10 @@ class CheckedFiles:
             raise self.damaged(
                 path, "it is missing" if found is None else "it is not a regular file"
             )
-        if found.st_size != self.listed.get(name, {}).get("bytes"):
-            why = f"it has {found.st_size:,} bytes and not those of {self.description}"
+        size = self.listed.get(name, {}).get("bytes")
+        if found.st_size != size:
+            listed = "none" if size is None else f"{size:,}"
+            why = f"it has {found.st_size:,} bytes, but {self.description} lists {listed}"
             raise self.damaged(path, why)
         return path
 
