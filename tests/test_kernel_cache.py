@@ -199,6 +199,46 @@ def test_a_kernel_that_multiplies_finds_the_tiles(tmp_path, left):
     assert found >= {"add_matmul_rows", "_add_tiles"}
 
 
+# Two kernels that call a third, which calls the tiles by their symbol; runs one of the two.
+NESTED = """
+import sys
+import numpy as np
+from sentemb.kernels.jit import kernel
+from sentemb.kernels.matmul import add_matmul
+
+@kernel
+def product(C, A, B):
+    add_matmul(C, A, B)
+
+@kernel
+def first(C, A, B):
+    product(C, A, B)
+
+@kernel
+def second(C, A, B):
+    product(C, A, B)
+    C += 1
+
+C = np.zeros((1, 2), np.float32)
+called = {"first": first, "second": second}[sys.argv[1]]
+called(C, np.ones((1, 3), np.float32), np.ones((3, 2), np.float32))
+print(C.tolist(), sum(called.stats.cache_hits.values()))
+"""
+
+
+def test_a_kernel_compiled_around_one_from_the_cache_finds_the_tiles(tmp_path):
+    """The symbol of the inner kernel is provided when the outer one comes from the cache."""
+
+    def use(name):
+        done = run_python(NESTED, name, NUMBA_CACHE_DIR=str(tmp_path))
+        assert done.returncode == 0, (done.returncode, done.stderr)
+        return done.stdout
+
+    assert use("first") == "[[3.0, 3.0]] 0\n"  # saves the inner kernel
+    assert use("second") == "[[4.0, 4.0]] 0\n"  # compiles around it
+    assert use("second") == "[[4.0, 4.0]] 1\n"
+
+
 def test_kernels_multiply_where_numba_calls_nothing_before_it_loads_one(tmp_path):
     older = """
 from numba.core.codegen import CodeLibrary

@@ -105,7 +105,11 @@ class KernelCache(NullCache):
             target_context.refresh()
             path = self._path(sig, target_context.codegen())
             try:
-                return CompileResult._rebuild(target_context, *pickle.loads(_unsealed(path)))
+                result = CompileResult._rebuild(target_context, *pickle.loads(_unsealed(path)))
+                # Numba calls these functions, which provide the symbols of the kernel, but does not
+                # keep them: a kernel compiled now, with this one inside it, would be saved without.
+                getattr(result.library, "_reload_init", set()).update(result.reload_init)
+                return result
             except FileNotFoundError:
                 return None
             except Exception:
