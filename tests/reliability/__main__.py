@@ -12,7 +12,7 @@ import time
 from datetime import date
 from pathlib import Path
 
-from reliability import determinism, faces, fuzz, writers
+from reliability import determinism, faces, fuzz, orders, writers
 from reliability.battery import battery
 from reliability.count import Count
 
@@ -59,6 +59,7 @@ CHECKS = {
     "logs": ("forms of a click log that must give the same bits", determinism.sources),
     "cache": ("damaged, unwritable, full and other users' kernel caches",
               lambda: _tests("test_kernel_cache.py")),
+    "orders": ("orders of commands, each in its own process, on one kernel cache", orders.orders),
     "security": ("statements of security.md", lambda: _tests("test_security_page.py")),
 }  # fmt: skip
 
