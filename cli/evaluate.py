@@ -63,7 +63,8 @@ _TIES = "score descending, then title id descending, as trec_eval"
     "--log",
     metavar="PAIRS",
     type=click.Path(),
-    help="Held-out clicks: click log for bm25-clicks, the one that the model was trained on.",
+    help="Click log that the model was trained on: says how many of the queries are in it, in any "
+    "spelling. bm25-clicks learns from it.",
 )
 @per_query_option("Print one line per query as well.")
 @option(
@@ -118,6 +119,7 @@ def command(
     sentemb evaluate index/ log/test.tsv --compare-with model/
     sentemb evaluate model/ test.tsv --labels --threshold dev.tsv
     """
+    from sentemb.data.click_log import read_click_log
     from sentemb.data.held_out_clicks import read_held_out
     from sentemb.data.judged_set import JudgedSet
     from sentemb.data.lines import write_lines
@@ -128,36 +130,40 @@ def command(
         "--catalogue": catalogue,
         "--metrics": metrics,
         "--compare-with": compare_with or None,
-        "--log": log,
     }
     if labels:
-        switches = {"--per-query": per_query or None, "--no-ranker": no_ranker or None}
+        switches = {
+            "--log": log,
+            "--per-query": per_query or None,
+            "--no-ranker": no_ranker or None,
+        }
         _refuse({**of_judged, **of_clicks, **switches}, "--labels")
         lines: Iterable[str] = _labelled(model_or_run, held_out, threshold, as_json)
     elif threshold is not None:
         raise click.UsageError("--threshold needs --labels")
     else:
         judgments = read_held_out(held_out)
+        learned = None if log is None else read_click_log(log)
+        known = held_out_clicks.note_known_queries(held_out, judgments, log, learned)
         if isinstance(judgments, JudgedSet):
             _refuse(of_clicks, "a judged set; give a file of held-out clicks")
             chosen = cutoffs or _CUTOFFS, gain or "exponential"
-            lines = _judged(model_or_run, judgments, *chosen, not no_ranker, per_query, as_json)
+            lines = _judged(
+                model_or_run, judgments, *chosen, not no_ranker, per_query, as_json, known
+            )
         else:
             _refuse(of_judged, "held-out clicks; give --metrics, such as ndcg@10")
             _check_model(model_or_run, held_out)
             if no_ranker and not compare_with and is_index(model_or_run):
                 raise click.UsageError("--no-ranker is for a model, and this is an index")
             needs_log = [name for name in compare_with if name.endswith("-clicks")]
-            if bool(needs_log) != (log is not None):
+            if needs_log and learned is None:
                 raise click.UsageError(
-                    "--log needs --compare-with bm25-clicks"
-                    if log is not None
-                    else f"--compare-with {needs_log[0]} needs --log, the log of the training"
+                    f"--compare-with {needs_log[0]} needs --log, the log of the training"
                 )
-            asked = catalogue, metrics or held_out_clicks.METRICS, compare_with, log
-            lines = held_out_clicks.evaluated(
-                model_or_run, held_out, judgments, *asked, not no_ranker, per_query, as_json
-            )
+            asked = catalogue, metrics or held_out_clicks.METRICS, compare_with, learned
+            shown = not no_ranker, per_query, as_json, known
+            lines = held_out_clicks.evaluated(model_or_run, held_out, judgments, *asked, *shown)
     write_lines("-", lines)
 
 
@@ -190,6 +196,7 @@ def _judged(
     use_ranker: bool,
     per_query: bool,
     as_json: bool,
+    known: Mapping[str, Any],
 ) -> list[str]:
     from sentemb.errors import SentembError
     from sentemb.evaluation.evaluate import evaluate_model
@@ -214,7 +221,8 @@ def _judged(
     else:
         result = ndcg(judgments, read_run(model_or_run), cutoffs, gain)
     if as_json:
-        return [json.dumps(_as_dict(result, alone, judgments.query_ids, per_query), indent=1)]
+        figures = _as_dict(result, alone, judgments.query_ids, per_query)
+        return [json.dumps({**figures, **known}, indent=1)]
     return list(_table(result, alone, judgments.query_ids if per_query else []))
 
 

@@ -1,7 +1,7 @@
 """``sentemb evaluate`` on held-out clicks: a model and others, side by side over a catalogue."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from sentemb.tables import aligned, visible
 
 if TYPE_CHECKING:
     from sentemb.data.click_log import ClickLog
+    from sentemb.data.judged_set import JudgedSet
     from sentemb.evaluation.held_out import Evaluation
     from sentemb.evaluation.significance import Difference
     from sentemb.pair_scorer import PairScorer
@@ -43,10 +44,11 @@ def evaluated(
     catalogue: str | None,
     metrics: Sequence[str],
     others: Sequence[str],
-    log: str | None,
+    learned: "ClickLog | None",
     use_ranker: bool,
     per_query: bool,
     as_json: bool,
+    known: Mapping[str, Any],
 ) -> Iterator[str]:
     """The lines to print: a table, or one JSON object.
 
@@ -62,20 +64,20 @@ def evaluated(
         See `sentemb.evaluation.held_out`.
     others : sequence of str
         Folders of models or indexes, or names in `LEXICAL`.
-    log : str, optional
-        The click log that bm25-clicks learns from.
+    learned : ClickLog, optional
+        What bm25-clicks learns from.
     use_ranker : bool
         Whether folders of models with a ranker are measured as their rankers.
     per_query : bool
         Print the figures of every query too.
     as_json : bool
         Print JSON.
+    known : mapping
+        What `note_known_queries` returned, for the JSON.
     """
-    from sentemb.data.click_log import read_click_log
     from sentemb.evaluation.held_out import HeldOutClicks
     from sentemb.ranking.ranker import HybridRanker
 
-    learned = None if log is None else read_click_log(log)
     opened = {name: _opened(name, use_ranker) for name in dict.fromkeys((model, *others))}
     first_model = opened[model]
     place, titles = catalogue_of(model, first_model, path, catalogue, clicks)
@@ -99,7 +101,7 @@ def evaluated(
         note(f"only {len(first.queries):,} queries: figures and intervals are uncertain")
     differences = _differences(found)
     if as_json:
-        yield json.dumps(_as_dict(found, differences, place, per_query), indent=1)
+        yield json.dumps({**_as_dict(found, differences, place, per_query), **known}, indent=1)
         return
     yield f"{len(first.queries):,} queries against {first.n_titles:,} titles of {place}"
     yield ""
@@ -111,6 +113,39 @@ def evaluated(
     if per_query:
         yield ""
         yield from _query_lines(found)
+
+
+def note_known_queries(
+    path: str, judgments: "JudgedSet | ClickLog", log: str | None, learned: "ClickLog | None"
+) -> dict[str, Any]:
+    """Say how many of the queries are in the log of the training, or that nobody knows.
+
+    Returns
+    -------
+    dict
+        The numbers for JSON, under ``in_log``; empty without a log.
+    """
+    from sentemb.data.click_log import ClickLog
+    from sentemb.data.overlap import in_log
+    from sentemb.data.split_description import split_warning
+
+    if learned is None:
+        warning = split_warning(Path(path)) if isinstance(judgments, ClickLog) else None
+        if warning is not None:
+            note(warning)
+        return {}
+    known = in_log(judgments.queries, learned.queries)
+    counts: dict[str, Any] = {"queries": int(known.sum())}
+    of_clicks = ""
+    if isinstance(judgments, ClickLog):
+        clicks = judgments.clicks[known[judgments.query_index]].sum() / judgments.clicks.sum()
+        counts["share_of_clicks"] = float(clicks)
+        of_clicks = f", with {clicks:.1%} of the clicks,"
+    note(
+        f"{counts['queries']:,} of {known.size:,} queries{of_clicks} are also in {log}, in this or "
+        "another spelling"
+    )
+    return {"in_log": counts}
 
 
 def _opened(

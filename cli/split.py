@@ -55,9 +55,10 @@ def command(
     ids) to. If the log has skipped titles, pairs.jsonl is written instead of pairs.tsv. A share is
     5% or 0.05.
 
-    By default a hash of the query decides. All lines of a query are on one side, and the sides stay
-    the same when the log grows. Queries that differ only in case and white space are one query.
-    Memory does not grow with LOG; a catalogue takes 0.3 GB for a million titles of 90 letters.
+    By default a hash of the query's words decides. All lines of a query are on one side, and the
+    sides stay the same when the log grows. Queries with the same words are one query, whatever
+    their case, accents, punctuation and order. split.json says how the log was split. Memory does
+    not grow with LOG; a catalogue takes 0.3 GB for a million titles of 90 letters.
 
     \b
     sentemb split pairs.tsv log/

@@ -344,8 +344,25 @@ def test_options_that_do_not_go_together(model_dir, files):
         ([model_dir, "judged", "--metrics", "hit@1"], "--metrics does not go with a judged set"),
         ([model_dir, "clicks.tsv", "--labels", "--catalogue", "x"], "does not go with --labels"),
         ([model_dir, "clicks.tsv", "--compare-with", "bm25-clicks"], "needs --log"),
-        ([model_dir, "clicks.tsv", "--log", "clicks.tsv"], "--log needs --compare-with"),
+        ([model_dir, "clicks.tsv", "--labels", "--log", "x"], "--log does not go with --labels"),
     ):
         assert message in run(*arguments, code=2).stderr
     assert "a run needs a judged set" in run("run.txt", "clicks.tsv", code=1).stderr
     assert "1.0000" in run("run.txt", "judged").stdout
+
+
+def test_queries_of_the_training_are_counted_in_any_spelling(model_dir, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("log.tsv").write_text("Rome hotels\ta\ncafés in wien\tb\n")
+    Path("clicks.tsv").write_text('"hotels" rome?\ta\t3\nCAFES: in Wien\tb\nparis\ta\t4\n')
+    result = run(model_dir, "clicks.tsv", "--log", "log.tsv", "--json")
+    said = "2 of 3 queries, with 50.0% of the clicks, are also in log.tsv, in this or another"
+    assert said in result.stderr
+    assert json.loads(result.stdout)["in_log"] == {"queries": 2, "share_of_clicks": 0.5}
+    judged_folder(Path("judged"))
+    queries = Path("judged/queries.tsv").read_text().splitlines()
+    Path("log.tsv").write_text(f"{queries[0].split(chr(9))[1].upper()}!\ta\n")
+    result = run(model_dir, "judged", "--log", "log.tsv", "--json")
+    assert f"1 of {len(queries)} queries are also in log.tsv" in result.stderr
+    assert json.loads(result.stdout)["in_log"] == {"queries": 1}
+    assert "in_log" not in json.loads(run(model_dir, "judged", "--json").stdout)

@@ -225,5 +225,5 @@ def test_an_empty_log_or_catalogue_is_said(samples, tmp_path):
     with pytest.raises(SentembError, match="empty: is empty; write lines id<TAB>title"):
         split_file(samples / "log.tsv", tmp_path / "new", catalogue=tmp_path / "empty")
     ended = CliRunner().invoke(main, ["evaluate", "m", str(samples / "log.tsv"), "--log", ""])
-    assert ended.exit_code == 2
-    assert "--log needs --compare-with bm25-clicks" in ended.output
+    assert ended.exit_code == 1
+    assert "'': cannot be read" in ended.output

@@ -12,7 +12,7 @@ import sentemb
 from sentemb.data.best_graded import best_graded
 from sentemb.data.click_log import ClickLog
 from sentemb.data.judged_set import JudgedSet
-from sentemb.data.splitting import normal_text, split_log
+from sentemb.data.splitting import split_log
 from sentemb.errors import SentembError
 from sentemb.evaluation.catalogue import in_tie_order
 from sentemb.evaluation.evaluate import evaluate_model
@@ -29,6 +29,7 @@ from sentemb.ranking.ranker_files import has_ranker
 from sentemb.ranking.recipe import PARTS, Recipe
 from sentemb.ranking.tuning import tune_weights
 from sentemb.system.parallel import Workers
+from sentemb.text.words import query_key
 
 WORDS = ("hotels", "in", "shanghai", "resorts", "fix", "a", "bath", "tub", "repair", "and", "red")
 
@@ -403,7 +404,7 @@ def test_the_ranker_learns_nothing_from_held_out_queries(bag, log):
         kept = clicked_pairs(own, without=held_out.queries)
         if ranker.clicks is not None:
             assert ranker.clicks.queries == kept.queries
-        assert not {*map(normal_text, kept.queries)} & {*map(normal_text, held_out.queries)}
+        assert not {*map(query_key, kept.queries)} & {*map(query_key, held_out.queries)}
 
 
 def test_the_memory_of_dev_queries_does_not_flatter_the_ranker(bag, log):

@@ -10,13 +10,14 @@ import sentemb
 from sentemb.cli import main
 from sentemb.data.click_log import write_click_log
 from sentemb.data.judged_set import write_judged_set
-from sentemb.data.splitting import normal_text, split_log
+from sentemb.data.splitting import split_log
 from sentemb.ranking import fitting
 from sentemb.ranking.opening import load_ranker
 from sentemb.ranking.ranker import HybridRanker
 from sentemb.ranking.ranker_files import has_ranker
 from sentemb.ranking.recipe import Recipe
 from sentemb.serving.runner import Server
+from sentemb.text.words import query_key
 
 QUICK = ("--model", "bag", "--cells", 8, "--epochs", 1, "--threads", 1, "--hard-negatives", 0)
 ALL = Recipe(1, 0.7, 2.0, click_weight=0.5)
@@ -95,7 +96,7 @@ def test_a_share_is_held_out_of_the_ranker_too(data, tmp_path):
     assert ranker.dev["queries"] == len(held_out.queries)
     raw = (out / "ranker" / "ranker.safetensors").read_bytes()
     kept = [] if ranker.clicks is None else ranker.clicks.queries
-    assert not {*map(normal_text, kept)} & {*map(normal_text, held_out.queries)}
+    assert not {*map(query_key, kept)} & {*map(query_key, held_out.queries)}
     assert all(f"\n{query}\n".encode() not in raw for query in held_out.queries)
 
 

@@ -8,12 +8,15 @@ import itertools
 import json
 import os
 import random
+import re
 import shutil
 import sys
 
 import pytest
 from click.testing import CliRunner
 from helpers import failing_calls, tree
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import sentemb
 from sentemb import SentembError, split_log
@@ -22,7 +25,10 @@ from sentemb.data import splitting
 from sentemb.data.click_log import ClickLogBuilder, read_click_log, write_click_log
 from sentemb.data.distinct_texts import DistinctTexts
 from sentemb.data.judged_set import read_texts
+from sentemb.data.overlap import in_log
+from sentemb.data.split_description import SPLIT, split_warning
 from sentemb.data.splitting import share_of, split_file
+from sentemb.text.words import query_key
 
 WAYS = ("query", "title", "time")
 HALF = {"dev": 0.25, "test": "25%"}
@@ -74,7 +80,7 @@ def written(folder):
 
 def naive_side(text, dev, test, seed):
     """The side of a text by exact fractions of the hash."""
-    words = " ".join(text.lower().split()).encode()
+    words = " ".join(sorted(set(text.lower().split()))).encode()
     salt = seed.to_bytes(8, "little")
     number = int.from_bytes(hashlib.blake2b(words, digest_size=8, salt=salt).digest(), "big")
     if number < test * 2**64:
@@ -107,16 +113,125 @@ def test_path_log_and_files_have_the_same_sides(log, tmp_path, by):
         assert [*map(pairs_of, in_memory)] == [*map(pairs_of, from_path)]
 
 
-def test_spellings_of_a_query_are_one_query():
+def spellings(text):
+    """Texts that a shop's log has for one query."""
+    words = text.split()
+    full_width = "".join(chr(ord(c) + 0xFEE0) if "a" <= c <= "z" else c for c in text)
+    return [
+        text, text.upper(), f" {text.title()}\t ", f'"{text}"', f"{text}?", " / ".join(words),
+        " ".join(words[::-1]), f"{text} {words[0]}", full_width, "\u00ad".join(text),
+        text.replace("e", "e\u0301"), text.replace("e", "\xe9"),
+    ]  # fmt: skip
+
+
+def test_no_spelling_of_a_query_is_on_another_side():
     builder = ClickLogBuilder()
     for number in range(200):
-        for query in (f"Paris hotel {number}", f"paris  hotel {number}", f"PARIS HOTEL\t{number}"):
+        for query in spellings(f"paris hotel near station {number}"):
             builder.add(query, f"title {number}")
     parts = split_log(builder.build(), **HALF)
-    normal = [{" ".join(query.lower().split()) for query in part.queries} for part in parts]
-    assert sum(map(len, normal)) == 200
-    assert [len(part.queries) for part in parts] == [3 * len(one) for one in normal]
-    assert all(len(one) >= 30 for one in normal)
+    numbers = [{re.sub(r"[^0-9]", "", query) for query in part.queries} for part in parts]
+    assert sum(map(len, numbers)) == 200
+    assert all(len(one) >= 30 for one in numbers)
+    train, dev, test = parts
+    for held_out in (dev, test):
+        assert not in_log(held_out.queries, train.queries).any()
+
+
+def messy_shop(seed=0):
+    """Clicks of a shop in which every query is typed in many ways, the frequent ones in more."""
+    rng = random.Random(seed)
+    things = [f"{size} {what} {k}" for k in range(60) for size, what in
+              itertools.product(("small", "large"), ("drill", "cafetiere", "hose"))]  # fmt: skip
+    weights = [1 / (1 + place) for place in range(len(things))]
+    for thing in rng.choices(things, weights, k=6000):
+        yield rng.choice(spellings(thing)), f"the {thing}"
+
+
+def test_nothing_leaks_from_the_log_of_a_messy_shop(tmp_path):
+    lines = [f"{query.strip()}\t{title}" for query, title in messy_shop()]
+    (tmp_path / "log.tsv").write_text("\n".join(lines) + "\n")
+    for seed in range(3):
+        split_file(tmp_path / "log.tsv", tmp_path / "out", "10%", "10%", seed=seed, force=True)
+        train, dev, test = written(tmp_path / "out")
+        for one, other in itertools.combinations((train, dev, test), 2):
+            assert not in_log(one.queries, other.queries).any()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("\N{LATIN SMALL LIGATURE FI}le 10", "10 file"),
+        ("I\u011eDIR", "\u0131\u011fd\u0131r"),
+        ("\u039f\u0394\u039f\u03a3", "\u03bf\u03b4\u03cc\u03c2"),
+        ("STRASSE", "stra\xdfe"),
+        ("c++, c#", "c"),
+        ("x\u00b2", "x2"),
+        ("\u30ab\u3099", "\u30ac"),
+        ("a_b", "a-b"),
+    ],
+)
+def test_texts_with_the_same_key(one, other):
+    assert query_key(one) == query_key(other)
+
+
+@settings(max_examples=300)
+@given(st.text(min_size=1))
+def test_a_key_is_its_own_key_and_never_empty(text):
+    key = query_key(text)
+    assert key and query_key(key) == key
+
+
+def test_texts_with_other_words_have_other_keys():
+    texts = [
+        "rome",
+        "rom",
+        "rome 1",
+        "rome 11",
+        "\u30ab",
+        "\u30ac\u30ad",
+        "?",
+        "??",
+        "\u2615",
+        "ro me",
+    ]
+    assert len({*map(query_key, texts)}) == len(texts)
+
+
+def test_the_split_says_how_it_was_made_and_another_is_warned_of(log, tmp_path):
+    out = tmp_path / "out"
+    counts = split_file(log, out, **HALF, seed=7)
+    told = json.loads((out / SPLIT).read_text())
+    assert told == {
+        "format": 1, "rule": "distinct words", "dev": 0.25, "test": 0.25, "by": "query", "seed": 7,
+        "lines": [*counts.lines], "held_out": [*counts.held_out], "titles": counts.titles,
+        "added": counts.added, "bad_lines": 0,
+    }  # fmt: skip
+    assert split_warning(out / "test.tsv") is None
+    (out / SPLIT).write_text(json.dumps({"format": 1, "rule": "raw text"}))
+    assert "has another rule" in split_warning(out / "dev.tsv")
+    for text in ("{", "[]", '{"format": 2}', '{"format": "1"}'):
+        (out / SPLIT).write_text(text)
+        with pytest.raises(SentembError, match=r"split\.json: "):
+            split_warning(out / "dev.tsv")
+    (out / SPLIT).unlink()
+    assert "split.json is missing, so its queries may" in split_warning(out / "test.tsv")
+    assert split_warning(out / "pairs.tsv") is None
+    # A published set has its parts from elsewhere, and says so.
+    (out / "README.md").touch()
+    assert split_warning(out / "test.tsv") is None
+
+
+def test_evaluate_warns_of_a_split_by_an_unknown_rule(log, tmp_path, model_dir):
+    split_file(log, tmp_path / "out", **HALF)
+    (tmp_path / "out" / SPLIT).unlink()
+    evaluate = ["evaluate", model_dir, str(tmp_path / "out" / "test.tsv")]
+    result = CliRunner().invoke(main, evaluate)
+    assert result.exit_code == 0
+    assert "may have been in training in another spelling" in result.stderr
+    result = CliRunner().invoke(main, [*evaluate, "--log", str(tmp_path / "out" / "pairs.tsv")])
+    assert "another spelling; split" not in result.stderr
+    assert ", with 0.0% of the clicks, are also in" in result.stderr
 
 
 def test_a_growing_log_and_other_shares_keep_the_sides(tmp_path):
@@ -167,7 +282,7 @@ def test_by_query_skipped_titles_are_kept(tmp_path):
     whole = {pair[0]: pair for pair in pairs_of(builder.build())}
     split_file(tmp_path / "log.jsonl", tmp_path / "out", **HALF)
     assert sorted(os.listdir(tmp_path / "out")) == [
-        "dev.tsv", "pairs.jsonl", "test.tsv", "titles.tsv",
+        "dev.tsv", "pairs.jsonl", "split.json", "test.tsv", "titles.tsv",
     ]  # fmt: skip
     train, dev, test = written(tmp_path / "out")
     assert all(pair == whole[pair[0]] for pair in pairs_of(train))
@@ -246,7 +361,12 @@ def test_distinct_texts_keep_the_order_of_first_appearance(tmp_path):
 
 def test_standard_input_and_a_share_of_nothing(log, tmp_path, monkeypatch):
     whole = split_file(log, tmp_path / "a", by="time", dev=0, test=0.5)
-    assert sorted(os.listdir(tmp_path / "a")) == ["pairs.tsv", "test.tsv", "titles.tsv"]
+    assert sorted(os.listdir(tmp_path / "a")) == [
+        "pairs.tsv",
+        "split.json",
+        "test.tsv",
+        "titles.tsv",
+    ]
     stdin = io.TextIOWrapper(io.BytesIO(log.read_bytes()))
     monkeypatch.setattr(sys, "stdin", stdin)
     assert split_file("-", tmp_path / "b", by="time", dev=0, test=0.5) == whole

@@ -1,7 +1,9 @@
 """Splitting a click log into clicks to train on and held-out clicks to measure on.
 
-A keyed hash of the query, or of the title, decides on which side a line is. So the side depends on
-nothing else in the log: a log that grows keeps its sides, and a file is split while it is read.
+A keyed hash of the words of the query, or of the title, decides on which side a line is. So the
+side depends on nothing else in the log: a log that grows keeps its sides, and a file is split while
+it is read. All spellings of a query are on one side: a model may read ``"x"``, ``x?`` and ``x`` as
+one text, and clicks on one of them would be measured after training on the others.
 
 The hash is a number u from 0 to 1. A line is on the test side if u < test, and on the dev side if
 u >= 1 - dev. So one of the shares can change without changing the other side.
@@ -31,12 +33,13 @@ from sentemb.data.click_log import (
 )
 from sentemb.data.distinct_texts import DistinctTexts
 from sentemb.data.judged_set import read_texts
+from sentemb.data.split_description import DEV, TEST, TITLES, write_split_description
 from sentemb.errors import SentembError
 from sentemb.system.files import path_of, place_name, status, writing
 from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import check_free, filling
+from sentemb.text.words import query_key
 
-DEV, TEST, TITLES = "dev.tsv", "test.tsv", "titles.tsv"
 PAIRS_AND_SKIPPED = "pairs.jsonl"
 QUERY, TITLE, TIME = "query", "title", "time"
 WAYS = (QUERY, TITLE, TIME)
@@ -54,11 +57,6 @@ class Pair(NamedTuple):
     title: str
     clicks: int
     skipped: tuple[str, ...]
-
-
-def normal_text(text: str) -> str:
-    """What texts have in common that count as one query: lower case, single blanks."""
-    return " ".join(text.lower().split())
 
 
 def is_share(value: object) -> bool:
@@ -119,7 +117,7 @@ class Split:
     def side_function(self) -> Callable[[str], int]:
         """The function that gives the side of a text: 0 training, 1 dev, 2 test.
 
-        Texts that differ only in case and white space are on the same side.
+        Texts with the same `query_key` are on the same side.
         """
         below = (round(self.test * _WHOLE)).to_bytes(_HASH_BYTES + 1, "big")[1:]
         dev_from = _WHOLE - round(self.dev * _WHOLE)
@@ -130,9 +128,7 @@ class Split:
         salt = self.seed.to_bytes(_HASH_BYTES, "little")
 
         def side(text: str) -> int:
-            number = blake2b(
-                normal_text(text).encode(), digest_size=_HASH_BYTES, salt=salt
-            ).digest()
+            number = blake2b(query_key(text).encode(), digest_size=_HASH_BYTES, salt=salt).digest()
             if number < below:
                 return _TEST
             return _DEV if number >= start else _TRAIN
@@ -170,8 +166,9 @@ def split_log(
     dev, test : float or str
         The shares that are held out, such as 0.05 or "5%"; 0 for none.
     by : {"query", "title", "time"}
-        "query": a hash of the query decides, so that no query is on two sides; queries that differ
-        only in case and white space are one. "title": a hash of the title decides: held-out titles
+        "query": a hash of the query's words decides, so that no query is on two sides; spellings
+        with the same words are one query, whatever their case, accents, punctuation and order.
+        "title": a hash of the title decides: held-out titles
         are never clicked in training, and not among its skipped titles. "time": the last lines of
         the file are test, those before them dev; of a `ClickLog`, the last pairs to appear.
     seed : int
@@ -331,7 +328,8 @@ def split_file(
         As for `split_log`.
     folder : path
         Gets ``pairs.tsv`` to train on (``pairs.jsonl`` for a log with skipped titles), ``dev.tsv``,
-        ``test.tsv`` and ``titles.tsv``: all titles of the log, skipped ones included, with ids.
+        ``test.tsv``, ``titles.tsv``: all titles of the log, skipped ones included, with ids, and
+        ``split.json``: how the log was split.
     catalogue : path, optional
         Lines ``id<TAB>title``. ``titles.tsv`` begins with them and then has the titles of the log
         that are not among them.
@@ -380,7 +378,9 @@ def split_file(
                 if text not in known:
                     added += 1
                     file.write(f"{prefix}{added}\t{text}\n".encode())
-    return SplitCounts(tuple(lines), held_out, len(ids) + added, added, bad_lines)
+        counts = SplitCounts(tuple(lines), held_out, len(ids) + added, added, bad_lines)
+        write_split_description(new, {**vars(split), **vars(counts)})
+    return counts
 
 
 class _Streaming:

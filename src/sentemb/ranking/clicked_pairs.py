@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
-from sentemb.data.splitting import normal_text
+from sentemb.data.overlap import in_log
 
 
 def clicked_pairs(log: ClickLog, without: Iterable[str] = ()) -> ClickLog:
@@ -17,16 +17,14 @@ def clicked_pairs(log: ClickLog, without: Iterable[str] = ()) -> ClickLog:
     log : ClickLog
         It is not changed.
     without : iterable of str
-        Queries whose pairs are left out, whatever their case and white space.
+        Queries whose pairs are left out, in all spellings with the same words.
 
     Returns
     -------
     ClickLog
         Queries and titles in the order of the log; possibly without any pair.
     """
-    unwanted = set(map(normal_text, without))
-    wanted = np.array([normal_text(query) not in unwanted for query in log.queries], bool)
-    kept = wanted[log.query_index]
+    kept = ~in_log(log.queries, without)[log.query_index]
     queries, query_index = np.unique(log.query_index[kept], return_inverse=True)
     titles, title_index = np.unique(log.title_index[kept], return_inverse=True)
     return log_of_pairs(

@@ -11,7 +11,7 @@ from sentemb.baselines.inverted_index import InvertedIndex
 from sentemb.baselines.words_and_stems import words_of
 from sentemb.bounds import MAX_SEED, whole
 from sentemb.data.click_log import ClickLog, Clicks
-from sentemb.data.splitting import normal_text
+from sentemb.data.overlap import in_log
 from sentemb.errors import SentembError
 from sentemb.evaluation.catalogue import in_tie_order
 from sentemb.loading import load
@@ -189,8 +189,7 @@ def _stems(note: Callable[[str], None]) -> list[str | None]:
 def _note_left_out(
     log: ClickLog, held_out: JudgedDev | ClicksDev, note: Callable[[str], None]
 ) -> None:
-    known = set(map(normal_text, log.queries))
-    count = sum(normal_text(query) in known for query in held_out.queries)
+    count = int(in_log(held_out.queries, log.queries).sum())
     if not count:
         return
     when = "while the ranker is tuned" if isinstance(held_out, JudgedDev) else "of the ranker"

@@ -1,4 +1,4 @@
-"""Words of a text and letter trigrams of a word."""
+"""Words of a text, what makes two queries the same query, and letter trigrams of a word."""
 
 import re
 import unicodedata
@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping
 BEFORE = "\"'`([{<\u00ab\u2039\u201c\u201e\u2018\u201a\u00bf\u00a1"
 AFTER = "\"'`)]}>\u00bb\u203a\u201d\u201c\u2019\u2018.,;:!?\u2026"
 _RUN = re.compile(r"\w+")
+_LETTERS_AND_DIGITS = re.compile(r"[^\W_]+")
+# Categories of Unicode: marks on letters, and invisible signs such as soft hyphens.
+_UNREAD = frozenset({"Mn", "Mc", "Me", "Cf"})
 
 
 def split_words(text: str) -> list[str]:
@@ -58,6 +61,32 @@ def bare_words(text: str) -> list[str]:
 def without_edges(word: str) -> str:
     """``word`` without quotes, brackets, commas and the like around it, unless it is all such."""
     return word.lstrip(BEFORE).rstrip(AFTER) or word
+
+
+def query_key(text: str) -> str:
+    """What the spellings of one query have in common: its distinct words, sorted.
+
+    A word is a run of letters and digits. Case, accents and other marks, the compatibility forms of
+    Unicode (full-width letters, ligatures), punctuation, the order of words and their repetitions
+    do not count. A text without letters and digits is its own key.
+
+    Models tell fewer queries apart than their texts do, each in its own way: none reads case, some
+    drop punctuation, a bag of words has no order. So this is coarser than what any of them reads.
+
+    Examples
+    --------
+    >>> query_key('"Cafés" in ROME?') == query_key("rome: in cafes")
+    True
+    >>> query_key("c'est ça")
+    'c ca est'
+    """
+    folded = text.lower()
+    if not text.isascii():
+        letters = unicodedata.normalize("NFKD", text)
+        # Upper case first: dotless i and final sigma are other letters in lower case only.
+        letters = unicodedata.normalize("NFKD", letters.upper().casefold())
+        folded = "".join(c for c in letters if unicodedata.category(c) not in _UNREAD)
+    return " ".join(sorted(set(_LETTERS_AND_DIGITS.findall(folded)))) or text
 
 
 # How a model may split texts into words: the name in model files, and the function.

@@ -8,7 +8,6 @@ the held-out clicks.
 import hashlib
 import os
 import warnings
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +18,8 @@ import numpy as np
 from sentemb.data.click_log import ClickLog
 from sentemb.data.held_out_clicks import read_held_out
 from sentemb.data.judged_set import JudgedSet
-from sentemb.data.splitting import is_share, normal_text, share_of, split_log
+from sentemb.data.overlap import in_log
+from sentemb.data.splitting import is_share, share_of, split_log
 from sentemb.errors import SentembError
 from sentemb.evaluation.held_out import HeldOutClicks
 from sentemb.evaluation.metrics import JudgedScores, ndcg
@@ -233,9 +233,7 @@ class DevPlan:
         """The dev set if it is not a share; the parameters are those of `apply`, for any log."""
         if not isinstance(self.read, ClickLog):
             return None if self.read is None else JudgedDev(self.read)
-        counts = Counter(map(normal_text, self.read.queries))
-        known = {text for text in map(normal_text, queries) if text in counts}
-        n_known = sum(counts[text] for text in known)
+        n_known = int(in_log(self.read.queries, queries).sum())
         if n_known:
             note(
                 f"{n_known:,} of the {len(self.read.queries):,} dev queries are also in the "

@@ -1,0 +1,55 @@
+"""``split.json``: by which rule a log was split, and the warning where that is not known."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sentemb.errors import SentembError
+from sentemb.system.descriptions import read_description
+from sentemb.system.files import is_file, status, write_text
+
+SPLIT = "split.json"
+DEV, TEST, TITLES = "dev.tsv", "test.tsv", "titles.tsv"
+_FORMAT = 1
+# What decides on the side of a query: `query_key`. Another rule gets another name.
+RULE = "distinct words"
+# `sentemb data` writes the same files, and this one that says where the published parts are from.
+_OF_PUBLISHED = "README.md"
+
+
+def write_split_description(folder: Path, facts: Mapping[str, Any]) -> None:
+    """Write ``split.json`` into ``folder``."""
+    told = {"format": _FORMAT, "rule": RULE, **facts}
+    write_text(folder / SPLIT, json.dumps(told, indent=1) + "\n")
+
+
+def split_warning(clicks: Path) -> str | None:
+    """Why the queries of a file of held-out clicks may have been in training; None if not.
+
+    Nothing is known, and None returned, of files that are not of a split click log.
+
+    Raises
+    ------
+    SentembError
+        If there is a ``split.json`` that cannot be read.
+    """
+    folder = clicks.parent
+    if clicks.name not in (DEV, TEST) or not is_file(folder / TITLES):
+        return None
+    reason = f"{SPLIT} is missing"
+    if status(folder / SPLIT) is not None:
+        rule = read_description(folder / SPLIT, [_FORMAT], _damaged).get("rule")
+        if rule == RULE:
+            return None
+        reason = f"{SPLIT} has another rule"
+    elif is_file(folder / _OF_PUBLISHED):
+        return None
+    return (
+        f"{folder}: {reason}, so its queries may have been in training in another spelling; split "
+        "the log again, or count them with --log"
+    )
+
+
+def _damaged(path: object, why: str) -> SentembError:
+    return SentembError(f"{path}: {why}; split the log again with `sentemb split`")
