@@ -49,8 +49,8 @@ test: venv ## Set up and run the quick tests
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 
 .PHONY: test-slow
-test-slow: venv ## Run the long tests too, on the shared data sets where they are present
-	$(BIN)/python -m pytest -q -m "slow or not slow"
+test-slow: venv ## Run the long tests too, on random examples and the shared data sets if present
+	$(BIN)/python -m pytest -q -m "slow or not slow" --hypothesis-profile=random
 
 # One virtual environment per version; a version without an interpreter is named and skipped.
 VERSIONS ?= 3.11 3.12 3.13

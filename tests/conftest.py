@@ -4,7 +4,7 @@ import signal
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from sentemb import SentenceEncoder
 from sentemb.models import make_encoder
@@ -14,9 +14,14 @@ from sentemb.text.vocabulary import Vocabulary
 # A shell lets jobs in the background ignore Ctrl-C, and their children too; some tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A busy machine may take longer for one example than hypothesis allows.
-settings.register_profile("no deadline", deadline=None)
-settings.load_profile("no deadline")
+# The default examples are the same every time, and no health check of Hypothesis stops a run: a
+# test that passed fails after a change only. `make test-slow` draws other examples every time. A
+# busy machine may take longer for one example than the deadline of Hypothesis.
+settings.register_profile(
+    "repeatable", derandomize=True, deadline=None, suppress_health_check=[*HealthCheck]
+)
+settings.register_profile("random", deadline=None)
+settings.load_profile("repeatable")
 
 TEXTS = ["hotels in shanghai", "shanghai hotels and resorts", "fix a bath tub", "bath tub repair"]
 
