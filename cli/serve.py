@@ -48,11 +48,6 @@ if TYPE_CHECKING:
     "limit]",
 )
 @option(
-    "--queue",
-    type=click.IntRange(min=1),
-    help="Requests that may wait; more are refused with 503. [default: 100]",
-)
-@option(
     "--allow-host",
     metavar="NAME",
     multiple=True,
@@ -72,7 +67,6 @@ def command(
     port: int,
     log: str | None,
     rate: float | None,
-    queue: int | None,
     allow_host: tuple[str, ...],
     allow_origin: tuple[str, ...],
     threads: int | None,
@@ -95,7 +89,6 @@ def command(
     from sentemb.serving.limits import Limits
     from sentemb.serving.runner import Server
 
-    limits = Limits(rate=rate) if queue is None else Limits(rate=rate, queue=queue)
     hosts = {host, *LOOPBACK, *allow_host} if is_loopback(host) or allow_host else None
     # The answers name unknown words themselves.
     warnings.simplefilter("ignore", TextWarning)
@@ -105,7 +98,7 @@ def command(
         app = create_app(
             opened,
             clicks,
-            limits,
+            Limits(rate=rate),
             name=Path(index).resolve().name or "index",
             allowed_hosts=hosts,
             allowed_origins=allow_origin,
@@ -113,7 +106,7 @@ def command(
         )
     finally:
         line.close()
-    server = Server(app, host, port, limits)
+    server = Server(app, host, port)
     if not is_loopback(host):
         shows_queries = clicks is not None or opened.memory_weight > 0
         too = " and see queries of the log" if shows_queries else ""

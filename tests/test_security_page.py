@@ -92,7 +92,6 @@ def test_only_the_kernel_cache_and_clusters_unpickle_and_nothing_else_executes()
     assert found.pop("src/sentemb/system/exchange.py") == {"ctypes"}
     # The server listens, and reads addresses; nothing else of the package touches a socket.
     assert found.pop("src/sentemb/serving/runner.py") == {"socket"}
-    assert found.pop("src/sentemb/serving/channels.py") == {"socket"}
     assert found.pop("src/sentemb/serving/asked.py") == {"urllib"}
     # Asks an address whether it is a scheduler, with a limit of time.
     assert found.pop("src/sentemb/distributed/cluster.py") == {"asyncio"}

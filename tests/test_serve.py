@@ -454,7 +454,7 @@ def test_limits_can_be_set(index):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"texts": 0}, {"k": True}, {"seconds": 0}, {"seconds": math.nan}, {"rate": -1}, {"queue": 2.5}]
+    [{"texts": 0}, {"k": True}, {"seconds": 0}, {"seconds": math.nan}, {"rate": -1}, {"k": 2.5}]
 )  # fmt: skip
 def test_wrong_limits(wrong):
     with pytest.raises(SentembError, match=next(iter(wrong))):

@@ -5,17 +5,17 @@ import contextlib
 import errno
 import http.client
 import json
+import logging
 import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 import numpy as np
@@ -28,7 +28,7 @@ from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
 from sentemb.serving.app import create_app
 from sentemb.serving.limits import Limits
-from sentemb.serving.runner import Server
+from sentemb.serving.runner import Server, _in_one_line, _signals
 
 TITLES = made_up_texts(np.random.default_rng(1), [3] * 50)
 GET = b"GET /search?q=a HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -40,9 +40,9 @@ def index(model):
 
 
 @contextlib.contextmanager
-def running(app, limits=None, port=0):
+def running(app, port=0, **settings):
     """The port of a server that runs in a thread."""
-    server = Server(app, port=port, limits=limits)
+    server = Server(app, port=port, **settings)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
@@ -131,24 +131,19 @@ def get_closing(number):
 
 
 def check_crowd(found, index):
-    """Each is answered rightly or refused; how many were answered."""
+    """Each is answered rightly."""
     for number, (status, body) in enumerate(found):
-        if status == 200:
-            query = f"{number} a"
-            hits = [hit.as_dict() for hit in index.search(query, 3)]
-            assert json.loads(body)["query"] == query and json.loads(body)["hits"] == hits
-        else:
-            assert status == 503
-            assert "requests are waiting already; try again later" in error_of(body)
-    return Counter(status for status, _ in found)[200]
+        query = f"{number} a"
+        hits = [hit.as_dict() for hit in index.search(query, 3)]
+        assert status == 200
+        assert json.loads(body)["query"] == query and json.loads(body)["hits"] == hits
 
 
-def test_a_crowd_is_answered_or_refused_and_none_is_lost(index):
-    with running(create_app(index), Limits(queue=20, connections=100)) as port:
+def test_a_crowd_is_answered_and_none_is_lost(index):
+    with running(create_app(index), connection_limit=100) as port:
         found = asyncio.run(crowd(port, 300, get_closing))
-        # Afterwards there is room again.
-        assert answer_to(port, GET)[0] == 200
-    assert len(found) == 300 and check_crowd(found, index) >= 20
+        assert len(found) == 300
+        check_crowd(found, index)
 
 
 @pytest.mark.slow
@@ -159,38 +154,14 @@ def test_crowds_of_a_thousand_do_not_let_the_memory_grow(folder):
         sizes = []
         for _ in range(8):
             found = asyncio.run(crowd(port, 1000, get_closing))
-            assert len(found) == 1000 and check_crowd(found, index) >= 100
+            assert len(found) == 1000
+            check_crowd(found, index)
             sizes.append(memory_of(process.pid))
         assert sizes[-1] - sizes[1] < 10, sizes
         assert answer_to(port, GET)[0] == 200
 
 
-def test_a_full_queue_refuses_at_once_and_says_when_to_come_back(index, monkeypatch):
-    go, begun = threading.Event(), threading.Semaphore(0)
-
-    def slow(*arguments, **more):
-        begun.release()
-        go.wait(20)
-        return [[]]
-
-    monkeypatch.setattr(Index, "search", slow)
-    with running(create_app(index), Limits(queue=2)) as port, contextlib.ExitStack() as stack:
-        clients = [stack.enter_context(connected(port)) for _ in range(6)]
-        for number, client in enumerate(clients):
-            client.sendall(GET)
-            if number < 4:
-                assert begun.acquire(timeout=20)
-            else:
-                time.sleep(0.05)
-        status, headers, body = answer_to(port, GET)
-        assert status == 503 and headers["Retry-After"] == "1"
-        assert error_of(body) == "2 requests are waiting already; try again later"
-        assert headers["Content-Type"] == "application/json"
-        go.set()
-        assert [answer_on(client)[0] for client in clients] == [200] * 6
-
-
-def test_who_has_waited_too_long_is_refused_and_who_has_left_is_skipped(index, monkeypatch):
+def test_who_has_left_is_skipped(index, monkeypatch):
     go, begun, queries = threading.Event(), threading.Semaphore(0), []
 
     def slow(self, texts, *arguments, **more):
@@ -200,74 +171,78 @@ def test_who_has_waited_too_long_is_refused_and_who_has_left_is_skipped(index, m
         return [[]]
 
     monkeypatch.setattr(Index, "search", slow)
-    app = create_app(index)
-    with running(app, Limits(seconds=0.3)) as port, contextlib.ExitStack() as stack:
-        clients = [stack.enter_context(connected(port)) for _ in range(5)]
-        for client in clients[:4]:
+    with running(create_app(index), threads=2) as port, contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(connected(port)) for _ in range(2)]
+        for client in clients:
             client.sendall(GET)
             assert begun.acquire(timeout=20)
-        clients[4].sendall(GET.replace(b"q=a", b"q=waits"))
         with connected(port) as leaves:
             leaves.sendall(GET.replace(b"q=a", b"q=leaves"))
             time.sleep(0.1)
-        time.sleep(0.6)
+        time.sleep(0.1)
         go.set()
-        found = [answer_on(client) for client in clients]
-    assert [status for status, *_ in found] == [200] * 4 + [503]
-    assert "the request waited" in error_of(found[4][2])
-    assert queries == ["a"] * 4
+        assert [answer_on(client)[0] for client in clients] == [200] * 2
+        assert answer_to(port, GET)[0] == 200
+    assert queries == ["a"] * 3
 
 
 # -- malformed ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"\x00\x01\x02\x03\r\n\r\n", 400),
+        (b"GET\r\n\r\n", 400),
+        (b"get /health HTTP/1.1\r\n\r\n", 400),
+        (b"GET /health HTTP/1.1\r\nHost localhost\r\n\r\n", 400),
+        (b"GET /health HTTP/1.1\r\nHost: a\nX: b\r\n\r\n", 400),
+        (b"POST /search HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400),
+        (b"POST /search HTTP/1.1\r\nContent-Length: 1, 2\r\n\r\n", 400),
+        (b"POST /search HTTP/1.1\r\nContent-Length: " + b"9" * 30 + b"\r\n\r\n", 413),
+        (b"POST /search HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+        (b"POST /search HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", 400),
+        (b"GET /" + b"a" * 40_000 + b" HTTP/1.1\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\n" + b"X-A: b\r\n" * 10_000 + b"\r\n", 431),
+        (b"GET /search?q=\xff HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+        # Python refuses thousands of digits and half of a bracket: waitress closes the connection.
+        (b"POST / HTTP/1.1\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n", None),
+        (b"GET http://[x HTTP/1.1\r\nHost: localhost\r\n\r\n", None),
+    ],
+)  # fmt: skip
+def test_what_is_not_http_is_refused_by_waitress(port, sent, status):
+    with connected(port) as client:
+        client.sendall(sent)
+        try:
+            found = all_from(client)
+        except ConnectionResetError:  # instead of the answer, as not all was read
+            assert status == 431
+            return
+    if status is None:
+        assert found == b""
+    else:
+        assert found.startswith(b"HTTP/1.") and int(found.split()[1]) == status
+        assert b"Traceback" not in found and b"\r\nServer:" not in found
+
+
+@pytest.mark.parametrize(
     ("sent", "status", "message"),
     [
-        (b"\x00\x01\x02\x03\r\n\r\n", 400, "correct the request"),
-        (b"GET\r\n\r\n", 400, "correct the request"),
-        (b"get /health HTTP/1.1\r\n\r\n", 400, "correct the request"),
-        (b"GET /health HTTP/1.1\r\nHost localhost\r\n\r\n", 400, "Invalid header"),
-        (b"GET /health HTTP/1.1\r\nHost: a\nX: b\r\n\r\n", 400, "Bare CR or LF"),
-        (b"POST /search HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400, "Content-Length"),
-        (b"POST /search HTTP/1.1\r\nContent-Length: 1, 2\r\n\r\n", 400, "Content-Length"),
-        (b"POST /search HTTP/1.1\r\nContent-Length: " + b"9" * 30 + b"\r\n\r\n", 413, "too large"),
-        (b"POST /search HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 501, "not supported"),
-        (b"POST /search HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", 400, "chunk"),
-        (b"GET /" + b"a" * 40_000 + b" HTTP/1.1\r\n\r\n", 431, "headers are too large"),
-        (b"GET / HTTP/1.1\r\n" + b"X-A: b\r\n" * 10_000 + b"\r\n", 431, "headers are too large"),
         (b"GET //search?q=%ff HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "not valid UTF-8"),
-        (b"GET /search?q=\xff HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "Bad URI"),
-        (b"GET ../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "begin it with /"),
+        (b"GET ../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "nothing at this"),
         (b"GET /..%2f..%2fetc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "nothing at this"),
         (b"GET /%00 HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "nothing at this"),
         (b"GET file:///etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "nothing at this"),
         (b"BREW /search HTTP/1.1\r\nHost: localhost\r\n\r\n", 405, "the method BREW"),
-        (b"POST / HTTP/1.1\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n", 400, "Content-Length"),
-        (b"GET http://[x HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "the address is invalid"),
-        (b"GET ?q=a HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "begin it with /"),
     ],
 )  # fmt: skip
-def test_malformed_requests_get_json(port, sent, status, message):
+def test_odd_addresses_get_json(port, sent, status, message):
     found, headers, body = answer_to(port, sent)
     assert found == status
     assert message in error_of(body)
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Content-Type"] == "application/json" and "Server" not in headers
     assert b"waitress" not in body and b"Traceback" not in body
-
-
-@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
-def test_a_request_with_two_lengths_ends_the_connection(port, version):
-    """A proxy may read another end of it, and what follows as the request of another client."""
-    sent = (
-        b"POST /search HTTP/%s\r\nHost: localhost\r\nConnection: keep-alive\r\n"
-        b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" % version
-    )
-    with connected(port) as client:
-        client.sendall(sent + GET)
-        found = all_from(client)
-    assert found.count(b"HTTP/1.") == 1 and b"Transfer-Encoding are both given" in found
 
 
 def test_a_query_of_the_longest_letters_fits_into_an_address(port):
@@ -320,15 +295,14 @@ def test_a_huge_body_is_refused_and_not_kept(port, is_chunked):
         with contextlib.suppress(OSError):
             for _ in range(100):
                 client.sendall(piece)
-        status, _, body = answer_on(client)
-    assert status == 413 and "too large; send fewer texts" in error_of(body)
+        with contextlib.suppress(ConnectionError):  # what has not been read resets the connection
+            assert answer_on(client)[0] == 413
+    assert answer_to(port, GET)[0] == 200
     if sys.platform == "linux":
         assert memory_of(os.getpid()) - before < 30
 
 
-def test_a_client_that_asks_first_is_refused_before_it_sends(port):
-    large = head_of("/search", 100_000_000, "Expect: 100-continue")
-    assert answer_to(port, large)[0] == 413
+def test_a_client_may_ask_before_it_sends(port):
     body = json.dumps({"queries": ["a"]}).encode()
     with connected(port) as client:
         client.sendall(head_of("/search", len(body), "Expect: 100-continue"))
@@ -348,78 +322,51 @@ def test_requests_in_a_row_on_one_connection(port):
     assert re.findall(rb'"query":"(\d+)"', found) == queries
 
 
+def test_a_malformed_request_of_a_client_that_has_left_is_at_most_one_line(port, caplog):
+    for _ in range(20):
+        client = connected(port)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.sendall(b"\x00\x1b[31m\r\n\r\n" * 50)
+        client.close()  # with a reset
+    assert answer_to(port, GET)[0] == 200
+    for record in caplog.records:
+        assert record.exc_info is None
+        assert "\n" not in record.getMessage() and "\x1b" not in record.getMessage()
+
+
+def test_an_error_of_waitress_is_one_line():
+    try:
+        raise AttributeError("no\npath \x1b[31m")
+    except AttributeError:
+        record = logging.LogRecord(
+            "waitress", logging.ERROR, "", 1, "serving %s", ("x",), sys.exc_info()
+        )
+    assert _in_one_line(record)
+    assert logging.Formatter().format(record) == r"serving x: AttributeError: no\npath \x1b[31m"
+
+
 # -- slow --------------------------------------------------------------------------------------
 
-SLOW = Limits(sending_seconds=0.3, idle_seconds=0.6)
-# What a client sends, what it sends again and again, and which of the two times it is given.
-CLIENTS = {
-    "headers": (b"GET /search?q=a HTTP/1.1\r\nHost: localhost\r\n", b"X-A: b\r\n", 0.3),
-    "half a line": (b"GET /sea", b"", 0.3),
-    "a body": (head_of("/search", 1000), b" ", 0.3),
-    "an asked body": (head_of("/search", 1000, "Expect: 100-continue"), b"", 0.3),
-    "nothing": (b"", b"", 0.6),
-    "empty lines": (b"", b"\r\n\r\n", 0.6),
-    "a request and nothing": (GET, b"", 0.6),
-}
+
+def test_a_silent_client_is_cut_off(index):
+    with running(create_app(index), channel_timeout=1) as port, connected(port) as client:
+        began = time.monotonic()
+        assert client.recv(1) == b""
+        assert 0.5 < time.monotonic() - began < 10
 
 
-@pytest.fixture
-def often(monkeypatch):
-    monkeypatch.setattr("sentemb.serving.runner._ROUND", 0.05)
-
-
-def test_slow_and_silent_clients_are_cut_off(index, often):
-    def seconds_until_closed(sent, drip):
-        with connected(port) as client:
-            client.settimeout(0.05)
-            client.sendall(sent)
-            began = time.monotonic()
-            with contextlib.suppress(ConnectionError):
-                while time.monotonic() - began < 10:
-                    if drip:
-                        client.sendall(drip)
-                    with contextlib.suppress(TimeoutError):
-                        if client.recv(10_000) == b"":
-                            break
-            return time.monotonic() - began
-
-    with running(create_app(index), SLOW) as port, ThreadPoolExecutor(len(CLIENTS)) as pool:
+def test_idle_connections_lock_others_out_until_they_time_out(index):
+    """docs/serve.md says so: a proxy limits the connections of an address."""
+    with (
+        running(create_app(index), connection_limit=10, channel_timeout=2) as port,
+        contextlib.ExitStack() as stack,
+    ):
+        for _ in range(15):
+            stack.enter_context(connected(port))
+        time.sleep(0.5)
+        began = time.monotonic()
         assert answer_to(port, GET)[0] == 200
-        jobs = {name: pool.submit(seconds_until_closed, *client[:2])
-                for name, client in CLIENTS.items()}  # fmt: skip
-        for name, (*_, least) in CLIENTS.items():
-            assert least <= jobs[name].result() <= least + 2, name
-
-
-def test_a_client_that_does_not_read_is_cut_off(often):
-    size = 40_000_000
-
-    def large(environ, start_response):
-        start_response("200 OK", [("Content-Length", str(size))])
-        return [b"a" * size]
-
-    with running(large, SLOW) as port, socket.socket() as client:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        client.connect(("127.0.0.1", port))
-        client.sendall(GET)
-        time.sleep(1)
-        client.settimeout(5)
-        read = 0
-        with contextlib.suppress(ConnectionError):
-            while data := client.recv(1 << 20):
-                read += len(data)
-        assert 0 < read < size
-
-
-def test_slow_clients_do_not_stop_others(index, often):
-    limits = Limits(sending_seconds=0.5, connections=60)
-    with running(create_app(index), limits) as port, contextlib.ExitStack() as stack:
-        for _ in range(40):
-            stack.enter_context(connected(port)).sendall(b"GET /search?q=a HTTP/1.1\r\n")
-        assert answer_to(port, GET)[0] == 200
-        for _ in range(40):  # more than there is room for
-            stack.enter_context(connected(port)).sendall(b"GET /search?q=a HTTP/1.1\r\n")
-        assert answer_to(port, GET)[0] == 200  # once the slow ones are cut off
+        assert 0.5 < time.monotonic() - began < 15
 
 
 # -- beginning and end -------------------------------------------------------------------------
@@ -461,15 +408,14 @@ def test_requests_that_have_begun_are_answered_at_the_end(index, monkeypatch):
     thread.start()
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(connected(server.port)) for _ in range(6)]
-        idle = stack.enter_context(connected(server.port))
         for client in clients:
             client.sendall(GET)
         for _ in range(4):
             assert begun.acquire(timeout=20)
-        time.sleep(0.2)
         server.stop()
-        assert [answer_on(client)[0] for client in clients] == [200] * 6
-        assert idle.recv(10) == b""
+        assert [answer_on(client)[0] for client in clients[:4]] == [200] * 4
+        # Those that wait are not.
+        assert [client.recv(10) for client in clients[4:]] == [b""] * 2
     thread.join(20)
     assert not thread.is_alive()
     with pytest.raises(ConnectionRefusedError):
@@ -477,7 +423,7 @@ def test_requests_that_have_begun_are_answered_at_the_end(index, monkeypatch):
 
 
 def test_without_the_extra_the_message_names_it(index, monkeypatch):
-    for name in ("flask", "waitress.adjustments"):
+    for name in ("flask", "waitress"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(
         SentembError, match=r"the server needs flask.*pip install 'sentemb\[serve\]'"
@@ -487,21 +433,8 @@ def test_without_the_extra_the_message_names_it(index, monkeypatch):
         Server(None)
 
 
-def test_requests_that_have_arrived_are_answered_at_the_end(index):
-    """The system has accepted them; the server has not yet seen them."""
-    server = Server(create_app(index), port=0)
-    with contextlib.ExitStack() as stack:
-        clients = [stack.enter_context(connected(server.port)) for _ in range(3)]
-        for client in clients:
-            client.sendall(GET)
-        server.stop()
-        server.run()
-        assert [answer_on(client)[0] for client in clients] == [200] * 3
-
-
-def test_only_one_hangup_waits_while_another_is_dealt_with(index):
+def test_only_one_hangup_waits_while_another_is_dealt_with():
     """The index that is read last is the one that is served last."""
-    server = Server(create_app(index), port=0)
     begun, go, at_once, seen = threading.Semaphore(0), threading.Event(), [], []
 
     def read_again():
@@ -511,7 +444,7 @@ def test_only_one_hangup_waits_while_another_is_dealt_with(index):
         assert go.wait(20)
         at_once.pop()
 
-    with server._signals(read_again):
+    with _signals(read_again):
         for _ in range(30):
             os.kill(os.getpid(), signal.SIGHUP)
             time.sleep(0.001)
@@ -523,8 +456,6 @@ def test_only_one_hangup_waits_while_another_is_dealt_with(index):
         os.kill(os.getpid(), signal.SIGHUP)
         assert begun.acquire(timeout=20)
     assert seen == [1, 1, 1]
-    server.stop()
-    server.run()
 
 
 # -- the command -------------------------------------------------------------------------------
@@ -611,6 +542,28 @@ def test_the_command_with_a_log_and_other_ends(folder, index):
         port = int(address.rsplit(":", 1)[1])
         for host, status in (("localhost", 200), ("A.example:80", 200), ("b.example", 403)):
             assert answer_to(port, GET.replace(b"localhost", host.encode()))[0] == status
+
+
+def test_too_few_open_files_are_refused_before_the_address_is_printed(folder):
+    resource = pytest.importorskip("resource")
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    def serve(files):
+        return subprocess.Popen(
+            [sys.executable, "-m", "sentemb.cli", "serve", str(folder / "index"), "--port", "0"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard)),
+        )  # fmt: skip
+
+    for files in (40, 66, 71):
+        out, err = serve(files).communicate(timeout=60)
+        assert out == "" and err.count("\n") == 1
+        assert f"may have only {files} open files" in err and "raise the limit with ulimit" in err
+    with serve(72) as process:
+        port = int(process.stdout.readline().rsplit(":", 1)[1])
+        for _ in range(20):
+            assert answer_to(port, GET)[0] == 200
+        process.kill()
 
 
 def test_the_command_refuses_in_one_line(folder, port):

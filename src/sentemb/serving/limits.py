@@ -1,4 +1,4 @@
-"""How much a client of the server may ask for, and how long it may take."""
+"""How much a client of the server may ask for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CUSTOMER_BITS = 64
 
 @dataclass(frozen=True)
 class Limits:
-    """What one request may ask for, and what the server takes on at once.
+    """What one request may ask for.
 
     Attributes
     ----------
@@ -36,18 +36,9 @@ class Limits:
     body : int
         Bytes of a request's body. The ids of ``only`` are part of it.
     seconds : float
-        Time that a request may wait, and time that it may then be computed.
+        Time that a search may be computed.
     rate : float or None
         Texts per second from one address, over 10 seconds; None for no limit.
-    queue : int
-        Requests that wait to be computed. `sentemb serve` refuses more with 503, as it does what
-        follows; under another server they are up to that server.
-    connections : int
-        Open connections; more wait until one is closed.
-    sending_seconds : float
-        Time for a client to send a request, and to read an answer.
-    idle_seconds : float
-        Time after which a connection without a request is closed.
 
     Raises
     ------
@@ -62,16 +53,11 @@ class Limits:
     body: int = 1 << 20
     seconds: float = 10.0
     rate: float | None = None
-    queue: int = 100
-    connections: int = 500
-    sending_seconds: float = 10.0
-    idle_seconds: float = 60.0
 
     def __post_init__(self) -> None:
-        for name in ("texts", "characters", "k", "words", "body", "queue", "connections"):
+        for name in ("texts", "characters", "k", "words", "body"):
             whole(name, getattr(self, name), 1, 2**31 - 1)
-        for name in ("seconds", "sending_seconds", "idle_seconds"):
-            positive(name, getattr(self, name), 86_400)
+        positive("seconds", self.seconds, 86_400)
         if self.rate is not None:
             positive("rate", self.rate, 1e9)
 

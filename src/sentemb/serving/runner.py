@@ -1,4 +1,4 @@
-"""Runs the application on the network until it is told to stop."""
+"""Runs the application on waitress until it is told to stop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import signal
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -22,32 +21,42 @@ from sentemb.system.files import reason_of
 if TYPE_CHECKING:
     from flask import Flask
 
-# Requests that are answered at a time. The kernels of each use all processors, so more would only
-# take memory; the second reads and writes JSON meanwhile.
-_AT_ONCE = 4
 _BACKLOG = 2048
 # A query of 2,000 characters takes up to 24,000 bytes in an address.
 _HEADER_BYTES = 32_768
-# Seconds between two looks at slow clients.
-_ROUND = 0.5
-# Files that the process needs apart from connections.
-_FILES = 64
+# Seconds between two looks at silent connections.
+_CLEANUP = 5
+# Files that the process needs apart from connections, and connections that a server is useless
+# without.
+_FILES, _LEAST = 64, 8
+# Waitress counts its own socket and its pipe as connections.
+_SOCKETS = 2
 
 
 class Server:
     """A server that listens from the moment it is made, and answers while it runs.
 
-    It needs the package waitress (the extra ``serve``).
+    It is waitress with the limits below, and needs that package (the extra ``serve``). Slow clients
+    and crowds of connections are the business of a proxy in front of it; see docs/serve.md.
 
     Parameters
     ----------
     app : flask.Flask
-        What `sentemb.serving.app.create_app` returned, with the same limits.
+        What `sentemb.serving.app.create_app` returned.
     host : str
         A name or an address of this machine; ``0.0.0.0`` and ``::`` are all its addresses.
     port : int
         0 for any that is free.
-    limits : Limits, optional
+    threads : int
+        Requests that are answered at a time. The kernels of each use all processors, so more
+        only take memory; the second reads and writes JSON meanwhile.
+    connection_limit : int
+        Open connections; more wait until one is closed. At most 64 fewer than the files that
+        the process may have open.
+    channel_timeout : int
+        Seconds after which a connection on which nothing is sent is closed.
+    max_request_body_size : int
+        Bytes of a request's body.
 
     Attributes
     ----------
@@ -58,127 +67,130 @@ class Server:
     Raises
     ------
     SentembError
-        If waitress is not installed, or the address cannot be used.
+        If waitress is not installed, the address cannot be used, a number is out of range, or the
+        process may not have enough open files.
     """
 
     def __init__(
-        self, app: Flask, host: str = "127.0.0.1", port: int = 8000, limits: Limits | None = None
+        self,
+        app: Flask,
+        host: str = "127.0.0.1",
+        port: int = 8000,
+        *,
+        threads: int = 4,
+        connection_limit: int = 500,
+        channel_timeout: int = 60,
+        max_request_body_size: int = Limits.body,
     ) -> None:
-        adjustments = package("waitress.adjustments", "serve", "the server").Adjustments
-        from sentemb.serving.channels import Dispatcher, Listener
-
-        self._limits = limits or Limits()
+        waitress = package("waitress", "serve", "the server")
+        body = whole("max_request_body_size", max_request_body_size, 1, 2**31 - 2)
+        connections = _connections(whole("connection_limit", connection_limit, 1, 2**20))
         bound = _listening(host, whole("port", port, 0, 65535))
         self.port: int = bound.getsockname()[1]
         self.address = _address(bound)
-        # A full queue is answered, and a connection that has to wait is served later.
-        logging.getLogger("waitress").setLevel(logging.ERROR)
-        settings = adjustments(
+        logger = logging.getLogger("waitress")
+        logger.setLevel(logging.ERROR)  # a connection that has to wait is served later
+        logger.addFilter(_in_one_line)
+        self._server = waitress.create_server(
+            app,
             sockets=[bound],
-            threads=_AT_ONCE,
+            threads=whole("threads", threads, 1, 1024),
             backlog=_BACKLOG,
-            connection_limit=_connections(self._limits.connections),
+            connection_limit=connections + _SOCKETS,
+            channel_timeout=whole("channel_timeout", channel_timeout, 1, 86_400),
+            cleanup_interval=min(_CLEANUP, channel_timeout),
             max_request_header_size=_HEADER_BYTES,
-            max_request_body_size=self._limits.body + 1,
+            max_request_body_size=body + 1,  # of waitress the first size that is too large
             # Nothing is written to a disk.
-            inbuf_overflow=self._limits.body + 1,
+            inbuf_overflow=body + 1,
             outbuf_overflow=sys.maxsize,
             channel_request_lookahead=1,  # notices clients that have left
             log_socket_errors=False,
             asyncore_use_poll=hasattr(select, "poll"),
             ident="",
         )
-        self._dispatcher = Dispatcher(_AT_ONCE, self._limits)
-        self._listener = Listener(
-            self._limits,
-            app,
-            {},
-            True,
-            bound,
-            dispatcher=self._dispatcher,
-            adj=settings,
-            sockinfo=(bound.family, bound.type, bound.proto, bound.getsockname()),
-            bind_socket=False,
-        )
-        self._stops = self._hurries = False
 
     def run(self, on_hangup: Callable[[], None] | None = None) -> None:
         """Answer until `stop` is called or a signal ends the process.
 
-        On Ctrl-C and SIGTERM the requests that have begun are answered, at most for the seconds of
-        `Limits`; then the signal takes its usual course. After a second one nothing is waited for.
+        On Ctrl-C and SIGTERM the requests that are being computed are answered, for at most five
+        seconds; then the signal takes its usual course. After a second one nothing is waited for.
 
         Parameters
         ----------
         on_hangup : function, optional
             Called on SIGHUP, in a thread of its own; never twice at a time.
         """
-        with self._signals(on_hangup) as received:
+        with _signals(on_hangup) as received:
             try:
-                while not self._stops:
-                    self._listener.one_round(_ROUND)
-                    self._listener.close_slow()
-                self._drain()
+                self._server.run()
+            except KeyboardInterrupt:  # a second signal
+                pass
             finally:
-                self._dispatcher.shutdown(timeout=0 if self._hurries else self._limits.seconds)
-                self._listener.end()
+                self._server.asyncore.close_all(self._server._map, ignore_all=True)
         if received:
             signal.raise_signal(received[0])
 
     def stop(self) -> None:
-        """Let `run` return once the requests that have begun are answered; from any thread."""
-        self._stops = True
+        """Let `run` return once the requests that are being computed are answered.
+
+        From any thread.
+        """
         with contextlib.suppress(OSError):  # it has ended already
-            self._listener.pull_trigger()
+            self._server.trigger.pull_trigger(self._end)
 
-    def _drain(self) -> None:
-        """Answer the requests that have begun."""
-        for _ in range(2):  # accept the connections that wait, and read what they have sent
-            self._listener.one_round(0)
-        self._listener.stop_listening()
-        end = time.monotonic() + self._limits.seconds
-        self._listener.close_slow(ends=True)
-        while self._listener.is_busy() and time.monotonic() < end and not self._hurries:
-            self._listener.one_round(_ROUND / 10)
-            self._listener.close_slow(ends=True)
+    def _end(self) -> None:
+        """Let the loop of waitress end, in its own thread."""
+        self._server.task_dispatcher.shutdown()
+        self._server.asyncore.close_all(self._server._map, ignore_all=True)
 
-    @contextlib.contextmanager
-    def _signals(self, on_hangup: Callable[[], None] | None) -> Iterator[list[int]]:
-        """Signals that stop the server instead of the process; yields those that have come."""
-        received: list[int] = []
-        if threading.current_thread() is not threading.main_thread():
-            yield received
-            return
 
-        def end(number: int, frame: Any) -> None:
-            self._hurries = bool(received)
-            received.append(number)
-            self.stop()
+@contextlib.contextmanager
+def _signals(on_hangup: Callable[[], None] | None) -> Iterator[list[int]]:
+    """Signals that stop the server instead of the process; yields those that have come."""
+    received: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
 
-        turn, waits = threading.Lock(), threading.Lock()
+    def end(number: int, frame: Any) -> None:
+        received.append(number)
+        raise KeyboardInterrupt  # ends the loop of waitress
 
-        def deal_with_hangup() -> None:
-            assert on_hangup is not None
-            with turn:
-                waits.release()  # a signal from here on needs another call
-                on_hangup()
+    turn, waits = threading.Lock(), threading.Lock()
 
-        def hang_up(number: int, frame: Any) -> None:
-            if waits.acquire(blocking=False):
-                threading.Thread(target=deal_with_hangup, daemon=True).start()
+    def deal_with_hangup() -> None:
+        assert on_hangup is not None
+        with turn:
+            waits.release()  # a signal from here on needs another call
+            on_hangup()
 
-        handlers: dict[int, Any] = {signal.SIGINT: end, signal.SIGTERM: end}
-        if on_hangup is not None and hasattr(signal, "SIGHUP"):
-            handlers[signal.SIGHUP] = hang_up
-        before = {}
-        for number, handler in handlers.items():
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as for a background job of nohup
-                before[number] = signal.signal(number, handler)
-        try:
-            yield received
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    def hang_up(number: int, frame: Any) -> None:
+        if waits.acquire(blocking=False):
+            threading.Thread(target=deal_with_hangup, daemon=True).start()
+
+    handlers: dict[int, Any] = {signal.SIGINT: end, signal.SIGTERM: end}
+    if on_hangup is not None and hasattr(signal, "SIGHUP"):
+        handlers[signal.SIGHUP] = hang_up
+    before = {}
+    for number, handler in handlers.items():
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as for a background job of nohup
+            before[number] = signal.signal(number, handler)
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _in_one_line(record: logging.LogRecord) -> bool:
+    """Shorten the traceback of an error inside waitress, which any client can cause, to a line."""
+    if record.exc_info:
+        error = record.exc_info[1]
+        message = f"{record.getMessage()}: {type(error).__name__}: {error}"
+        record.msg = str(SentembError(message))  # escapes what the client has sent
+        record.args, record.exc_info = (), None
+    return True
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -223,4 +235,11 @@ def _connections(wanted: int) -> int:
     except ImportError:  # Windows
         return wanted
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return wanted if files == resource.RLIM_INFINITY else max(1, min(wanted, files - _FILES))
+    if files == resource.RLIM_INFINITY:
+        return wanted
+    if files < _FILES + _LEAST:
+        raise SentembError(
+            f"this process may have only {files} open files, and the server needs at least "
+            f"{_FILES + _LEAST}; raise the limit with ulimit -n"
+        )
+    return min(wanted, files - _FILES)
