@@ -48,6 +48,12 @@ if TYPE_CHECKING:
     "limit]",
 )
 @option(
+    "--in-memory",
+    is_flag=True,
+    help="Read the index into memory instead of mapping its files, which another program then may "
+    "overwrite in place.",
+)
+@option(
     "--allow-host",
     metavar="NAME",
     multiple=True,
@@ -67,6 +73,7 @@ def command(
     port: int,
     log: str | None,
     rate: float | None,
+    in_memory: bool,
     allow_host: tuple[str, ...],
     allow_origin: tuple[str, ...],
     threads: int | None,
@@ -93,7 +100,7 @@ def command(
     # The answers name unknown words themselves.
     warnings.simplefilter("ignore", TextWarning)
     line = _Progress()
-    opened, clicks = _read(index, log, threads)
+    opened, clicks = _read(index, log, threads, in_memory)
     try:
         app = create_app(
             opened,
@@ -117,7 +124,7 @@ def command(
 
     def read_again() -> None:
         try:
-            replace_index(app, *_read(index, log, threads))
+            replace_index(app, *_read(index, log, threads, in_memory))
         except SentembError as error:
             note(f"still serving the old index: {error}")
         else:
@@ -130,13 +137,15 @@ def command(
     server.run(read_again)
 
 
-def _read(index: str, log: str | None, threads: int | None) -> "tuple[Index, ClickLog | None]":
+def _read(
+    index: str, log: str | None, threads: int | None, in_memory: bool
+) -> "tuple[Index, ClickLog | None]":
     """The index and the log."""
     from sentemb.data.click_log import read_click_log
     from sentemb.search.index import Index
 
     with warnings_to_stderr():
-        opened = Index.open(index, threads)
+        opened = Index.open(index, threads, in_memory=in_memory)
     return opened, None if log is None else read_click_log(log)
 
 

@@ -216,3 +216,18 @@ def test_confidence_belongs_to_the_scores(index, tmp_path):
     assert index.confidence is not None
     index.set_bm25(0.9, 0.4, 0.5)
     assert index.confidence is None
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_an_index_in_memory_does_not_look_at_its_files_again(bag, tmp_path, dtype):
+    clicks = log_of([("sunday", TITLES[3]), ("hat", TITLES[5])])
+    made = Index.build(bag, TITLES, IDS, bm25=True, log=clicks, dtype=dtype, threads=1)
+    made.save(tmp_path / "index")
+    kept = Index.open(tmp_path / "index", threads=1, in_memory=True)
+    for path in (tmp_path / "index").rglob("*"):
+        if path.is_file():
+            with path.open("r+b") as file:
+                file.write(bytes(path.stat().st_size))
+    for query in [*QUERIES, "sunday"]:
+        assert kept.search(query, 9) == made.search(query, 9)
+    assert kept.nearest_clicked("hat", IDS) == made.nearest_clicked("hat", IDS)

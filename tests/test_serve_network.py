@@ -566,6 +566,35 @@ def test_too_few_open_files_are_refused_before_the_address_is_printed(folder):
         process.kill()
 
 
+def overwritten(folder):
+    """Empty the files of an index in place, as ``cp`` does at first."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("r+b") as file:
+                file.truncate(0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="about mapped files of Linux")
+@pytest.mark.parametrize("kept", [False, True])
+def test_an_index_in_memory_survives_that_its_files_are_overwritten(index, tmp_path, kept):
+    index.save(tmp_path / "index")
+    options = ["--in-memory"] if kept else []
+    with command(tmp_path / "index", "--port", 0, *options) as (process, address):
+        overwritten(tmp_path / "index")
+        if not kept:  # docs/serve.md says so
+            with pytest.raises((ConnectionError, http.client.HTTPException)):
+                fetched(address, "/search?q=hotels+3&k=4")
+            assert process.wait(20) == -signal.SIGBUS
+            return
+        found = fetched(address, "/search?q=hotels+3&k=4")[1]
+        assert found["hits"] == [hit.as_dict() for hit in index.search("hotels 3", 4)] != []
+        # What is there now cannot be opened, and the server says so.
+        process.send_signal(signal.SIGHUP)
+        assert process.stderr.readline() == "Ctrl-C ends the server\n"
+        assert process.stderr.readline().startswith("still serving the old index: ")
+        assert fetched(address, "/health")[0] == 200
+
+
 def test_the_command_refuses_in_one_line(folder, port):
     def refused(*arguments):
         done = CliRunner().invoke(main, ["serve", *map(str, arguments)])

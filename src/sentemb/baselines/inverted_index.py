@@ -471,8 +471,8 @@ class InvertedIndex:
         write_text(folder / _DESCRIPTION, json.dumps(description, indent=1) + "\n")
 
     @classmethod
-    def open(cls, folder: Path) -> Self:
-        """Map an index that `save` wrote into memory.
+    def open(cls, folder: Path, in_memory: bool = False) -> Self:
+        """Map an index that `save` wrote into memory, or read it.
 
         Raises
         ------
@@ -484,7 +484,7 @@ class InvertedIndex:
         has_clicks = found["format"] == _FORMAT
         sizes = [None, n_words + 1, n_words + 1, n_entries, n_entries, n_entries]
         arrays = {
-            name: mapped_array(folder / f"{name}.npy", dtype, (size,))
+            name: mapped_array(folder / f"{name}.npy", dtype, (size,), in_memory=in_memory)
             for (name, dtype), size in zip(_FILES.items(), sizes, strict=True)
         }
         index = object.__new__(cls)
@@ -499,7 +499,8 @@ class InvertedIndex:
         index._weights = cast(NDArray[np.float32], arrays["list_weights"])
         index._click_counts = None
         if has_clicks:
-            counts = mapped_array(folder / f"{_CLICK_COUNTS}.npy", "int32", (n_entries,))
+            path = folder / f"{_CLICK_COUNTS}.npy"
+            counts = mapped_array(path, "int32", (n_entries,), in_memory=in_memory)
             index._click_counts = cast(NDArray[np.int32], counts)
         index._check(folder)
         index._choose()

@@ -332,7 +332,11 @@ class Index:
 
     @classmethod
     def open(
-        cls, path: AnyPath, threads: int | None = None, scratch: AnyPath | None = None
+        cls,
+        path: AnyPath,
+        threads: int | None = None,
+        scratch: AnyPath | None = None,
+        in_memory: bool = False,
     ) -> Index:
         """Open an index folder; titles and vectors are mapped into memory, not read.
 
@@ -348,6 +352,10 @@ class Index:
         scratch : path, optional
             A folder on the disk that large arrays are kept on after `add` and `remove`, until
             `save`; by default they are in memory.
+        in_memory : bool
+            Read all files instead. Opening takes longer, each process has a copy of its own, and
+            the folder may be changed in any way: a process that has mapped a file which another
+            program shortens in place is ended by the system (SIGBUS).
 
         Raises
         ------
@@ -357,7 +365,7 @@ class Index:
         for _ in range(_TRIES):
             description = read_description(path)
             try:
-                index = cls._of_folder(path, description, threads)
+                index = cls._of_folder(path, description, threads, in_memory)
             except SentembError:
                 if read_description(path) == description:
                     raise
@@ -369,9 +377,11 @@ class Index:
         raise SentembError(f"{path}: the index is being replaced again and again; try later")
 
     @classmethod
-    def _of_folder(cls, path: AnyPath, description: Description, threads: int | None) -> Index:
+    def _of_folder(
+        cls, path: AnyPath, description: Description, threads: int | None, in_memory: bool
+    ) -> Index:
         """The index in a folder with this description."""
-        contents = open_contents(path, description)
+        contents = open_contents(path, description, in_memory)
         model = load(path_of(path) / MODEL, threads)
         if (
             not isinstance(model, SentenceEncoder)
@@ -381,7 +391,7 @@ class Index:
             raise damaged(path_of(path) / MODEL, "it is another model than that of the vectors")
         half = None
         if description.bm25 is not None:
-            lists = InvertedIndex.open(path_of(path) / BM25)
+            lists = InvertedIndex.open(path_of(path) / BM25, in_memory)
             if lists.n_titles != description.titles:
                 raise damaged(path_of(path) / BM25, "it is not of the titles of the index")
             half = Lexical(lists, description.bm25["weight"], description.bm25["clicks"])
@@ -391,7 +401,7 @@ class Index:
             description.model_sha256,
             threads,
             half,
-            open_memory(path, description),
+            open_memory(path, description, in_memory),
             description.cosine,
         )
         told = read_calibration(path)
@@ -407,7 +417,7 @@ class Index:
             )
         if description.graph is not None:
             index._graph_facts = dict(description.graph)
-            index._graph = open_graph(path, description)
+            index._graph = open_graph(path, description, in_memory)
         index._source = index._opened = path_of(path).resolve(), description.identity
         return index
 

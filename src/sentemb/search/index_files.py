@@ -319,10 +319,10 @@ _IS_RIGHT_WITHOUT_MEMORY: dict[str, Callable[[Any], bool]] = {
 _IS_RIGHT = _IS_RIGHT_WITHOUT_MEMORY | {"memory": _is_of_memory, "cosine": _is_weight}
 
 
-def open_contents(folder: AnyPath, description: Description) -> Contents:
-    """Map the files of an index. Sizes and shapes are checked, the contents are not read."""
+def open_contents(folder: AnyPath, description: Description, in_memory: bool) -> Contents:
+    """Map or read the files of an index. Sizes and shapes are checked, the contents are not."""
     place, n, dim = path_of(folder), description.titles, description.dim
-    files = _files(folder, description)
+    files = _files(folder, description, in_memory)
 
     def array(name: str, dtype: str, *shape: int) -> np.ndarray:
         return files.array(name, dtype, shape, read_only=True)
@@ -340,8 +340,8 @@ def open_contents(folder: AnyPath, description: Description) -> Contents:
     return Contents(texts[0], texts[1], vectors, empty)
 
 
-def open_memory(folder: AnyPath, description: Description) -> Memory | None:
-    """The clicked queries of an index; their texts and vectors are mapped."""
+def open_memory(folder: AnyPath, description: Description, in_memory: bool) -> Memory | None:
+    """The clicked queries of an index; their texts and vectors are mapped or read."""
     if description.memory is None:
         return None
     place, n, dim = path_of(folder), description.titles, description.dim
@@ -349,7 +349,7 @@ def open_memory(folder: AnyPath, description: Description) -> Memory | None:
     names = (f"{MEMORY}/{name}" for name in (LIST_OFFSETS, LIST_TITLES, MEMORY_VECTORS))
     list_offsets, list_titles, list_vectors = names
     texts, text_offsets = f"{MEMORY}/{QUERIES}", f"{MEMORY}/{QUERY_OFFSETS}"
-    files = _files(folder, description)
+    files = _files(folder, description, in_memory)
     queries = mapped_texts(files, texts, text_offsets, n_queries)
 
     def array(name: str, dtype: str, *shape: int) -> np.ndarray:
@@ -366,9 +366,9 @@ def open_memory(folder: AnyPath, description: Description) -> Memory | None:
     return Memory(QueryMemory(queries, vectors, offsets, places, n), float(weight))
 
 
-def open_graph(folder: AnyPath, description: Description) -> np.ndarray:
-    """The bytes of the graph of an approximate index, mapped; see `sentemb.search.graph_file`."""
-    return _files(folder, description).raw(GRAPH)
+def open_graph(folder: AnyPath, description: Description, in_memory: bool) -> np.ndarray:
+    """The bytes of the graph of an approximate index; see `sentemb.search.graph_file`."""
+    return _files(folder, description, in_memory).raw(GRAPH)
 
 
 def write_calibration(folder: Path, confidence: Mapping[str, Any], belongs_to: object) -> None:
@@ -403,8 +403,8 @@ def verify_contents(folder: AnyPath, description: Description) -> None:
     _files(folder, description).verify()
 
 
-def _files(folder: AnyPath, description: Description) -> CheckedFiles:
-    return CheckedFiles(path_of(folder), description.files, DESCRIPTION, damaged)
+def _files(folder: AnyPath, description: Description, in_memory: bool = False) -> CheckedFiles:
+    return CheckedFiles(path_of(folder), description.files, DESCRIPTION, damaged, in_memory)
 
 
 def damaged(path: object, why: str) -> SentembError:

@@ -31,12 +31,15 @@ class CheckedFiles:
         The name of the file that lists them.
     damaged : function of a path and a str
         Makes the error for a file that is not as described, from the reason.
+    in_memory : bool
+        Whether files are read instead of mapped.
     """
 
     folder: Path
     listed: Mapping[str, Mapping[str, Any]]
     description: str
     damaged: Callable[[object, str], SentembError]
+    in_memory: bool = False
 
     def array(
         self, name: str, dtype: str, shape: tuple[int | None, ...], read_only: bool = False
@@ -44,7 +47,7 @@ class CheckedFiles:
         """The array in a ``.npy`` file, mapped as by `mapped_array`; only its size is checked."""
         path = self._sized(name)
         try:
-            return mapped_array(path, dtype, shape, read_only)
+            return mapped_array(path, dtype, shape, read_only, self.in_memory)
         except SentembError as error:
             why = f"it {str(error).removeprefix(f'{path}: ')}"
             raise self.damaged(path, why) from None
@@ -55,9 +58,15 @@ class CheckedFiles:
         if not self.listed[name]["bytes"]:
             return np.empty(0, np.uint8)  # nothing cannot be mapped
         try:
-            return np.asarray(np.memmap(path, np.uint8, "r"))
+            if not self.in_memory:
+                return np.asarray(np.memmap(path, np.uint8, "r"))
+            found = np.fromfile(path, np.uint8)
         except (OSError, ValueError) as error:
             raise unreadable(path, error) from error
+        if found.size != self.listed[name]["bytes"]:
+            raise self.damaged(path, "it has changed while it was read")
+        found.flags.writeable = False
+        return found
 
     def verify(self) -> None:
         """Read every file; a `SentembError` unless each has its checksum."""

@@ -58,7 +58,11 @@ def bytes_of(array: NDArray[np.generic]) -> memoryview | bytes:
 
 
 def mapped_array(
-    path: Path, dtype: str, shape: tuple[int | None, ...], read_only: bool = False
+    path: Path,
+    dtype: str,
+    shape: tuple[int | None, ...],
+    read_only: bool = False,
+    in_memory: bool = False,
 ) -> NDArray[np.generic]:
     """The array of a ``.npy`` file, mapped. Writing to it does not change the file.
 
@@ -73,6 +77,9 @@ def mapped_array(
     read_only : bool
         Share the pages with other processes. By default they are private, so that kernels see the
         same type as for an array in memory.
+    in_memory : bool
+        Read the file instead of mapping it. The system ends a process that looks at a part of a
+        mapped file that is no longer there.
 
     Returns
     -------
@@ -107,6 +114,10 @@ def mapped_array(
     if 0 in own:  # nothing to map
         return np.empty(own, wanted)
     try:
+        if in_memory:
+            array = np.fromfile(path, wanted, math.prod(own), offset=start).reshape(own)
+            array.flags.writeable = not read_only
+            return array
         # Nothing that is written to private pages reaches the file.
         return np.asarray(np.memmap(path, wanted, "r" if read_only else "c", start, own))
     except (OSError, ValueError) as error:
