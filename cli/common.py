@@ -204,3 +204,12 @@ def duration(seconds: float) -> str:
     """A number of seconds to read."""
     minutes, seconds = divmod(round(seconds), 60)
     return f"{minutes} min {seconds:02d} s" if minutes else f"{seconds} s"
+
+
+def note_queries(place: str, queries: int, titles: int = 0) -> None:
+    """Say on standard error that ``place`` holds texts that users typed."""
+    clicked = f" and {titles:,} clicked titles" if titles else ""
+    note(
+        f"{place}: holds {queries:,} clicked queries{clicked} of the log as plain text; "
+        "without --log and with --no-ranker they are left out"
+    )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sentemb.cli.common import TimeLeft, duration, read_titles
+from sentemb.cli.common import TimeLeft, duration, note_queries, read_titles
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import dask_option, no_ranker_option, option, threads_option
 from sentemb.cli.program import note
@@ -128,6 +128,8 @@ def command(
         f"{output}: {len(index):,} titles{empty}; {index.dtype}, {size:,.0f} MB, "
         f"{duration(time.perf_counter() - began)}"
     )
+    if index.memory is not None:
+        note_queries(output, len(index.memory.lists.queries))
 
 
 def _check_usage(
@@ -180,11 +182,6 @@ def _built(
         index = Index.build(embedder, texts, ids, **settings, on_progress=line.show)
     if ranker is not None:
         note(f"ranker: {ranker.recipe}")
-    if ranker is not None and index.memory is not None:
-        note(
-            "queries of the log in the index, as plain text: "
-            f"{len(index.memory.lists.queries):,}; --no-ranker leaves them out"
-        )
     return index
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sentemb.cli.common import note_queries
 from sentemb.cli.program import note, say
 from sentemb.system.terminal import ProgressLine
 
@@ -138,10 +139,7 @@ def describe(ranker: HybridRanker, folder: str | None) -> None:
         say(f"ranker on dev: {metric} {figures['sum'][metric]:.3f} ({parts} alone)")
     clicks = ranker.clicks if ranker.recipe.needs_clicks else None
     if clicks is not None and folder is not None:
-        say(
-            f"{folder}/ranker: holds {len(clicks.queries):,} queries and {len(clicks.titles):,} "
-            "titles of the log as plain text; train --no-ranker leaves them out"
-        )
+        note_queries(f"{folder}/ranker", len(clicks.queries), len(clicks.titles))
 
 
 def log_and_share(value: str) -> tuple[str, float]:

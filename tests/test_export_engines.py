@@ -104,7 +104,11 @@ def test_weighed_clicks_are_a_field_of_their_own(model, tmp_path, engine):
     index.set_weights(1.0, 0.4)
     made = export(index, tmp_path / "out", engine, log=log)
     assert "the memory of the log is left out" in made.notes[0]
-    assert "a word of a clicked query counts 0.25 times" in made.notes[1] and len(made.notes) == 2
+    assert "a word of a clicked query counts 0.25 times" in made.notes[1] and len(made.notes) == 3
+    bulk = gzip.decompress((tmp_path / "out" / "bulk-00001.ndjson.gz").read_bytes())
+    sources = [json.loads(line) for line in bulk.splitlines()[1::2]]
+    held = {query for source in sources for query in source.get("clicked_queries", ())}
+    assert f"holds {len(held):,} clicked queries of the log as plain text" in made.notes[2]
     mapping, _ = read_folder(tmp_path / "out")
     fields = mapping["mappings"]["properties"]
     assert set(fields) == {"title", "clicked_queries", "vector"}

@@ -1,6 +1,9 @@
 """``--to page``: what the page computes in Chromium equals what the package computes."""
 
+import base64
+import gzip
 import json
+import re
 import sys
 import warnings
 
@@ -210,7 +213,7 @@ ENCODERS = [
 @pytest.mark.parametrize("variant", ENCODERS)
 def test_every_encoder_is_the_one_of_the_package(show, variant):
     index = Index.build(model_of(variant), TITLES)
-    tab = show(index, dtype="float32")
+    tab = show(index, dtype="float32", min_queries=1)
     check_page(tab, index)
     check_explanation(tab, index, "hotels in qqqq", "0")
 
@@ -241,7 +244,7 @@ def sif():
 )
 def test_other_models_are_those_of_the_package(show, make):
     index = Index.build(make(), TITLES)
-    tab = show(index, dtype="float32")
+    tab = show(index, dtype="float32", min_queries=1)
     check_page(tab, index)
     check_explanation(tab, index, "hotels in 上海", "9")
 
@@ -264,10 +267,10 @@ def test_words_and_confidence_are_those_of_the_package(show, stored):
     index.set_bm25(1.3, 0.6, 0.45)
     index.confidence = Confidence(-2.0, 3.5, 100, 0.1, 0.2)
     # int8 vectors stay as they are in both.
-    tab = show(index, dtype="float32")
+    tab = show(index, dtype="float32", min_queries=1)
     check_page(tab, index)
     index.set_bm25(1.3, 0.6, 0)
-    check_page(show(index, dtype="float32"), index)
+    check_page(show(index, dtype="float32", min_queries=1), index)
 
 
 @needs_browser
@@ -279,7 +282,7 @@ def test_the_memory_and_the_weight_of_clicks_are_those_of_the_package(show, weig
     index = Index.build(model, titles, bm25=True, log=clicks())
     index.set_bm25(1.3, 0.6, bm25, 0.3)
     index.set_weights(cosine, memory)
-    tab = show(index, dtype="float32")
+    tab = show(index, dtype="float32", min_queries=1)
     check_page(tab, index)
     query = QUERIES[0]
     if cosine and memory:
@@ -297,7 +300,7 @@ def test_stems_are_those_that_the_stemmer_gives(show):
     titles = ["cheap flights", "flying lessons", "the fly", "hotels and flies", "a hotel room"]
     model = model_of(("bag", {}), titles)
     index = Index.build(model, titles, bm25=True, stem="english")
-    tab = show(index, dtype="float32")
+    tab = show(index, dtype="float32", min_queries=1)
     # "rooms" and "lesson" are in no title, but their endings are.
     for query in ("flight", "flies", "hotel", "rooms", "Flights and flying", "lesson"):
         found = ask(tab, "(query) => engine.search(query, 10)", query)
@@ -464,7 +467,7 @@ def test_the_same_index_gives_the_same_bytes(tmp_path):
     assert len(set(written)) == 1
     assert exported.files == [path]
     assert exported.titles == len(TITLES)
-    assert "its readers can see all titles" in exported.notes[-1]
+    assert "its readers can see all titles" in exported.notes[-2]
 
 
 def test_an_approximate_index_is_exact_in_a_page(tmp_path):
@@ -505,3 +508,42 @@ def test_titles_are_counted_before_anything_is_written(tmp_path, monkeypatch):
     export(index, out, "page")
     with pytest.raises(SentembError, match="is there already"):
         export(index, out, "page")
+
+
+def typed(*queries):
+    """A log in which each query was clicked for each title that has one of its words."""
+    builder = ClickLogBuilder()
+    for query in queries:
+        builder.add(query, TITLES[0], 1)
+    return builder.build()
+
+
+def contents_of(page):
+    """All that a page holds, unpacked."""
+    found = page.read_text(encoding="utf-8")
+    packed = re.search(r'id="packed">([^<]*)<', found)[1]
+    content = gzip.decompress(base64.b85decode(packed.replace(",", "<")))
+    return found, content
+
+
+@pytest.mark.parametrize("splitting", ["white-space", "words", "bare"])
+def test_words_of_few_clicked_queries_are_not_published(tmp_path, splitting):
+    often = [f"often {word}" for word in ("one", "two", "three", "four", "five")]
+    # The same words are one query, whatever signs are between them.
+    seldom = ["seldom", "Seldom!", "seldom ?", "seldom 1", "seldom 2", "seldom 3"]
+    model = model_of(("bag", {}), [*TITLES, *often, *seldom], splitting)
+    assert {"often", "seldom"} <= set(model.vocabulary.words)
+    index = Index.build(model, TITLES, bm25=True, log=typed(*often, *seldom))
+    page = tmp_path / "page.html"
+    notes = export(index, page, "page").notes
+    text, content = contents_of(page)
+    for word, is_there in (("often", True), ("seldom", False), ("three", False)):
+        assert (f"\n{word}\n".encode() in content) == is_there
+    told = re.search(r"([\d,]+) more that at least 5 .* have; ([\d,]+) words of fewer", notes[-1])
+    assert told[1] == "1" and int(told[2]) >= 8 and "--min-queries" in notes[-1]
+    assert notes[-1].removesuffix(" (--min-queries)")[1:] in text
+    assert not any(query.encode() in content for query in (*often, *seldom[3:]))
+    export(index, page, "page", min_queries=4, force=True)
+    assert b"\nseldom\n" in contents_of(page)[1]
+    with pytest.raises(SentembError, match="min_queries is 0; give an integer from 1"):
+        export(index, page, "page", min_queries=0, force=True)

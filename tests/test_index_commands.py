@@ -68,7 +68,13 @@ def test_an_index_takes_over_the_ranker_of_its_model(place, tmp_path):
     arguments = (tmp_path / "model", place / "titles.tsv", "-o")
     _, err = run("index", *arguments, tmp_path / "index")
     assert f"ranker: {recipe}" in err
-    assert "queries of the log in the index, as plain text: 3;" in err
+    held = "index: holds 3 clicked queries of the log as plain text; without --log"
+    assert err.count(held) == err.count("plain text") == 1
+    (tmp_path / "more.tsv").write_text("p9\tred coat\n")
+    _, err = run("index", tmp_path / "index", "--add", tmp_path / "more.tsv")
+    assert err.count(held) == 1
+    _, err = run("index", tmp_path / "index", "--remove", tmp_path / "more.tsv")
+    assert err.count(held) == 1
     index = Index.open(tmp_path / "index")
     assert index.recipe == recipe
     (found,) = (
@@ -83,7 +89,7 @@ def test_an_index_takes_over_the_ranker_of_its_model(place, tmp_path):
     )
     for option, parts in (("--no-ranker", ("cosine",)), ("--bm25", ("cosine", "bm25"))):
         _, err = run("index", *arguments, tmp_path / option, option)
-        assert "ranker: cosine" not in err
+        assert "ranker: cosine" not in err and "plain text" not in err
         assert Index.open(tmp_path / option).recipe.parts == parts
     assert tree(tmp_path / "--no-ranker") == tree(place / "index")
     for wrong, message in (

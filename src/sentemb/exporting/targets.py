@@ -53,6 +53,12 @@ OPTIONS = {
         "Size of a bulk file before compression. [default: 50000000]", int, "BYTES"
     ),
     "dtype": TargetOption("Type of the numbers."),
+    "min_queries": TargetOption(
+        "Publish no word that fewer different clicked queries have, unless a title has it. "
+        "[default: 5]",
+        int,
+        "NUMBER",
+    ),
     "title": TargetOption(
         "What the page is called. [default: the name of the file]", metavar="TEXT"
     ),
@@ -161,7 +167,7 @@ TARGETS = {
         "page.page",
         INDEX,
         "one HTML file that searches without a server",
-        {"dtype": ("int8", "float32"), "title": ()},
+        {"dtype": ("int8", "float32"), "title": (), "min_queries": ()},
     ),
     "onnx": Target(
         "onnx.model",
@@ -203,7 +209,8 @@ def export(
         Called with how many titles are written and how many there are.
     **options
         What the target allows: ``name``, ``log`` and ``part_bytes`` of ``elasticsearch`` and
-        ``opensearch``, ``dtype`` of ``parquet``, ``usearch`` and ``page``, ``title`` of ``page``.
+        ``opensearch``, ``dtype`` of ``parquet``, ``usearch`` and ``page``, ``title`` and
+        ``min_queries`` of ``page``.
 
     Returns
     -------

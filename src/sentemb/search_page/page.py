@@ -62,7 +62,11 @@ def facts_of(index: Index, name: str, evidence: bool = False) -> dict[str, Any]:
 
 
 def search_page(
-    title: str, engine: str, data: Mapping[str, str] | None = None, connects: bool = False
+    title: str,
+    engine: str,
+    data: Mapping[str, str] | None = None,
+    connects: bool = False,
+    note: str = "",
 ) -> Page:
     """The page as HTML.
 
@@ -80,6 +84,8 @@ def search_page(
         character ``<``; `sentemb.system.html_pages.json_data` makes such texts.
     connects : bool
         Whether the engine may ask the server that the page came from.
+    note : str
+        What the foot of the page says of its contents.
     """
     blocks = (
         f'<script type="text/plain" id="{html.escape(name)}">{text}</script>\n'
@@ -89,7 +95,7 @@ def search_page(
         "title": html.escape(title),
         "style": style(_HERE, "page.css"),
         "connect": "'self'" if connects else "'none'",
-        "made": f"Made by sentemb {html.escape(__version__)}.",
+        "made": html.escape(f"Made by sentemb {__version__}. {note}".strip()),
         "data": "".join(blocks),
         "engine": engine,
         # In a scope of its own: the engine may use any name.

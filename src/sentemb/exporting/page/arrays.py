@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.baselines.inverted_index import Contents
 from sentemb.baselines.words_and_stems import Stems
 from sentemb.exporting.characters import cased_and_ignored
+from sentemb.exporting.page.public_words import WITHHELD, PublicWords
 from sentemb.exporting.page.stem_forms import forms_of_stems
 from sentemb.models.int8_rows import LARGEST, Int8Rows
 from sentemb.models.towers import Towers
@@ -80,8 +82,10 @@ class Arrays:
         return bytes(self._content)
 
 
-def add_index(arrays: Arrays, index: Index, dtype: str) -> tuple[dict[str, Any], list[str]]:
-    """Append all that a search in ``index`` needs.
+def add_index(
+    arrays: Arrays, index: Index, dtype: str, public: PublicWords
+) -> tuple[dict[str, Any], list[str]]:
+    """Append all that a search in ``index`` needs, with no other words than ``public``.
 
     Returns
     -------
@@ -97,7 +101,8 @@ def add_index(arrays: Arrays, index: Index, dtype: str) -> tuple[dict[str, Any],
     arrays.add_rows("vectors", _vectors(index, dtype))
     for name, edges in _code_points().items():
         arrays.add(name, edges)
-    _add_towers(arrays, towers, index.titles, dtype)
+    model_words = public.of_model(towers.vocabulary.words)
+    _add_towers(arrays, towers, index.titles, model_words, dtype)
     known = towers.vocabulary.vectors
     if known is not None:
         arrays.add_texts("vector words", known.words)
@@ -118,7 +123,7 @@ def add_index(arrays: Arrays, index: Index, dtype: str) -> tuple[dict[str, Any],
         fitted = index.confidence
         header["confidence"] = {"intercept": fitted.intercept, "slope": fitted.slope}
     if index.bm25 is not None and index.bm25.weight > 0:
-        header["bm25"] = _add_bm25(arrays, index.bm25, index, notes)
+        header["bm25"] = _add_bm25(arrays, index.bm25, index, model_words, public, notes)
     if index.memory is not None and index.memory.weight > 0:
         header["memory"] = _add_memory(arrays, index.memory, dtype)
     if index.is_approximate:
@@ -144,18 +149,23 @@ def _vectors(index: Index, dtype: str) -> np.ndarray | Int8Rows:
     return Int8Rows.of(rows) if dtype == "int8" else rows
 
 
-def _add_towers(arrays: Arrays, towers: Towers, titles: Iterable[str], dtype: str) -> None:
-    """The features, and the weights of each tower.
+def _add_towers(
+    arrays: Arrays, towers: Towers, titles: Iterable[str], words: list[str], dtype: str
+) -> None:
+    """The features, and the weights of each tower; words that are withheld have none.
 
     Of the input weights the query tower has all rows that are not zero, the title tower those among
     them that some title needs. One tower for both sides has the former.
     """
     vocabulary = towers.vocabulary
     arrays.add_texts("trigrams", vocabulary.trigrams)
-    arrays.add_texts("words", vocabulary.words)
+    arrays.add_texts("words", words)
+    is_left_out = np.zeros(len(vocabulary), np.bool_)
+    first = len(vocabulary.trigrams)
+    is_left_out[first : first + len(words)] = [word == WITHHELD for word in words]
     for side, weights in towers.each.items():
         table = weights["table"]
-        kept = np.asarray(table.any(axis=1))
+        kept = np.asarray(table.any(axis=1)) & ~is_left_out
         if side == "document":
             in_titles = np.zeros(len(table), np.bool_)
             in_titles[vocabulary.batch(titles).input_rows] = True
@@ -202,14 +212,26 @@ def _edges(letters: Iterable[str]) -> NDArray[np.uint32]:
     return np.flatnonzero(np.diff(is_in)).astype("<u4")
 
 
-def _add_bm25(arrays: Arrays, half: Lexical, index: Index, notes: list[str]) -> dict[str, Any]:
-    """The list of each word, and which list a word of a query is compared with."""
+def _add_bm25(
+    arrays: Arrays,
+    half: Lexical,
+    index: Index,
+    model_words: list[str],
+    public: PublicWords,
+    notes: list[str],
+) -> dict[str, Any]:
+    """The list of each public word, and which list a word of a query is compared with."""
     lists = half.lists
-    contents = lists.contents()
+    contents = _of_words(
+        lists.contents(),
+        lambda words: public.of_bm25(
+            words, lists.words if isinstance(lists.words, Stems) else None
+        ),
+    )
     forms = {word: place for place, word in enumerate(contents.words)}
     if isinstance(lists.words, Stems):
         seen = {word for title in index.titles for word in plain_words(title)}
-        seen.update(word for text in index.model.vocabulary.words for word in plain_words(text))
+        seen.update(word for text in model_words for word in plain_words(text))
         forms = forms_of_stems(lists.words, contents.words, seen)
         notes.append(
             "BM25 compares stems, which a browser cannot compute: the page has the stems of "
@@ -228,6 +250,17 @@ def _add_bm25(arrays: Arrays, half: Lexical, index: Index, notes: list[str]) -> 
     # With a weight of clicked queries counts are not integers.
     arrays.add("bm25 counts", counts.astype("<u4" if is_whole else "<f8"))
     return {"k1": lists.k1, "b": lists.b, "weight": half.weight}
+
+
+def _of_words(contents: Contents, kept: Callable[[list[str]], list[str]]) -> Contents:
+    """The lists of those words that ``kept`` does not withhold."""
+    words = kept(contents.words)
+    is_kept = np.array([word != WITHHELD for word in words], np.bool_)
+    lengths = np.diff(contents.offsets)
+    entries = np.repeat(is_kept, lengths)
+    offsets = np.concatenate([[0], np.cumsum(lengths[is_kept])])
+    held = [word for word in words if word != WITHHELD]
+    return Contents(held, offsets, contents.titles[entries], contents.counts[entries])
 
 
 # -- memory ----------------------------------------------------------------------------------------

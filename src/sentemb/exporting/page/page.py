@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sentemb.errors import SentembError
 from sentemb.exporting.page.arrays import Arrays, add_index
+from sentemb.exporting.page.public_words import MIN_QUERIES, PublicWords
 from sentemb.exporting.places import new_file
 from sentemb.exporting.targets import Exported
 from sentemb.search_page.page import facts_of, search_page
@@ -37,6 +38,7 @@ def write(
     *,
     dtype: str = "int8",
     title: str | None = None,
+    min_queries: int = MIN_QUERIES,
     force: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Exported:
@@ -56,6 +58,9 @@ def write(
         0.02 at most in benchmarks/page_speed.py.
     title : str, optional
         What the page is called; by default the name of the file without its ending.
+    min_queries : int
+        The page holds no word that fewer different clicked queries of the index have, unless a
+        title has it: it may be a name that one person typed.
     force : bool
         Replace the file.
     on_progress : callable, optional
@@ -73,7 +78,8 @@ def write(
         )
     name = title or (Path(out).stem if str(out) != "-" else "Search")
     arrays = Arrays()
-    header, notes = add_index(arrays, source, dtype)
+    public = PublicWords(source, min_queries)
+    header, notes = add_index(arrays, source, dtype, public)
     content = arrays.content()
     packed = gzip.compress(content, 9, mtime=0)
     header |= {
@@ -84,15 +90,16 @@ def write(
         "alphabet": _ALPHABET,
     }
     data = {"header": json_data(header), "packed": _as_text(packed)}
-    page = search_page(name, _engine(), data).encode()
+    page = search_page(name, _engine(), data, note=f"{public.note().capitalize()}.").encode()
     with new_file(out, force) as file:
         file.write(page)
     if on_progress is not None:
         on_progress(len(source), len(source))
     notes.append(
-        f"the page has {len(page) / 1e6:.1f} MB; its readers can see all titles, and the words "
-        "that the model knows from its click log"
+        f"the page has {len(page) / 1e6:.1f} MB; its readers can see all titles, the letter "
+        "trigrams that the model knows from its click log, and these words:"
     )
+    notes.append(f"{public.note()} (--min-queries)")
     return Exported([Path(out)], len(source), without_vector=source.n_empty, notes=notes)
 
 

@@ -124,6 +124,12 @@ def write(
             (folder / file).write_bytes(text.encode())
     files = [Path(out) / file for file in (README, SCRIPT, MAPPING, QUERY, *bulk.names)]
     notes = _notes(source, with_clicks)
+    if with_clicks:
+        held = {query for title in source.titles for query in queries_of.get(title.strip(), ())}
+        notes.append(
+            f"{out} holds {len(held):,} clicked queries of the log as plain text; without --log "
+            "they are left out"
+        )
     return Exported(files, len(source), without_vector=without, notes=notes)
 
 
