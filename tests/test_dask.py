@@ -1,12 +1,15 @@
 """Work on a cluster of Dask: the same bytes as in one process, also after a worker is lost."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from contextlib import contextmanager
@@ -119,6 +122,29 @@ def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch, client):
             with pytest.raises(SentembError, match="no scheduler of Dask answers"):
                 opened(address).__enter__()
             assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [b"abc", b"", bytes(8), bytes(16), b"\1" + bytes(7), b"\1" + bytes(7) + b"\1" + bytes(7) + b"x",
+     b"\1" + bytes(7) + b"\3" + bytes(7) + b"\xa1xx", b"\xff" * 8, b"HTTP/1.1 400"],
+)  # fmt: skip
+def test_a_server_that_answers_something_else_is_named(frame):
+    """Whatever the bytes, and whatever the reader of Dask makes of them."""
+
+    def answer():
+        with contextlib.suppress(OSError):
+            while True:
+                other, _ = server.accept()
+                with other:
+                    other.sendall(struct.pack("<Q", len(frame)) + frame)
+                    time.sleep(0.2)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=answer, daemon=True).start()
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(SentembError, match=f"{address}: no scheduler of Dask answers there"):
+            opened(address).__enter__()
 
 
 def test_no_logger_of_dask_speaks_and_all_have_their_levels_again():
