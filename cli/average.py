@@ -2,14 +2,16 @@
 
 import click
 
+from sentemb.cli.options import Written, option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import option
 from sentemb.cli.program import note, say
 
 
 @new_command("average")
 @click.argument("models", metavar="MODEL MODEL...", nargs=-1, type=click.Path())
-@option("-o", "--output", required=True, type=click.Path(), help="Folder of the new model.")
+@option(
+    "-o", "--output", required=True, type=Written(is_folder=True), help="Folder of the new model."
+)
 @option("--force", is_flag=True, help="Replace the model in the output folder.")
 def command(models: tuple[str, ...], output: str, force: bool) -> None:
     """Make one model of several.

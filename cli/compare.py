@@ -12,6 +12,7 @@ import click
 
 from sentemb.cli.options import (
     Names,
+    Written,
     json_option,
     markdown_option,
     no_ranker_option,
@@ -37,7 +38,9 @@ def _minutes(ctx: Any, parameter: Any, value: float | None) -> float | None:
 
 @new_command("compare")
 @click.argument("data_dir", type=click.Path())
-@option("-o", "--output", type=click.Path(), help="Folder in which all results are kept.")
+@option(
+    "-o", "--output", type=Written(is_folder=True), help="Folder in which all results are kept."
+)
 @option(
     "--models",
     type=Names(),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sentemb.cli import Group
-from sentemb.cli.options import Command, option
+from sentemb.cli.options import Command, Written, option
 from sentemb.cli.program import note
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ def command() -> None:
 
 
 @command.command(cls=Command)
-@click.argument("source", metavar="SRC")
-@click.argument("out", metavar="OUT")
+@click.argument("source", metavar="SRC", type=click.Path())
+@click.argument("out", metavar="OUT", type=Written(is_folder=True))
 @option(
     "--dev",
     default=1500.0,
@@ -53,7 +53,7 @@ def onet(source: str, out: str, dev: float, test: float, seed: int, force: bool)
 
 @command.command(cls=Command)
 @click.argument("texts", metavar="TEXT...", nargs=-1, required=True, type=click.Path())
-@click.argument("out", metavar="OUT", type=click.Path())
+@click.argument("out", metavar="OUT", type=Written(is_folder=True))
 @option("--dev", default=2000, show_default=True, help="Number of dev queries.")
 @option("--test", default=4000, show_default=True, help="Number of test queries.")
 @option("--least", default=8, show_default=True, help="Fewest words of a clause.")
@@ -121,7 +121,7 @@ def clauses(
 
 @command.command(cls=Command)
 @click.argument("source", metavar="FILE", type=click.Path())
-@click.argument("out", metavar="OUT", type=click.Path())
+@click.argument("out", metavar="OUT", type=Written(can_stream=True))
 @option(
     "--positive-from",
     metavar="SCORE",
@@ -158,7 +158,7 @@ def labelled(source: str, out: str, positive_from: float | None, words: bool, fo
 
 @command.command(cls=Command)
 @click.argument("source", metavar="SRC", type=click.Path())
-@click.argument("out", metavar="OUT", type=click.Path())
+@click.argument("out", metavar="OUT", type=Written(is_folder=True))
 @option(
     "--locale",
     type=click.Choice(["us", "es", "jp"]),
@@ -187,7 +187,7 @@ def esci(source: str, out: str, **settings: Any) -> None:
 
 @command.command(cls=Command)
 @click.argument("source", metavar="SRC", type=click.Path())
-@click.argument("out", metavar="OUT", type=click.Path())
+@click.argument("out", metavar="OUT", type=Written(is_folder=True))
 @option("--dev", default=80, show_default=True, help="Number of dev queries.")
 @option("--test", default=160, show_default=True, help="Number of test queries.")
 @option("--seed", default=0, show_default=True, help="Random seed of the split.")
@@ -209,7 +209,7 @@ def wands(source: str, out: str, **settings: Any) -> None:
 
 @command.command(cls=Command)
 @click.argument("source", metavar="SRC", type=click.Path())
-@click.argument("out", metavar="OUT", type=click.Path())
+@click.argument("out", metavar="OUT", type=Written(is_folder=True))
 @option("--words", default=64, show_default=True, help="Words of a document without a title.")
 @option("--force", is_flag=True, help="Write into a folder that already has files.")
 def beir(source: str, out: str, words: int, force: bool) -> None:
@@ -228,7 +228,7 @@ def beir(source: str, out: str, words: int, force: bool) -> None:
 
 @command.command(cls=Command)
 @click.argument("source", metavar="SRC", type=click.Path())
-@click.argument("out", metavar="OUT", type=click.Path())
+@click.argument("out", metavar="OUT", type=Written(is_folder=True))
 @option("--force", is_flag=True, help="Write into a folder that already has files.")
 def msmarco(source: str, out: str, force: bool) -> None:
     """Import MS MARCO document ranking.
@@ -248,7 +248,7 @@ def msmarco(source: str, out: str, force: bool) -> None:
 @command.command(cls=Command)
 @click.argument("source", metavar="ORCAS", type=click.Path())
 @click.argument("documents", metavar="DOCS", type=click.Path())
-@click.argument("out", metavar="OUT", type=click.Path())
+@click.argument("out", metavar="OUT", type=Written(is_folder=True))
 @option("--force", is_flag=True, help="Write into a folder that already has files.")
 def orcas(source: str, documents: str, out: str, force: bool) -> None:
     """Import the clicks of ORCAS.

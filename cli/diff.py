@@ -5,8 +5,8 @@ import json
 import click
 
 from sentemb.cli.common import note_unknown_words, read_texts, warnings_to_stderr
+from sentemb.cli.options import Written, json_option, option, output_option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import json_option, option
 from sentemb.cli.program import note
 
 
@@ -41,12 +41,10 @@ from sentemb.cli.program import note
     show_default=True,
     help="Queries to show, those that differ most.",
 )
-@option(
-    "-o",
-    "--output",
+@output_option(
+    Written(can_stream=True),
+    "Show the queries on an HTML page instead of the terminal.",
     metavar="OUT.html",
-    type=click.Path(),
-    help="Show the queries on an HTML page instead of the terminal.",
 )
 @json_option(instead_of="text")
 def command(
@@ -79,7 +77,7 @@ def command(
     from sentemb.evaluation.catalogue import in_tie_order
     from sentemb.models.nearest import TitleVectors
     from sentemb.sentence_encoder import SentenceEncoder
-    from sentemb.system.files import write_text
+    from sentemb.system.files import place_name, write_text
 
     if queries is None and clicks is None:
         raise click.UsageError("give --queries, --clicks or both")
@@ -103,10 +101,12 @@ def command(
             "missed"
         )
     if output is not None:
-        name_a, name_b = short_names([first, second])
-        page = difference_page(found, (name_a, name_b), limit)
+        page = difference_page(found, short_names([first, second]), limit)
         write_text(output, page)
-        note(f"{output}: {min(limit, len(texts)):,} queries, {len(page.encode()) / 1e6:.1f} MB")
+        size = len(page.encode()) / 1e6
+        note(f"{place_name(output, 'output')}: {min(limit, len(texts)):,} queries, {size:.1f} MB")
+        if output == "-":
+            return
     if as_json:
         lines = [json.dumps(found.as_dict(limit), indent=1)]
     else:

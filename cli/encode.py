@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from io import BufferedIOBase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,8 +15,8 @@ from sentemb.cli.common import (
     read_titles,
     sums_of_warnings,
 )
+from sentemb.cli.options import Written, dask_option, option, output_option, side_option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import dask_option, option, side_option
 from sentemb.cli.program import note
 
 if TYPE_CHECKING:
@@ -25,16 +25,23 @@ if TYPE_CHECKING:
 _ENDING = ".npy"
 
 
+def _outputs(path: str, given: dict[str, Any]) -> list[str]:
+    return [path, _ids_beside(path)] if given["with_ids"] else [path]
+
+
+def _ids_beside(path: str) -> str:
+    """The file of the ids."""
+    return path.removesuffix(_ENDING) + ".ids"
+
+
 @new_command("encode")
 @click.argument("model", type=click.Path())
 @click.argument("texts", type=click.Path(), default="-")
-@option(
-    "-o",
-    "--output",
+@output_option(
+    Written(can_stream=True, outputs=_outputs),
+    "File of the embeddings; - is standard output.",
     metavar="OUT.npy",
-    type=click.Path(),
     required=True,
-    help="File of the embeddings; - is standard output.",
 )
 @option(
     "--ids",
@@ -104,7 +111,7 @@ def command(
         _write(file, portions, (len(lines), encoder.dim), encoder.dtype)
         seconds = time.perf_counter() - start
         if with_ids:
-            write_lines(output.removesuffix(_ENDING) + ".ids", ids)
+            write_lines(_ids_beside(output), ids)
     note(f"{len(lines)} texts, {encoder.dim} dimensions, {seconds:.1f} seconds")
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from sentemb.cli.common import warnings_to_stderr
+from sentemb.cli.options import Written, given, option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import given, option
 from sentemb.cli.program import note, say
 from sentemb.errors import SentembError
 from sentemb.exporting.targets import INDEX, MODEL, OPTIONS, TARGETS, checked_target, export
@@ -60,7 +60,7 @@ def _target_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @new_command("export", help=_HELP)
 @click.argument("source", type=click.Path(), metavar="MODEL|INDEX")
-@click.argument("out", type=click.Path())
+@click.argument("out", type=Written(can_stream=True))
 @option(
     "--to",
     required=True,

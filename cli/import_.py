@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
+from sentemb.cli.options import Written, option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import option
 from sentemb.cli.program import note, say
 
 
@@ -16,7 +16,7 @@ from sentemb.cli.program import note, say
     "--output",
     required=True,
     metavar="LOG",
-    type=click.Path(),
+    type=Written(can_stream=True),
     help="The log to write; - is standard output.",
 )
 @option("--query", default="query", show_default=True, metavar="COLUMN", help="The query.")
@@ -58,7 +58,7 @@ from sentemb.cli.program import note, say
 @option(
     "--write-catalogue",
     metavar="TITLES",
-    type=click.Path(),
+    type=Written(),
     group="Catalogue",
     help="Also write the titles as id<TAB>title: all of the catalogue, or those of the log.",
 )

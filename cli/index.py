@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sentemb.cli.common import TimeLeft, duration, note_queries, read_titles
+from sentemb.cli.options import Written, dask_option, no_ranker_option, option, threads_option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import dask_option, no_ranker_option, option, threads_option
 from sentemb.cli.program import note
 from sentemb.errors import SentembError
 
@@ -25,7 +25,7 @@ _DTYPES = ["float32", "float16", "int8"]
     "-o",
     "--output",
     metavar="INDEX",
-    type=click.Path(),
+    type=Written(is_folder=True),
     help="Folder of the index. A changed index is written to its own folder by default.",
 )
 @option(

@@ -14,6 +14,7 @@ import click
 from sentemb.cli.program import note
 from sentemb.hyperparameters import GROUPS, WORDS, Hyperparameter
 from sentemb.models.registry import describe
+from sentemb.system.outputs import Output, check_outputs
 from sentemb.vectors.options import P_HELP, P_SOURCES
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -31,7 +32,28 @@ class Option(click.Option):
 
 
 class Command(click.Command):
-    """A command that understands former option names and shows its options in groups."""
+    """A command that understands former option names and shows its options in groups.
+
+    Before it runs, `check_outputs` is asked about the parameters of type `Written`; those of type
+    `click.Path` are what it reads.
+    """
+
+    def invoke(self, ctx: click.Context) -> Any:
+        written: list[Output] = []
+        read: list[str] = []
+        for parameter in self.params:
+            value = ctx.params.get(parameter.name or "")
+            values = value if isinstance(value, tuple) else [value]
+            given = [one for one in values if isinstance(one, str)]
+            if isinstance(parameter.type, Written):
+                written += parameter.type.outputs(given, ctx)
+            elif isinstance(parameter.type, Read):
+                read += parameter.type.inputs(given)
+            elif isinstance(parameter.type, click.Path):
+                read += given
+        if written:
+            check_outputs(written, read, ctx.params.get("force", ctx.meta.get(_FORCE, False)))
+        return super().invoke(ctx)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, list(self._with_current_names(args)))
@@ -73,6 +95,40 @@ class Command(click.Command):
             if records:
                 with formatter.section(name):
                     formatter.write_dl(records)
+
+
+class Written(click.Path):
+    """A file or a folder that a command writes.
+
+    Parameters
+    ----------
+    is_folder, can_stream : bool
+        See `sentemb.system.outputs.Output`.
+    outputs : function, optional
+        The files that are written, given the value and the other parameters of the command.
+    """
+
+    def __init__(
+        self,
+        is_folder: bool = False,
+        can_stream: bool = False,
+        outputs: Callable[[str, dict[str, Any]], list[str]] = lambda path, given: [path],
+    ) -> None:
+        super().__init__()
+        self._is_folder, self._can_stream, self._outputs = is_folder, can_stream, outputs
+
+    def outputs(self, given: Sequence[str], ctx: click.Context) -> list[Output]:
+        """What is written for the values that were given."""
+        paths = [path for one in given for path in self._outputs(one, ctx.params)]
+        return [Output(path, self._is_folder, self._can_stream) for path in paths]
+
+
+class Read(click.Path):
+    """A log that a command reads, with or without a share: ``LOG[:SHARE]``."""
+
+    def inputs(self, given: Sequence[str]) -> list[str]:
+        """The names that may be those of the log."""
+        return [path for one in given for path in (one, one.rpartition(":")[0]) if path]
 
 
 class Text(click.ParamType):
@@ -268,16 +324,55 @@ def markdown_option(what: str) -> Decorator:
     return option("--markdown", is_flag=True, help=f"Print {what} in Markdown.")
 
 
-def figure_option(default: str) -> Decorator:
-    """``--output`` of a figure."""
+# In `click.Context.meta`: whether --force was given to a command that has no other use for it.
+_FORCE = f"{__name__}.force"
+
+
+def _keep(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    ctx.meta[_FORCE] = value
+
+
+def force_option() -> Decorator:
+    """``--force`` of a command whose outputs are files: `Command` asks for it."""
     return option(
-        "-o",
-        "--output",
+        "--force",
+        is_flag=True,
+        expose_value=False,
+        callback=_keep,
+        help="Replace files that exist.",
+    )
+
+
+def output_option(type: Written, help: str, **settings: Any) -> Decorator:
+    """``--output`` and ``--force``."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        return option("-o", "--output", type=type, help=help, **settings)(force_option()(command))
+
+    return decorate
+
+
+def figure_option(
+    default: str,
+    outputs: Callable[[str, dict[str, Any]], list[str]] = lambda path, given: [path],
+) -> Decorator:
+    """``--output`` of a figure."""
+    return output_option(
+        Written(outputs=outputs),
+        "File of the figure: .png, .svg or .pdf.",
         metavar="FILE",
-        type=click.Path(),
         default=default,
         show_default=True,
-        help="File of the figure: .png, .svg or .pdf.",
+    )
+
+
+def text_output_option(what: str) -> Decorator:
+    """``--output`` of a text that is printed by default."""
+    return output_option(
+        Written(can_stream=True),
+        f"File of {what}; - is standard output. [default: -]",
+        metavar="FILE",
+        default="-",
     )
 
 
@@ -310,6 +405,7 @@ def p_option() -> Decorator:
     """``--p`` of SIF."""
     return option(
         "--p",
+        type=click.Path(),
         metavar=f"[{'|'.join(P_SOURCES)}|FILE]",
         help=f"{P_HELP} [default: {P_SOURCES[0]}]",
         group=WORDS,

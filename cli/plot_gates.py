@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from sentemb.cli.common import note_unknown_words, warnings_to_stderr
-from sentemb.cli.options import Names, Text, compare_with, figure_option, option
+from sentemb.cli.options import Names, Text, Written, compare_with, figure_option, option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 
@@ -40,7 +40,7 @@ from sentemb.cli.program import note
 @figure_option("gates.png")
 @option(
     "--output-numbers",
-    type=click.Path(),
+    type=Written(),
     metavar="FILE",
     help="Also write the numbers that are drawn, as .npz.",
     former=["--data"],

@@ -14,7 +14,7 @@ from sentemb.cli.program import note
 @click.argument("model", type=click.Path())
 @click.argument("query", type=Text())
 @click.argument("title", type=Text())
-@figure_option("match.png")
+@figure_option("match.png", lambda path, given: [] if given["as_json"] else [path])
 @json_option(instead_of="drawing a figure")
 def command(model: str, query: str, title: str, output: str, as_json: bool) -> None:
     """Draw what carries the score of a pair model.

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from sentemb.cli.common import duration
+from sentemb.cli.options import Written, option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import option
 from sentemb.cli.program import say
 from sentemb.system.terminal import ProgressLine
 from sentemb.text.words import SPLITTINGS, WHITE_SPACE
@@ -15,7 +15,7 @@ from sentemb.text.words import SPLITTINGS, WHITE_SPACE
 
 @new_command("prepare")
 @click.argument("log", type=click.Path(allow_dash=True))
-@click.argument("out", type=click.Path())
+@click.argument("out", type=Written(is_folder=True))
 @option(
     "--splitting",
     type=click.Choice(list(SPLITTINGS)),

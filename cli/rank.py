@@ -16,7 +16,7 @@ from sentemb.cli.common import (
     sums_of_warnings,
     warnings_to_stderr,
 )
-from sentemb.cli.options import Text, no_ranker_option, option
+from sentemb.cli.options import Text, no_ranker_option, option, text_output_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 from sentemb.cli.rankings import Ranking, form_of, form_options, write_rankings
@@ -61,14 +61,7 @@ _SECONDS_BEFORE_NOTE = 3.0
 )
 @no_ranker_option()
 @form_options("table", "tsv", "json")
-@option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=click.Path(),
-    default="-",
-    help="File of the ranking; - is standard output. [default: -]",
-)
+@text_output_option("the ranking")
 def command(
     model: str,
     files: tuple[str, ...],

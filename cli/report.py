@@ -6,8 +6,8 @@ import click
 
 from sentemb.cli.common import check_ending, read_texts, warnings_to_stderr
 from sentemb.cli.held_out import catalogue_of, note_pairs
+from sentemb.cli.options import Written, force_option, option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import option
 from sentemb.cli.program import note
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ _MOST_WORST = 1000
 @new_command("report")
 @click.argument("model", type=click.Path())
 @click.argument("dev", type=click.Path())
-@click.argument("output", type=click.Path(), metavar="OUT.html")
+@click.argument("output", type=Written(can_stream=True), metavar="OUT.html")
+@force_option()
 @option(
     "--worst",
     type=click.IntRange(0, _MOST_WORST),
@@ -97,7 +98,7 @@ def command(
     from sentemb.loading import load
     from sentemb.search.index import Index
     from sentemb.search.index_files import is_index
-    from sentemb.system.files import write_text
+    from sentemb.system.files import place_name, write_text
 
     check_ending(output, (".html", ".htm"), "the page is HTML")
     opened = Index.open(model) if is_index(Path(model)) else load(model)
@@ -115,7 +116,7 @@ def command(
             report = page(collect(own, name, pairs, texts))
         what = f"{len(pairs)} pairs"
     write_text(output, report)
-    note(f"{output}: {what}, {len(report.encode()) / 1e6:.1f} MB")
+    note(f"{place_name(output, 'output')}: {what}, {len(report.encode()) / 1e6:.1f} MB")
 
 
 def _has_titles(dev: str) -> bool:

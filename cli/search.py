@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from sentemb.cli.common import note_unknown_words, read_ids, read_texts, warnings_to_stderr
-from sentemb.cli.options import Text, option, threads_option
+from sentemb.cli.options import Text, option, text_output_option, threads_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 from sentemb.cli.rankings import Ranking, form_of, form_options, write_rankings
@@ -54,14 +54,7 @@ _PORTION = 1024
 )
 @option("--exact", is_flag=True, help="Score every title even if the index is approximate.")
 @form_options("json", "tsv", "trec")
-@option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=click.Path(),
-    default="-",
-    help="File of what is found; - is standard output. [default: -]",
-)
+@text_output_option("what is found")
 @threads_option()
 def command(
     index: str,

@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
+from sentemb.cli.options import Written, given, option, option_of, p_option, threads_option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import given, option, option_of, p_option, threads_option
 from sentemb.cli.program import note, say
 from sentemb.hyperparameters import RUN
 from sentemb.vectors.options import HYPERPARAMETERS
@@ -24,7 +24,14 @@ def _settings(function: Any) -> Any:
 @new_command("sif")
 @click.argument("vectors", type=click.Path())
 @click.argument("texts", type=click.Path(), nargs=-1)
-@option("-o", "--output", required=True, type=click.Path(), help="Folder of the model.", group=RUN)
+@option(
+    "-o",
+    "--output",
+    required=True,
+    type=Written(is_folder=True),
+    help="Folder of the model.",
+    group=RUN,
+)
 @option(
     "--log",
     type=click.Path(),

@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
+from sentemb.cli.options import Written, option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import option
 from sentemb.cli.program import say
 from sentemb.system.terminal import ProgressLine
 
@@ -13,7 +13,7 @@ SECONDS_BEFORE_PROGRESS = 1.5
 
 
 @new_command("simulate")
-@click.argument("out", type=click.Path())
+@click.argument("out", type=Written(is_folder=True))
 @option("--pairs", default=100_000, show_default=True, help="Query-title pairs in the log.")
 @option("--dev-queries", default=1_000, show_default=True, help="Judged queries in OUT/dev.")
 @option("--test-queries", default=2_000, show_default=True, help="Judged queries in OUT/test.")

@@ -2,14 +2,14 @@
 
 import click
 
+from sentemb.cli.options import Written, option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import option
 from sentemb.cli.program import note, say
 
 
 @new_command("split")
 @click.argument("log", type=click.Path(allow_dash=True))
-@click.argument("out", type=click.Path())
+@click.argument("out", type=Written(is_folder=True))
 @option("--dev", metavar="SHARE", default="5%", show_default=True, help="Share of dev; 0 for none.")
 @option(
     "--test", metavar="SHARE", default="5%", show_default=True, help="Share of test; 0 for none."

@@ -3,20 +3,13 @@
 import click
 
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import option
+from sentemb.cli.options import option, text_output_option
 from sentemb.cli.program import note
 
 
 @new_command("synonyms")
 @click.argument("model", type=click.Path())
-@option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=click.Path(),
-    default="-",
-    help="File of the synonyms; - is standard output. [default: -]",
-)
+@text_output_option("the synonyms")
 @option(
     "--log",
     type=click.Path(),

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from sentemb.cli.common import read_texts, warnings_to_stderr
+from sentemb.cli.options import Written, force_option, json_option, option, per_query_option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import json_option, option, per_query_option
 from sentemb.cli.program import note
 from sentemb.errors import SentembError
 
@@ -45,9 +45,10 @@ Leading = dict[int, tuple[str, float]]
 @option(
     "--heat-map",
     metavar="FILE",
-    type=click.Path(),
+    type=Written(),
     help="Draw all cells against all topics as .png, .svg or .pdf; needs --truth.",
 )
+@force_option()
 @json_option(instead_of="lines")
 def command(
     model: str,

@@ -8,8 +8,17 @@ from typing import Any
 import click
 
 from sentemb.cli.common import duration
+from sentemb.cli.options import (
+    Read,
+    Written,
+    dask_option,
+    given,
+    merged,
+    option,
+    option_of,
+    threads_option,
+)
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import dask_option, given, merged, option, option_of, threads_option
 from sentemb.cli.program import say
 from sentemb.cli.ranker import RankerOfTraining, log_and_share
 from sentemb.hyperparameters import FEATURES, MODEL, NEGATIVES, RUN, Hyperparameter
@@ -88,7 +97,7 @@ def _settings(function: Any) -> Any:
 )
 @option(
     "--replay",
-    type=click.Path(),
+    type=Read(),
     metavar="LOG[:SHARE]",
     help="Also train on an older click log, or on this share of its pairs, such as old.tsv:0.5. "
     "The clicks of a pair in both logs are summed.",
@@ -124,6 +133,7 @@ def _settings(function: Any) -> Any:
 @option_of(VECTOR_WORDS)
 @option(
     "--teacher",
+    type=click.Path(),
     metavar="[bm25|MODEL_DIR]",
     help="What lists hard negatives for a pair model before the first epoch: bm25, or a model with "
     "two towers.",
@@ -140,12 +150,13 @@ def _settings(function: Any) -> Any:
     "-o",
     "--output",
     required=True,
-    type=click.Path(),
+    type=Written(is_folder=True),
     help="Folder of the model.",
     group=RUN,
 )
 @option(
     "--dev",
+    type=click.Path(),
     metavar="[SHARE|CLICKS|JUDGED]",
     help="What is measured after every epoch: a share of the log's queries to hold out, such as "
     "5%; a file of held-out clicks; the folder of a judged set; with --labels, labelled pairs.",

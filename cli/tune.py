@@ -8,8 +8,8 @@ import click
 
 from sentemb.cli.common import warnings_to_stderr
 from sentemb.cli.held_out import shown
+from sentemb.cli.options import Read, json_option, option, threads_option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.options import json_option, option, threads_option
 from sentemb.cli.program import note
 from sentemb.cli.ranker import describe, fitted, log_and_share
 from sentemb.system.terminal import ProgressLine
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @option(
     "--replay",
     metavar="LOG[:SHARE]",
-    type=click.Path(),
+    type=Read(),
     help="Models: the older log that the training replayed.",
 )
 @option(

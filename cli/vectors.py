@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from sentemb.cli import Group
-from sentemb.cli.options import Command, Text, given, json_option, option, option_of
+from sentemb.cli.options import Command, Text, Written, given, json_option, option, option_of
 from sentemb.cli.program import note, say
 from sentemb.system.terminal import ProgressLine
 from sentemb.vectors.skip_gram import SETTINGS
@@ -21,7 +21,7 @@ def command() -> None:
 
 @command.command(cls=Command)
 @click.argument("file", type=click.Path())
-@click.argument("out", type=click.Path())
+@click.argument("out", type=Written(is_folder=True))
 @option(
     "--limit",
     type=click.IntRange(min=1),
@@ -136,7 +136,7 @@ def show(vectors: str, words: tuple[str, ...], top_k: int, as_json: bool) -> Non
     "-o",
     "--output",
     metavar="VECTORS_DIR",
-    type=click.Path(),
+    type=Written(is_folder=True),
     required=True,
     help="Folder to write the word vectors to.",
 )

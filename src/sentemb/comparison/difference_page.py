@@ -1,6 +1,6 @@
 """The HTML page of a `RankingDifference`: its figures, and queries side by side."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from sentemb.analysis.report.sheet import style
@@ -19,7 +19,7 @@ _CLICKED_FIRST = (
 _CELLS = "Below a title is its score, and its rank in the other ranking if it is there too."
 
 
-def difference_page(found: RankingDifference, names: tuple[str, str], limit: int) -> Page:
+def difference_page(found: RankingDifference, names: Sequence[str], limit: int) -> Page:
     """A page without script that loads nothing; texts cannot become markup.
 
     Parameters

@@ -7,8 +7,9 @@ from io import BufferedIOBase
 from pathlib import Path
 
 from sentemb.errors import SentembError
-from sentemb.system.files import is_file, is_folder, names_in, replacing, status, writing
+from sentemb.system.files import names_in, replacing, status, writing
 from sentemb.system.locks import is_temporary
+from sentemb.system.outputs import Output, check_outputs
 from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import check_free, replacing_folder
 
@@ -33,7 +34,7 @@ def new_folder(out: AnyPath, force: bool, *names: str) -> Iterator[Path]:
     SentembError
         If the folder holds other files, or cannot be written.
     """
-    _refuse_stream(out, "folder")
+    check_outputs([Output(out, is_folder=True)], [], force)
     check_free(out, force)
     there = [name for name in names_in(out) if not is_temporary(name)] if status(out) else []
     for name in there:
@@ -46,24 +47,10 @@ def new_folder(out: AnyPath, force: bool, *names: str) -> Iterator[Path]:
         yield folder
 
 
-def _refuse_stream(out: AnyPath, kind: str) -> None:
-    """Refuse standard output, which would become a name."""
-    if str(out) == "-":
-        raise SentembError(f"standard output cannot hold this export; name a {kind}")
-
-
-def _check_file(out: AnyPath, force: bool) -> None:
-    if is_folder(out):
-        raise SentembError(f"{out}: is a folder; name a file")
-    if is_file(out) and not force:
-        raise SentembError(f"{out}: is there already; name another file or use --force")
-
-
 @contextmanager
 def new_file(out: AnyPath, force: bool) -> Iterator[BufferedIOBase]:
     """Write bytes to a file, all of it or nothing; see `sentemb.system.files.writing`."""
-    if str(out) != "-":
-        _check_file(out, force)
+    check_outputs([Output(out, can_stream=True)], [], force)
     with writing(out) as file:
         yield file
 
@@ -71,7 +58,6 @@ def new_file(out: AnyPath, force: bool) -> Iterator[BufferedIOBase]:
 @contextmanager
 def new_path(out: AnyPath, force: bool) -> Iterator[Path]:
     """As `new_file`, for a library that opens the file itself: yields where to write it."""
-    _refuse_stream(out, "file")
-    _check_file(out, force)
+    check_outputs([Output(out)], [], force)
     with replacing(out) as path:
         yield path

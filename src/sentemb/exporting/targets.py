@@ -14,6 +14,7 @@ from sentemb.bounds import brief
 from sentemb.errors import SentembError
 from sentemb.system.extras import package
 from sentemb.system.files import path_of, status
+from sentemb.system.outputs import Output, check_outputs
 from sentemb.system.paths import AnyPath
 
 if TYPE_CHECKING:
@@ -225,6 +226,8 @@ def export(
     target = checked_target(to, options)
     if target.needs is not None:
         package(*target.needs, purpose=f"--to {to}")
+    if target.writes_model:
+        check_outputs([Output(out, is_folder=True)], [], force)
     _check_place(out, target.writes_model)
     opened = _opened(source, target, to)
     write = importlib.import_module(f"sentemb.exporting.{target.module}").write

@@ -241,9 +241,9 @@ def writing(path: AnyPath) -> Iterator[BufferedIOBase]:
 
 
 def write_text(path: AnyPath, text: str) -> None:
-    """Write ``text`` as UTF-8 to ``path``, the whole file or nothing; see `replacing`."""
-    with replacing(path) as temporary:
-        temporary.write_bytes(text.encode("utf-8"))
+    """Write ``text`` as UTF-8 to ``path``, the whole file or nothing; see `writing`."""
+    with writing(path) as file:
+        file.write(text.encode("utf-8"))
 
 
 def make_folder(path: AnyPath) -> Path:

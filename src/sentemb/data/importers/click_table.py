@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,8 +25,9 @@ from sentemb.data.importers.rows import Rows
 from sentemb.data.importers.texts import imported_id, imported_text
 from sentemb.data.lines import write_lines
 from sentemb.errors import SentembError
-from sentemb.system.files import is_file, place_name, status, writing
+from sentemb.system.files import place_name, writing
 from sentemb.system.html_tables import facts_table
+from sentemb.system.outputs import Output, check_outputs
 from sentemb.system.paths import AnyPath
 
 # Why a row is left out.
@@ -177,7 +177,9 @@ def import_clicks(
     """
     whole("min_clicks", min_clicks, 1, MAX_CLICKS)
     _check(columns, catalogue, write_catalogue, min_clicks)
-    _check_outputs(out, write_catalogue, [*files, catalogue or "-"], force)
+    written = [out] if write_catalogue is None else [out, write_catalogue]
+    outputs = [Output(path, can_stream=path is out) for path in written]
+    check_outputs(outputs, files if catalogue is None else [*files, catalogue], force)
     job = _Import(files, columns, lower, how, BadRows(skip_bad_lines))
     if catalogue is not None:
         job.read_catalogue(catalogue)
@@ -200,29 +202,6 @@ def import_clicks(
             titles_file.writelines(f"{line}\n".encode() for line in job.catalogue_lines())
     job.finish()
     return job.done
-
-
-def _check_outputs(
-    out: AnyPath, write_catalogue: AnyPath | None, inputs: Sequence[AnyPath], force: bool
-) -> None:
-    """Raise a `SentembError` if an output is another one, an input or, without force, there."""
-    if write_catalogue is not None and _is_same(write_catalogue, out):
-        raise SentembError(f"{place_name(out, 'output')}: is the log; name another catalogue")
-    outputs = [path for path in (out, write_catalogue) if path is not None]
-    for path in outputs:
-        if any(is_file(one) and _is_same(path, one) for one in inputs):
-            raise SentembError(f"{path}: is read from; name another file to write to")
-    for path in outputs:
-        if str(path) != "-" and not force and status(path) is not None:
-            raise SentembError(f"{path}: exists; name another file or use --force")
-
-
-def _is_same(one: AnyPath, other: AnyPath) -> bool:
-    """Whether two names are of one file, which may not exist yet."""
-    found, others = status(one), status(other)
-    if found is None or others is None:
-        return os.path.abspath(one) == os.path.abspath(other)
-    return os.path.samestat(found, others)
 
 
 def _check(

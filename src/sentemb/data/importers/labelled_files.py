@@ -17,7 +17,8 @@ from sentemb.data.labelled_pairs import LabelledPairs, write_labelled_pairs, zer
 from sentemb.data.lines import clean_lines
 from sentemb.data.similarity_set import read_similarity_set
 from sentemb.errors import SentembError
-from sentemb.system.files import place_name, status
+from sentemb.system.files import place_name
+from sentemb.system.outputs import Output, check_outputs
 from sentemb.system.paths import AnyPath
 
 _MSRP_HEAD = "Quality\t#1 ID\t#2 ID\t"
@@ -65,8 +66,7 @@ def import_labelled(
         and 1, a text without words, invalid UTF-8; also if all scores are on one side of
         ``positive_from``, or ``out`` exists.
     """
-    if str(out) != "-" and not force and status(out) is not None:
-        raise SentembError(f"{out}: exists; name another file or use --force")
+    check_outputs([Output(out, can_stream=True)], [source], force)
     if positive_from is None:
         pairs, first_line = _read_labels(source)
     else:

@@ -1,0 +1,211 @@
+"""No command replaces or removes what it did not write, or is reading."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from helpers import made_up_model
+
+from sentemb import SentembError
+from sentemb.cli import main
+from sentemb.search.index import Index
+from sentemb.system.outputs import Output, check_outputs
+
+TEXTS = ["cheap hotels", "hotels in rome", "maps of oslo"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(one) for one in arguments], catch_exceptions=True)
+
+
+def fails(*arguments):
+    """The error of a command that must fail without a traceback."""
+    done = run(*arguments)
+    assert done.exit_code, done.output
+    assert isinstance(done.exception, SentembError | SystemExit), done.exception
+    return f"{done.output}{done.exception}"
+
+
+def files_of(folder):
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(Path(folder).rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    model = made_up_model(("lstm", {}), TEXTS, cells=3, dtype=np.float32, seed=0)
+    model.save_pretrained(folder / "model")
+    Index.build(model, TEXTS, threads=1).save(folder / "index")
+    (folder / "titles.tsv").write_text("".join(f"{k}\t{text}\n" for k, text in enumerate(TEXTS)))
+    (folder / "queries.tsv").write_text("q\trome hotels\n")
+    (folder / "log.tsv").write_text(
+        "".join(f"{text} q{k}\t{text}\n" for k in range(40) for text in TEXTS)
+    )
+    return folder
+
+
+@pytest.fixture
+def here(made, tmp_path, monkeypatch):
+    """A copy of the files, in which the command runs."""
+    import shutil
+
+    shutil.copytree(made, tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "here"
+
+
+# -- the rule ---------------------------------------------------------------------------------
+
+
+def test_an_output_is_not_an_input_by_any_name(tmp_path):
+    (tmp_path / "log").write_text("x")
+    os.link(tmp_path / "log", tmp_path / "second")
+    os.symlink("log", tmp_path / "link")
+    os.symlink(tmp_path, tmp_path / "folder")
+    for name in ("log", "second", "link", "folder/log", "folder/../" + tmp_path.name + "/log"):
+        with pytest.raises(SentembError, match="is read by the command"):
+            check_outputs([Output(tmp_path / name)], [tmp_path / "log"], force=True)
+
+
+def test_an_output_neither_holds_an_input_nor_is_inside_one(tmp_path):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "log").write_text("x")
+    (tmp_path / "link").symlink_to("a/b")
+    with pytest.raises(SentembError, match=r"holds .*log, which the command reads"):
+        check_outputs([Output(tmp_path / "a", is_folder=True)], [tmp_path / "link/log"], True)
+    with pytest.raises(SentembError, match=r"is inside .*a, which the command reads"):
+        check_outputs([Output(tmp_path / "link/new/out")], [tmp_path / "a"], True)
+    check_outputs([Output(tmp_path / "a/out", is_folder=True)], [tmp_path / "a/b"], True)
+
+
+def test_a_file_is_replaced_with_force_alone(tmp_path):
+    (tmp_path / "out").write_text("x")
+    with pytest.raises(SentembError, match="exists; name another file or use --force"):
+        check_outputs([Output(tmp_path / "out")], [], force=False)
+    check_outputs([Output(tmp_path / "out")], [], force=True)
+    check_outputs([Output("/dev/null")], ["/dev/null"], force=False)
+
+
+def test_two_outputs_have_two_names(tmp_path):
+    with pytest.raises(SentembError, match="two outputs"):
+        check_outputs([Output(tmp_path / "out"), Output(f"{tmp_path}/./out")], [], force=True)
+    check_outputs([Output("/dev/null"), Output("/dev/null")], [], force=True)
+
+
+def test_standard_input_is_an_input_too(here):
+    """Also where the shell opened it."""
+    before = files_of(here)
+    with open("queries.tsv", "rb") as queries:
+        done = subprocess.run(
+            [sys.executable, "-m", "sentemb.cli", "search", "index", "--queries", "-"]
+            + ["-o", "queries.tsv", "--force"],
+            stdin=queries,
+            capture_output=True,
+            text=True,
+        )
+    assert done.returncode == 1 and "queries.tsv: is read by the command" in done.stderr
+    assert files_of(here) == before
+
+
+# -- the commands -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "search index --queries queries.tsv -o queries.tsv",
+        "search index --queries queries.tsv --only titles.tsv -o titles.tsv",
+        "rank model queries.tsv titles.tsv -o titles.tsv",
+        "rank model titles.tsv --query rome -o titles.tsv",
+        "diff model model --catalogue titles.tsv --queries queries.tsv -o queries.tsv",
+        "synonyms model --log log.tsv -o log.tsv",
+        "synonyms model -o model/words.txt",
+        "encode model log.tsv -o model/log.npy",
+        "split titles.tsv .",
+        "prepare log.tsv .",
+        "train log.tsv -o . --epochs 1",
+        "index model titles.tsv -o .",
+        "index index --add titles.tsv -o index",
+        "export index index/page.html --to page",
+    ],
+)
+def test_a_command_keeps_its_inputs(here, line):
+    before = files_of(here)
+    assert "which the command reads" in (said := fails(*line.split(), "--force")) or (
+        "is read by the command" in said
+    )
+    assert files_of(here) == before
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "search index rome -o old.html",
+        "rank model titles.tsv --query rome -o old.html",
+        "diff model model --catalogue titles.tsv --queries queries.tsv -o old.html",
+        "synonyms model -o old.html",
+        "encode model queries.tsv -o old.npy",
+        "plot-gates model rome -o old.svg",
+        "plot-gates model rome -o new.svg --output-numbers old.npz",
+        "plot-loss model -o old.svg",
+        "report model queries.tsv old.html",
+        "export index old.html --to page",
+    ],
+)
+def test_a_file_that_exists_needs_force(here, line):
+    for ending in ("html", "npy", "npz", "svg"):
+        Path(f"old.{ending}").write_text("old")
+    before = files_of(here)
+    assert "exists; name another file or use --force" in fails(*line.split())
+    assert files_of(here) == before
+
+
+def test_the_ids_of_embeddings_need_force_too(here):
+    Path("new.ids").write_text("old")
+    line = ["encode", "model", "titles.tsv", "--ids", "-o", "new.npy"]
+    assert "new.ids: exists" in fails(*line)
+    assert Path("new.ids").read_text() == "old"
+    assert run(*line, "--force").exit_code == 0
+    assert Path("new.ids").read_text() == "0\n1\n2\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "index model titles.tsv -o -",
+        "train log.tsv -o -",
+        "average model model -o -",
+        "split log.tsv -",
+        "prepare log.tsv -",
+        "simulate -",
+        "plot-gates model rome -o new.svg --output-numbers -",
+        "export model - --to sentence-transformers",
+        "export model - --to onnx",
+        "export index - --to parquet",
+    ],
+)
+def test_standard_output_holds_neither_a_folder_nor_numbers(here, line):
+    before = files_of(here)
+    assert "standard output cannot hold this" in fails(*line.split())
+    assert files_of(here) == before
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "report model queries.tsv -",
+        "diff model model --catalogue titles.tsv --queries queries.tsv -o -",
+    ],
+)
+def test_a_page_goes_to_standard_output(here, line):
+    done = run(*line.split())
+    assert done.stdout.startswith("<!doctype html>") and done.stdout.rstrip().endswith("</html>")
+    assert not Path("-").exists()
