@@ -92,7 +92,7 @@ def command(source: str, out: str, to: str, force: bool, **options: Any) -> None
     for file in made.files:
         tell(str(file))
     if TARGETS[to].takes == INDEX:
-        tell(f"{made.titles:,} titles" + _without(made.without_vector, made.left_out))
+        tell(f"{made.titles:,} titles" + _without(made.without_vector))
     for remark in made.notes:
         note(f"note: {remark}")
 
@@ -103,8 +103,7 @@ def _as_typed(message: str, options: dict[str, Any]) -> str:
     return f"--{name.replace('_', '-')}{blank}{rest}" if name in options else message
 
 
-def _without(without_vector: int, left_out: int) -> str:
+def _without(without_vector: int) -> str:
     """What is missing of the titles of which the model knows no word."""
     told = f", {without_vector:,} of them without a vector" if without_vector else ""
-    told += f"; {left_out:,} left out" if left_out else ""
     return f"{told}: the model knows none of their words" if told else ""

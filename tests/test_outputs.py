@@ -1,5 +1,6 @@
 """No command replaces or removes what it did not write, or is reading."""
 
+import json
 import os
 import subprocess
 import sys
@@ -18,13 +19,13 @@ from sentemb.system.outputs import Output, check_outputs
 TEXTS = ["cheap hotels", "hotels in rome", "maps of oslo"]
 
 
-def run(*arguments):
-    return CliRunner().invoke(main, [str(one) for one in arguments], catch_exceptions=True)
+def run(line, *more):
+    return CliRunner().invoke(main, [*line.split(), *more])
 
 
-def fails(*arguments):
+def fails(line, *more):
     """The error of a command that must fail without a traceback."""
-    done = run(*arguments)
+    done = run(line, *more)
     assert done.exit_code, done.output
     assert isinstance(done.exception, SentembError | SystemExit), done.exception
     return f"{done.output}{done.exception}"
@@ -139,7 +140,7 @@ def test_standard_input_is_an_input_too(here):
 )
 def test_a_command_keeps_its_inputs(here, line):
     before = files_of(here)
-    assert "which the command reads" in (said := fails(*line.split(), "--force")) or (
+    assert "which the command reads" in (said := fails(line, "--force")) or (
         "is read by the command" in said
     )
     assert files_of(here) == before
@@ -164,16 +165,16 @@ def test_a_file_that_exists_needs_force(here, line):
     for ending in ("html", "npy", "npz", "svg"):
         Path(f"old.{ending}").write_text("old")
     before = files_of(here)
-    assert "exists; name another file or use --force" in fails(*line.split())
+    assert "exists; name another file or use --force" in fails(line)
     assert files_of(here) == before
 
 
 def test_the_ids_of_embeddings_need_force_too(here):
     Path("new.ids").write_text("old")
-    line = ["encode", "model", "titles.tsv", "--ids", "-o", "new.npy"]
-    assert "new.ids: exists" in fails(*line)
+    line = "encode model titles.tsv --ids -o new.npy"
+    assert "new.ids: exists" in fails(line)
     assert Path("new.ids").read_text() == "old"
-    assert run(*line, "--force").exit_code == 0
+    assert run(line, "--force").exit_code == 0
     assert Path("new.ids").read_text() == "0\n1\n2\n"
 
 
@@ -194,7 +195,7 @@ def test_the_ids_of_embeddings_need_force_too(here):
 )
 def test_standard_output_holds_neither_a_folder_nor_numbers(here, line):
     before = files_of(here)
-    assert "standard output cannot hold this" in fails(*line.split())
+    assert "standard output cannot hold this" in fails(line)
     assert files_of(here) == before
 
 
@@ -206,6 +207,146 @@ def test_standard_output_holds_neither_a_folder_nor_numbers(here, line):
     ],
 )
 def test_a_page_goes_to_standard_output(here, line):
-    done = run(*line.split())
+    done = run(line)
     assert done.stdout.startswith("<!doctype html>") and done.stdout.rstrip().endswith("</html>")
     assert not Path("-").exists()
+
+
+# -- folders ----------------------------------------------------------------------------------
+
+NOTES = {"notes.txt": "mine", "folder/deep/notes.txt": "mine too", "vectors.txt": "not vectors.npy"}
+
+
+def add_notes(folder):
+    """Files of the user, a link and an empty folder."""
+    for name, text in NOTES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "link").symlink_to("folder")
+    (folder / "empty").mkdir()
+
+
+def check_notes(folder):
+    assert {name: (folder / name).read_text() for name in NOTES} == NOTES
+    assert os.readlink(folder / "link") == "folder" and (folder / "empty").is_dir()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "index index --add new.tsv",
+        "index index --remove gone.txt",
+        "index index --approximate",
+        "index model titles.tsv -o index --force",
+        "tune index clicks.tsv",
+        "calibrate index clicks.tsv",
+    ],
+)
+def test_an_index_keeps_what_else_is_in_its_folder(here, line):
+    if "approximate" in line:
+        pytest.importorskip("usearch")
+    Path("new.tsv").write_text("new\tnew hotels in oslo\n")
+    Path("gone.txt").write_text("0\n")
+    index = Index.build(Index.open("index").model, TEXTS, threads=1, bm25=True)
+    index.save("index", force=True)
+    queries = [f"{text} {k}" for k in range(30) for text in TEXTS]
+    found = [hits[0].title for hits in index.search(queries, 1)]
+    lines = zip(queries, [*found[:45], *(TEXTS * 15)], strict=True)
+    Path("clicks.tsv").write_text("".join(f"{query}\t{title}\n" for query, title in lines))
+    index.save("index/inside")
+    (here / "index/inside/index.json").rename(here / "index/inside/kept.json")
+    add_notes(here / "index")
+    inside = files_of("index/inside")
+    done = run(line)
+    assert done.exit_code == 0, done.output
+    check_notes(here / "index")
+    assert files_of("index/inside") == inside
+    Index.verify("index")
+
+
+def test_an_index_does_not_take_a_name_of_the_user(here):
+    """A file that a plain index does not list, and one with a graph needs."""
+    pytest.importorskip("usearch")
+    (here / "index/graph.usearch").write_text("mine")
+    before = files_of(here)
+    said = fails("index index --approximate")
+    assert "index/graph.usearch: would be replaced, and was not written by this command" in said
+    assert files_of(here) == before
+
+
+def test_a_foreign_description_is_no_index(here):
+    Path("site").mkdir()
+    Path("site/index.json").write_text('{"pages": []}')
+    Path("site/page.html").write_text("mine")
+    before = files_of(here)
+    assert "index.json cannot be read" in fails("index model titles.tsv -o site --force")
+    assert files_of(here) == before
+
+
+def test_the_model_of_an_index_is_not_replaced(here):
+    before = files_of(here)
+    for line in (
+        "train log.tsv -o index/model --force --epochs 1",
+        "average model model -o index/model --force",
+        "export model index/model --to sentence-transformers --force",
+    ):
+        assert "index" in fails(line)
+        assert files_of(here) == before
+
+
+@pytest.mark.parametrize("name", ["README.md", "words.txt", "history.jsonl"])
+def test_a_training_keeps_files_of_the_user(here, name):
+    Path("out/checkpoints").mkdir(parents=True)
+    (here / "out/checkpoints/step-000000001.safetensors").write_text("x")
+    (here / "out" / name).write_text("mine")
+    assert "other files" in fails("train log.tsv -o out --epochs 1 --force")
+    assert (here / "out" / name).read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["titles.tsv", "pairs.tsv", "files.json"])
+def test_a_split_keeps_files_of_the_user(here, name):
+    Path("out").mkdir()
+    (here / "out" / name).write_text("mine")
+    assert "was not written by this command" in fails("split log.tsv out --force")
+    assert files_of("out") == {name: b"mine"}
+
+
+def test_a_split_replaces_the_files_of_an_earlier_one(here):
+    assert run("split log.tsv out --dev 20% --test 20%").exit_code == 0
+    add_notes(here / "out")
+    done = run("split log.tsv out --dev 20% --test 0 --force")
+    assert done.exit_code == 0, done.output
+    assert not Path("out/test.tsv").exists() and Path("out/dev.tsv").exists()
+    check_notes(here / "out")
+
+
+def test_names_in_a_list_do_not_lead_out_of_the_folder(here):
+    Path("out").mkdir()
+    Path("out/files.json").write_text(
+        json.dumps({"format": 1, "files": ["../titles.tsv", "sub/x", str(here / "log.tsv")]})
+    )
+    Path("out/sub").symlink_to(here / "model")
+    Path("model/x").write_text("mine")
+    before = files_of(here / "model"), Path("titles.tsv").read_bytes()
+    assert run("split log.tsv out --dev 20% --test 20% --force").exit_code == 0
+    assert (files_of(here / "model"), Path("titles.tsv").read_bytes()) == before
+    assert Path("log.tsv").exists()
+
+
+def test_an_export_replaces_only_an_export(here):
+    Path("out").mkdir()
+    Path("out/mapping.json").write_text("mine")
+    line = "export index out --to elasticsearch --force"
+    assert "holds other files than an export, such as mapping.json" in fails(line)
+    Path("out/mapping.json").unlink()
+    assert run(line).exit_code == 0
+    add_notes(here / "out")
+    assert run(line, "--name", "other").exit_code == 0
+    check_notes(here / "out")
+
+
+def test_a_foreign_description_is_no_prepared_log(here):
+    Path("out").mkdir()
+    Path("out/prepared.json").write_text('{"meal": "soup"}')
+    fails("prepare log.tsv out --force")
+    assert files_of("out") == {"prepared.json": b'{"meal": "soup"}'}

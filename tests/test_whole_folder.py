@@ -1,5 +1,6 @@
 """Folders that are written as a whole: an error or a stop at every call leaves what was there."""
 
+import errno
 import itertools
 import os
 import shutil
@@ -9,14 +10,14 @@ from helpers import failing_calls, tree
 
 from sentemb import SentembError
 from sentemb.system.files import write_text
-from sentemb.system.whole_folder import check_free, filling
+from sentemb.system.whole_folder import check_free, filling, replacing_folder
 
 NAMES = ("a.txt", "dev/c.txt", "dev/d.txt")
 CALLS = ("replace", "rename", "mkdir", "fsync", "open", "rmdir")
 
 
 def fill(out):
-    with filling(out) as place:
+    with filling(out, NAMES) as place:
         for name in NAMES:
             write_text(place / name, "new")
 
@@ -110,3 +111,66 @@ def test_a_folder_in_use_is_refused(tmp_path):
         check_free(out, force=False)
     with pytest.raises(SentembError, match="is a file; name a folder"):
         check_free(out / "mine.txt", force=True)
+
+
+def replace(out):
+    with replacing_folder(out, NAMES) as place:
+        for name in NAMES:
+            (place / name).parent.mkdir(exist_ok=True)
+            write_text(place / name, "new")
+
+
+@pytest.mark.parametrize("can_link", [True, False])
+def test_a_replaced_folder_keeps_what_is_not_listed(tmp_path, monkeypatch, can_link):
+    if not can_link:
+        monkeypatch.setattr(os, "link", fails_with(OSError(errno.EPERM, "not permitted")))
+    out = prepare(tmp_path / "top", "full")
+    (out / "dev/deep/empty").mkdir(parents=True)
+    os.symlink("nowhere", out / "dev/link")
+    replace(out)
+    assert tree(out) == {
+        "dev": None,
+        "dev/deep": None,
+        "dev/deep/empty": None,
+        "dev/link": None,
+        "mine.txt": b"old",
+        **dict.fromkeys(NAMES, b"new"),
+    }
+
+
+def fails_with(error):
+    def fail(*arguments, **settings):
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("write", [filling, replacing_folder])
+def test_a_name_that_is_not_listed_is_refused(tmp_path, write):
+    out = prepare(tmp_path / "top", "full")
+    before = tree(tmp_path)
+    with (
+        pytest.raises(SentembError, match=r"mine\.txt: would be replaced, and was not written"),
+        write(out, NAMES) as place,
+    ):
+        write_text(place / "mine.txt", "new")
+    assert tree(tmp_path) == before
+
+
+def test_whatever_call_fails_what_is_not_listed_stays(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+    for count in itertools.count(1):
+        out = prepare(tmp_path / "top", "full")
+        before = tree(out)
+        after = before | dict.fromkeys(NAMES, b"new")
+        with monkeypatch.context() as patch:
+            error = OSError(errno.ENOSPC, "No space left on device")
+            calls = failing_calls(patch, (*CALLS, "link"), count, error)
+            try:
+                replace(out)
+            except SentembError:
+                assert tree(out) in (before, after)
+        if len(calls) < count:
+            break
+        assert (out / "mine.txt").read_text() == "old"
+    assert count > 10

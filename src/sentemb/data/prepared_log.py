@@ -244,6 +244,7 @@ def check_replaceable(folder: AnyPath, force: bool) -> None:
             else f"has files of a prepared log, but no {DESCRIPTION}"
         )
         raise SentembError(f"{folder}: {why}; name another folder")
+    _description(path_of(folder))
     if not force:
         raise SentembError(
             f"{folder}: has a prepared log already; name another folder or use --force"

@@ -14,7 +14,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from io import BufferedIOBase
@@ -35,9 +35,9 @@ from sentemb.data.distinct_texts import DistinctTexts
 from sentemb.data.judged_set import read_texts
 from sentemb.data.split_description import DEV, TEST, TITLES, write_split_description
 from sentemb.errors import SentembError
-from sentemb.system.files import path_of, place_name, status, writing
+from sentemb.system.files import place_name, writing
 from sentemb.system.paths import AnyPath
-from sentemb.system.whole_folder import check_free, filling
+from sentemb.system.whole_folder import check_free, filling_listed
 from sentemb.text.words import query_key
 
 PAIRS_AND_SKIPPED = "pairs.jsonl"
@@ -339,15 +339,15 @@ def split_file(
     Raises
     ------
     SentembError
-        As `split_log`; if ``folder`` has files and ``force`` is not set, if files of an earlier
-        split would stay there, or if it cannot be written.
+        As `split_log`; if ``folder`` has files and ``force`` is not set, has files of the same
+        names that no split wrote, or cannot be written.
     """
     split = Split.of(dev, test, by, seed)
     check_free(folder, force)
     ids, texts = ([], []) if catalogue is None else read_texts(catalogue)
     if catalogue is not None and not ids:
         raise SentembError(f"{place_name(catalogue)}: is empty; write lines id<TAB>title")
-    with filling(folder) as new, contextlib.ExitStack() as stack:
+    with filling_listed(folder) as new, contextlib.ExitStack() as stack:
         found = [DistinctTexts(new / f".{name}") for name in ("titles", "dev", "test")]
         for one in found:
             stack.callback(one.close)
@@ -366,8 +366,7 @@ def split_file(
         for side, name in ((_DEV, DEV), (_TEST, TEST)):
             if not lines[side]:
                 (new / name).unlink(missing_ok=True)
-        pairs = _write_pairs(unsorted, new, streaming.has_skipped)
-        _check_left(folder, log, [pairs, *(name for name in (DEV, TEST) if (new / name).exists())])
+        _write_pairs(unsorted, new, streaming.has_skipped)
         held_out = tuple(sum(1 for _ in one.texts()) for one in found[1:])
         added, known = 0, set(map(str.strip, texts))
         with writing(new / TITLES) as file:
@@ -438,11 +437,11 @@ def _cut_by_time(
     return counts
 
 
-def _write_pairs(unsorted: Path, new: Path, has_skipped: bool) -> str:
-    """Write the file to train on; its name."""
+def _write_pairs(unsorted: Path, new: Path, has_skipped: bool) -> None:
+    """Write the file to train on."""
     if not has_skipped:
         os.replace(unsorted, new / PAIRS)
-        return PAIRS
+        return
     with open(unsorted, "rb") as lines, writing(new / PAIRS_AND_SKIPPED) as file:
         for line in lines:
             query, title, *rest = line.decode().rstrip("\n").split("\t")
@@ -452,20 +451,6 @@ def _write_pairs(unsorted: Path, new: Path, has_skipped: bool) -> str:
             if rest[1:]:
                 record["skipped"] = rest[1:]
             file.write(f"{json.dumps(record, ensure_ascii=False)}\n".encode())
-    return PAIRS_AND_SKIPPED
-
-
-def _check_left(folder: AnyPath, log: AnyPath, written: Iterable[str]) -> None:
-    """Refuse to leave files of an earlier split in ``folder``, and to replace the log."""
-    place = path_of(folder)
-    for name in (PAIRS, PAIRS_AND_SKIPPED, DEV, TEST):
-        path = place / name
-        if status(path) is None:
-            continue
-        if str(log) != "-" and os.path.realpath(path) == os.path.realpath(log):
-            raise SentembError(f"{log}: would be replaced; name another folder to write to")
-        if name not in written:
-            raise SentembError(f"{path}: would stay there from an earlier split; remove it first")
 
 
 def _free_prefix(ids: Sequence[str]) -> str:

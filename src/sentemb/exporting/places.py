@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
 from io import BufferedIOBase
 from pathlib import Path
 
@@ -11,11 +10,11 @@ from sentemb.system.files import names_in, replacing, status, writing
 from sentemb.system.locks import is_temporary
 from sentemb.system.outputs import Output, check_outputs
 from sentemb.system.paths import AnyPath
-from sentemb.system.whole_folder import check_free, replacing_folder
+from sentemb.system.whole_folder import check_free, listed_files, replacing_folder, write_list
 
 
 @contextmanager
-def new_folder(out: AnyPath, force: bool, *names: str) -> Iterator[Path]:
+def new_folder(out: AnyPath, force: bool) -> Iterator[Path]:
     """Write a folder of its own, all of it or nothing.
 
     Yields an empty temporary folder to write to, which takes the place of ``out``.
@@ -23,28 +22,27 @@ def new_folder(out: AnyPath, force: bool, *names: str) -> Iterator[Path]:
     Parameters
     ----------
     out : path
-        A new or empty folder, or with ``force`` one that holds nothing but such files.
+        A new or empty folder, or with ``force`` one that an earlier export wrote.
     force : bool
-        Replace an earlier export, with all its files.
-    *names : str
-        The files of such a folder, with ``*`` for any part of a name.
+        Replace the files of the earlier export; others stay.
 
     Raises
     ------
     SentembError
-        If the folder holds other files, or cannot be written.
+        If the folder is that of no export, or cannot be written.
     """
     check_outputs([Output(out, is_folder=True)], [], force)
     check_free(out, force)
+    listed = listed_files(out)
     there = [name for name in names_in(out) if not is_temporary(name)] if status(out) else []
-    for name in there:
-        if not any(fnmatchcase(name, pattern) for pattern in names):
-            raise SentembError(
-                f"{out}: holds other files than this export, such as {name}; name a new or empty "
-                "folder"
-            )
-    with replacing_folder(out) as folder:
+    if there and not listed:
+        raise SentembError(
+            f"{out}: holds other files than an export, such as {there[0]}; name a new or empty "
+            "folder"
+        )
+    with replacing_folder(out, listed) as folder:
         yield folder
+        write_list(folder)
 
 
 @contextmanager

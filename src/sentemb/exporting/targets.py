@@ -110,8 +110,6 @@ class Exported:
     files : list of path
     titles : int
         Titles that were written; 0 if a model was exported.
-    left_out : int
-        Titles that were left out because their vector is zero.
     without_vector : int
         Titles that were written without a vector because it is zero.
     notes : list of str
@@ -120,7 +118,6 @@ class Exported:
 
     files: list[Path]
     titles: int = 0
-    left_out: int = 0
     without_vector: int = 0
     notes: list[str] = field(default_factory=list)
 
@@ -142,27 +139,12 @@ TARGETS = {
         _ENGINE,
         {"engine": "opensearch"},
     ),
-    "jsonl": Target("json_lines", INDEX, "a file with one JSON object per title"),
     "parquet": Target(
         "parquet",
         INDEX,
         "a table with id, title and vector",
         {"dtype": ("float32", "float16")},
         needs=("pyarrow.parquet", "parquet"),
-    ),
-    "numpy": Target("numpy_files", INDEX, "a folder with vectors.npy, ids.txt and titles.txt"),
-    "faiss": Target(
-        "faiss_index",
-        INDEX,
-        "a folder with an exact index, ids.txt and titles.txt",
-        needs=("faiss", "faiss"),
-    ),
-    "usearch": Target(
-        "usearch_index",
-        INDEX,
-        "a folder with a graph, ids.txt and titles.txt",
-        {"dtype": ("float32", "float16", "int8")},
-        needs=("usearch.index", "approximate"),
     ),
     "page": Target(
         "page.page",
@@ -210,8 +192,8 @@ def export(
         Called with how many titles are written and how many there are.
     **options
         What the target allows: ``name``, ``log`` and ``part_bytes`` of ``elasticsearch`` and
-        ``opensearch``, ``dtype`` of ``parquet``, ``usearch`` and ``page``, ``title`` and
-        ``min_queries`` of ``page``.
+        ``opensearch``, ``dtype`` of ``parquet`` and ``page``, ``title`` and ``min_queries`` of
+        ``page``.
 
     Returns
     -------

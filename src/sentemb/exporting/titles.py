@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,13 +12,11 @@ from numpy.typing import NDArray
 from sentemb.errors import SentembError
 from sentemb.models.int8_rows import Int8Rows
 from sentemb.models.similarity import unit_rows
-from sentemb.system.files import writing
 
 if TYPE_CHECKING:
     from sentemb.search.index import Index
 
 OnProgress = Callable[[int, int], None] | None
-IDS, TITLES = "ids.txt", "titles.txt"
 
 _PORTION = 8192
 # How far the length of a stored vector may be from 1, by its type.
@@ -44,18 +40,6 @@ class Portion:
     titles: list[str]
     vectors: NDArray[np.float32]
     known: NDArray[np.bool_]
-
-    def only_known(self) -> Portion:
-        """Without the titles whose vector is zero."""
-        if self.known.all():
-            return self
-        kept = np.flatnonzero(self.known)
-        return Portion(
-            [self.ids[place] for place in kept],
-            [self.titles[place] for place in kept],
-            self.vectors[kept],
-            self.known[kept],
-        )
 
 
 def portions(index: Index, on_progress: OnProgress, size: int = _PORTION) -> Iterator[Portion]:
@@ -99,18 +83,3 @@ def _unit_vectors(index: Index, some: slice) -> NDArray[np.float32]:
             "is not of unit length; make the index again with `sentemb index`"
         )
     return rows if index.dtype == "float32" else unit_rows(rows)
-
-
-@contextmanager
-def text_files(folder: Path) -> Iterator[Callable[[Portion], None]]:
-    """Write ``ids.txt`` and ``titles.txt`` into ``folder``, one line per title.
-
-    Yields a function that appends a portion.
-    """
-    with writing(folder / IDS) as ids, writing(folder / TITLES) as titles:
-
-        def append(portion: Portion) -> None:
-            for file, texts in ((ids, portion.ids), (titles, portion.titles)):
-                file.write("".join(f"{text}\n" for text in texts).encode())
-
-        yield append

@@ -41,6 +41,7 @@ from sentemb.search.index_files import (
     Vectors,
     damaged,
     is_index,
+    listed_files,
     open_contents,
     open_graph,
     open_memory,
@@ -451,8 +452,9 @@ class Index:
             changed it since.
         """
         check_output(path, force)
-        with replacing_folder(path) as new:
+        with replacing_folder(path, listed_files(path)) as new:
             self._check_unchanged(path)
+            save_model(self.model.saved(), new / MODEL)
             if isinstance(self._graph, Graph):
                 self._graph.write(new / GRAPH)
             elif self._graph is not None:
@@ -467,7 +469,6 @@ class Index:
                 facts,
                 new,
             )
-            save_model(self.model.saved(), new / MODEL)
             if self._confidence is not None:
                 write_calibration(new, vars(self._confidence), self._scoring())
             identity = read_description(new).identity
@@ -1023,4 +1024,5 @@ def check_output(path: AnyPath, force: bool) -> None:
     names = [name for name in names_in(path) if not is_temporary(name)] if status(place) else []
     if names and not is_index(place):
         raise SentembError(f"{path}: holds other files than an index; name a new or empty folder")
+    listed_files(path)
     check_exchangeable(place)

@@ -19,6 +19,7 @@ from sentemb.ranking.memory import QueryMemory
 from sentemb.ranking.recipe import MAX_WEIGHT
 from sentemb.search.lexical import Lexical
 from sentemb.search.memory import Memory
+from sentemb.storage.folder import FILES
 from sentemb.system import descriptions
 from sentemb.system.checked_files import CheckedFiles, are_listed, checksum
 from sentemb.system.files import (
@@ -262,6 +263,27 @@ def _header(array: np.ndarray) -> bytes:
 def is_index(folder: AnyPath) -> bool:
     """Whether ``folder`` has the description of an index."""
     return is_folder(folder) and is_file(Path(folder) / DESCRIPTION)
+
+
+def listed_files(folder: AnyPath) -> frozenset[str]:
+    """The files of the index in ``folder``, those of its model included; none without an index.
+
+    Raises
+    ------
+    SentembError
+        If the description cannot be read.
+    """
+    if not is_index(folder):
+        return frozenset()
+    try:
+        files = read_description(folder).files
+    except SentembError as error:
+        raise SentembError(
+            f"{folder}: its {DESCRIPTION} cannot be read, so its files are not known; remove the "
+            "folder yourself or name another"
+        ) from error
+    model = (f"{MODEL}/{name}" for name in FILES)
+    return frozenset([DESCRIPTION, CALIBRATION, *files, *model])
 
 
 def read_description(folder: AnyPath) -> Description:

@@ -6,6 +6,9 @@ import re
 from pathlib import Path
 
 from sentemb.errors import SentembError
+from sentemb.storage.card import CARD
+from sentemb.storage.history import HISTORY
+from sentemb.storage.sentence_transformers_files import MODULE_FILES
 from sentemb.storage.tensor_files import open_tensors
 from sentemb.storage.text_files import contents_of
 from sentemb.system.descriptions import parse_json
@@ -21,7 +24,14 @@ CONFIG, TENSORS, VOCABULARY, WORDS = (
 )
 # A folder in the folder of a model: the ranker, and a copy of its description for people.
 RANKER, RANKER_FILE, RANKER_COPY = "ranker", "ranker.safetensors", "ranker.json"
+# All that is written of a model, and the ranker that may be next to it.
+FILES = (
+    *(CONFIG, TENSORS, VOCABULARY, WORDS, HISTORY, CARD, *MODULE_FILES),
+    *(f"{RANKER}/{name}" for name in (RANKER_FILE, RANKER_COPY)),
+)
 CHECKPOINTS = "checkpoints"
+# The description of an index, which holds a model.
+_INDEX = "index.json"
 # In that folder: a checkpoint, and an array that several checkpoints have.
 STEP = re.compile(r"step-(\d{9,18})\.safetensors")
 LASTING = re.compile(r"([a-z_]+)-([0-9a-f]{16})\.safetensors")
@@ -51,8 +61,9 @@ def remove_ranker(path: Path) -> None:
 def check_place(path: AnyPath) -> None:
     """Raise a `SentembError` unless a model may be written to ``path``.
 
-    A model may be written to a new or empty folder, over another sentemb model, and into the folder
-    of a training. Any other files belong to the user and are left alone.
+    A model may be written to a new or empty folder, over another sentemb model that is not part
+    of an index, and into the folder of a training. Any other files belong to the user and are left
+    alone.
     """
     folder = path_of(path)
     if not os.fspath(path):
@@ -61,11 +72,25 @@ def check_place(path: AnyPath) -> None:
         return
     if not is_folder(folder):
         raise SentembError(f"{path}: is not a folder; choose another place")
+    if _is_part_of_index(folder):
+        raise SentembError(f"{path}: is the model of an index; choose another place")
     names = {name for name in names_in(folder) if not is_temporary(name)}
-    if names and not (_is_training(folder, names) or _is_ours(folder)):
+    if not names or _is_ours(folder):
+        return
+    # Before its end a training writes none of them.
+    if not _is_training(folder, names) or names.intersection(FILES):
         raise SentembError(
             f"{path}: the folder holds other files and not a sentemb model; choose another place"
         )
+
+
+def _is_part_of_index(folder: Path) -> bool:
+    """Whether the folder above has the description of an index, which needs its very model."""
+    try:
+        told = parse_json(contents_of(Path(os.path.realpath(folder)).parent / _INDEX))
+        return isinstance(told, dict) and "model_sha256" in told
+    except (SentembError, ValueError):
+        return False
 
 
 def _is_training(folder: Path, names: set[str]) -> bool:

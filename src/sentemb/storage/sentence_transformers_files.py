@@ -14,6 +14,7 @@ _CONTENTS = {
     MODULES: [{"idx": 0, "name": "0", "path": "", "type": MODULE_CLASS}],
     SETTINGS: {"model_type": "SentenceTransformer", "similarity_fn_name": "cosine"},
 }
+MODULE_FILES = tuple(_CONTENTS)
 
 
 def write_modules(folder: Path) -> None:

@@ -1,15 +1,38 @@
-"""Folders of several files that are written completely or not at all."""
+"""Folders of several files that are written completely or not at all.
+
+Only the files of an earlier result are replaced or removed, those that its format lists. What else
+is in the folder belongs to the user: it stays, and a result that needs its name is refused.
+"""
 
 import contextlib
+import json
 import os
-from collections.abc import Iterator
+import shutil
+import stat
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from sentemb.errors import SentembError
+from sentemb.system.descriptions import parse_json
 from sentemb.system.exchange import exchange
-from sentemb.system.files import flush_folder, is_folder, names_in, status, unwritable
-from sentemb.system.locks import is_temporary, locked, temporary_folder
+from sentemb.system.files import (
+    flush_folder,
+    is_file,
+    is_folder,
+    names_in,
+    reading,
+    status,
+    unreadable,
+    unwritable,
+    write_text,
+)
+from sentemb.system.locks import UNSUPPORTED, is_temporary, locked, temporary_folder
 from sentemb.system.paths import AnyPath
+
+# Names the files of a result whose format has no description that does.
+LIST = "files.json"
+_FORMAT = 1
+_MOST_BYTES = 1 << 20
 
 
 def check_free(folder: AnyPath, force: bool) -> None:
@@ -28,21 +51,62 @@ def check_free(folder: AnyPath, force: bool) -> None:
         raise SentembError(f"{folder}: is not empty; name another folder or use --force")
 
 
+def listed_files(folder: AnyPath) -> frozenset[str]:
+    """The files that `LIST` names in ``folder``, itself included; none without it.
+
+    A name that leads out of the folder is left out.
+    """
+    path = Path(folder) / LIST
+    if not is_file(path, follow=False):
+        return frozenset()
+    try:
+        with reading(path) as file:
+            told = parse_json(file.read(_MOST_BYTES))
+    except ValueError:
+        return frozenset()
+    names = told.get("files") if isinstance(told, dict) and told.get("format") == _FORMAT else None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        return frozenset()
+    home = Path(os.path.realpath(folder))
+    inside = (Path(os.path.realpath((home / name).parent)).is_relative_to(home) for name in names)
+    return frozenset([LIST, *(name for name, is_in in zip(names, inside, strict=True) if is_in)])
+
+
+def write_list(folder: Path) -> None:
+    """Write `LIST` for all files that are in ``folder``."""
+    names = sorted(path.relative_to(folder).as_posix() for path in _files_in(folder))
+    write_text(folder / LIST, json.dumps({"format": _FORMAT, "files": names}, indent=1) + "\n")
+
+
 @contextlib.contextmanager
-def filling(folder: AnyPath) -> Iterator[Path]:
+def filling_listed(folder: AnyPath) -> Iterator[Path]:
+    """As `filling`, with a `LIST` of the files, which are what the next such result replaces."""
+    with filling(folder, listed_files(folder)) as new:
+        yield new
+        write_list(new)
+
+
+@contextlib.contextmanager
+def filling(folder: AnyPath, listed: Collection[str] = ()) -> Iterator[Path]:
     """Write files into ``folder``, created if missing: all of them or, on an error, none.
 
     Yields an empty temporary folder to write to. When the block ends, its files move to ``folder``
-    and replace files with the same names. After an error or Ctrl-C, everything is as before.
+    in place of those in ``listed``. After an error or Ctrl-C, everything is as before.
+
+    Raises
+    ------
+    SentembError
+        If the folder cannot be written, or has a file of the same name that is not listed.
     """
     place = Path(folder)
     is_new = status(place) is None
-    with contextlib.nullcontext() if is_new else locked(place), _filling(place, is_new) as new:
+    locking = contextlib.nullcontext() if is_new else locked(place)
+    with locking, _filling(place, is_new, listed) as new:
         yield new
 
 
 @contextlib.contextmanager
-def _filling(folder: Path, is_new: bool) -> Iterator[Path]:
+def _filling(folder: Path, is_new: bool, listed: Collection[str]) -> Iterator[Path]:
     # The temporary folder is on the same disk, whatever is mounted where.
     home = folder.parent if is_new else folder
     missing = [path for path in (home, *home.parents) if status(path) is None]
@@ -56,7 +120,7 @@ def _filling(folder: Path, is_new: bool) -> Iterator[Path]:
             if is_new:
                 _rename(new, folder)
             else:
-                _exchange(new, folder, old)
+                _exchange(new, folder, old, listed)
         missing = []
     except OSError as error:
         raise unwritable(folder, error) from error
@@ -67,18 +131,19 @@ def _filling(folder: Path, is_new: bool) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def replacing_folder(folder: AnyPath) -> Iterator[Path]:
-    """Write a folder that replaces ``folder`` as a whole, with all that is in it.
+def replacing_folder(folder: AnyPath, listed: Collection[str]) -> Iterator[Path]:
+    """Write a folder that replaces ``folder`` as a whole, but for files that are not ``listed``.
 
     Yields an empty temporary folder to write to. When the block ends, it takes the place of
-    ``folder``. Where the system can exchange two names in one step (Linux), a reader sees the old
-    folder or the new one and nothing else, also if the writer is killed. After an error or Ctrl-C,
-    everything is as before.
+    ``folder``, with the other files of that. Where the system can exchange two names in one step
+    (Linux), a reader sees the old folder or the new one and nothing else, also if the writer is
+    killed. After an error or Ctrl-C, everything is as before.
 
     Raises
     ------
     SentembError
-        If the folder cannot be written, or `check_exchangeable` refuses it.
+        If the folder cannot be written, has a file of the same name that is not listed, or
+        `check_exchangeable` refuses it.
     """
     check_exchangeable(folder)
     place = Path(os.path.realpath(folder))
@@ -92,6 +157,7 @@ def replacing_folder(folder: AnyPath) -> Iterator[Path]:
                 new = temporary / "new"
                 os.mkdir(new)
                 yield new
+                _keep_others(place, new, listed)
                 _swap(new, place, temporary / "old")
                 flush_folder(place.parent)
         except OSError as error:
@@ -149,8 +215,52 @@ def _rename(new: Path, folder: Path) -> None:
         raise
 
 
-def _exchange(new: Path, folder: Path, old: Path) -> None:
-    """Move all files of ``new`` to ``folder``, and the files that they replace to ``old``.
+def _keep_others(folder: Path, new: Path, listed: Collection[str]) -> None:
+    """Give the files of ``folder`` that are not ``listed`` a second name in ``new``."""
+    for path in _files_in(folder):
+        name = path.relative_to(folder)
+        if name.as_posix() in listed:
+            continue
+        if is_folder(path) and not path.is_symlink():  # an empty one
+            (new / name).mkdir(parents=True, exist_ok=True)
+            continue
+        if status(new / name, follow=False) is not None:
+            raise _not_ours(path)
+        (new / name).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(path, new / name, follow_symlinks=False)
+        except OSError as error:  # a system without hard links
+            if error.errno not in UNSUPPORTED:
+                raise
+            shutil.copy2(path, new / name, follow_symlinks=False)
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    """All files and links in ``folder`` and below, and empty folders; no temporary ones."""
+
+    def fail(error: OSError) -> None:
+        raise unreadable(error.filename, error) from error
+
+    for inside, folders, names in os.walk(folder, onerror=fail):
+        place = Path(inside)
+        folders[:] = sorted(name for name in folders if not is_temporary(name))
+        links = [name for name in folders if (place / name).is_symlink()]
+        if place != folder and not folders and not names:
+            yield place
+        if place != folder and os.path.ismount(place):
+            raise SentembError(f"{place}: is a mount point, which cannot be moved; unmount it")
+        yield from (place / name for name in (*links, *sorted(names)) if not is_temporary(name))
+
+
+def _not_ours(path: Path) -> SentembError:
+    return SentembError(
+        f"{path}: would be replaced, and was not written by this command; rename it or name "
+        "another folder"
+    )
+
+
+def _exchange(new: Path, folder: Path, old: Path, listed: Collection[str]) -> None:
+    """Move all files of ``new`` to ``folder``, and those that are ``listed`` there to ``old``.
 
     On an error they are moved back. The folder never holds files of both, so one whose writer was
     killed lacks files, but those that are there belong together.
@@ -159,11 +269,16 @@ def _exchange(new: Path, folder: Path, old: Path) -> None:
     for name in names:
         if is_folder(folder / name) and not os.path.islink(folder / name):
             raise SentembError(f"{folder / name}: is a folder; name another place to write to")
+        if name.as_posix() not in listed and status(folder / name, follow=False) is not None:
+            raise _not_ours(folder / name)
+    gone = [name for name in map(Path, sorted(listed)) if _is_left(folder / name, new / name)]
+    # The list leaves last and comes first, so that what a killed writer leaves is known.
+    names.sort(key=lambda name: name.name != LIST)
     # Each name, and whether the folder had a file of that name; noted before anything is moved.
     moved: list[tuple[Path, bool]] = []
     made: list[Path] = []
     try:
-        for name in names:
+        for name in [*gone, *reversed(names)]:
             for path in ((folder / name).parent, (old / name).parent):
                 _make_folders(path, made)
             had = status(folder / name, follow=False) is not None
@@ -178,6 +293,13 @@ def _exchange(new: Path, folder: Path, old: Path) -> None:
         _move_back(moved, folder, old)
         _remove_folders(made)
         raise
+    _remove_folders(sorted({(folder / name).parent for name in gone} - {folder}))
+
+
+def _is_left(there: Path, written: Path) -> bool:
+    """Whether a listed file of an earlier result is there, and none takes its place."""
+    found = status(there, follow=False)
+    return found is not None and not stat.S_ISDIR(found.st_mode) and not written.exists()
 
 
 def _move_back(moved: list[tuple[Path, bool]], folder: Path, old: Path) -> None:

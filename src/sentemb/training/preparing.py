@@ -26,6 +26,8 @@ from sentemb.data.prepared_log import (
     CLICKED_OFFSETS,
     CLICKED_TITLES,
     CLICKS,
+    DESCRIPTION,
+    FILES,
     QUERIES,
     QUERY_INDEX,
     SKIPPED_INDEX,
@@ -132,7 +134,7 @@ def prepare_log(
         raise SentembError(f"splitting must be one of {', '.join(SPLITTINGS)}, not {splitting!r}")
     report = on_progress or _ignore
     check_replaceable(output, force)
-    with replacing_folder(output) as new:
+    with replacing_folder(output, (DESCRIPTION, *FILES)) as new:
         bad_lines = _write(new, pairs, splitting, skip_bad_lines, report)
         # Another process may have written there in the meantime.
         check_replaceable(output, force)

@@ -21,7 +21,7 @@ from sentemb.vectors.formats.folder import (
     VECTORS,
     WORDS,
     Description,
-    is_ours,
+    listed_files,
 )
 from sentemb.vectors.limits import MAX_COUNT, MAX_DIM
 from sentemb.vectors.word_vectors import WordVectors
@@ -54,7 +54,7 @@ def write_word_vectors(
     check_output(folder, force)
     _check(vectors)
     checksums = {}
-    with filling(folder) as place:
+    with filling(folder, listed_files(folder)) as place:
         texts = {WORDS: "".join(f"{word}\n" for word in vectors.words)}
         if vectors.counts is not None:
             texts[COUNTS] = "".join(f"{count}\n" for count in vectors.counts.tolist())
@@ -82,7 +82,7 @@ def check_output(folder: AnyPath, force: bool) -> None:
     if not os.fspath(folder):
         raise SentembError("the name of the folder is empty; give one")
     check_free(folder, force)
-    if names_in(folder) and not is_ours(folder):
+    if names_in(folder) and not listed_files(folder):
         raise SentembError(
             f"{folder}: holds other files than word vectors; name a new or empty folder"
         )

@@ -23,7 +23,7 @@ from sentemb.data.lines import write_lines
 from sentemb.errors import SentembError, naming
 from sentemb.system.files import path_of
 from sentemb.system.paths import AnyPath
-from sentemb.system.whole_folder import check_free, filling
+from sentemb.system.whole_folder import check_free, filling_listed
 
 WHERE = "https://github.com/beir-cellar/beir"
 _JSON = Reading("jsonl")
@@ -89,7 +89,7 @@ def import_beir(
                 titles[id] = title
             yield f"{id}\t{title}"
 
-    with filling(place) as new:
+    with filling_listed(place) as new:
         write_lines(new / "titles.tsv", all_titles())
         for name, part in parts.items():
             part.queries = texts

@@ -21,7 +21,7 @@ from sentemb.errors import SentembError
 from sentemb.protocols import Embedder
 from sentemb.system.files import path_of, place_name, write_text
 from sentemb.system.paths import AnyPath
-from sentemb.system.whole_folder import check_free, filling
+from sentemb.system.whole_folder import check_free, filling_listed
 
 _Pair: TypeAlias = tuple[str, str]
 
@@ -148,7 +148,7 @@ def import_clauses(
         "test_queries": n_test,
     }
     readme = _readme(counts, least, most, seed, model is not None)
-    with filling(folder) as place:
+    with filling_listed(folder) as place:
         write_lines(place / "pairs.tsv", map("\t".join, parts[""]))
         for name, one in judged.items():
             write_judged_set(one, place / name)

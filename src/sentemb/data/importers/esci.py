@@ -24,7 +24,7 @@ from sentemb.data.importers.texts import imported_id, imported_text
 from sentemb.errors import SentembError, naming
 from sentemb.system.files import path_of
 from sentemb.system.paths import AnyPath
-from sentemb.system.whole_folder import check_free, filling
+from sentemb.system.whole_folder import check_free, filling_listed
 
 WHERE = "https://github.com/amazon-science/esci-data"
 EXAMPLES = "shopping_queries_dataset_examples.parquet"
@@ -102,7 +102,7 @@ def import_esci(
     columns = ("product_id", "product_title", "product_locale")
     titles = dict(_titles(table(products, columns, _PARQUET), locale, needed))
     counts = {}
-    with filling(place) as new:
+    with filling_listed(place) as new:
         exact = train.clicks(titles, least=GRADES["E"])
         counts["pairs"] = write_counted(new / "pairs.tsv", exact)
         counts |= write_part(new, "dev", held_out, titles)

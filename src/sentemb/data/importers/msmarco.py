@@ -23,7 +23,7 @@ from sentemb.data.importers.texts import imported_text
 from sentemb.errors import SentembError, naming
 from sentemb.system.files import path_of, place_name, raw_lines
 from sentemb.system.paths import AnyPath
-from sentemb.system.whole_folder import check_free, filling
+from sentemb.system.whole_folder import check_free, filling_listed
 
 WHERE = "https://microsoft.github.io/msmarco/Datasets"
 WHERE_ORCAS = "https://microsoft.github.io/msmarco/ORCAS"
@@ -77,7 +77,7 @@ def import_msmarco(source: AnyPath, out: AnyPath, *, force: bool = False) -> dic
     needed = {id for judgments in parts.values() for id in judgments.title_ids}
     titles = dict(document_titles(documents or folder, needed))
     counts = {"titles": len(titles), "documents_without_title": len(needed) - len(titles)}
-    with filling(place) as new:
+    with filling_listed(place) as new:
         for name, judgments in parts.items():
             if name == "train":
                 counts["pairs"] = write_counted(new / "pairs.tsv", judgments.clicks(titles))
@@ -145,7 +145,7 @@ def import_orcas(
                 if query:
                     yield f"{query}\t{titles[id]}"
 
-    with filling(place) as new:
+    with filling_listed(place) as new:
         counts["pairs"] = write_counted(new / "pairs.tsv", lines())
         write_titles(new, titles)
         write_readme(

@@ -23,7 +23,7 @@ from sentemb.data.lines import clean_lines, is_id
 from sentemb.errors import SentembError
 from sentemb.system.files import is_file, path_of, write_text
 from sentemb.system.paths import AnyPath
-from sentemb.system.whole_folder import check_free, filling
+from sentemb.system.whole_folder import check_free, filling_listed
 
 WHERE = "https://www.onetcenter.org/database.html"
 
@@ -135,7 +135,7 @@ def import_onet(
         "test_queries": n_test,
     }
     readme = _readme(_release(files), counts, seed)
-    with filling(folder) as place:
+    with filling_listed(folder) as place:
         write_click_log(log, place / "pairs.tsv")
         for part, one in judged.items():
             write_judged_set(one, place / part)

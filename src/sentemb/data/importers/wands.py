@@ -22,7 +22,7 @@ from sentemb.data.importers.texts import imported_id
 from sentemb.errors import SentembError
 from sentemb.system.files import path_of
 from sentemb.system.paths import AnyPath
-from sentemb.system.whole_folder import check_free, filling
+from sentemb.system.whole_folder import check_free, filling_listed
 
 WHERE = "https://github.com/wayfair/WANDS"
 GRADES = {"Exact": 2, "Partial": 1, "Irrelevant": 0}
@@ -104,7 +104,7 @@ def import_wands(
         part_of[query].add(query, imported_id(product_id), GRADES[label])
 
     counts = {}
-    with filling(place) as new:
+    with filling_listed(place) as new:
         exact = parts["train"].clicks(titles, least=GRADES["Exact"])
         counts["pairs"] = write_counted(new / "pairs.tsv", exact)
         counts |= write_part(new, "dev", parts["dev"], titles)

@@ -38,7 +38,7 @@ from sentemb.data.simulation.search_world import Need, Text, World
 from sentemb.errors import SentembError
 from sentemb.system.files import path_of, write_text
 from sentemb.system.paths import AnyPath
-from sentemb.system.whole_folder import check_free, filling
+from sentemb.system.whole_folder import check_free, filling_listed
 from sentemb.version import __version__
 
 # Above these limits a simulation takes hours and more memory than most machines have.
@@ -148,7 +148,7 @@ def simulate(
     _check(settings)
     folder = path_of(out)
     check_free(folder, force)
-    with filling(folder) as place:
+    with filling_listed(folder) as place:
         engine = _Engine(settings)
         dev, test = engine.draw_judged(dev_queries), engine.draw_judged(test_queries)
         engine.search_until(pairs, progress)

@@ -35,8 +35,6 @@ VECTORS = "vectors.bin"
 TOWERS = {"query": "query.onnx", "document": "document.onnx"}
 SHARED = "model.onnx"
 # What such a folder may hold, with what the examples leave there.
-_NAMES = (VOCABULARY, VECTORS, CHARACTERS, README, PYTHON, JAVA, *TOWERS.values(), SHARED)
-_LEFT_BY_EXAMPLES = ("Example.java", "*.class", "__pycache__")
 # A message of protobuf has less than 2 GB; the graph itself is small.
 _MOST_BYTES = (1 << 31) - (1 << 20)
 _SPLITTINGS = {
@@ -86,7 +84,7 @@ def write(
     onnx = package("onnx", "onnx", "--to onnx")
     towers, identity = source.towers, fingerprint(source.saved())
     files = {SHARED: "query"} if towers.shared else {name: side for side, name in TOWERS.items()}
-    with new_folder(out, force, *_NAMES, *_LEFT_BY_EXAMPLES) as folder:
+    with new_folder(out, force) as folder:
         for name, side in files.items():
             with writing(folder / name) as file:
                 file.write(_model(onnx, towers, side, identity))

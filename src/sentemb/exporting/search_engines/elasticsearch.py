@@ -100,7 +100,7 @@ def write(
     if clicks is not None and half is not None and half.has_clicks and click_weight:
         queries_of = clicked_queries(clicks)
     with_clicks, without = bool(queries_of), 0
-    with new_folder(out, force, MAPPING, QUERY, README, SCRIPT, "bulk-*.ndjson.gz") as folder:
+    with new_folder(out, force) as folder:
         with BulkFiles(folder, part_bytes) as bulk:
             for portion in portions(source, on_progress):
                 without += int(np.count_nonzero(~portion.known))

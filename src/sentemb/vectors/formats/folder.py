@@ -98,13 +98,14 @@ def check_vectors(folder: AnyPath) -> None:
         raise _damaged(path, "its contents do not match their checksum")
 
 
-def is_ours(folder: AnyPath) -> bool:
-    """Whether a folder has the description of word vectors, or lost it to a killed writer."""
-    if is_file(Path(folder) / DESCRIPTION):
-        return True
+def listed_files(folder: AnyPath) -> frozenset[str]:
+    """The files of word vectors in a folder; also if a killed writer took their description."""
     names = names_in(folder)
+    if DESCRIPTION in names:
+        return frozenset([DESCRIPTION, *_description(path_of(folder)).sha256])
     kept = {name for name in names if not is_temporary(name)}
-    return len(kept) < len(names) and kept <= {WORDS, VECTORS, COUNTS}
+    is_left = len(kept) < len(names) and kept <= {WORDS, VECTORS, COUNTS}
+    return frozenset(names if is_left else ())
 
 
 def _description(folder: Path) -> Description:
