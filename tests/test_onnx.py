@@ -1,12 +1,12 @@
 """Models exported to ONNX give the vectors of the package, from the tokenisers that they bring."""
 
 import importlib.util
+import json
 import re
-import shutil
-import subprocess
 import sys
+import unicodedata
 import warnings
-from itertools import chain
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -36,12 +36,11 @@ from sentemb.models.bag import Bag
 from sentemb.models.similarity import unit_rows
 from sentemb.models.towers import SIDES
 from sentemb.storage.model_files import fingerprint
-from sentemb.text.words import BARE, PLAIN, SPLITTINGS, WHITE_SPACE
+from sentemb.text.words import BARE, PLAIN, SPLITTINGS
 from sentemb.vectors.word_vectors import WordVectors
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared/data"
-JAVA = Path(__file__).parent / "java"
 INPUTS = ("features", "counts", "word_offsets", "words", "text_offsets")
 RNG = np.random.default_rng(0)
 KNOWN = made_up_texts(RNG, [4] * 40)
@@ -284,43 +283,12 @@ def test_the_tokeniser_in_python_reads_texts_as_the_package_does(models, folders
 
 
 def test_python_adds_no_other_lower_case_of_several_characters():
-    """`Tokeniser.java` has the only one as code, all others from `character_table`."""
+    """The README has the only one in words, all others are in `character_table`."""
     several = [chr(code) for code in range(sys.maxunicode + 1) if len(chr(code).lower()) > 1]
     assert several == ["\u0130"] and "\u0130".lower() == "i\u0307"
     assert "\u03a3".lower() == "\u03c3" and "a\u03a3".lower() == "a\u03c2"
     table = dict(line.split(" ", 1) for line in character_table().splitlines())
     assert set(table) == {"space", "word", "before", "after", "cased", "ignored", "lower"}
-
-
-def needs_java():
-    if not shutil.which("javac") or not shutil.which("java"):
-        pytest.skip("needs a Java compiler (javac)")
-
-
-def java(folder, *arguments):
-    """Run a class; what it printed."""
-    done = subprocess.run(
-        ["java", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-cp", folder, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        check=True,
-    )
-    return done.stdout
-
-
-def compiled(folder, *sources):
-    quick = ("-J-XX:TieredStopAtLevel=1", "-J-Xshare:auto", "-proc:none")
-    strict = ("-Xlint:all", "-Werror", "--release", "8", "-Xlint:-options")
-    subprocess.run(["javac", *quick, *strict, "-d", folder, *sources], check=True)
-
-
-def in_hex(texts):
-    return "".join(" ".join(f"{ord(letter):x}" for letter in text) + "\n" for text in texts)
-
-
-def words_in_hex(text, split):
-    return "".join("".join(f"{ord(one):x}." for one in word) + " " for word in split(text))
 
 
 def example_of(folder, language):
@@ -329,64 +297,73 @@ def example_of(folder, language):
     return re.search(rf"^```{language}\n(.*?)^```", page, re.M | re.S)[1]
 
 
-def test_java_finds_the_same_features_and_the_example_gives_them_to_the_model(
-    models, folders, tmp_path
-):
-    needs_java()
-    names = ["words", "bare", "sif", "vectors"]
-    (tmp_path / "texts").write_text(in_hex(TEXTS))
-    (tmp_path / "Example.java").write_text(example_of(folders["words"], "java"), "utf-8")
-    stubs = sorted((JAVA / "ai/onnxruntime").glob("*.java"))
-    compiled(
-        folders["words"],
-        folders["words"] / "Tokeniser.java",
-        JAVA / "Dump.java",
-        tmp_path / "Example.java",
-        *stubs,
-    )
-    of_each = ((folders[name], tmp_path / "texts", tmp_path / name) for name in names)
-    java(folders["words"], "Dump", *chain.from_iterable(of_each))
-    for name in names:
-        expected = Tokeniser(folders[name]).batch(TEXTS)
-        lines = (tmp_path / name).read_text().splitlines()
-        for key, line in zip(INPUTS, lines, strict=False):
-            # Java prints as few digits of a float as make it the same float again.
-            numbers = np.array(line.strip("[]").split(", "), expected[key].dtype)
-            np.testing.assert_array_equal(numbers, expected[key], key)
-        split = models[name].vocabulary.split
-        assert lines[5:] == [words_in_hex(text, split) for text in TEXTS]
+def table_of(folder):
+    """``characters.txt``: sets of code points, and lower cases."""
+    found = {}
+    for line in (folder / "characters.txt").read_text("utf-8").splitlines():
+        name, *entries = line.split(" ")
+        found[name] = {}
+        for entry in entries:
+            codes, _, lower = entry.partition(">")
+            first, last = (int(code, 16) for code in codes.split("-"))
+            for code in range(first, last + 1):
+                found[name][chr(code)] = chr(int(lower or "0", 16) + code - first)
+    return found
 
-    printed = java(folders["words"], "Example", "abc ABCD", "b qqq").splitlines()
-    expected = Tokeniser(folders["words"]).batch(["abc ABCD", "b qqq"])
-    assert printed[0] == "query.onnx" and printed[-1] == "[[0.5, 0.0]]"
-    shown = {key: f"{expected[key].dtype} {expected[key].tolist()}" for key in sorted(INPUTS)}
-    assert printed[1:-1] == [f"{key} {numbers}" for key, numbers in shown.items()]
+
+def lower_as_described(text, table):
+    """Lower case by the README alone."""
+    found = []
+    for place, letter in enumerate(text):
+        if letter == "\u0130":
+            found.append("i\u0307")
+        elif letter == "\u03a3":
+            near = [
+                next((one for one in side if one not in table["ignored"]), "")
+                for side in (text[:place][::-1], text[place + 1 :])
+            ]
+            before, after = (one in table["cased"] for one in near)
+            found.append("\u03c2" if before and not after else "\u03c3")
+        else:
+            found.append(table["lower"].get(letter, letter))
+    return "".join(found)
+
+
+def split_as_described(text, splitting, table):
+    """The words of a text by the README alone."""
+    if splitting == BARE:
+        text = unicodedata.normalize("NFC", text)
+    text = lower_as_described(text, table)
+    is_in = (lambda one: one in table["word"]) if splitting == PLAIN else (
+        lambda one: one not in table["space"]
+    )  # fmt: skip
+    words = ["".join(run) for inside, run in groupby(text, is_in) if inside]
+    if splitting != BARE:
+        return words
+    edges = "".join(table["before"]), "".join(table["after"])
+    return [word.lstrip(edges[0]).rstrip(edges[1]) or word for word in words]
+
+
+@pytest.mark.parametrize("name", ["words", "bare", "sif", "vectors"])
+def test_the_description_of_the_readme_finds_the_words_of_the_examples(models, folders, name):
+    table, splitting = table_of(folders[name]), models[name].vocabulary.splitting
+    tokeniser = load_tokeniser(folders[name])
+    lines = (folders[name] / "examples.jsonl").read_text("utf-8").splitlines()
+    assert len(lines) > 10
+    for row in map(json.loads, lines):
+        assert row["words"] == split_as_described(row["text"], splitting, table)
+        assert row["words"] == models[name].vocabulary.split(row["text"])
+        found = [[list(entry) for entry in tokeniser.features(one).items()] for one in row["words"]]
+        assert row["features"] == found
 
 
 @pytest.mark.slow
-def test_java_splits_texts_with_any_character_as_python_does(models, folders, tmp_path):
-    needs_java()
-    letters = [chr(code) for code in range(1, sys.maxunicode + 1)]
-    texts = [f"A{one}Σ{one}B Σ{one} {one}c" for one in letters]
-    (tmp_path / "texts").write_text(in_hex(texts))
-    (tmp_path / "classes").mkdir()
-    compiled(tmp_path / "classes", folders["words"] / "Tokeniser.java", JAVA / "Dump.java")
-    for name, splitting in (("words", WHITE_SPACE), ("bare", BARE), ("sif", PLAIN)):
-        assert models[name].vocabulary.splitting == splitting
-        java(tmp_path / "classes", "Dump", folders[name], tmp_path / "texts", tmp_path / "out")
-        with open(tmp_path / "out") as file:
-            lines = file.read().split("\n")[5:-1]
-        wrong = {
-            text
-            for text, line in zip(texts, lines, strict=True)
-            if line.removeprefix("? ") != words_in_hex(text, SPLITTINGS[splitting])
-        }
-        if splitting == BARE:
-            # Form C of a character that is newer than Java.
-            new = {text for text, line in zip(texts, lines, strict=True) if line.startswith("? ")}
-            assert len(wrong) < 100
-            wrong -= new
-        assert not wrong
+@pytest.mark.parametrize("name", ["words", "bare", "sif"])
+def test_the_description_of_the_readme_holds_for_any_character(models, folders, name):
+    table, splitting = table_of(folders[name]), models[name].vocabulary.splitting
+    for letter in map(chr, range(1, sys.maxunicode + 1)):
+        text = f"A{letter}\u03a3{letter}B \u03a3{letter} {letter}c"
+        assert split_as_described(text, splitting, table) == SPLITTINGS[splitting](text), letter
 
 
 # -- examples --------------------------------------------------------------------------------------
@@ -409,10 +386,9 @@ def test_the_example_in_python_runs(models, folders, monkeypatch, capsys):
             np.testing.assert_allclose(printed, models[name].score(query, titles), atol=1e-5)
 
 
-def test_the_page_has_the_examples_of_the_readme(folders):
+def test_the_page_has_the_example_of_the_readme(folders):
     page = (ROOT / "docs/onnx.md").read_text("utf-8")
-    for language in ("python", "java"):
-        assert f"```{language}\n{example_of(folders['words'], language)}```" in page
+    assert f"```python\n{example_of(folders['words'], 'python')}```" in page
 
 
 # -- what is refused -------------------------------------------------------------------------------
@@ -449,7 +425,6 @@ def test_an_encoder_of_somebody_else_is_refused(tmp_path):
 def test_only_an_export_is_replaced(models, tmp_path):
     out = tmp_path / "out"
     exported(models["words"], out)
-    (out / "Tokeniser$Batch.class").write_bytes(b"")
     (out / "__pycache__").mkdir()
     refused(models["shared"], out, "is not empty")
     exported(models["shared"], out, force=True)

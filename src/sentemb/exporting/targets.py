@@ -155,7 +155,7 @@ TARGETS = {
     "onnx": Target(
         "onnx.model",
         MODEL,
-        "a folder with both towers and a tokeniser in Python and Java",
+        "a folder with both towers and a tokeniser in Python",
         needs=("onnx", "onnx"),
     ),
     "sentence-transformers": Target(

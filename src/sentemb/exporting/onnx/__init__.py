@@ -1,1 +1,1 @@
-"""Towers as ONNX graphs, with tokenisers in Python and Java."""
+"""Towers as ONNX graphs, with a tokeniser in Python."""

@@ -1,7 +1,8 @@
-"""A model as ONNX: a graph for each tower, the vocabulary, and tokenisers in Python and Java."""
+"""A model as ONNX: a graph for each tower, the vocabulary, a tokeniser in Python, and examples."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
@@ -14,6 +15,7 @@ from sentemb.errors import SentembError
 from sentemb.exporting.onnx.characters import character_table
 from sentemb.exporting.onnx.encoders import INPUTS, add_embeddings
 from sentemb.exporting.onnx.graph import OPSET, Graph
+from sentemb.exporting.onnx.tokeniser import Tokeniser
 from sentemb.exporting.places import new_folder
 from sentemb.exporting.targets import Exported
 from sentemb.models.towers import Towers, converted
@@ -29,12 +31,26 @@ from sentemb.text.words import BARE, PLAIN, WHITE_SPACE
 from sentemb.version import __version__
 
 VOCABULARY, CHARACTERS, README = "vocabulary.txt", "characters.txt", "README.md"
-PYTHON, JAVA = "tokeniser.py", "Tokeniser.java"
+PYTHON, EXAMPLES = "tokeniser.py", "examples.jsonl"
 VECTORS = "vectors.bin"
 # The file of each tower, and the one of shared towers.
 TOWERS = {"query": "query.onnx", "document": "document.onnx"}
 SHARED = "model.onnx"
-# What such a folder may hold, with what the examples leave there.
+# Texts that show how languages differ: cases, marks, white space, signs around words, scripts.
+_EXAMPLES = (
+    "",
+    "cheap hotel in paris",
+    "Cheap  HOTEL\tin Paris",
+    "banana bandana",
+    "(cheap) 'rooms', 50%! c++ .net ... a_b a-b",
+    "cafe\u0301 caf\u00e9",
+    "\u039f\u0394\u039f\u03a3 \u03a3\u03af\u03c3\u03c5\u03c6\u03bf\u03c2 \u03a3",
+    "\u03a3.\u0391 \u0391\u03a3\u0301",
+    "\u0130stanbul ISPARTA Stra\u00dfe \u1e9e \u01c5",
+    "a\u00a0b\u2003c\u200bd\u001ce\u0085f\ufeffg",
+    "\u4e0a\u6d77 \u9152\u5e97 \U0001f3e8 \U00010400",
+    "1\u00b23 x\u0663y \u2167",
+)
 # A message of protobuf has less than 2 GB; the graph itself is small.
 _MOST_BYTES = (1 << 31) - (1 << 20)
 _SPLITTINGS = {
@@ -92,7 +108,6 @@ def write(
             VOCABULARY: _vocabulary_file(towers.vocabulary),
             CHARACTERS: character_table(),
             PYTHON: _resource("tokeniser.py").replace(_IMPORT, _words_module()),
-            JAVA: _resource(JAVA),
             README: _readme(source),
         }
         for name, text in texts.items():
@@ -102,10 +117,12 @@ def write(
             others = [VECTORS]
             with writing(folder / VECTORS) as file:
                 file.write(towers.vocabulary.vectors.vectors.astype("<f4").tobytes())
+        # The tokeniser of the folder, which reads what was written there.
+        write_text(folder / EXAMPLES, _examples(Tokeniser(folder)))
     notes = []
     if source.dtype != "float32":
         notes.append(f"the weights are {source.dtype}; the export has them in float32")
-    return Exported([Path(out) / name for name in (*files, *texts, *others)], notes=notes)
+    return Exported([Path(out) / name for name in (*files, *texts, *others, EXAMPLES)], notes=notes)
 
 
 def _model(onnx: Any, towers: Towers, side: str, identity: str) -> bytes:
@@ -176,6 +193,19 @@ def _resource(name: str) -> str:
     return resources.files("sentemb.exporting.onnx").joinpath(name).read_text("utf-8")
 
 
+def _examples(tokeniser: Tokeniser) -> str:
+    """A JSON object per text: its words, and the features of each with their counts."""
+    rows = (
+        {
+            "text": text,
+            "words": tokeniser.split(text),
+            "features": [list(tokeniser.features(word).items()) for word in tokeniser.split(text)],
+        }
+        for text in _EXAMPLES
+    )
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
 def _readme(model: SentenceEncoder) -> str:
     if model.shared_towers:
         files = {f"`{SHARED}`": "the tower, which reads queries and titles"}
@@ -183,13 +213,14 @@ def _readme(model: SentenceEncoder) -> str:
         files = {f"`{TOWERS['query']}`": "the tower that reads queries"}
         files[f"`{TOWERS['document']}`"] = "the tower that reads titles"
     files |= {
-        f"`{PYTHON}`, `{JAVA}`": "from texts to the inputs of the models",
+        f"`{PYTHON}`": "from texts to the inputs of the models",
         f"`{VOCABULARY}`": f"the features that the model knows: {model.vocabulary}",
     }
     if model.vocabulary.vectors is not None:
-        files[f"`{VECTORS}`"] = "the vectors of words, for the tokenisers"
+        files[f"`{VECTORS}`"] = "the vectors of words, for the tokeniser"
     files |= {
-        f"`{CHARACTERS}`": f"properties of characters, for `{JAVA}`",
+        f"`{CHARACTERS}`": "properties of characters, for a tokeniser in another language",
+        f"`{EXAMPLES}`": "texts with their words and features, to test such a tokeniser",
     }
     return Template(_resource("readme.md")).substitute(
         kind=model.encoder.name,

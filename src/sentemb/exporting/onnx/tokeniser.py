@@ -1,6 +1,6 @@
 """From texts to the inputs of query.onnx, document.onnx or model.onnx.
 
-Needs NumPy for the arrays and nothing else. Tokeniser.java does the same.
+Needs NumPy for the arrays and nothing else.
 """
 
 from collections.abc import Sequence

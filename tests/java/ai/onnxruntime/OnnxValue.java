@@ -1,5 +1,0 @@
-package ai.onnxruntime;
-
-public interface OnnxValue {
-    Object getValue() throws OrtException;
-}
