@@ -12,7 +12,7 @@ import time
 from datetime import date
 from pathlib import Path
 
-from reliability import determinism, faces, fuzz, orders, writers
+from reliability import determinism, faces, fuzz, orders, served, writers
 from reliability.battery import battery
 from reliability.count import Count
 
@@ -57,6 +57,10 @@ CHECKS = {
     "soak": ("random Unicode texts encoded", lambda: faces.soak(1_000_000)),
     "determinism": ("trainings that must give the same bits", determinism.matrix),
     "logs": ("forms of a click log that must give the same bits", determinism.sources),
+    "requests": ("requests to one server", lambda: served.requests(50_000)),
+    "slow": ("requests of others while 300 clients send a byte per second",
+             lambda: served.slow_clients(300, 2000)),
+    "versions": ("a worker of a cluster with another version", served.versions),
     "cache": ("damaged, unwritable, full and other users' kernel caches",
               lambda: _tests("test_kernel_cache.py")),
     "orders": ("orders of commands, each in its own process, on one kernel cache", orders.orders),

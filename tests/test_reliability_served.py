@@ -1,0 +1,22 @@
+"""The server under load and a cluster of two versions, in short."""
+
+import sys
+
+import pytest
+from reliability import served
+from reliability.count import held
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+def test_many_requests_have_the_same_bits_and_leave_nothing_behind():
+    held(served.requests(1000))
+
+
+def test_slow_clients_change_no_answer():
+    held(served.slow_clients(60, 200, seconds=3))
+
+
+def test_a_worker_of_another_version_is_named():
+    pytest.importorskip("distributed", reason="needs Dask")
+    held(served.versions())
