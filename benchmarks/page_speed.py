@@ -126,7 +126,7 @@ def agreement(browser, folder, parts, model, queries):
     rows = [head]
     for dtype in ("int8", "float32"):
         path = folder / f"{dtype}.html"
-        export(index, path, "page", force=True, dtype=dtype)
+        export(index, path, "page", force=True, dtype=dtype, min_queries=1)
         found = asked(browser, path, queries)
         away = 1 - np.sum(np.array(found["vectors"]) * units, axis=1)
         away = away[units.any(axis=1)]
