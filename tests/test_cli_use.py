@@ -141,8 +141,8 @@ class TestEncode:
         assert refused("encode", model_dir, "empty", *out).startswith("empty: the input is empty")
         assert refused("encode", model_dir, "latin", *out).startswith("latin:2:2: not valid UTF-8")
         assert not Path("out.npy").exists()
-        assert "file/out.npy: cannot be written" in refused(
-            "encode", model_dir, "file", "-o", "file/out.npy"
+        assert "empty/out.npy: cannot be written" in refused(
+            "encode", model_dir, "file", "-o", "empty/out.npy"
         )
         for name in ("v.txt", "v", "judged"):
             assert refused("encode", model_dir, "file", "-o", name) == (

@@ -506,7 +506,7 @@ def test_titles_are_counted_before_anything_is_written(tmp_path, monkeypatch):
     assert not out.exists()
     monkeypatch.undo()
     export(index, out, "page")
-    with pytest.raises(SentembError, match="is there already"):
+    with pytest.raises(SentembError, match="exists; name another file or use --force"):
         export(index, out, "page")
 
 

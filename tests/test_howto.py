@@ -34,6 +34,7 @@ PAGES = [
     "scikit-learn",
     "sentence-transformers",
     "search-page",
+    "vectors",
 ]
 TAB = "\t"
 DEPARTMENTS = {
@@ -103,12 +104,18 @@ def run_page(page, folder, leave_out=()):
 def test_the_pages_run(shop, monkeypatch):
     monkeypatch.chdir(shop)
     # sentence-transformers takes seconds to import: the next test runs these blocks.
-    leave_out = ["sentence_transformers", *(name for name in ["pandas"] if not find_spec(name))]
+    leave_out = [
+        "sentence_transformers",
+        *(name for name in ["pandas", "faiss", "usearch"] if not find_spec(name)),
+    ]
     printed = {}
     with StandIn() as engine:
         monkeypatch.setenv("URL", engine.address)
         for page in PAGES:
-            printed |= run_page(page, shop, leave_out)[0]
+            more, names = run_page(page, shop, leave_out)
+            printed |= more
+            if page == "vectors":
+                check_vectors(names)
     check(shop, printed, engine)
 
 
@@ -201,6 +208,19 @@ def write_departments(folder):
     with open(folder / "glove.6B.100d.txt", "w", encoding="utf-8") as file:
         for word, vector in zip(words, vectors, strict=True):
             file.write(f"{word} {' '.join(map(str, vector))}\n")
+
+
+def check_vectors(names):
+    """The libraries find the titles with the highest cosines, which may be equal."""
+    cosines = names["vectors"] @ names["query"]
+    highest = np.sort(cosines)[::-1][:10]
+    assert np.array_equal(cosines[names["best"]], highest)
+    if "flat" in names:
+        assert cosines[names["places"][0]] == pytest.approx(highest, abs=1e-6)
+    if "graph" in names:
+        found = cosines[names["graph"].search(names["query"], 10).keys]
+        assert (found >= highest[-1] - 1e-6).sum() >= 8
+    assert Path("vectors.npy").exists() and len(names["ids"]) == len(names["titles"])
 
 
 def check(folder, printed, engine):

@@ -191,7 +191,11 @@ def test_columns_by_name_or_number(tmp_path, text, columns, header, expected):
         ("query,title\ntv,TV\n", ["--catalogue", "x"], "a catalogue needs the column of the ids"),
         ("query,title\ntv,TV\n", ["--search", "query"], "--search needs --clicks"),
         ("query,title\ntv,TV\n", ["--position", "query"], "--position needs --search"),
-        ("query,title\ntv,TV\n", ["-o", "x", "--write-catalogue", "x"], "x: is the log; name"),
+        (
+            "query,title\ntv,TV\n",
+            ["-o", "x", "--write-catalogue", "x"],
+            "x: is named for two outputs",
+        ),
         ("query,title\ntv,TV\n", ["--min-clicks", "0"], "min_clicks is 0; give an integer"),
     ],
 )

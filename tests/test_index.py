@@ -265,7 +265,8 @@ def test_the_current_folder_is_filled_and_never_replaced(index, tmp_path, monkey
 
 def test_another_model_in_the_folder_is_refused(folder):
     other = made_up_model(BAG, TITLES, cells=20, dtype=np.float32, seed=1)
-    other.save_pretrained(folder / "model", force=True)
+    other.save_pretrained(folder.parent / "other")
+    (folder.parent / "other/model.safetensors").replace(folder / "model/model.safetensors")
     with pytest.raises(SentembError, match="another model than that of the vectors"):
         Index.open(folder)
 

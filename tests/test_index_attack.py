@@ -206,7 +206,7 @@ def test_nothing_that_is_read_is_replaced(tmp_path):
     os.link(table, tmp_path / "link.csv")
     for out, catalogue in (("clicks.csv", None), ("link.csv", None), ("new.tsv", "link.csv")):
         written = None if catalogue is None else tmp_path / catalogue
-        with pytest.raises(SentembError, match="is read from; name another file"):
+        with pytest.raises(SentembError, match="is read by the command; name another place"):
             import_clicks([table], tmp_path / out, Columns(), write_catalogue=written, force=True)
     assert table.read_text() == "query,title\na,b\n"
 

@@ -191,7 +191,7 @@ def test_rank_takes_an_index_of_the_same_model(place, tmp_path):
         (["index", "model"], "give MODEL TITLES -o INDEX"),
         (["index", "model", "titles.tsv"], "name the folder of the index"),
         (["index", "model", "titles.tsv", "-o", "index"], "is not empty"),
-        (["index", "model", "titles.tsv", "-o", "model", "--force"], "holds other files"),
+        (["index", "model", "titles.tsv", "-o", "model", "--force"], "is read by the command"),
         (["index", "pairs", "titles.tsv", "-o", "new"], "scores pairs and has no vector"),
         (["index", "nothing", "titles.tsv", "-o", "new"], "there is no model here"),
         (["index", "model", "nothing", "-o", "new"], "cannot be read"),

@@ -236,7 +236,9 @@ def test_the_files_are_valid_and_say_what_they_hold(models, folders):
 
 def test_what_was_written_is_reported(models, tmp_path):
     done = exported(models["float64"], tmp_path / "out")
-    assert sorted(done.files) == sorted((tmp_path / "out").iterdir())
+    assert sorted([*done.files, tmp_path / "out/files.json"]) == sorted(
+        (tmp_path / "out").iterdir()
+    )
     assert len(done.notes) == 1 and "float32" in done.notes[0]
     assert exported(models["words"], tmp_path / "out", force=True).notes == []
 
@@ -430,7 +432,12 @@ def test_only_an_export_is_replaced(models, tmp_path):
     exported(models["shared"], out, force=True)
     assert {path.name for path in out.glob("*.onnx")} == {"model.onnx"}
     (out / "notes.txt").write_text("mine")
-    refused(models["words"], out, "other files than this export, such as notes.txt", force=True)
+    exported(models["words"], out, force=True)
+    assert (out / "notes.txt").read_text() == "mine" and (out / "__pycache__").is_dir()
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign/README.md").write_text("mine")
+    why = "holds other files than an export, such as README.md"
+    refused(models["words"], tmp_path / "foreign", why, force=True)
     refused(models["words"], out / "notes.txt", "is a file")
 
 

@@ -185,7 +185,7 @@ def test_trainings_on_labels_show_their_accuracy():
     assert dev.get_ylabel() == "accuracy on dev"
     assert curves_of(dev) == [([1, 2], [0.6, 0.8])]
     assert run("labels") == "loss.png: training cost of 1 run, accuracy of 1\n"
-    assert run("labels", "clicks") == "loss.png: training cost of 2 runs, ndcg@1 of 1\n"
+    assert run("labels", "clicks", "--force") == "loss.png: training cost of 2 runs, ndcg@1 of 1\n"
 
 
 BAD_LINES = {

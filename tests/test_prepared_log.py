@@ -437,7 +437,7 @@ def test_other_places_that_cannot_hold_a_prepared_log(prepared, tmp_path, monkey
     ):
         prepare_log(prepared.path, out, force=True)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SentembError, match="standard output cannot hold a prepared log"):
+    with pytest.raises(SentembError, match="standard output cannot hold this output"):
         prepare_log(prepared.path, "-")
 
 

@@ -227,7 +227,7 @@ def test_same_seed_same_bytes_even_with_another_hash_seed(tmp_path):
     files = sorted(
         path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*") if path.is_file()
     )
-    assert len(files) == 10
+    assert len(files) == 11
     for file in files:
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
     assert (tmp_path / "a/pairs.tsv").read_bytes() != (tmp_path / "c/pairs.tsv").read_bytes()

@@ -789,7 +789,6 @@ OUTPUT_FILES = {
         ("topics", "lstm", "queries.tsv", "--truth", "truth.jsonl", "--heat-map", "X"),
     ),
     "report OUT": (".html", ("report", "lstm", "queries.tsv", "X")),
-    "export --to jsonl": (".jsonl", ("export", "index", "X", "--to", "jsonl", "--force")),
     "export --to page": (".html", ("export", "sums", "X", "--to", "page", "--force")),
 }
 OUTPUT_FOLDERS = {
@@ -800,7 +799,7 @@ OUTPUT_FOLDERS = {
     "vectors convert OUT": ("vectors", "convert", "glove.txt", "X"),
     "vectors train -o": (*WHOLE["vectors train"][:3], "-o", "X", *WHOLE["vectors train"][5:]),
     "sif -o": ("sif", "vectors", "texts.txt", "-o", "X"),
-    "export --to numpy": ("export", "index8", "X", "--to", "numpy"),
+    "export --to opensearch": ("export", "index8", "X", "--to", "opensearch"),
     "export --to elasticsearch": ("export", "sums", "X", "--to", "elasticsearch"),
 }
 

@@ -80,7 +80,7 @@ WHOLE = {
         *("export", "sums", "new", "--to", "elasticsearch", "--log", "log.tsv"),
         *("--part-bytes", "2000"),
     ),
-    "export -": ("export", "index8", "-", "--to", "jsonl"),
+    "export -": ("export", "index8", "-", "--to", "page"),
     "export parquet": ("export", "index", "new.parquet", "--to", "parquet"),
     "export page": ("export", "sums", "new.html", "--to", "page"),
     "export sentence-transformers": ("export", "bag", "new", "--to", "sentence-transformers"),
@@ -243,8 +243,6 @@ OUTPUT_FOLDERS = {
     **{
         f"export --to {to}": ("export", source, "X", "--to", to)
         for source, to in (
-            ("index8", "faiss"),
-            ("sums", "usearch"),
             ("index", "onnx"),
             ("bag", "sentence-transformers"),
         )
@@ -317,8 +315,8 @@ def usage():
         (("search", "index", "--queries", "-", "--only", "-"), "standard input"),
         (("export", "index", "new"), "--to"),
         (("export", "index", "new", "--to", "excel"), "no such target"),
-        (("export", "index", "new.jsonl", "--to", "jsonl", "--dtype", "int8"), "--dtype"),
-        (("export", "index", "new", "--to", "numpy", "--name", "x"), "--name"),
+        (("export", "index", "new", "--to", "opensearch", "--dtype", "int8"), "--dtype"),
+        (("export", "index", "new", "--to", "page", "--name", "x"), "--name"),
         (("serve",), "INDEX"),
         (("serve", "index", "docs.tsv"), "docs.tsv"),
     ):
@@ -339,9 +337,9 @@ def usage():
         (("export", "bag", "new", "--to", "page"), "index"),
         (("export", "arc2", "new", "--to", "onnx"), "pair"),
         (("export", "sums", "new", "--to", "elasticsearch", "--name", "../x"), "name"),
-        (("export", "sums", "-", "--to", "numpy"), "standard output"),
-        (("export", "sums", "sums", "--to", "numpy", "--force"), "sums"),
-        (("export", "sums", "new", "--to", "usearch", "--dtype", "x"), "dtype"),
+        (("export", "sums", "-", "--to", "parquet"), "standard output"),
+        (("export", "sums", "sums", "--to", "opensearch", "--force"), "sums"),
+        (("export", "sums", "new", "--to", "parquet", "--dtype", "x"), "dtype"),
         ((*SERVE, "--host", "a b"), "host"),
         ((*SERVE, "--allow-origin", "*"), "origin"),
         ((*SERVE, "--allow-host", "a:80"), "host"),

@@ -287,13 +287,11 @@ WRITERS = (
     Writer("prepare, new", _nothing, _prepare("log", False), _read_folder),
     Writer("prepare, force", _old_prepared, _prepare("log", True), _read_folder),
     Writer("import", _old_file, _import, _read_file),
-    Writer(
-        "export to a file, force", _old_export("jsonl"), _export("dc", "jsonl", True), _read_file
-    ),
+    Writer("export to a file, force", _old_export("page"), _export("dc", "page", True), _read_file),
     Writer(
         "export to a folder, force",
-        _old_export("numpy"),
-        _export("dc", "numpy", True),
+        _old_export("elasticsearch"),
+        _export("dc", "elasticsearch", True),
         _read_folder,
     ),
     Writer("export in parts, new", _nothing, _export("dc", "elasticsearch"), _read_folder),

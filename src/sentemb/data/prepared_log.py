@@ -227,8 +227,6 @@ def check_replaceable(folder: AnyPath, force: bool) -> None:
     """
     if not str(folder):
         raise SentembError("the name of the output folder is empty; give one")
-    if str(folder) == "-":
-        raise SentembError("standard output cannot hold a prepared log; name a folder")
     if status(folder) is None:
         return
     if not is_folder(folder):

@@ -36,6 +36,7 @@ from sentemb.data.judged_set import read_texts
 from sentemb.data.split_description import DEV, TEST, TITLES, write_split_description
 from sentemb.errors import SentembError
 from sentemb.system.files import place_name, writing
+from sentemb.system.outputs import Output, check_outputs
 from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import check_free, filling_listed
 from sentemb.text.words import query_key
@@ -343,6 +344,8 @@ def split_file(
         names that no split wrote, or cannot be written.
     """
     split = Split.of(dev, test, by, seed)
+    inputs = [log] if catalogue is None else [log, catalogue]
+    check_outputs([Output(folder, is_folder=True)], inputs, force)
     check_free(folder, force)
     ids, texts = ([], []) if catalogue is None else read_texts(catalogue)
     if catalogue is not None and not ids:

@@ -43,6 +43,7 @@ from sentemb.data.texts import Texts
 from sentemb.errors import SentembError
 from sentemb.system.files import is_file, status, writing
 from sentemb.system.mapped_arrays import growing_array, mapped_array, write_array
+from sentemb.system.outputs import Output, check_outputs
 from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import replacing_folder
 from sentemb.text.batch import tokenize
@@ -133,6 +134,7 @@ def prepare_log(
     if splitting not in tuple(SPLITTINGS):
         raise SentembError(f"splitting must be one of {', '.join(SPLITTINGS)}, not {splitting!r}")
     report = on_progress or _ignore
+    check_outputs([Output(output, is_folder=True)], [pairs], force)
     check_replaceable(output, force)
     with replacing_folder(output, (DESCRIPTION, *FILES)) as new:
         bad_lines = _write(new, pairs, splitting, skip_bad_lines, report)
