@@ -375,7 +375,7 @@ class TestCommand:
         assert set(np.load("gates.npz")) == {
             "query.words", "query.i", "query.y", "against.query.words", "against.query.y"
         }  # fmt: skip
-        result = self.run("--gates", "i", "--compare-with", "rnn")
+        result = self.run("--gates", "i", "--compare-with", "rnn", "--force")
         assert result.stderr == "gates.png: i of 12 cells, against nothing of 8 cells\n"
 
     def test_numbers_of_cells(self):
@@ -389,14 +389,15 @@ class TestCommand:
         }
 
     def test_mistakes(self):
+        Path("file").touch()
         assert "end in .npz" in self.run("--output-numbers", "gates.csv", code=1).stderr
         assert "there is no model here" in self.run("--compare-with", "nowhere", code=1).stderr
         assert (
             "cannot be written"
-            in self.run("--output-numbers", "rnn/config.json/x.npz", code=1).stderr
+            in self.run("--output-numbers", "file/x.npz", "--force", code=1).stderr
         )
         self.run("--scale", "none", code=2)
-        assert "no forget gate f" in self.run("--gates", "f", code=1).stderr
+        assert "no forget gate f" in self.run("--gates", "f", "--force", code=1).stderr
         assert "for --view gates" in self.run("--gates", "i", "--view", "cells", code=2).stderr
         assert not Path("gates.csv").exists()
 

@@ -350,3 +350,42 @@ def test_a_foreign_description_is_no_prepared_log(here):
     Path("out/prepared.json").write_text('{"meal": "soup"}')
     fails("prepare log.tsv out --force")
     assert files_of("out") == {"prepared.json": b'{"meal": "soup"}'}
+
+
+# -- names and stops --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("to", ["parquet", "page", "elasticsearch"])
+def test_a_folder_with_a_name_that_is_not_utf_8(here, to):
+    out = os.fsdecode(b"caf\xe9")
+    os.mkdir(out)
+    done = run("export index", f"{out}/out", "--to", to)
+    assert done.exit_code == 0, done.exception
+
+
+def test_a_graph_in_a_folder_with_such_a_name(here):
+    pytest.importorskip("usearch")
+    out = os.fsdecode(b"caf\xe9")
+    done = run("index index --approximate -o", out)
+    assert done.exit_code == 0, done.exception
+    Index.verify(out)
+    assert Index.open(out).search("rome", 1)[0] == Index.open("index").search("rome", 1)[0]
+
+
+def test_a_stop_leaves_no_empty_folder(here, monkeypatch):
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sentemb.storage.model_files.write_tensors_of", stop)
+    run("average model model -o new/average")
+    assert not Path("new").exists()
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "idna", "punycode", "undefined"])
+@pytest.mark.parametrize("name", ["log.csv", "log.jsonl"])
+def test_a_table_in_another_encoding_is_one_line(here, encoding, name):
+    Path("log.csv").write_text("query,title\na,b\n")
+    Path("log.jsonl").write_text('{"query": "a", "title": "b"}\n')
+    said = fails(f"import {name} -o new.tsv --encoding {encoding}")
+    assert f"Error: {name}:" in said and ("another --encoding" in said or "not JSON" in said)
+    assert said.count("\n") == 1 and not Path("new.tsv").exists()

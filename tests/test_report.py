@@ -278,7 +278,7 @@ class TestCommand:
 
     def test_an_older_page_is_replaced(self, model_dir, tmp_path):
         (tmp_path / "out.html").write_text("older")
-        run(model_dir, "-", tmp_path / "out.html", input=QUERY)
+        run(model_dir, "-", tmp_path / "out.html", "--force", input=QUERY)
         assert "older" not in (tmp_path / "out.html").read_text()
         assert [path.name for path in tmp_path.iterdir()] == ["out.html"]
 
@@ -301,7 +301,8 @@ class TestCommand:
         (tmp_path / "queries").write_text(QUERY)
         assert "no such file or folder" in refused(model_dir, tmp_path / "none", "out.html")
         assert "there is no model here" in refused(tmp_path, tmp_path / "queries", "out.html")
-        below_a_file = tmp_path / "queries" / "out.html"
+        (tmp_path / "file").touch()
+        below_a_file = tmp_path / "file" / "out.html"
         assert "cannot be written" in refused(model_dir, tmp_path / "queries", below_a_file)
         folder = tmp_path / "folder.html"
         folder.mkdir()
@@ -486,7 +487,9 @@ class TestTriage:
             1,
         ]
         (tmp_path / "titles.tsv").write_text(f"a\t{TITLE}\nb\tbath tub\nc\tbath tub repair\n")
-        said = run(model_dir, tmp_path / "dev.tsv", out, "--log", tmp_path / "dev.tsv").stderr
+        said = run(
+            model_dir, tmp_path / "dev.tsv", out, "--force", "--log", tmp_path / "dev.tsv"
+        ).stderr
         assert "1 relevant titles are not in the catalogue" in said
         assert data_of(out.read_text())["triage"]["has_log"]
         Index.build(model, ["bath tub", TITLE], bm25=True).save(tmp_path / "index")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sentemb.exporting.places import new_path
+from sentemb.exporting.places import new_file
 from sentemb.exporting.targets import Exported
 from sentemb.exporting.titles import portions
 from sentemb.system.extras import package
@@ -58,9 +58,9 @@ def write(
         ]
     )
     with (
-        new_path(out, force) as path,
+        new_file(out, force, can_stream=False) as file,
         # Numbers of vectors repeat too rarely for a dictionary.
-        tables.ParquetWriter(path, schema, compression="zstd", use_dictionary=False) as writer,
+        tables.ParquetWriter(file, schema, compression="zstd", use_dictionary=False) as writer,
     ):
         for portion in portions(source, on_progress, _ROWS):
             numbers = arrow.array(portion.vectors.astype(dtype, copy=False).ravel())

@@ -6,7 +6,7 @@ from io import BufferedIOBase
 from pathlib import Path
 
 from sentemb.errors import SentembError
-from sentemb.system.files import names_in, replacing, status, writing
+from sentemb.system.files import names_in, status, writing
 from sentemb.system.locks import is_temporary
 from sentemb.system.outputs import Output, check_outputs
 from sentemb.system.paths import AnyPath
@@ -46,16 +46,8 @@ def new_folder(out: AnyPath, force: bool) -> Iterator[Path]:
 
 
 @contextmanager
-def new_file(out: AnyPath, force: bool) -> Iterator[BufferedIOBase]:
+def new_file(out: AnyPath, force: bool, can_stream: bool = True) -> Iterator[BufferedIOBase]:
     """Write bytes to a file, all of it or nothing; see `sentemb.system.files.writing`."""
-    check_outputs([Output(out, can_stream=True)], [], force)
+    check_outputs([Output(out, can_stream=can_stream)], [], force)
     with writing(out) as file:
         yield file
-
-
-@contextmanager
-def new_path(out: AnyPath, force: bool) -> Iterator[Path]:
-    """As `new_file`, for a library that opens the file itself: yields where to write it."""
-    check_outputs([Output(out)], [], force)
-    with replacing(out) as path:
-        yield path

@@ -100,8 +100,11 @@ class Graph:
             write_bytes(path, self._raw)
             return
         try:
+            str(path).encode()
             self._graph.save(path)
-        except (RuntimeError, UnicodeError) as error:  # no space, or a name that is not UTF-8
+        except UnicodeEncodeError:  # usearch does not open a name that is not UTF-8
+            write_bytes(path, np.frombuffer(self._graph.save(None), np.uint8))
+        except RuntimeError as error:  # no space
             raise unwritable(path, error) from error
 
     def propose(self, queries: np.ndarray, k: int) -> NDArray[np.int64]:

@@ -43,7 +43,7 @@ from sentemb.storage.vocabulary_arrays import (
     stored_lines,
     stored_word_features,
 )
-from sentemb.system.files import is_file, is_folder, make_folder, path_of, write_text
+from sentemb.system.files import is_file, is_folder, made_folder, path_of, write_text
 from sentemb.system.locks import locked
 from sentemb.system.paths import AnyPath
 from sentemb.text.vocabulary import Vocabulary
@@ -63,7 +63,7 @@ def save_model(saved: SavedModel, path: AnyPath, force: bool = False) -> None:
         process is writing there, or if it cannot be written.
     """
     check_place(path)
-    with locked(make_folder(path)):
+    with made_folder(path), locked(path):
         if not force and is_model(path):
             raise SentembError(
                 f"{path}: a model is there already; choose another place or use --force"

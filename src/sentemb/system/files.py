@@ -257,6 +257,16 @@ def make_folder(path: AnyPath) -> Path:
     return Path(path)
 
 
+@contextlib.contextmanager
+def made_folder(path: AnyPath) -> Iterator[None]:
+    """As `make_folder`; after an error, folders that were created and are empty are removed."""
+    try:
+        with _made_folder(Path(path)):
+            yield
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
 def unwritable(path: AnyPath, error: BaseException) -> SentembError:
     """The `SentembError` that says why ``path`` could not be written."""
     unchanged = "" if str(path) == "-" else "; nothing was changed there"

@@ -145,13 +145,25 @@ def _decoded(file: BufferedIOBase, encoding: str, name: str) -> Iterator[TextIO]
         cast(BinaryIO, file), encoding_of(encoding, name), errors="surrogateescape", newline=""
     )
     try:
-        yield text
-    except UnicodeDecodeError as error:
-        raise SentembError(
-            f"{name}: not in {encoding} ({error.reason}); name another --encoding"
-        ) from error
+        with named_encoding(encoding, name):
+            yield text
     finally:
         text.detach()  # standard input stays open
+
+
+@contextlib.contextmanager
+def named_encoding(encoding: str, place: str) -> Iterator[None]:
+    """Name the encoding and the place in the error of a text that is not in it.
+
+    A codec of another kind of text, such as idna, fails in the same way.
+    """
+    try:
+        yield
+    except UnicodeError as error:
+        reason = getattr(error, "reason", error)
+        raise SentembError(
+            f"{place}: not in {encoding} ({reason}); name another --encoding"
+        ) from error
 
 
 def encoding_of(encoding: str, name: str) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from sentemb.data.importers.columns import Row, TableFile
-from sentemb.data.importers.delimited_rows import encoding_of, text_rows
+from sentemb.data.importers.delimited_rows import encoding_of, named_encoding, text_rows
 from sentemb.data.importers.json_rows import json_rows
 from sentemb.data.importers.parquet_rows import parquet_rows
 from sentemb.system.files import raw_lines
@@ -36,11 +36,15 @@ class Rows(TableFile):
         if format == "parquet":
             return parquet_rows(self)
         if format == "jsonl":
-            encoding = encoding_of(self.how.encoding, self.name)
-            lines = raw_lines(self.path)
-            decoded = ((number, raw.decode(encoding, "surrogateescape")) for number, raw in lines)
-            return json_rows(self, decoded)
+            return json_rows(self, self._decoded_lines())
         return text_rows(self, format)
+
+    def _decoded_lines(self) -> Iterator[tuple[int, str]]:
+        encoding = encoding_of(self.how.encoding, self.name)
+        for number, raw in raw_lines(self.path):
+            with named_encoding(encoding, f"{self.name}:{number}"):
+                line = raw.decode(encoding, "surrogateescape")
+            yield number, line
 
     def place(self, number: int) -> str:
         """Where a row is, for messages."""
