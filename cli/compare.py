@@ -60,7 +60,6 @@ def _minutes(ctx: Any, parameter: Any, value: float | None) -> float | None:
     "Add a trained model as a row with the name of its folder; may be repeated. A folder with a "
     "ranker adds the ranker and a row for each of its parts.",
     multiple=True,
-    former=["--with-model"],
 )
 @option(
     "--seeds",

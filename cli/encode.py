@@ -54,7 +54,6 @@ def _ids_beside(path: str) -> str:
     "--normalise",
     is_flag=True,
     help="Divide each embedding by its length.",
-    former=["--normalize"],
 )
 @dask_option("encodes the texts")
 def command(

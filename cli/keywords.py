@@ -21,7 +21,7 @@ from sentemb.cli.options import command as new_command
 @new_command("keywords")
 @click.argument("model", type=click.Path())
 @click.argument("texts", type=Text(), metavar="TEXT...", nargs=-1, required=True)
-@compare_with("Show this model in additional columns.", former=["--beside"])
+@compare_with("Show this model in additional columns.")
 @side_option()
 @option(
     "--threshold",

@@ -1,17 +1,11 @@
-"""Options: from a declaration, in groups of the help, with former names; and those shared.
+"""Options: from a declaration, in groups of the help; and those shared."""
 
-A former name of an option works for one version more, with a note on standard error. It is listed
-where the option is declared and never shown in the help.
-"""
-
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 import click
 
-from sentemb.cli.program import note
 from sentemb.hyperparameters import GROUPS, WORDS, Hyperparameter
 from sentemb.models.registry import describe
 from sentemb.system.outputs import Output, check_outputs
@@ -21,18 +15,15 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class Option(click.Option):
-    """An option that may belong to a group of the help and may have former names."""
+    """An option that may belong to a group of the help."""
 
-    def __init__(
-        self, *arguments: Any, group: str | None = None, former: Sequence[str] = (), **settings: Any
-    ) -> None:
+    def __init__(self, *arguments: Any, group: str | None = None, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.group = group
-        self.former = tuple(former)
 
 
 class Command(click.Command):
-    """A command that understands former option names and shows its options in groups.
+    """A command that shows its options in groups.
 
     Before it runs, `check_outputs` is asked about the parameters of type `Written`; those of type
     `click.Path` are what it reads.
@@ -54,33 +45,6 @@ class Command(click.Command):
         if written:
             check_outputs(written, read, ctx.params.get("force", ctx.meta.get(_FORCE, False)))
         return super().invoke(ctx)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, list(self._with_current_names(args)))
-
-    def _with_current_names(self, args: list[str]) -> Iterator[str]:
-        """Yield ``args`` with today's names of options; the values of options stay as they are."""
-        today: dict[str, str] = {}
-        takes_value: set[str] = set()
-        for option in self.params:
-            if isinstance(option, click.Option):
-                names = [*option.opts, *getattr(option, "former", ())]
-                takes_value.update(() if option.is_flag else names)
-                today |= dict.fromkeys(names[len(option.opts) :], option.opts[-1])
-        left = iter(args)
-        for word in left:
-            if word == "--":
-                yield word
-                break
-            name, equals, value = word.partition("=")
-            if name in today:
-                new = today[name]
-                note(f"note: {name} is now {new}; the former name works in this version only")
-                word = f"{new}{equals}{value}"
-            yield word
-            if name in takes_value and not equals:
-                yield from islice(left, 1)
-        yield from left
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {name: [] for name in (*GROUPS, "Options")}
@@ -190,7 +154,7 @@ def command(name: str, **settings: Any) -> Callable[[Callable[..., Any]], click.
 
 
 def option(*names: str, **settings: Any) -> Decorator:
-    """`click.option` for an `Option`: ``group`` and ``former`` may be given too."""
+    """`click.option` for an `Option`: ``group`` may be given too."""
     return click.option(*names, cls=Option, **settings)
 
 
@@ -232,8 +196,7 @@ def option_of(
     else:
         text += f" [default: {shown}]"
         settings |= _type_of(declared, choices)
-    former = [f"--{name.replace('_', '-')}" for name in declared.former]
-    return option(name, help=text, former=former, **settings)
+    return option(name, help=text, **settings)
 
 
 def merged(one: Hyperparameter, other: Hyperparameter, of_other: str) -> Hyperparameter:
@@ -300,7 +263,7 @@ def given(options: dict[str, Any]) -> dict[str, Any]:
 # -- options of several commands --------------------------------------------------------------
 
 
-def compare_with(help: str, multiple: bool = False, former: Sequence[str] = ()) -> Decorator:
+def compare_with(help: str, multiple: bool = False) -> Decorator:
     """``--compare-with``: the other model, or other models."""
     return option(
         "--compare-with",
@@ -308,7 +271,6 @@ def compare_with(help: str, multiple: bool = False, former: Sequence[str] = ()) 
         type=click.Path(),
         metavar="MODEL_DIR",
         help=help,
-        former=former,
     )
 
 

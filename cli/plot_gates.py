@@ -36,14 +36,13 @@ from sentemb.cli.program import note
     show_default=True,
     help="One colour scale for the whole figure, or one per panel.",
 )
-@compare_with("Draw this model next to the first.", former=["--against"])
+@compare_with("Draw this model next to the first.")
 @figure_option("gates.png")
 @option(
     "--output-numbers",
     type=Written(),
     metavar="FILE",
     help="Also write the numbers that are drawn, as .npz.",
-    former=["--data"],
 )
 def command(
     model: str,

@@ -27,7 +27,6 @@ Leading = dict[int, tuple[str, float]]
     default=8,
     show_default=True,
     help="Words to show per cell.",
-    former=["--top"],
 )
 @per_query_option("Print the words extracted from each query as well.")
 @option(

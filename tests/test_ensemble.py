@@ -85,12 +85,9 @@ def test_it_is_stored_and_read_like_any_model(tmp_path):
     ensemble.save_pretrained(tmp_path / "all")
     read = sentemb.load(tmp_path / "all")
     assert np.array_equal(read.encode_query(TEXTS), ensemble.encode_query(TEXTS))
-    assert json.loads((tmp_path / "all" / "config.json").read_text())["format"] == 5
+    assert json.loads((tmp_path / "all" / "config.json").read_text())["format"] == 1
     assert "member2.W" in read.parameters()["query"]
     assert not read.shared_towers
-    # Models that earlier versions can read are still written in their format.
-    LSTM.save_pretrained(tmp_path / "lstm")
-    assert json.loads((tmp_path / "lstm" / "config.json").read_text())["format"] == 3
 
 
 def test_towers_are_shared_if_all_are():

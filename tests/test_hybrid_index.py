@@ -128,7 +128,7 @@ def test_a_folder_holds_both_halves(index, tmp_path):
     opened = Index.open(tmp_path / "index", 1)
     assert opened.search(QUERIES) == index.search(QUERIES)
     assert opened.half().settings() == {
-        "weight": 0.7, "k1": 1.2, "b": 0.3, "stem": None, "clicks": False,
+        "weight": 0.7, "k1": 1.2, "b": 0.3, "stem": None, "clicks": False, "click_weight": 1,
     }  # fmt: skip
     Index.verify(tmp_path / "index")
     for one in (copy.deepcopy(index), pickle.loads(pickle.dumps(opened))):
@@ -200,10 +200,13 @@ def test_confidence_belongs_to_the_scores(index, tmp_path):
     calibration = tmp_path / "index" / "calibration.json"
     told = json.loads(calibration.read_text())
     told["confidence"]["slope"] = -1
-    for text in (json.dumps(told), "[]", "{", json.dumps(told | {"format": 7})):
+    for text in (json.dumps(told), "[]", "{"):
         calibration.write_text(text)
         with pytest.raises(SentembError, match=r"calibration\.json: the index is damaged"):
             Index.open(tmp_path / "index", 1)
+    calibration.write_text(json.dumps(told | {"format": 7}))
+    with pytest.raises(SentembError, match=r"calibration\.json: has format 7, and this version"):
+        Index.open(tmp_path / "index", 1)
     # Nothing is found for a query: no score, no confidence.
     index.confidence = Confidence(-1.0, 0.0, 50, 0.2, 0.25)
     with warnings.catch_warnings():

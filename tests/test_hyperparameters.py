@@ -1,26 +1,20 @@
-"""One declaration per hyper-parameter: what follows from it, and the former names."""
+"""One declaration per hyper-parameter: what follows from it."""
 
 import copy
 import dataclasses
-import json
 import pickle
 import subprocess
 import sys
-import warnings
-from pathlib import Path
 
 import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import made_up_model
 
-import sentemb
-from sentemb import SentembError, SentenceEncoder
+from sentemb import SentembError
 from sentemb.cli import COMMANDS, main
-from sentemb.comparison.store import Store
 from sentemb.data.click_log import ClickLogBuilder
-from sentemb.hyperparameters import GROUPS, Hyperparameter, current_names, formerly
+from sentemb.hyperparameters import GROUPS, Hyperparameter
 from sentemb.matching.registry import PAIR_MODEL_NAME
 from sentemb.models import make_encoder
 from sentemb.models.registry import (
@@ -33,8 +27,6 @@ from sentemb.models.registry import (
     encoders_with,
     register,
 )
-from sentemb.storage.tensor_files import open_tensors
-from sentemb.training import loop
 from sentemb.training.pair_settings import HYPERPARAMETERS as PAIR_HYPERPARAMETERS
 from sentemb.training.settings import HYPERPARAMETERS, PRESETS, Settings
 
@@ -223,164 +215,3 @@ def test_the_same_option_means_the_same_in_all_commands():
             if option in ("--output", "--per-query", "--json", "--side", "--compare-with"):
                 short = {"--output": "-o", "--per-query": "-q"}.get(option)
                 assert short is None or short in declared.opts, (name, option)
-
-
-# -- former names --------------------------------------------------------------------------------
-
-OPTIONS = {
-    ("train", "--bag"): "--bag-dim",
-    ("gradcheck", "--bag"): "--bag-dim",
-    ("encode", "--normalize"): "--normalise",
-    ("keywords", "--beside"): "--compare-with",
-    ("plot-gates", "--against"): "--compare-with",
-    ("plot-gates", "--data"): "--output-numbers",
-    ("compare", "--with-model"): "--compare-with",
-    ("topics", "--top"): "--top-k",
-}
-
-
-def _note(former, name):
-    return f"note: {former} is now {name}; the former name works in this version only\n"
-
-
-@pytest.fixture
-def files(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("pairs.tsv").write_text("a query\ta title\nb query\tb title\nc query\tc title\n")
-    Path("texts").write_text("q1\ta query\n")
-    made_up_model(("lstm", {}), ["a query", "a title"], cells=4, dtype="float32").save_pretrained(
-        "model"
-    )
-
-
-@pytest.mark.parametrize(("command", "former"), OPTIONS)
-def test_a_former_option_works_with_a_note(files, command, former):
-    name = OPTIONS[command, former]
-    train = ("train", "pairs.tsv", "--cells", 3, "--epochs", 1, "--batch-size", 2, "-o", "new")
-    gates = ("plot-gates", "model", "a query", "-o", "gates.svg")
-    calls = {
-        ("train", "--bag"): (*train, f"{former}=2"),
-        ("gradcheck", "--bag"): ("gradcheck", "--cells", 2, "--entries", 2, former, 1),
-        ("encode", "--normalize"): ("encode", "model", "texts", former, "-o", "out.npy"),
-        ("keywords", "--beside"): ("keywords", "model", "a query", former, "model"),
-        ("plot-gates", "--against"): (*gates, former, "model"),
-        ("plot-gates", "--data"): (*gates, former, "gates.npz"),
-        ("compare", "--with-model"): ("compare", "data", "--models", "list", former, "model"),
-        ("topics", "--top"): ("topics", "model", "texts", former, 2),
-    }
-    old = run(*calls[command, former])
-    assert old.stderr.count(_note(former, name)) == 1
-    call = [str(part).replace(former, name) for part in calls[command, former]]
-    new = run(*call, *(["--force"] if command == "train" else []))
-    assert "former name" not in new.stderr
-    if command != "train":
-        assert old.stdout == new.stdout
-    assert f"{former} " not in run(command, "--help").output.replace("\n", " ")
-    if command == "train":
-        assert '"bag_dim": 2' in Path("new/config.json").read_text()
-
-
-def test_every_former_option_is_tested():
-    found = {
-        (name, former)
-        for name in COMMANDS
-        for option in _options(name).values()
-        for former in getattr(option, "former", ())
-    }
-    assert found == set(OPTIONS)
-
-
-def test_the_value_of_an_option_is_no_former_name(files):
-    result = run("plot-gates", "model", "a query", "--title", "--data", "-o", "gates.svg")
-    assert "former" not in result.stderr
-    result = run("score", "model", "--", "--data", "--against")
-    assert result.stdout.endswith("\t--against\n")
-
-
-def test_former_keywords_work_with_a_warning():
-    with pytest.warns(FutureWarning, match="bag is now bag_dim") as caught:
-        model = sentemb.train(made_up_log(), bag=2, **TINY)
-    assert caught[0].filename == __file__
-    assert model.training["bag_dim"] == 2
-    assert "bag" not in model.training
-    with pytest.warns(FutureWarning, match="bag is now bag_dim"):
-        report = sentemb.gradcheck("rnn", cells=2, bag=1, entries=2)
-    assert report.passed
-    assert report.settings["bag_dim"] == 1
-    with pytest.raises(TypeError, match="one of them"):
-        sentemb.gradcheck("rnn", bag=1, bag_dim=1)
-
-
-def test_former_names_of_a_file():
-    assert formerly(HYPERPARAMETERS) == {"bag": "bag_dim"}
-    assert current_names({"cells": 1, "bag": 2}, HYPERPARAMETERS) == {"cells": 1, "bag_dim": 2}
-    with pytest.raises(SentembError, match="former name"):
-        current_names({"bag": 1, "bag_dim": 1}, HYPERPARAMETERS)
-
-
-def _as_before(settings):
-    return {"bag" if name == "bag_dim" else name: value for name, value in settings.items()}
-
-
-def test_a_model_of_an_earlier_version_is_read_without_a_note(tmp_path):
-    folder = Path(__file__).parent / "released/format_3"
-    assert json.loads((folder / "config.json").read_text())["bag"] == 2
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = SentenceEncoder.from_pretrained(folder)
-    assert model.encoder.bag_dim == 2
-
-
-def test_results_of_a_comparison_with_former_names_are_read(tmp_path):
-    settings = Settings(bag_dim=96).as_dict()
-    figures = {"dev": None, "test": None, "run": None, "parameters": 1, "seconds": None}
-    line = {"row": "lstm-96-bag", "seed": 0, **figures, "sentences_per_second": None}
-    before = {**line, "settings": _as_before(settings)}
-    (tmp_path / "results.jsonl").write_text(json.dumps(before) + "\n")
-    lines, faults = Store(tmp_path, {"lstm-96-bag"}).results()
-    assert not faults
-    assert lines == [{**line, "settings": settings}]
-    both = {**line, "settings": {**settings, "bag": 1}}
-    (tmp_path / "results.jsonl").write_text(json.dumps(both) + "\n")
-    lines, (fault,) = Store(tmp_path, {"lstm-96-bag"}).results()
-    assert not lines
-    assert "former name" in str(fault)
-
-
-def test_a_checkpoint_with_former_names_is_resumed(tmp_path, monkeypatch):
-    log = made_up_log()
-    whole = sentemb.train(log, bag_dim=2, **TINY)
-
-    def stop(progress):
-        if progress.epoch == 2:
-            raise KeyboardInterrupt
-
-    write = loop.write_checkpoint
-
-    def write_as_before(output, update, arrays, progress, lasting):
-        identity = progress["identity"]
-        identity = {**identity, "settings": _as_before(identity["settings"])}
-        write(output, update, arrays, {**progress, "identity": identity}, lasting)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(loop, "write_checkpoint", write_as_before)
-        with pytest.raises(KeyboardInterrupt):
-            sentemb.train(
-                log,
-                output=tmp_path / "m",
-                bag_dim=2,
-                checkpoint_seconds=0,
-                on_progress=stop,
-                **TINY,
-            )
-    (newest, *_) = sorted((tmp_path / "m/checkpoints").iterdir(), reverse=True)
-    with open_tensors(newest) as file:
-        assert file.metadata["identity"]["settings"]["bag"] == 2
-    notes = []
-    model = sentemb.train(
-        log, output=tmp_path / "m", bag_dim=2, resume=True, on_note=notes.append, **TINY
-    )
-    assert any("epoch" in note for note in notes)
-    for side, blocks in model.parameters().items():
-        for block, array in blocks.items():
-            assert np.array_equal(array, whole.parameters()[side][block]), (side, block)

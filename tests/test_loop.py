@@ -1,8 +1,6 @@
 """The training loop with a task of its own, and what it asks of tasks and logs."""
 
-import shutil
 import signal
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,8 +17,6 @@ from sentemb.training.loop import TrainingLoop
 from sentemb.training.settings import Settings
 from sentemb.training.stopping import Diverged, Interrupted, StopRequest
 from sentemb.training.two_tower_task import TwoTowerTask
-
-STOPPED = Path(__file__).parent / "released" / "stopped"
 
 
 class Count:
@@ -208,26 +204,3 @@ def features_of(batch):
         sorted(batch.input_rows[batch.feature_ids[first:end]].tolist()) for first, end in spans
     ]
     return [words[word] for word in batch.word_index]
-
-
-def test_a_checkpoint_of_the_version_before_resumes(tmp_path):
-    """Written by the last version whose checkpoints have the best epoch beside the history."""
-    settings = {
-        "cells": 2, "epochs": 6, "batch_size": 8, "hard_negatives": 2, "word_features": 0,
-        "learning_rate": 0.05, "threads": 1, "dev": STOPPED / "dev", "neighbours": 1,
-    }  # fmt: skip
-    shutil.copytree(STOPPED / "model", tmp_path / "m")
-    notes = []
-    resumed = train(
-        STOPPED / "pairs.tsv", output=tmp_path / "m", resume=True, on_note=notes.append, **settings
-    )
-    assert "continuing at epoch 4, step 2 of 3" in notes
-    whole = train(STOPPED / "pairs.tsv", **settings)
-    for ours, theirs in zip(resumed.history, whole.history, strict=True):
-        # The processor that wrote the checkpoint may round otherwise.
-        assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-3)
-        assert ours["dev"] == pytest.approx(theirs["dev"], abs=1e-3)
-    for side, blocks in resumed.parameters().items():
-        for name, block in blocks.items():
-            np.testing.assert_allclose(block, whole.parameters()[side][name], atol=1e-3)
-    assert not (tmp_path / "m" / "checkpoints").exists()

@@ -1,11 +1,8 @@
 """Model directories: written and read back whole; whatever is damaged says so and where."""
 
-import itertools
 import json
 import os
 import random
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +14,6 @@ from helpers import (
     run_python,
     write_any_tensors,
 )
-from old_models import write_format_1, write_format_2
 from safetensors.numpy import save_file
 
 import sentemb
@@ -36,15 +32,12 @@ FILES = ("config.json", "model.safetensors", "vocabulary.txt")
 TEXTS = ["abcd ab abc", "ab", "dcba abcd"]
 
 
-def save(folder, *, cells=4, seed=0, variant=("lstm", {}), texts=TEXTS, shared=False, write=None):
-    """A model that ``write`` (by default today's version) wrote to ``folder``."""
+def save(folder, *, cells=4, seed=0, variant=("lstm", {}), texts=TEXTS, shared=False):
+    """A model, written to ``folder``."""
     model = made_up_model(variant, texts, cells=cells, dtype=np.float32, seed=seed, shared=shared)
     model.training, model.history = {"pairs": 3}, [{"epoch": 1, "loss": 0.5, "dev": None}]
-    (write or SentenceEncoder.save_pretrained)(model, folder)
+    model.save_pretrained(folder)
     return model
-
-
-WRITERS = [pytest.param(None, id="today"), pytest.param(write_format_2, id="format-2")]
 
 
 def assert_same(read, model):
@@ -144,85 +137,6 @@ def test_what_is_no_model_directory(tmp_path):
     assert_refused(tmp_path / "file", "")
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_missing_file_is_named(tmp_path, name):
-    save(tmp_path / "m", write=write_format_2)
-    (tmp_path / "m" / name).unlink()
-    assert_refused(tmp_path / "m", "" if name == "config.json" else name)
-
-
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
-def test_a_truncated_file_is_named(tmp_path, name, share):
-    save(tmp_path / "m", write=write_format_2)
-    path = tmp_path / "m" / name
-    data = path.read_bytes()
-    path.write_bytes(data[: int(share * len(data))])
-    assert_refused(tmp_path / "m", name)
-
-
-@pytest.mark.parametrize("name", ["model.safetensors", "vocabulary.txt"])
-def test_a_flipped_bit_is_found_wherever_it_is(tmp_path, name):
-    save(tmp_path / "m", write=write_format_2)
-    path, places = tmp_path / "m" / name, random.Random(1)
-    data = path.read_bytes()
-    # Everywhere near the start, where the structure is, and here and there in the rest.
-    start = min(64, len(data))
-    for place in [*range(start), *(places.randrange(len(data)) for _ in range(100))]:
-        damaged = bytearray(data)
-        damaged[place] ^= 1 << places.randrange(8)
-        path.write_bytes(damaged)
-        assert_refused(tmp_path / "m", name)
-    path.write_bytes(data)
-    SentenceEncoder.from_pretrained(tmp_path / "m", threads=1)
-
-
-def test_no_flipped_bit_of_the_configuration_gives_a_model(tmp_path):
-    save(
-        tmp_path / "m",
-        write=write_format_2,
-        variant=("lstm", {"forget_gate": True, "peepholes": "full"}),
-    )
-    path, places = tmp_path / "m" / "config.json", random.Random(2)
-    data = path.read_bytes()
-    for place in range(len(data)):
-        damaged = bytearray(data)
-        damaged[place] ^= 1 << places.randrange(8)
-        path.write_bytes(damaged)
-        with pytest.raises(SentembError):
-            SentenceEncoder.from_pretrained(tmp_path / "m", threads=1)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"), [('"lstm"', '"lstn"'), ('"none"', '"nonf"'), ('"cells": 4', '"cells": 0')]
-)
-def test_a_setting_that_no_encoder_has_names_the_configuration(tmp_path, old, new):
-    save(tmp_path / "m", write=write_format_2)
-    path = tmp_path / "m" / "config.json"
-    text = path.read_text("utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new), "utf-8")
-    assert_refused(tmp_path / "m", "config.json")
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_of_another_model_is_found(tmp_path, name):
-    save(tmp_path / "m", write=write_format_2)
-    save(tmp_path / "other", cells=5, seed=1, texts=["wxyz"], write=write_format_2)
-    shutil.copy(tmp_path / "other" / name, tmp_path / "m" / name)
-    # A strange config.json fits neither of the two others.
-    assert_refused(tmp_path / "m", "vocabulary.txt" if name == "config.json" else name)
-
-
-def test_weights_of_a_model_of_the_same_shape_but_another_training_are_found(tmp_path):
-    save(tmp_path / "m", write=write_format_2)
-    model = save(tmp_path / "other", seed=1)
-    model.training = {"pairs": 4}
-    write_format_2(model, tmp_path / "other")
-    shutil.copy(tmp_path / "other" / "model.safetensors", tmp_path / "m")
-    assert_refused(tmp_path / "m", "model.safetensors")
-
-
 FOREIGN = {
     "an image": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4,
     "a pickle": b"\x80\x04cposix\nsystem\n(S'true'\ntR.",
@@ -234,21 +148,18 @@ FOREIGN = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"), list(itertools.product([*FILES, "history.jsonl"], FOREIGN))
-)
-def test_a_foreign_file_is_refused_and_named(tmp_path, name, kind):
-    save(tmp_path / "m", write=write_format_2)
-    (tmp_path / "m" / name).write_bytes(FOREIGN[kind])
-    assert_refused(tmp_path / "m", name)
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_a_foreign_file_is_refused_and_named(tmp_path, kind):
+    save(tmp_path / "m")
+    (tmp_path / "m" / "model.safetensors").write_bytes(FOREIGN[kind])
+    assert_refused(tmp_path / "m", "model.safetensors")
 
 
-@pytest.mark.parametrize("name", [*FILES, "history.jsonl"])
-def test_a_folder_in_place_of_a_file_is_refused_and_named(tmp_path, name):
-    save(tmp_path / "m", write=write_format_2)
-    (tmp_path / "m" / name).unlink()
-    (tmp_path / "m" / name).mkdir()
-    assert_refused(tmp_path / "m", name)
+def test_a_folder_in_place_of_the_model_is_refused(tmp_path):
+    save(tmp_path / "m")
+    (tmp_path / "m" / "model.safetensors").unlink()
+    (tmp_path / "m" / "model.safetensors").mkdir()
+    assert_refused(tmp_path / "m", "")
 
 
 def test_safetensors_of_someone_else_are_refused(tmp_path):
@@ -262,54 +173,7 @@ def test_safetensors_of_someone_else_are_refused(tmp_path):
         assert_refused(tmp_path / "m", "model.safetensors")
 
 
-def change_config(folder, **changes):
-    path = folder / "config.json"
-    config = json.loads(path.read_text("utf-8")) | changes
-    path.write_text(json.dumps({k: v for k, v in config.items() if v is not None}), "utf-8")
-
-
-def test_a_newer_format_asks_for_an_upgrade(tmp_path):
-    save(tmp_path / "m", write=write_format_2)
-    change_config(tmp_path / "m", format=7)
-    assert "upgrade" in assert_refused(tmp_path / "m", "config.json")
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"format": None},
-        {"format": "1"},
-        {"model": None},
-        {"cells": "4"},
-        {"shared_towers": 1},
-        {"vocabulary_sha256": None},
-        {"training": []},
-        {"cells": True},
-        {"peepholes": []},
-        {"forget_gate": "yes"},
-        {"bag_dim": 1.0},
-        {"model": []},
-        {"words_sha256": 7},
-    ],
-    ids=str,
-)
-def test_a_configuration_with_wrong_values_is_named(tmp_path, changes):
-    save(tmp_path / "m", write=write_format_2)
-    change_config(tmp_path / "m", **changes)
-    assert_refused(tmp_path / "m", "config.json")
-
-
-# -- format 3: one file is the model ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize("folder", ["format_2", "format_3"])
-def test_a_model_that_an_earlier_version_wrote_gives_the_same_vectors(folder):
-    read = SentenceEncoder.from_pretrained(Path(__file__).parent / "released" / folder, threads=1)
-    assert (read.training["pairs"], read.history[0]["dev"]) == (3, {"ndcg@1": 0.25})
-    expected = [-0.12811232, 0.25437668, 0.0789597, 0.04962404, -1.409367, -0.17292133]
-    assert read.encode_query("ab dcba") == pytest.approx(expected, abs=1e-6)
-    expected = [0.24539093, -0.0663594, 0.29894736, 0.00097248, -0.93366212, 0.1522795]
-    assert read.encode_document("abcd ab") == pytest.approx(expected, abs=1e-6)
+# -- one file is the model -------------------------------------------------------------------------
 
 
 def test_load_returns_the_class_for_the_kind_of_model(tmp_path):
@@ -326,13 +190,6 @@ def test_a_kind_of_a_later_version_is_named(tmp_path, monkeypatch):
     save_model(SavedModel(model.towers), tmp_path / "m")
     with pytest.raises(SentembError, match="kind 'graph'; upgrade sentemb"):
         sentemb.load(tmp_path / "m")
-
-
-@pytest.mark.parametrize("write", [write_format_1, write_format_2])
-@pytest.mark.parametrize("shared", [False, True], ids=["two-towers", "shared"])
-def test_earlier_formats_are_read(tmp_path, write, shared):
-    model = save(tmp_path / "m", shared=shared, write=write)
-    assert_same(SentenceEncoder.from_pretrained(tmp_path / "m", threads=1), model)
 
 
 def test_one_file_is_the_model(tmp_path):
@@ -381,7 +238,19 @@ def rewrite(folder, change=None, history=None, **arrays):
     "change",
     [
         {"format": 7},
+        {"format": 0},
         {"format": True},
+        {"format": "1"},
+        {"format": 1.0},
+        {"format": [1] * 1000},
+        {"format": None},
+        {"kind": None},
+        {"kind": ["towers"]},
+        {"splitting": None},
+        {"model": []},
+        {"cells": "4"},
+        {"bag_dim": 1.0},
+        {"training": []},
         {"model": "lstn"},
         {"model": {}},
         {"cells": True},
@@ -400,7 +269,17 @@ def test_a_wrong_setting_with_a_right_checksum_is_refused(tmp_path, change):
     save(tmp_path / "m")
     rewrite(tmp_path / "m", change)
     message = assert_refused(tmp_path / "m", "model.safetensors")
-    assert ("upgrade" in message) == (change == {"format": 7})
+    assert ("reads format 1" in message) == ("format" in change)
+
+
+def test_a_missing_setting_is_named(tmp_path):
+    for name in ("format", "kind", "splitting", "peepholes", "cells", "model", "training"):
+        save(tmp_path / name)
+        with open_tensors(tmp_path / name / "model.safetensors") as file:
+            tensors, metadata = {key: file[key] for key in file}, file.metadata
+        del metadata["config"][name]
+        write_any_tensors(tmp_path / name / "model.safetensors", tensors, metadata)
+        assert name in assert_refused(tmp_path / name, "model.safetensors")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -438,9 +317,6 @@ def test_strange_arrays_with_a_right_checksum_are_refused(tmp_path, arrays):
     ids=lambda line: line[:20],
 )
 def test_a_history_with_wrong_values_is_refused(tmp_path, line):
-    save(tmp_path / "m", write=write_format_2)
-    (tmp_path / "m" / "history.jsonl").write_text(f"{line}\n")
-    assert_refused(tmp_path / "m", "history.jsonl")
     save(tmp_path / "new")
     try:
         history = [json.loads(line)]
@@ -464,16 +340,15 @@ def test_the_times_of_the_history_are_those_of_the_model(tmp_path):
     assert SentenceEncoder.from_pretrained(tmp_path / "m", threads=1).history == plain
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "history.jsonl"])
-@pytest.mark.parametrize("write", WRITERS)
-def test_a_pipe_is_not_waited_for(tmp_path, name, write):
-    model = save(tmp_path / "m", write=write)
-    (tmp_path / "m" / name).unlink()
-    os.mkfifo(tmp_path / "m" / name)
-    if name == "history.jsonl" and write is None:  # a copy, which is not needed
-        assert_same(SentenceEncoder.from_pretrained(tmp_path / "m", threads=1), model)
-    else:
-        assert "regular" in assert_refused(tmp_path / "m", name)
+def test_a_pipe_is_not_waited_for(tmp_path):
+    model = save(tmp_path / "m")
+    for name in ("history.jsonl", "model.safetensors"):
+        (tmp_path / "m" / name).unlink()
+        os.mkfifo(tmp_path / "m" / name)
+        if name == "history.jsonl":  # a copy, which is not needed
+            assert_same(SentenceEncoder.from_pretrained(tmp_path / "m", threads=1), model)
+        else:
+            assert "regular" in assert_refused(tmp_path / "m", name)
 
 
 def test_a_model_in_float64_keeps_its_type(tmp_path):
@@ -567,7 +442,9 @@ def test_a_place_that_cannot_be_is_one_line(tmp_path, monkeypatch, path):
 def test_other_files_in_the_folder_of_a_model_stay(tmp_path):
     save(tmp_path / "m")
     (tmp_path / "m" / "notes.txt").write_text("mine")
-    save(tmp_path / "m", seed=1, write=lambda m, path: m.save_pretrained(path, force=True))
+    made_up_model(
+        ("lstm", {}), TEXTS, cells=4, dtype=np.float32, seed=1, shared=False
+    ).save_pretrained(tmp_path / "m", force=True)
     assert (tmp_path / "m" / "notes.txt").read_text() == "mine"
 
 
@@ -624,7 +501,7 @@ def test_tensor_files_are_those_of_the_safetensors_library(tmp_path):
     assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
 
 
-# -- format 4: how texts are split ----------------------------------------------------------------
+# -- how texts are split ---------------------------------------------------------------------------
 
 
 def bag_of_words(splitting):
@@ -634,15 +511,16 @@ def bag_of_words(splitting):
     return SentenceEncoder.of(SavedModel(towers))
 
 
-@pytest.mark.parametrize(("splitting", "number"), [("words", 4), ("white-space", 3)])
-def test_a_model_splits_texts_as_it_did_before_it_was_saved(tmp_path, splitting, number):
+@pytest.mark.parametrize("splitting", ["words", "white-space"])
+def test_a_model_splits_texts_as_it_did_before_it_was_saved(tmp_path, splitting):
     model = bag_of_words(splitting)
     model.save_pretrained(tmp_path / "m")
     read = SentenceEncoder.from_pretrained(tmp_path / "m")
     assert read.vocabulary.splitting == splitting
     texts = ["Red, shoes!", "red shoes", "tea."]
     assert np.array_equal(read.encode(texts), model.encode(texts))
-    assert json.loads((tmp_path / "m/config.json").read_text())["format"] == number
+    config = json.loads((tmp_path / "m/config.json").read_text())
+    assert (config["format"], config["splitting"]) == (1, splitting)
     alike = read.encode("Red, shoes!").tolist() == read.encode("red shoes").tolist()
     assert alike == (splitting == "words")
 

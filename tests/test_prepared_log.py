@@ -576,8 +576,11 @@ def rewritten(out, change):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda told: told.update(format=2), "format 2 is newer than 1"),
-        (lambda told: told.update(format="1"), "no known format"),
+        (
+            lambda told: told.update(format=2),
+            "format 2, and this version of sentemb reads format 1",
+        ),
+        (lambda told: told.update(format="1"), "has format '1'"),
         (lambda told: told.update(pairs=-1), '"pairs" is missing or wrong'),
         (lambda told: told.update(pairs=2), "query-index.npy|clicks.npy"),
         (lambda told: told.update(queries=3), "queries"),

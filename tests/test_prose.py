@@ -103,15 +103,9 @@ def _pieces(path):
                     comments.append((comment, number))
         yield from comments
         tree = ast.parse(text)
-        former = {
-            id(name)
-            for call in ast.walk(tree)
-            if isinstance(call, ast.keyword) and call.arg == "former"
-            for name in ast.walk(call.value)
-        }
         for node in ast.walk(tree):
             is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-            if is_text and id(node) not in former:  # former names stay as they were
+            if is_text:
                 yield node.value, node.lineno
     else:
         yield text, 1

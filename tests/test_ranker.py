@@ -618,11 +618,11 @@ def test_a_model_without_a_ranker_says_how_to_get_one(folder, bag, tmp_path):
         load_ranker(tmp_path / "nothing")
 
 
-def test_a_newer_format_is_refused(folder, monkeypatch):
+def test_another_format_is_refused(folder, monkeypatch):
     from sentemb.ranking import ranker_files
 
     monkeypatch.setattr(ranker_files, "_FORMAT", 0)
-    with pytest.raises(SentembError, match="format 1 is newer than 0"):
+    with pytest.raises(SentembError, match="format 1, and this version of sentemb reads format 0"):
         load_ranker(folder)
 
 

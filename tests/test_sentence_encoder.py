@@ -164,16 +164,6 @@ def test_scores_of_many_pairs_are_those_of_few(bag, monkeypatch):
     assert np.array_equal(bag.score_pairs(texts, titles, *pairs), whole)
 
 
-def test_former_names_of_score_pairs_work_with_a_warning(bag):
-    index = np.array([0])
-    with pytest.warns(FutureWarning, match="docs is now titles"):
-        assert bag.score_pairs(["a"], docs=["a"], query_index=index, title_index=index) == [1]
-    with pytest.warns(FutureWarning, match="doc_index is now title_index"):
-        assert bag.score_pairs(["a"], ["a"], query_index=index, doc_index=index) == [1]
-    with pytest.raises(TypeError, match="give one of them"):
-        bag.score_pairs(["a"], ["a"], index, doc_index=index, title_index=index)
-
-
 def test_what_a_model_says_of_itself(bag):
     assert (bag.dim, bag.dtype, bag.shared_towers) == (2, np.float64, False)
     assert bag.vocabulary.trigrams == ["#a#", "#b#", "#c#"] and bag.encoder.name == "bag"

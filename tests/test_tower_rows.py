@@ -6,12 +6,10 @@ from helpers import made_up_log
 
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.sentence_encoder import SentenceEncoder
-from sentemb.storage.tensor_files import open_tensors, write_tensors
 from sentemb.system.parallel import Workers
 from sentemb.training.corpus import Corpus
 from sentemb.training.settings import Settings
 from sentemb.training.start import Start
-from sentemb.training.stopping import Interrupted
 from sentemb.training.tower_rows import TowerRows
 from sentemb.training.trainer import train
 from sentemb.training.two_towers import TwoTowers
@@ -48,8 +46,6 @@ def test_a_table_is_taken_apart_and_put_together():
     own = rows.take(table)
     assert own.tolist() == [[2, 3], [4, 5], [10, 11]]
     assert rows.whole(-own).tolist() == [[0, 1], [-2, -3], [-4, -5], [6, 7], [8, 9], [-10, -11]]
-    assert rows.of_whole(np.arange(6)).tolist() == [1, 2, 5]
-    assert rows.of_whole(np.arange(3)).tolist() == [0, 1, 2]
     every = TowerRows(np.arange(6, dtype=np.int32), 6)
     assert every.take(table) is table and not np.shares_memory(every.whole(table), table)
 
@@ -101,35 +97,3 @@ def test_embeddings_are_those_of_the_whole_model():
                 (batch,) = corpus.portions(side)
                 found = towers.embed(side, batch, workers)
             np.testing.assert_allclose(found, encode(texts), atol=1e-6)
-
-
-@pytest.mark.parametrize("optimiser", ["adam", "nesterov"])
-def test_a_checkpoint_with_a_row_for_every_feature_resumes(optimiser, tmp_path):
-    """As earlier versions wrote it."""
-    log = log_of_two_languages()
-    given = {**TINY, "batch_size": 2, "epochs": 4, "optimiser": optimiser}
-    expected = train(log, **given)
-
-    def stop(progress):
-        if (progress.epoch, progress.step) == (3, 1):
-            raise KeyboardInterrupt
-
-    with pytest.raises((Interrupted, KeyboardInterrupt)):
-        train(log, output=tmp_path / "m", checkpoint_seconds=0, on_progress=stop, **given)
-    corpus = Corpus(log, Settings.of(**given))
-    for path in (tmp_path / "m" / "checkpoints").iterdir():
-        with open_tensors(path) as file:
-            arrays, metadata = {name: file[name] for name in file}, file.metadata
-        for name, array in arrays.items():
-            side, *_, kind = name.split(".")
-            if kind in ("table", "synced", "lead"):
-                whole = np.zeros((len(corpus.vocabulary), *array.shape[1:]), array.dtype)
-                whole[corpus.seen(side)] = array
-                arrays[name] = whole
-        write_tensors(path, arrays, metadata)
-    notes = []
-    found = train(log, output=tmp_path / "m", resume=True, on_note=notes.append, **given)
-    assert any(note.startswith("continuing at epoch") for note in notes), notes
-    for side, weights in found.weights.items():
-        for name, array in weights.items():
-            assert np.array_equal(array, expected.weights[side][name])

@@ -929,7 +929,7 @@ def test_a_kill_while_the_checkpoints_are_removed_loses_nothing(tmp_path, monkey
 def rewrite_checkpoint(path, change):
     """Let ``change(metadata, arrays)`` alter a checkpoint, and repair its checksum.
 
-    All arrays are then in one file, as earlier versions had them.
+    All arrays are then in one file.
     """
     with open_tensors(path) as file:
         arrays, metadata = {name: file[name] for name in file}, file.metadata

@@ -26,7 +26,6 @@ from sentemb.cli import main
 from sentemb.kernels.words import RowGradient
 from sentemb.models.layout import Layout
 from sentemb.models.word_memory import WordMemory
-from sentemb.storage import configuration
 from sentemb.storage.tensor_files import open_tensors, write_tensors
 from sentemb.storage.vocabulary_arrays import arrays_of, stored_word_features
 from sentemb.system.parallel import CHUNKS, Workers
@@ -183,11 +182,11 @@ def test_files_and_folders_give_the_features_of_the_array(form, tmp_path):
 # -- models --------------------------------------------------------------------------------------
 
 
-def test_a_model_is_stored_and_read_to_the_bit(model, tmp_path, monkeypatch):
+def test_a_model_is_stored_and_read_to_the_bit(model, tmp_path):
     model.save_pretrained(tmp_path / "m")
     read = sentemb.load(tmp_path / "m")
     config = json.loads((tmp_path / "m" / "config.json").read_text())
-    assert config["format"] == 6
+    assert config["format"] == 1
     assert config["vectors"] == {"words": len(VECTORS), "dim": 3}
     told = config["training"]["vectors"]
     assert told["name"] == "made-up" and told["sha256"] == model.vocabulary.vectors.fingerprint()
@@ -202,18 +201,7 @@ def test_a_model_is_stored_and_read_to_the_bit(model, tmp_path, monkeypatch):
     plain = train(LOG, **TINY)
     plain.save_pretrained(tmp_path / "plain")
     config = json.loads((tmp_path / "plain" / "config.json").read_text())
-    assert config["format"] == 3 and "vectors" not in config and "vectors" not in config["training"]
-    # The version before reads up to format 5.
-    monkeypatch.setattr(configuration, "FORMAT", 5)
-    with pytest.raises(SentembError, match=r"newer sentemb \(format 6"):
-        sentemb.load(tmp_path / "m")
-
-
-def test_an_older_version_gets_as_far_as_the_number_of_the_format(model, tmp_path):
-    """It takes arrays of types that it does not write for damage, before it reads the format."""
-    model.save_pretrained(tmp_path / "m")
-    with open_tensors(tmp_path / "m" / "model.safetensors") as file:
-        assert {str(file.dtype(name)) for name in file} == {"uint8", "float32"}
+    assert "vectors" not in config and "vectors" not in config["training"]
 
 
 def write_changed(model, path, change):
@@ -258,7 +246,7 @@ def test_damaged_vectors_are_refused(model, change, message, tmp_path):
 
 # Without surrogates, which UTF-8 cannot hold, and white space, at which texts are split.
 _TOKENS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1)
-# The bits of all finite numbers of float16: `st.floats(width=16)` draws wider ones and rejects most.
+# The bits of all finite numbers of float16; `st.floats(width=16)` rejects most of what it draws.
 _FINITE_BITS = st.integers(0, 0x7BFF) | st.integers(0x8000, 0xFBFF)
 
 

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from old_models import write_format_1, write_format_2
 
-from sentemb import SentembError, SentenceEncoder, train
+from sentemb import SentenceEncoder, train
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.text import vocabulary as vocabulary_module
 from sentemb.text.batch import _distinct, batch_of, tokenize
@@ -92,18 +91,13 @@ def a_log():
     return builder.build()
 
 
-def test_words_are_saved_and_checked(tmp_path):
+def test_words_are_saved(tmp_path):
     settings = {"cells": 3, "epochs": 1, "batch_size": 2}
     model = train(a_log(), output=tmp_path / "m", word_features=3, **settings)
     assert model.vocabulary.words == ["ab", "cd", "gh"]
     read = SentenceEncoder.from_pretrained(tmp_path / "m")
     assert read.vocabulary.words == model.vocabulary.words
     assert np.array_equal(read.encode_query(["ab gh x"]), model.encode_query(["ab gh x"]))
-    write_format_2(model, tmp_path / "old")
-    SentenceEncoder.from_pretrained(tmp_path / "old")
-    (tmp_path / "old" / "words.txt").write_text("ab\ncd\n", "utf-8")
-    with pytest.raises(SentembError, match=r"words\.txt: the model is damaged"):
-        SentenceEncoder.from_pretrained(tmp_path / "old")
 
 
 def test_a_word_feature_changes_what_its_word_means(tmp_path):
@@ -116,14 +110,6 @@ def test_a_word_feature_changes_what_its_word_means(tmp_path):
     with_words.parameters()["query"]["W1"][:, row] += 1
     after = with_words.encode_query(["ab", "gh"])
     assert np.any(before[0] != after[0]) and np.array_equal(before[1], after[1])
-
-
-def test_models_of_format_1_are_read(tmp_path):
-    """They have no words.txt, and no word about it in their configuration."""
-    model = train(a_log(), word_features=0, cells=3, epochs=1, batch_size=2)
-    write_format_1(model, tmp_path / "m")
-    read = SentenceEncoder.from_pretrained(tmp_path / "m")
-    assert np.array_equal(read.encode_query(["ab cd"]), model.encode_query(["ab cd"]))
 
 
 @pytest.mark.filterwarnings("ignore:1 of 1 texts have no words")

@@ -404,8 +404,9 @@ def describe(folder, **changes):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"format": 2}, "format 2 is newer than 1; use a newer version"),
-        ({"format": "1"}, "no known format number"),
+        ({"format": 2}, "has format 2, and this version of sentemb reads format 1"),
+        ({"format": "1"}, "has format '1', and this version"),
+        ({"format": None}, "has no format number"),
         ({"words": 5}, r"words\.txt: .* one line for each of 5 words"),
         ({"words": True}, '"words" is missing or wrong'),
         ({"dim": 2}, r"vectors\.npy: .* shape is not that of vectors\.json"),

@@ -6,7 +6,7 @@ Python keywords, command-line options, their help, error messages and the keys o
 follow from the declaration. Nothing here needs NumPy or Numba, so ``--help`` stays quick.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -56,10 +56,6 @@ class Hyperparameter:
     many : int
         For a list of such values: how many it may have. The value is then a tuple; the option takes
         them separated by commas.
-    former : tuple of str
-        Earlier names, which are still understood.
-    added : bool
-        Whether earlier versions did not have it: a record without it means the default.
     """
 
     name: str
@@ -77,8 +73,6 @@ class Hyperparameter:
     default_text: str = ""
     check_default: Any = None
     many: int = 0
-    former: tuple[str, ...] = ()
-    added: bool = False
 
     @property
     def option(self) -> str:
@@ -200,25 +194,3 @@ def own_values(
                 f"leave {name} out"
             )
     return found
-
-
-def formerly(parameters: Iterable[Hyperparameter]) -> dict[str, str]:
-    """Former name -> today's name."""
-    return {former: one.name for one in parameters for former in one.former}
-
-
-def current_names(
-    written: Mapping[str, Any], parameters: Iterable[Hyperparameter]
-) -> dict[str, Any]:
-    """What a file holds, with former names replaced by today's.
-
-    Raises
-    ------
-    SentembError
-        If the file has both a former name and today's.
-    """
-    today = formerly(parameters)
-    for former, name in today.items():
-        if former in written and name in written:
-            raise SentembError(f"{former} is the former name of {name}; only one can be given")
-    return {today.get(name, name): value for name, value in written.items()}

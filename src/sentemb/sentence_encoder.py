@@ -18,7 +18,6 @@ from sentemb.encode_options import (
 )
 from sentemb.errors import SentembError, naming
 from sentemb.face import Face, warn_of_texts
-from sentemb.former_names import former_names
 from sentemb.gradients.flow import ErrorFlow, gradient_flow
 from sentemb.models.encoder import Embed, Encoder
 from sentemb.models.ensemble import joined
@@ -510,7 +509,6 @@ class SentenceEncoder(Face):
         Yq, Yd = self.encode_query(queries), self.encode_document(titles)
         return nearest(unit_rows(Yq), unit_rows(Yd), k)
 
-    @former_names(docs="titles", doc_index="title_index")
     def score_pairs(
         self,
         queries: Sequence[str],

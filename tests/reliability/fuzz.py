@@ -32,7 +32,6 @@ import numpy as np
 from reliability import mutations
 from reliability.count import Count
 from reliability.model_format import (
-    FORMATS,
     parts_of,
     parts_of_pair,
     read_checkpoint,
@@ -65,7 +64,6 @@ _MOST_DEATHS = 20
 MEMORY = 1 << 30
 ESCAPES = Path(__file__).with_name("escapes")
 TEXTS = ["hotels in rome", "xyzzy", "Oslo maps and more"]
-_TO_FORMAT_2 = "old-"
 # Trainings that were cut off.
 _RESUMES = ("training", "pair-training")
 INDEXES = ("index", "index8", "sums", "graph")
@@ -258,13 +256,12 @@ class Attack:
         small = [data for data in self.pristine.values() if len(data) < 200_000]
         self.others = [*small, bytes(range(256)), b"", b"\n", b"{}\n", gzip.compress(b"a\tb\n")]
         models = {name: make_model(name) for name in ENCODERS}
-        self.parts = [parts_of(model, format) for model in models.values() for format in FORMATS]
+        self.parts = [parts_of(model) for model in models.values()]
         self.pair_parts = [parts_of_pair(make_scorer(name)) for name in PAIR_MODELS]
         shutil.copytree(".", "../pristine", symlinks=True)
         self.vectors, self.word_vectors, self.indexes = {}, {}, {}
         for name in ENCODERS:
-            for folder in (name, _TO_FORMAT_2 + name):
-                self.vectors[folder] = _vectors(folder)
+            self.vectors[name] = _vectors(name)
         for name in PAIR_MODELS:
             self.vectors[name] = _vectors(name)
         self.trained = {}
@@ -305,8 +302,6 @@ class Attack:
         from sentemb.comparison.rows import rows_of
 
         write_samples(Path())
-        for name in ENCODERS:
-            write_parts(parts_of(make_model(name), 2), _TO_FORMAT_2 + name)
         write_pair_training("pair-training")
         self._data = read_data("data")
         self._rows = rows_of(["random", "unigram"])
@@ -315,10 +310,9 @@ class Attack:
         write_click_tables(Path())
 
     def _readers(self):
-        models = [name for encoder in ENCODERS for name in (encoder, _TO_FORMAT_2 + encoder)]
         judged = tuple(f"judged/{name}" for name in ("queries.tsv", "docs.tsv", "qrels.txt"))
         return [
-            *(Reader(_files(model), self._read_model, weight=6) for model in models),
+            *(Reader(_files(model), self._read_model, weight=6) for model in ENCODERS),
             *(Reader(_files(name), self._read_model, weight=3) for name in PAIR_MODELS),
             *(Reader(_files(name), self._read_training, name, weight=4) for name in _RESUMES),
             Reader(("labelled.tsv",), self._read_labelled, weight=10),

@@ -1,7 +1,7 @@
 """Model folders and checkpoints taken apart, changed, and put together with right checksums.
 
 All that the attacks know of the format of models stands here. Written from docs/formats.md without
-the package's own writer, so that old formats can be written for ever, and broken ones too.
+the package's own writer, so that broken models can be written too.
 """
 
 import hashlib
@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-FORMATS = (2, 3)
 SIDES = ("query", "document")
 DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8", "U8": "u1"}
 _NAMES = {np.dtype(code): name for name, code in DTYPES.items()}
@@ -33,15 +32,12 @@ class Parts:
 
     Attributes
     ----------
-    format : {2, 3}
-        How it is written, whatever the configuration says.
     config : dict or bytes
-        Without the digests that writing adds; bytes are written as they are.
+        Bytes are written as they are.
     vocabulary, words, history : bytes
     tensors : dict of ndarray or Raw
     """
 
-    format: int
     config: dict | bytes
     vocabulary: bytes
     words: bytes
@@ -49,14 +45,16 @@ class Parts:
     tensors: dict = field(default_factory=dict)
 
 
-def parts_of(model, format):
+def parts_of(model):
     """The `Parts` of a `SentenceEncoder`."""
     config = {
-        "format": format,
+        "format": 1,
+        "kind": "towers",
         "model": model.encoder.name,
         **model.encoder.settings(),
         "shared_towers": model.shared_towers,
         "dim": model.dim,
+        "splitting": model.vocabulary.splitting,
         "trigrams": len(model.vocabulary.trigrams),
         "words": len(model.vocabulary.words),
         "training": model.training,
@@ -69,7 +67,6 @@ def parts_of(model, format):
         for name, block in parameters[side].items()
     }
     return Parts(
-        format,
         config,
         _lines(model.vocabulary.trigrams),
         _lines(model.vocabulary.words),
@@ -84,23 +81,15 @@ def write_parts(parts, folder):
     folder.mkdir(exist_ok=True)
     config = parts.config
     if isinstance(config, dict):
-        digests = {
-            "vocabulary_sha256": _sha256(parts.vocabulary),
-            "words_sha256": _sha256(parts.words),
-        }
-        added = digests if parts.format == 2 else {}
-        config = json.dumps({**added, **config}, indent=2).encode() + b"\n"
-    if parts.format == 2:
-        weights = safetensors(parts.tensors, json.dumps({"config_sha256": _sha256(config)}))
-    else:
-        texts = {
-            "vocabulary": np.frombuffer(parts.vocabulary, np.uint8),
-            "words": np.frombuffer(parts.words, np.uint8),
-        }
-        inner = config.decode("utf-8", "surrogateescape").strip()
-        history = parts.history.decode("utf-8", "surrogateescape").strip().split("\n")
-        contents = f'{{"config": {inner}, "history": [{", ".join(filter(None, history))}]}}'
-        weights = safetensors({**texts, **parts.tensors}, contents)
+        config = json.dumps(config, indent=2).encode() + b"\n"
+    texts = {
+        "vocabulary": np.frombuffer(parts.vocabulary, np.uint8),
+        "words": np.frombuffer(parts.words, np.uint8),
+    }
+    inner = config.decode("utf-8", "surrogateescape").strip()
+    history = parts.history.decode("utf-8", "surrogateescape").strip().split("\n")
+    contents = f'{{"config": {inner}, "history": [{", ".join(filter(None, history))}]}}'
+    weights = safetensors({**texts, **parts.tensors}, contents)
     for name, contents in {
         "config.json": config,
         "vocabulary.txt": parts.vocabulary,
@@ -170,10 +159,6 @@ def _lines(items):
     return "".join(f"{item}\n" for item in items).encode()
 
 
-def _sha256(data):
-    return hashlib.sha256(data).hexdigest()
-
-
 # -- models with right checksums that must be refused ------------------------------------------
 
 
@@ -238,7 +223,7 @@ CRAFTED = {
     "format 0": _config(format=0),
     "format -1": _config(format=-1),
     "format true": _config(format=True),
-    "format 2.0": _config(format=2.0),
+    "format 1.0": _config(format=1.0),
     "format 99": _config(format=99),
     "training a list": _config(training=[]),
     "training null": _config(training=None),
@@ -248,7 +233,7 @@ CRAFTED = {
     "config a list": _raw_config(b"[]"),
     "config nested deeply": _raw_config(b"[" * 100_000),
     "config of 5,000 digits": _raw_config(b'{"format": ' + b"9" * 5000 + b"}"),
-    "config not UTF-8": _raw_config(b'{"format": 2, "model": "caf\xe9"}'),
+    "config not UTF-8": _raw_config(b'{"format": 1, "model": "caf\xe9"}'),
     "vocabulary not UTF-8": _text("vocabulary", b"caf\xe9\n"),
     "words not UTF-8": _text("words", b"caf\xe9\n"),
     "vocabulary empty": _text("vocabulary", b""),
@@ -272,9 +257,9 @@ CRAFTED = {
 }
 
 
-def write_crafted(name, folder, format):
+def write_crafted(name, folder):
     """The model folder called ``name`` in `CRAFTED`: whole but for what the name says."""
-    parts = parts_of(_smallest(), format)
+    parts = parts_of(_smallest())
     CRAFTED[name](parts)
     write_parts(parts, folder)
 
@@ -295,20 +280,20 @@ def _smallest():
 def parts_of_pair(model):
     """The `Parts` of a `PairScorer`."""
     config = {
-        "format": 3,
+        "format": 1,
         "kind": "pair",
         "model": model.model.name,
         **{
             key: list(value) if isinstance(value, tuple) else value
             for key, value in model.model.settings().items()
         },
+        "splitting": model.vocabulary.splitting,
         "trigrams": len(model.vocabulary.trigrams),
         "words": len(model.vocabulary.words),
         "training": model.training,
         "sentemb": "0.1.0",
     }
     return Parts(
-        3,
         config,
         _lines(model.vocabulary.trigrams),
         _lines(model.vocabulary.words),
@@ -344,7 +329,6 @@ PAIR_CRAFTED = {
                 "forget",
                 "shared",
                 "without cells",
-                "format 2",
                 "model of",
             )
         )

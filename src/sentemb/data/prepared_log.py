@@ -284,7 +284,7 @@ def _description(folder: Path) -> dict[str, Any]:
             f"{folder}: holds no prepared log: {DESCRIPTION} is missing; make one with "
             "`sentemb prepare LOG OUT`"
         )
-    told = read_description(path, [FORMAT], damaged)
+    told = read_description(path, FORMAT, damaged)
     wrong = next((name for name in _IS_RIGHT if not _IS_RIGHT[name](told.get(name))), None)
     if wrong is not None:
         raise damaged(path, f'"{wrong}" is missing or wrong')

@@ -39,7 +39,7 @@ def split_warning(clicks: Path) -> str | None:
         return None
     reason = f"{SPLIT} is missing"
     if status(folder / SPLIT) is not None:
-        rule = read_description(folder / SPLIT, [_FORMAT], _damaged).get("rule")
+        rule = read_description(folder / SPLIT, _FORMAT, _damaged).get("rule")
         if rule == RULE:
             return None
         reason = f"{SPLIT} has another rule"

@@ -20,8 +20,8 @@ def write(
 ) -> Exported:
     """Write a model folder, as `SentenceEncoder.save_pretrained` does.
 
-    Every model with two towers that this version writes can be opened by sentence-transformers.
-    This is for folders of earlier versions, and takes the model out of an index.
+    Every model with two towers can be opened by sentence-transformers as it is; this takes the
+    model out of an index.
 
     Parameters
     ----------

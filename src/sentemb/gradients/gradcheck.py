@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from sentemb.former_names import former_names
 from sentemb.gradients.checks import all_checks, make_check
 from sentemb.gradients.comparison import compare
 from sentemb.gradients.options import (
@@ -32,13 +31,11 @@ from sentemb.gradients.options import (
 from sentemb.gradients.problem import CheckedProblem
 from sentemb.gradients.report import BlockCheck, GradientReport
 from sentemb.gradients.two_towers import made_up_towers
-from sentemb.hyperparameters import formerly
-from sentemb.models.registry import ENCODERS, MODEL_NAME, SHARED_TOWERS, encoder_parameters
+from sentemb.models.registry import ENCODERS, MODEL_NAME, SHARED_TOWERS
 
 __all__ = ["BlockCheck", "GradientReport", "gradcheck"]
 
 
-@former_names(**formerly(encoder_parameters()))
 def gradcheck(
     model: str = "lstm",
     *,

@@ -54,7 +54,6 @@ BAG_DIM = Hyperparameter(
     group=MODEL,
     least=0,
     most=MAX_CELLS,
-    former=("bag",),
 )
 HIDDEN = Hyperparameter(
     name="hidden",

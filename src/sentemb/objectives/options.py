@@ -16,7 +16,6 @@ OBJECTIVE = Hyperparameter(
     "pair with the nearest other title and the nearest other query of the mini-batch.",
     group=GROUP,
     choices=(SOFTMAX, HINGE),
-    added=True,
 )
 MARGIN = Hyperparameter(
     name="margin",
@@ -27,7 +26,6 @@ MARGIN = Hyperparameter(
     group=GROUP,
     above=0,
     most=2,
-    added=True,
 )
 LOGISTIC = "logistic"
 # The losses of pair models, whose scores have no bounds.

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from sentemb.bounds import is_integer
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
 from sentemb.ranking.clicked_pairs import log_of_pairs
@@ -24,6 +23,7 @@ from sentemb.ranking.recipe import Recipe
 from sentemb.storage.folder import RANKER, RANKER_COPY, RANKER_FILE
 from sentemb.storage.tensor_files import Damaged, TensorFile, open_tensors, write_tensors
 from sentemb.storage.text_files import lines_of, text_of
+from sentemb.system.descriptions import check_format
 from sentemb.system.files import is_file, make_folder, path_of, write_text
 from sentemb.system.paths import AnyPath
 from sentemb.version import __version__
@@ -118,13 +118,7 @@ def _naming_the_ranker() -> Iterator[None]:
 def _checked(path: Path, file: TensorFile) -> dict[str, Any]:
     """What a file says of its ranker."""
     found = file.metadata
-    version = found.get("format")
-    if is_integer(version) and version > _FORMAT:
-        raise SentembError(
-            f"{path}: format {version} is newer than {_FORMAT}; use a newer version of sentemb"
-        )
-    if version != _FORMAT:
-        raise file.damaged("it has no known format number")
+    check_format(path, found, _FORMAT)
     if not (isinstance(found.get("recipe"), dict) and isinstance(found.get("dev"), dict)):
         raise file.damaged("the recipe or the dev figures are missing")
     try:

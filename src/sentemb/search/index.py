@@ -652,13 +652,12 @@ class Index:
     def _scoring(self) -> dict[str, Any]:
         """What decides the scores."""
         settings = None if self.bm25 is None else self.bm25.settings()
-        found: dict[str, Any] = {"model": self.model_sha256, "bm25": settings}
-        # Calibrations of earlier versions have neither.
-        if self.cosine_weight != 1:
-            found["cosine"] = self.cosine_weight
-        if self.memory_weight:
-            found["memory"] = self.memory_weight
-        return found
+        return {
+            "model": self.model_sha256,
+            "bm25": settings,
+            "cosine": self.cosine_weight,
+            "memory": self.memory_weight,
+        }
 
     def place_of(self) -> Places:
         """The place of every id. It is made on first use: one pass over the ids."""

@@ -48,8 +48,7 @@ QUERIES, QUERY_OFFSETS, MEMORY_VECTORS = "queries.txt", "query-offsets.npy", "ve
 LIST_OFFSETS, LIST_TITLES = "list-offsets.npy", "list-titles.npy"
 GRAPH = "graph.usearch"  # only in an approximate index
 ID_OFFSETS, TITLE_OFFSETS = "id-offsets.npy", "title-offsets.npy"
-# With a memory or another weight of the cosine, and without: then older versions can read it.
-FORMAT, _FORMAT_WITHOUT_MEMORY = 2, 1
+FORMAT = 1
 _CALIBRATION_FORMAT = 1
 # How vectors are stored, and the dtype of vectors.npy.
 DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1"}
@@ -196,11 +195,7 @@ def write_contents(
         memory=told_of_memory,
         cosine=cosine,
     )
-    told_of_all = {"format": FORMAT, **vars(description)}
-    if memory is None and cosine == 1:
-        told_of_all["format"] = _FORMAT_WITHOUT_MEMORY
-        del told_of_all["memory"], told_of_all["cosine"]
-    told = json.dumps(told_of_all, indent=1)
+    told = json.dumps({"format": FORMAT, **vars(description)}, indent=1)
     with writing(folder / DESCRIPTION) as file:
         file.write(f"{told}\n".encode())
 
@@ -295,12 +290,11 @@ def read_description(folder: AnyPath) -> Description:
             f"{folder}: there is no index here ({DESCRIPTION} is missing); make one with "
             "`sentemb index MODEL TITLES -o INDEX`"
         )
-    told = descriptions.read_description(path, (FORMAT, _FORMAT_WITHOUT_MEMORY), damaged)
-    checks = _IS_RIGHT if told["format"] == FORMAT else _IS_RIGHT_WITHOUT_MEMORY
-    for name, is_right in checks.items():
+    told = descriptions.read_description(path, FORMAT, damaged)
+    for name, is_right in _IS_RIGHT.items():
         if name not in told or not is_right(told[name]):
             raise damaged(path, f'"{name}" is missing or wrong')
-    return Description(**{name: told[name] for name in checks})
+    return Description(**{name: told[name] for name in _IS_RIGHT})
 
 
 def _is_between(least: int) -> Callable[[Any], bool]:
@@ -328,7 +322,7 @@ def _is_weight(value: Any) -> bool:
     return is_finite(value) and 0 <= value <= MAX_WEIGHT
 
 
-_IS_RIGHT_WITHOUT_MEMORY: dict[str, Callable[[Any], bool]] = {
+_IS_RIGHT: dict[str, Callable[[Any], bool]] = {
     "titles": _is_between(0),
     "dim": _is_between(1),
     "dtype": lambda value: isinstance(value, str) and value in DTYPES,
@@ -337,8 +331,9 @@ _IS_RIGHT_WITHOUT_MEMORY: dict[str, Callable[[Any], bool]] = {
     "bm25": _is_of_bm25,
     "files": are_listed,
     "graph": lambda value: value is None or (isinstance(value, dict) and "recall" in value),
+    "memory": _is_of_memory,
+    "cosine": _is_weight,
 }
-_IS_RIGHT = _IS_RIGHT_WITHOUT_MEMORY | {"memory": _is_of_memory, "cosine": _is_weight}
 
 
 def open_contents(folder: AnyPath, description: Description, in_memory: bool) -> Contents:
@@ -415,8 +410,7 @@ def read_calibration(folder: AnyPath) -> dict[str, Any] | None:
         told = None
     if not isinstance(told, dict) or told.keys() != {"format", "confidence", "belongs_to"}:
         raise damaged(path, "it is not a calibration")
-    if told["format"] != _CALIBRATION_FORMAT:
-        raise damaged(path, "it has no known format number")
+    descriptions.check_format(path, told, _CALIBRATION_FORMAT)
     return told
 
 

@@ -64,17 +64,14 @@ class Lexical:
 
     def settings(self) -> dict[str, Any]:
         """All that decides the scores of given titles."""
-        found: dict[str, Any] = {
+        return {
             "weight": self.weight,
             "k1": self.lists.k1,
             "b": self.lists.b,
             "stem": stem_of(self.lists.words),
             "clicks": self.has_clicks,
+            "click_weight": self.lists.click_weight,
         }
-        if self.lists.click_weight != 1:
-            # Calibrations of earlier versions do not have it.
-            found["click_weight"] = self.lists.click_weight
-        return found
 
 
 def checked_weight(value: object) -> float:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from sentemb.bounds import brief
 from sentemb.errors import SentembError
-from sentemb.hyperparameters import current_names
 from sentemb.matching import make_pair_model
 from sentemb.matching.matcher import Matcher
 from sentemb.matching.pair_model import PairModel
@@ -11,35 +11,28 @@ from sentemb.matching.registry import pair_entry_of
 from sentemb.models import make_encoder
 from sentemb.models.encoder import Encoder
 from sentemb.models.ensemble import Ensemble
-from sentemb.models.registry import ENSEMBLE, encoder_parameters, entry_of
+from sentemb.models.registry import ENSEMBLE, entry_of
 from sentemb.models.towers import Towers
 from sentemb.storage.saved_model import PAIR, TOWERS, SavedModel
 from sentemb.storage.tensor_files import damaged
-from sentemb.text.words import SPLITTINGS, WHITE_SPACE
+from sentemb.system.descriptions import check_format
+from sentemb.text.words import SPLITTINGS
 from sentemb.version import __version__
 
-# Formats 1 and 2 have the configuration and the vocabulary in files of their own. Format 4 is
-# format 3 with `splitting`, which earlier versions would ignore. Format 5 is format 4 with an
-# ensemble, which has `members`. Format 6 is format 5 with `vectors`, word vectors that are
-# features.
-FORMAT = 6
+FORMAT = 1
 VECTORS = "vectors"
 
 
 def configuration_of(saved: SavedModel) -> dict[str, Any]:
     """What `checked_config` will find in the folder of a model."""
     vocabulary = saved.model.vocabulary
-    splitting = vocabulary.splitting
-    # Without a splitting of its own, a model can be read by the version before too.
-    own = {} if splitting == WHITE_SPACE else {"splitting": splitting}
-    described = _described(saved.model)
     features = vocabulary.vectors
     vectors = {} if features is None else {VECTORS: {"words": len(features), "dim": features.dim}}
     return {
-        "format": 6 if vectors else 5 if "members" in described else 4 if own else 3,
+        "format": FORMAT,
         "kind": saved.kind,
-        **described,
-        **own,
+        **_described(saved.model),
+        "splitting": vocabulary.splitting,
         **vectors,
         "trigrams": len(vocabulary.trigrams),
         "words": len(vocabulary.words),
@@ -57,31 +50,25 @@ def _described(model: Towers | Matcher) -> dict[str, Any]:
     return {"model": encoder.name, **encoder.settings(), **own}
 
 
-def checked_config(place: object, config: Any, first: int = 1) -> dict[str, Any]:
-    """``config`` if this version can read it and its format is ``first`` or later."""
-    if not isinstance(config, dict) or type(config.get("format")) is not int:
+def checked_config(place: object, config: Any) -> dict[str, Any]:
+    """``config`` if this version can read it."""
+    if not isinstance(config, dict):
         raise SentembError(f"{place}: this is not the configuration of a sentemb model")
-    if config["format"] > FORMAT:
-        raise SentembError(
-            f"{place}: written by a newer sentemb (format {config['format']}, this one reads up to "
-            f"{FORMAT}); upgrade sentemb"
-        )
-    if config["format"] < first:
-        raise damaged(place, f"a configuration of format {config['format']} does not belong there")
-    kind_of_model = config.get("kind", TOWERS)
+    check_format(place, config, FORMAT)
+    kind_of_model = config.get("kind")
     if kind_of_model not in (TOWERS, PAIR):
-        raise SentembError(f"{place}: a model of kind {kind_of_model!r}; upgrade sentemb")
+        raise SentembError(f"{place}: a model of kind {brief(kind_of_model)}; upgrade sentemb")
     needed: dict[str, type] = {"model": str, "training": dict}
     if kind_of_model == TOWERS:
         needed |= {"cells": int, "shared_towers": bool}
     for key, kind in needed.items():
         if type(config.get(key)) is not kind:
             raise damaged(place, f"{key} is missing or of the wrong kind")
-    if config.get("splitting", WHITE_SPACE) not in tuple(SPLITTINGS):
+    if config.get("splitting") not in tuple(SPLITTINGS):
         raise damaged(place, f"splitting is not one of {', '.join(SPLITTINGS)}")
     if VECTORS in config and not _are_vectors(config[VECTORS]):
         raise damaged(place, f"{VECTORS} is not a number of words and one of dimensions")
-    return {"splitting": WHITE_SPACE, "kind": TOWERS, **config}
+    return config
 
 
 def _are_vectors(value: Any) -> bool:
@@ -112,13 +99,11 @@ def shape_of(place: object, config: dict[str, Any]) -> Encoder | PairModel:
 def encoder_of(place: object, config: dict[str, Any]) -> Encoder:
     """The encoder that a configuration describes; ``place`` is named if there is none."""
     try:
-        # Earlier versions may have called a setting something else, or not have had it.
-        config = current_names(config, encoder_parameters())
         name = config["model"]
         if name == ENSEMBLE:
             return Ensemble([encoder_of(place, one) for one in _members(config)])
-        own = [key for key in entry_of(name).names if key in config]
-        missing = [key for key in own if config[key] is None]
+        own = entry_of(name).names
+        missing = [key for key in own if config.get(key) is None]
         if missing:
             raise SentembError(f"{missing[0]} is missing")
         encoder: Encoder = make_encoder(name, **{key: config[key] for key in own})

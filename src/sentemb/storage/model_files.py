@@ -32,7 +32,6 @@ from sentemb.storage.folder import (
     remove_ranker,
 )
 from sentemb.storage.history import HISTORY, check_line, history_of, without_times
-from sentemb.storage.old_formats import is_old, old_parts
 from sentemb.storage.saved_model import CLASSIFIER, PAIR, SavedModel
 from sentemb.storage.sentence_transformers_files import remove_modules, write_modules
 from sentemb.storage.tensor_files import TensorFile, damaged, open_tensors, write_tensors
@@ -162,8 +161,7 @@ def load_model(path: AnyPath) -> SavedModel:
             "`sentemb train`, or make one from word vectors with `sentemb sif`"
         )
     with open_tensors(path / TENSORS) as file:
-        parts = old_parts(path, file) if is_old(file) else _parts(path, file)
-        config, shape, vocabulary, history = parts
+        config, shape, vocabulary, history = _parts(path, file)
         parts_of_model = _parts_of_model(config)
         dtype = _check_shapes(file, shape, vocabulary, parts_of_model)
         shapes = shape.shapes(len(vocabulary))
@@ -217,7 +215,7 @@ def _parts(
             f"{path}: holds a classifier, which train_classifier reads with resume=True; give a "
             "folder of `sentemb train` or `sentemb sif`"
         )
-    config = checked_config(file.path, file.metadata.get("config"), first=3)
+    config = checked_config(file.path, file.metadata.get("config"))
     shape = shape_of(file.path, config)
     trigrams, words = (stored_lines(file, name) for name in ("vocabulary", "words"))
     vectors = stored_word_features(file, config[VECTORS]) if VECTORS in config else None

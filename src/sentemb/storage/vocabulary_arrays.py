@@ -21,11 +21,7 @@ def stored_lines(file: TensorFile, name: str) -> list[str]:
 
 
 def arrays_of(vectors: WordFeatures) -> Arrays:
-    """Word vectors as arrays of bytes by name.
-
-    Bytes, because earlier versions take an array of another type for damage; so they get as far as
-    the number of the format and say that the model needs a newer version.
-    """
+    """Word vectors as arrays of bytes by name: tensor files have no type of 16 bits."""
     text = text_of(vectors.words).encode("utf-8")
     numbers = np.ascontiguousarray(vectors.vectors, "<f2")
     return {_WORDS: np.frombuffer(text, np.uint8), _NUMBERS: numbers.view(np.uint8)}

@@ -1,11 +1,11 @@
 """The JSON files that say what a folder holds, and in which format."""
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sentemb.bounds import is_integer
+from sentemb.bounds import brief, is_integer
 from sentemb.errors import SentembError
 from sentemb.system.files import is_file, reading, status
 
@@ -23,24 +23,35 @@ def parse_json(text: str | bytes) -> Any:
     return value
 
 
+def check_format(place: object, told: Mapping[str, Any], number: int) -> None:
+    """Raise a `SentembError` unless ``told`` is of format ``number``."""
+    written = told.get("format")
+    if not is_integer(written) or written != number:
+        what = "no format number" if written is None else f"format {brief(written)}"
+        raise SentembError(
+            f"{place}: has {what}, and this version of sentemb reads format {number}; use the "
+            "version that wrote it, or make it again"
+        )
+
+
 def read_description(
-    path: Path, formats: Collection[int], damaged: Callable[[Path, str], SentembError]
+    path: Path, number: int, damaged: Callable[[Path, str], SentembError]
 ) -> dict[str, Any]:
-    """What a description says; its ``format`` is one of ``formats``.
+    """What a description of format ``number`` says.
 
     Parameters
     ----------
     path : Path
         The file.
-    formats : collection of int
-        The formats that this version reads.
+    number : int
+        The format that this version reads.
     damaged : function of a path and a str
         Makes the error for a file that is not a description, from the reason.
 
     Raises
     ------
     SentembError
-        For another file, or a newer format.
+        For another file, or another format.
     """
     found = status(path)
     if found is None:
@@ -55,13 +66,5 @@ def read_description(
         raise damaged(path, "it is not JSON") from None
     if not isinstance(told, dict):
         raise damaged(path, "it is not a JSON object")
-    version = told.get("format")
-    if not is_integer(version):
-        raise damaged(path, "it has no known format number")
-    if version > max(formats):
-        raise SentembError(
-            f"{path}: format {version} is newer than {max(formats)}; use a newer version of sentemb"
-        )
-    if version not in formats:
-        raise damaged(path, "it has no known format number")
+    check_format(path, told, number)
     return told

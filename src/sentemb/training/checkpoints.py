@@ -227,8 +227,7 @@ def remove_checkpoints(output: AnyPath) -> None:
         return
     remove_abandoned(folder)
     try:
-        of_version_0_1_0 = folder.glob(".step-*.tmp")
-        for path in [*_checkpoints(output), *_lasting_files(output), *of_version_0_1_0]:
+        for path in [*_checkpoints(output), *_lasting_files(output)]:
             path.unlink(missing_ok=True)
         for seed in member_seeds(output):
             _remove_member(member_folder(output, seed))

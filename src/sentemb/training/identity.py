@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sentemb.errors import SentembError
-from sentemb.training.settings import recorded_settings
 
 # In the record of a model.
 START, DEV_SPLIT, SEEDS, VECTORS = "start_from", "dev_split", "seeds", "vectors"
@@ -55,7 +54,6 @@ class Identity:
             "log": self.log,
             "dev": self.dev,
             "start": _hash_of(self.start),
-            # Without vectors a checkpoint is as earlier versions wrote it.
             **({} if self.vectors is None else {VECTORS: _hash_of(self.vectors)}),
             **({} if self.seeds == 1 else {SEEDS: self.seeds}),
         }
@@ -76,10 +74,8 @@ class Identity:
 
     def in_record(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """What a model's `record` says, in the form of `as_dict`."""
-        written = recorded_settings(record)
-        known = {key: written.get(key) for key in self.settings}
-        # Version 0.1.0 did not record the dev set.
-        data = {key: record[key] for key in ("log", "dev") if key in record}
+        known = {key: record.get(key) for key in self.settings}
+        data = {key: record.get(key) for key in ("log", "dev")}
         seeds = record.get(SEEDS)
         n_seeds = {SEEDS: len(seeds)} if isinstance(seeds, list) else {}
         vectors = {VECTORS: _hash_of(record[VECTORS])} if VECTORS in record else {}
@@ -88,7 +84,7 @@ class Identity:
 
     def check(self, other: Mapping[str, Any], output: object) -> None:
         """Raise a `SentembError` if ``other``, as of `as_dict`, is another training."""
-        # Earlier versions could not start from a model. First, because it decides many settings.
+        # First, because it decides many settings.
         if other.get("start") != _hash_of(self.start):
             raise SentembError(
                 f"{output}: started from another model, other word vectors or another teacher, or "
@@ -106,7 +102,7 @@ class Identity:
                 f"{output}: was trained with {SEEDS} = {n_seeds}, not {self.seeds}; resume with "
                 "the same settings, or start again with --force"
             )
-        mine, known = self.settings, recorded_settings(other["settings"])
+        mine, known = self.settings, other["settings"]
         key = next((key for key in mine if known.get(key) != mine[key]), None)
         if key is not None:
             raise SentembError(
@@ -118,8 +114,7 @@ class Identity:
                 f"{output}: was trained on another click log; give that one, or start again "
                 "with --force"
             )
-        # Version 0.1.0 did not write which dev set it was.
-        if "dev" in other and other["dev"] != self.dev:
+        if other.get("dev") != self.dev:
             raise SentembError(
                 f"{output}: was trained with another dev set, or without one; give the same, "
                 "or start again with --force"

@@ -50,11 +50,10 @@ def is_finished(output: Path, identity: Identity, read: Callable[[Path], Any] = 
         if started:  # the end of the training writes the model again
             return False
         raise
-    # Version 0.1.0 did not write whether a training is finished.
-    finished = bool(record.get("finished", not started))
+    finished = bool(record.get("finished"))
     if started:
         # The checkpoints may belong to a later training that is to replace the model.
-        return finished and {"dev": None, **identity.in_record(record)} == identity.as_dict()
+        return finished and identity.in_record(record) == identity.as_dict()
     identity.check(identity.in_record(record), output)
     return finished
 

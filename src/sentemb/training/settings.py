@@ -1,6 +1,5 @@
 """How to train: the declarations of all settings, the presets, and `Settings`, checked."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from sentemb.errors import SentembError
@@ -12,7 +11,6 @@ from sentemb.hyperparameters import (
     OPTIMISER,
     RUN,
     Hyperparameter,
-    current_names,
 )
 from sentemb.models import make_encoder
 from sentemb.models.registry import (
@@ -236,7 +234,6 @@ HYPERPARAMETERS = (
         group=FEATURES,
         choices=(WHITE_SPACE, BARE),
         optional=True,
-        added=True,
     ),
     Hyperparameter(
         name="neighbours",
@@ -251,7 +248,6 @@ HYPERPARAMETERS = (
         least=1,
         most=MOST,
         optional=True,
-        added=True,
     ),
     Hyperparameter(
         name="max_word_features",
@@ -264,7 +260,6 @@ HYPERPARAMETERS = (
         least=1,
         most=MOST,
         optional=True,
-        added=True,
     ),
 )
 
@@ -369,18 +364,6 @@ class Settings(DeclaredSettings):
         from sentemb.objectives.objective import Objective  # loads Numba
 
         return Objective(self.objective, self.gamma, self.margin)
-
-
-def recorded_settings(written: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that this or an earlier version wrote to a file, under today's names.
-
-    Those of a training are complete: a setting that the earlier version did not have is at its
-    default. Others, such as those of a baseline, are returned as they are.
-    """
-    known = current_names(written, HYPERPARAMETERS)
-    if not {MODEL_NAME.name, GAMMA.name} <= known.keys():
-        return known
-    return {one.name: one.default for one in HYPERPARAMETERS if one.added} | known
 
 
 def _check_negatives(settings: Settings) -> None:

@@ -69,10 +69,6 @@ class TowerRows:
             table[self._unseen()] = self._others
         return table
 
-    def of_whole(self, array: np.ndarray) -> np.ndarray:
-        """The rows ``seen`` of an array with a row for every feature, or one of them alone."""
-        return array if len(array) == self.seen.size else array[self.seen]
-
     def _unseen(self) -> NDArray[np.intp]:
         others = np.ones(self.n_features, np.bool_)
         others[self.seen] = False

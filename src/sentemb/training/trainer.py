@@ -12,8 +12,6 @@ from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.data.prepared_log import PreparedLog
 from sentemb.distributed.cluster import Dask
 from sentemb.errors import SentembError
-from sentemb.former_names import former_names
-from sentemb.hyperparameters import formerly
 from sentemb.matching.registry import PAIR_MODELS
 from sentemb.models.registry import MODEL_NAME
 from sentemb.pair_scorer import PairScorer
@@ -25,7 +23,7 @@ from sentemb.training.dev import DevSource
 from sentemb.training.pair_trainer import PairInputs, train_pair_model
 from sentemb.training.progress import Progress
 from sentemb.training.run import Run
-from sentemb.training.settings import HYPERPARAMETERS, MOST_SEEDS
+from sentemb.training.settings import MOST_SEEDS
 from sentemb.training.two_tower_trainer import train_two_towers
 from sentemb.vectors.features import VectorSource
 from sentemb.vectors.options import VECTOR_DIM, VECTOR_WORDS
@@ -47,7 +45,6 @@ def train(
 def train(pairs: Clicks | LabelledPairs | PreparedLog, **settings: Any) -> SentenceEncoder: ...
 
 
-@former_names(**formerly(HYPERPARAMETERS))
 def train(
     pairs: Clicks | LabelledPairs | PreparedLog,
     *,

@@ -29,7 +29,6 @@ Layouts: TypeAlias = dict[str, Layout]
 # A recurrent weight or bias this large saturates every gate: the training has diverged.
 _WILD_WEIGHT = 1e4
 # What a checkpoint has for every row of the input weights.
-_BY_ROW = (SPARSE, "synced", "lead")
 
 
 class TwoTowers:
@@ -210,24 +209,14 @@ class TwoTowers:
         }
 
     def expect(self, stored: StoredState) -> None:
-        """Raise ``stored.damaged`` unless it has the arrays of `state`.
-
-        Earlier versions kept a row for every feature of the vocabulary.
-        """
+        """Raise ``stored.damaged`` unless it has the arrays of `state`."""
         for name, array in self.state().items():
-            whole = (self._rows_of(name).n_features, *array.shape[1:])
-            is_whole = _is_by_row(name) and stored.shape(name) == whole
-            stored.expect(name, whole if is_whole else array.shape, array.dtype)
+            stored.expect(name, array.shape, array.dtype)
 
     def restore(self, stored: StoredState) -> None:
         """Continue from a state that `expect` has accepted."""
         for name, array in self.state().items():
-            found = stored[name]
-            array[...] = self._rows_of(name).of_whole(found) if _is_by_row(name) else found
-
-    def _rows_of(self, name: str) -> TowerRows:
-        """The rows of the tower that array ``name`` of `state` belongs to."""
-        return self._rows[name.split(".")[0]]
+            array[...] = stored[name]
 
     def may_be_state(self, arrays: StoredState, updates: int) -> bool:
         """Whether ``arrays``, named as in `state`, can be the state after ``updates``.
@@ -243,8 +232,3 @@ class TwoTowers:
             if kind in highest and arrays[name].max(initial=0) > highest[kind]:
                 return False
         return True
-
-
-def _is_by_row(name: str) -> bool:
-    """Whether array ``name`` of the state has a row for every row of the input weights."""
-    return name.split(".")[-1] in _BY_ROW

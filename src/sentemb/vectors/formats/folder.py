@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sentemb.baselines.arrays import shape_of
 from sentemb.bounds import is_integer
 from sentemb.errors import SentembError
-from sentemb.system.descriptions import parse_json
+from sentemb.system.descriptions import check_format, parse_json
 from sentemb.system.files import is_file, names_in, path_of, reading, status, unreadable
 from sentemb.system.locks import is_temporary
 from sentemb.system.paths import AnyPath
@@ -122,13 +122,7 @@ def _description(folder: Path) -> Description:
         raise _damaged(path, "it is not JSON") from None
     if not isinstance(found, dict):
         raise _damaged(path, "it is not a JSON object")
-    version = found.pop("format", None)
-    if is_integer(version) and version > FORMAT:
-        raise SentembError(
-            f"{path}: format {version} is newer than {FORMAT}; use a newer version of sentemb"
-        )
-    if version != FORMAT:
-        raise _damaged(path, "it has no known format number")
+    check_format(path, found, FORMAT)
     for name, is_right in _IS_RIGHT.items():
         if not is_right(found.get(name)):
             raise _damaged(path, f'"{name}" is missing or wrong')
