@@ -219,13 +219,15 @@ def replacing(path: AnyPath) -> Iterator[Path]:
 def writing(path: AnyPath) -> Iterator[BufferedIOBase]:
     """Write bytes to ``path``, the whole file or nothing (see `replacing`); ``-`` is stdout.
 
+    On a terminal control characters are escaped, see `sentemb.system.terminal.escaped`.
+
     A ``.gz`` file is compressed without a time stamp: equal contents give equal files.
     """
     if str(path) == "-":
         output = _standard("output", sys.stdout)
         try:
             sys.stdout.flush()
-            yield output
+            yield _for_terminal(output) if output.isatty() else output
             output.flush()
         except BrokenPipeError:
             raise  # the reader stopped early, which is not the writer's error
@@ -287,6 +289,14 @@ def _standard(name: str, stream: TextIO | None) -> BufferedIOBase:
     if stream is None:
         raise SentembError(f"standard {name}: is closed; give a file instead")
     return cast(BufferedIOBase, stream.buffer)
+
+
+def _for_terminal(output: BufferedIOBase) -> BufferedIOBase:
+    from sentemb.system.terminal import (
+        EscapedOutput,  # loads click, which the package does not need
+    )
+
+    return EscapedOutput(output)
 
 
 def _target(path: AnyPath) -> tuple[Path, os.stat_result | None]:

@@ -1,13 +1,19 @@
-"""Standard error: messages, and a line that shows progress."""
+"""The terminal: messages, a line that shows progress, and no control characters of others."""
 
+import codecs
 import contextlib
+import io
+import re
 import shutil
 import sys
 import time
+from typing import Any
 
 import click
 
 from sentemb.errors import printable
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def note(message: str) -> None:
@@ -19,6 +25,36 @@ def draw(text: str) -> None:
     """Print ``text`` on standard error as it is, control characters included."""
     with contextlib.suppress(OSError):
         click.echo(text, err=True, nl=False)
+
+
+def escaped(text: str) -> str:
+    """``text`` with control characters escaped, but for tabs and line feeds.
+
+    Ids and titles come from anywhere. On a terminal their control characters would be obeyed: they
+    move the cursor, change colours, or type into the shell.
+
+    Examples
+    --------
+    >>> print(escaped("d1\x1b[31m"))
+    d1\\x1b[31m
+    """
+    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+class EscapedOutput(io.BufferedIOBase):
+    """Writes UTF-8 to ``output``, a terminal, as `escaped` says; for files and pipes it is not."""
+
+    def __init__(self, output: io.BufferedIOBase) -> None:
+        self._output = output
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+
+    def write(self, data: Any) -> int:
+        raw = bytes(data)
+        self._output.write(escaped(self._decoder.decode(raw)).encode())
+        return len(raw)
+
+    def flush(self) -> None:
+        self._output.flush()
 
 
 def is_terminal() -> bool:
@@ -52,7 +88,7 @@ class ProgressLine:
         if self.on_terminal:
             # A longer line would wrap, and could not be drawn over.
             columns = shutil.get_terminal_size().columns
-            draw(f"\r\x1b[K{text[: columns - 1]}")
+            draw(f"\r\x1b[K{printable(text)[: columns - 1]}")
             self._is_open = True
 
     def note(self, message: str) -> None:
