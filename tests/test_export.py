@@ -293,7 +293,7 @@ def test_a_model_where_an_index_is_needed(place, tmp_path):
 
 
 def test_a_missing_package_is_named_before_anything_else(place, tmp_path, monkeypatch):
-    for name, extra in (("pyarrow", "parquet"), ("faiss", "faiss"), ("usearch", "approximate")):
+    for name, extra in (("pyarrow", "parquet"), ("faiss", "faiss"), ("usearch", "usearch")):
         to = name if name in TARGETS else "parquet"
         for module in (name, TARGETS[to].needs[0]):
             monkeypatch.setitem(sys.modules, module, None)

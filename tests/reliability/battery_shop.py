@@ -57,7 +57,6 @@ WHOLE = {
         *("--dtype", "int8"),
     ),
     "index --add": ("index", "index", "--add", "more.tsv", "--remove", "ids.txt", "-o", "new"),
-    "index --approximate": ("index", "index", "--approximate", "-o", "new"),
     "search": ("search", "index", "hotels in rome"),
     "search sums": ("search", "sums", "hotels in rome", "--json", "--only", "ids.txt"),
     "search --queries": ("search", "index8", "--queries", "queries.tsv", "--tsv"),
@@ -280,7 +279,7 @@ def prepare(folder):
 def warm_up():
     """Commands that compile all kernels of the cases."""
     yield from WHOLE.values()
-    yield from (("search", name, "hotels") for name in ("graph", "index8", "sums"))
+    yield from (("search", name, "hotels") for name in ("index", "index8", "sums"))
     yield ("index", "index8", "--add", "more.tsv", "-o", "shop1")
     yield ("index", "sums", "--add", "more.tsv", "--remove", "ids.txt", "-o", "shop2")
     for name in ("index", "index8"):
@@ -513,7 +512,6 @@ def damaged():
         "sums": ("bm25/bm25.json", "bm25/words.npy", "bm25/word_offsets.npy",
                  "bm25/list_offsets.npy", "bm25/list_titles.npy", "bm25/list_counts.npy",
                  "bm25/list_weights.npy", "calibration.json"),
-        "graph": ("graph.usearch",),
     }  # fmt: skip
     for folder, names in files.items():
         for name in names:
@@ -603,7 +601,6 @@ def texts():
         for name, argv in {
             "search": ("search", "index", "--", query),
             "search --json": ("search", "sums", "--json", "--", query),
-            "search graph": ("search", "graph", "--", query),
             "explain": ("explain", "bag", "--log", "log.tsv", "--", query),
             "explain INDEX": ("explain", "sums", "--", query),
             "neighbours": ("neighbours", "bag", "--", query),
@@ -645,7 +642,7 @@ def texts():
         "no": "",
         "CRLF": "d1\r\nd2\r\n",
     }.items():
-        for folder in ("index", "sums", "graph", "index8"):
+        for folder in ("index", "sums", "index8"):
             yield Case(
                 f"shop texts: {what} ids in --only, {folder}",
                 ("search", folder, "hotels", "--only", "some.txt"), 0,
@@ -657,7 +654,7 @@ def texts():
             makes=OF_INDEX,
         )  # fmt: skip
     everything = "".join(f"d{k}\n" for k in range(6))
-    for folder in ("index", "sums", "index8", "graph"):
+    for folder in ("index", "sums", "index8"):
 
         def empty(box, folder=folder):
             from sentemb.search.index import Index
@@ -669,13 +666,12 @@ def texts():
         yield Case(
             f"shop texts: all titles of {folder} removed", ("index", folder, "--remove", "some.txt"),  # noqa: E501
             ANY, setup=lambda box: (box / "some.txt").write_text(everything),
-            makes=(*OF_INDEX, "graph/*"),
+            makes=OF_INDEX,
         )  # fmt: skip
         for name, argv in {
             "search": ("search", folder, "hotels"),
             "search --json": ("search", folder, "hotels", "--json", "-k", "3"),
             "explain": ("explain", folder, "hotels"),
-            "--approximate": ("index", folder, "--approximate", "-o", "new"),
             "--add": ("index", folder, "--add", "more.tsv", "-o", "new"),
             "tune": ("tune", folder, "held.tsv", "--dry-run"),
             "calibrate": ("calibrate", folder, "held.tsv", "--dry-run"),

@@ -155,7 +155,7 @@ TARGETS = {
         INDEX,
         "a folder with a graph, ids.txt and titles.txt",
         {"dtype": ("float32", "float16", "int8")},
-        needs=("usearch.index", "approximate"),
+        needs=("usearch.index", "usearch"),
     ),
     "page": Target(
         "page.page",

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 GRAPH = "vectors.usearch"
 # What usearch calls the types of numbers.
 _KINDS = {"float32": "f32", "float16": "f16", "int8": "i8"}
-# As in an approximate index of sentemb.
 _CONNECTIVITY, _EXPANSION = 16, 128
 
 
@@ -52,7 +51,7 @@ def write(
     dtype : {"float32", "float16", "int8"}
         Type of the numbers that the graph keeps.
     """
-    usearch = package("usearch.index", "approximate", "--to usearch")
+    usearch = package("usearch.index", "usearch", "--to usearch")
     graph = usearch.Index(
         ndim=source.model.dim,
         metric="cos",

@@ -25,13 +25,11 @@ from sentemb.ranking.ranker import HybridRanker
 from sentemb.ranking.recipe import MAX_WEIGHT, Recipe
 from sentemb.search.confidence import Confidence
 from sentemb.search.contents import checked, embedded, extended, of_kept
-from sentemb.search.graph import Graph
 from sentemb.search.hybrid import Found, Weights, best_sums
 from sentemb.search.index_files import (
     BM25,
     CALIBRATION,
     DTYPES,
-    GRAPH,
     MEMORY,
     MEMORY_VECTORS,
     MODEL,
@@ -42,12 +40,10 @@ from sentemb.search.index_files import (
     damaged,
     is_index,
     open_contents,
-    open_graph,
     open_memory,
     read_calibration,
     read_description,
     verify_contents,
-    write_bytes,
     write_calibration,
     write_contents,
 )
@@ -178,9 +174,6 @@ class Index:
         self._contents = contents
         self._place_of: Places | None = None
         self._source = None
-        # What `index.json` says of the graph; the graph, or the mapped file of it until it is used.
-        self._graph_facts: dict[str, Any] | None = None
-        self._graph: Graph | np.ndarray | None = None
         self._findable: NDArray[np.bool_] | None = None
         if contents.empty.size:
             self._findable = np.ones(len(contents.ids), np.bool_)
@@ -189,7 +182,6 @@ class Index:
     def __getstate__(self) -> dict[str, Any]:
         if self._source is not None:  # the other process maps the same files
             return {"source": self._source, "threads": self._threads}
-        # A graph in memory is left out: it is of the extra package and can be built again.
         return {
             "model": self.model,
             "contents": self._contents,
@@ -405,9 +397,6 @@ class Index:
                 "is ignored; run `sentemb calibrate` again",
                 stacklevel=2,
             )
-        if description.graph is not None:
-            index._graph_facts = dict(description.graph)
-            index._graph = open_graph(path, description)
         index._source = index._opened = path_of(path).resolve(), description.identity
         return index
 
@@ -443,18 +432,12 @@ class Index:
         check_output(path, force)
         with replacing_folder(path) as new:
             self._check_unchanged(path)
-            if isinstance(self._graph, Graph):
-                self._graph.write(new / GRAPH)
-            elif self._graph is not None:
-                write_bytes(new / GRAPH, self._graph)
-            facts = self._graph_facts
             write_contents(
                 self._contents,
                 self.model_sha256,
                 self.bm25,
                 self.memory,
                 self.cosine_weight,
-                facts,
                 new,
             )
             save_model(self.model.saved(), new / MODEL)
@@ -485,7 +468,7 @@ class Index:
 
     def _repr_html_(self) -> str:
         """What it holds, for notebooks."""
-        half, graph = self.bm25, self._graph_facts
+        half = self.bm25
         heads = ["id", "title"]
         return facts_table(
             {
@@ -502,9 +485,6 @@ class Index:
                 if self.memory is not None
                 else None,
                 "confidence": "not calibrated" if self._confidence is None else "calibrated",
-                "search": "exact"
-                if graph is None
-                else f"approximate, finds {graph['recall']:.1%} of the 10 nearest titles",
                 "folder": None if self._opened is None else self._opened[0],
             }
         ) + excerpt(zip(self.ids, self.titles, strict=True), len(self), heads, texts=(0, 1))
@@ -725,38 +705,6 @@ class Index:
             lists = self.memory.lists.without(np.flatnonzero(~kept))
             self.memory = Memory(lists, self.memory.weight)
 
-    # -- approximate search -------------------------------------------------------------------
-
-    def build_graph(self) -> float:
-        """Make searches approximate: build a graph that they follow; `save` keeps it.
-
-        It needs the package usearch (the extra ``approximate``). `add` and `remove` drop the graph.
-
-        Returns
-        -------
-        float
-            How many of the 10 nearest titles of a sample of up to 1,000 titles are found: a share.
-        """
-        graph = Graph.build(self._contents.vectors)
-        recall, sample = graph.recall(self._contents.vectors, self._workers)
-        self._source, self._graph = None, graph
-        self._graph_facts = {"recall": recall, "sample": sample}
-        return recall
-
-    @property
-    def is_approximate(self) -> bool:
-        """Whether `search` follows a graph unless ``exact`` is set."""
-        return self._graph_facts is not None
-
-    def _opened_graph(self) -> Graph:
-        graph = self._graph
-        assert graph is not None
-        if not isinstance(graph, Graph):
-            name = GRAPH if self._opened is None else self._opened[0] / GRAPH
-            graph = Graph.open(graph, name, len(self), self._contents.dim)
-            self._graph = graph
-        return graph
-
     # -- search -------------------------------------------------------------------------------
 
     # A str is a Sequence[str] as well; the first signature that fits counts.
@@ -770,7 +718,6 @@ class Index:
         min_score: float | None = None,
         min_confidence: float | None = None,
         bm25_weight: float | None = None,
-        exact: bool = False,
     ) -> list[Hit]: ...
     @overload
     def search(
@@ -782,7 +729,6 @@ class Index:
         min_score: float | None = None,
         min_confidence: float | None = None,
         bm25_weight: float | None = None,
-        exact: bool = False,
     ) -> list[list[Hit]]: ...
     def search(
         self,
@@ -793,7 +739,6 @@ class Index:
         min_score: float | None = None,
         min_confidence: float | None = None,
         bm25_weight: float | None = None,
-        exact: bool = False,
     ) -> list[Hit] | list[list[Hit]]:
         """The titles with the highest scores.
 
@@ -812,9 +757,6 @@ class Index:
         bm25_weight : float, optional
             Score by the cosine plus this weight of BM25, whatever the weights of the index are; 0
             leaves the cosine alone.
-        exact : bool
-            Score every title even if the index is approximate. With ``only``, or with more in the
-            score than the cosine, it always does.
 
         Returns
         -------
@@ -842,7 +784,7 @@ class Index:
                     "the index is not calibrated for these weights; run `sentemb calibrate INDEX "
                     "DEV`"
                 )
-        found = self.find_weighted(texts, k, weights, mask, exact)
+        found = self.find_weighted(texts, k, weights, mask)
         confidences = None
         if confidence is not None and found.places.size:
             # A query for which nothing is found has the score -inf; its confidence is not used.
@@ -941,10 +883,9 @@ class Index:
         k: int,
         mask: NDArray[np.bool_] | None = None,
         bm25_weight: float | None = None,
-        exact: bool = False,
     ) -> Found:
-        """As `find`, with what the scores consist of; see `search` for the last two arguments."""
-        return self.find_weighted(queries, k, self._weights(bm25_weight), mask, exact)
+        """As `find`, with what the scores consist of; see `search` for ``bm25_weight``."""
+        return self.find_weighted(queries, k, self._weights(bm25_weight), mask)
 
     def find_weighted(
         self,
@@ -952,7 +893,6 @@ class Index:
         k: int,
         weights: Weights,
         mask: NDArray[np.bool_] | None = None,
-        exact: bool = False,
     ) -> Found:
         """As `find_sums`, with other weights of all parts.
 
@@ -975,13 +915,7 @@ class Index:
         allowed = self._findable
         if mask is not None:
             allowed = mask if allowed is None else mask & allowed
-        if self.is_approximate and mask is None and not exact:
-            places, scores = self._opened_graph().find(vectors, titles, k)
-            if allowed is not None:
-                lost = (places >= 0) & ~allowed[places]
-                places[lost], scores[lost] = -1, -np.inf
-        else:
-            places, scores = nearest(vectors, titles, k, allowed, workers)
+        places, scores = nearest(vectors, titles, k, allowed, workers)
         self._check_cosines(scores[places >= 0])
         without_words = ~vectors.any(axis=1)
         places[without_words], scores[without_words] = -1, -np.inf

@@ -45,7 +45,6 @@ IDS, TITLES, VECTORS, SCALES, EMPTY = (
 # In the folder of the memory.
 QUERIES, QUERY_OFFSETS, MEMORY_VECTORS = "queries.txt", "query-offsets.npy", "vectors.npy"
 LIST_OFFSETS, LIST_TITLES = "list-offsets.npy", "list-titles.npy"
-GRAPH = "graph.usearch"  # only in an approximate index
 ID_OFFSETS, TITLE_OFFSETS = "id-offsets.npy", "title-offsets.npy"
 # With a memory or another weight of the cosine, and without: then older versions can read it.
 FORMAT, _FORMAT_WITHOUT_MEMORY = 2, 1
@@ -79,9 +78,6 @@ class Description:
     files : mapping
         Size in bytes and SHA-256 of each file of the folder but this one, the calibration and those
         of the model.
-    graph : mapping or None
-        For an approximate index ``recall`` and ``sample``: how many of the 10 nearest titles of a
-        sample of titles the graph finds, and the size of the sample.
     memory : mapping or None
         ``weight`` of the memory, and how many clicked ``queries`` it has, with how many titles
         in all (``entries``); None without clicks.
@@ -96,7 +92,6 @@ class Description:
     model_sha256: str
     bm25: Mapping[str, Any] | None
     files: Mapping[str, Mapping[str, Any]]
-    graph: Mapping[str, Any] | None
     memory: Mapping[str, Any] | None = None
     cosine: float = 1.0
 
@@ -160,10 +155,9 @@ def write_contents(
     bm25: Lexical | None,
     memory: Memory | None,
     cosine: float,
-    graph: Mapping[str, Any] | None,
     folder: Path,
 ) -> None:
-    """Write all files but those of the model into a folder, which has the graph if there is one."""
+    """Write all files but those of the model into a folder."""
     files = {name: _write(folder / name, array) for name, array in contents.arrays().items()}
     told_of_bm25 = None
     if bm25 is not None:
@@ -181,8 +175,6 @@ def write_contents(
             "queries": len(memory.lists.queries),
             "entries": len(memory.lists.places),
         }
-    if graph is not None:
-        files[GRAPH] = checksum(folder / GRAPH)
     description = Description(
         titles=len(contents.ids),
         dim=contents.dim,
@@ -191,7 +183,6 @@ def write_contents(
         model_sha256=model_sha256,
         bm25=told_of_bm25,
         files=files,
-        graph=graph,
         memory=told_of_memory,
         cosine=cosine,
     )
@@ -238,13 +229,6 @@ def _write(path: Path, array: np.ndarray) -> dict[str, Any]:
             file.write(piece)
             size += len(piece)
     return {"bytes": size, "sha256": digest.hexdigest()}
-
-
-def write_bytes(path: Path, raw: np.ndarray) -> None:
-    """Write bytes, which may be mapped from a file, in pieces."""
-    with writing(path) as file:
-        for first in range(0, len(raw), _PIECE):
-            file.write(raw[first : first + _PIECE].tobytes())
 
 
 def _header(array: np.ndarray) -> bytes:
@@ -314,7 +298,6 @@ _IS_RIGHT_WITHOUT_MEMORY: dict[str, Callable[[Any], bool]] = {
     "model_sha256": lambda value: isinstance(value, str) and bool(_SHA256.fullmatch(value)),
     "bm25": _is_of_bm25,
     "files": are_listed,
-    "graph": lambda value: value is None or (isinstance(value, dict) and "recall" in value),
 }
 _IS_RIGHT = _IS_RIGHT_WITHOUT_MEMORY | {"memory": _is_of_memory, "cosine": _is_weight}
 
@@ -364,11 +347,6 @@ def open_memory(folder: AnyPath, description: Description) -> Memory | None:
         raise damaged(place / list_titles, "it names a title that does not exist")
     vectors = array(list_vectors, "<f4", n_queries, dim) if weight else None
     return Memory(QueryMemory(queries, vectors, offsets, places, n), float(weight))
-
-
-def open_graph(folder: AnyPath, description: Description) -> np.ndarray:
-    """The bytes of the graph of an approximate index, mapped; see `sentemb.search.graph_file`."""
-    return _files(folder, description).raw(GRAPH)
 
 
 def write_calibration(folder: Path, confidence: Mapping[str, Any], belongs_to: object) -> None:

@@ -121,8 +121,6 @@ def add_index(arrays: Arrays, index: Index, dtype: str) -> tuple[dict[str, Any],
         header["bm25"] = _add_bm25(arrays, index.bm25, index, notes)
     if index.memory is not None and index.memory.weight > 0:
         header["memory"] = _add_memory(arrays, index.memory, dtype)
-    if index.is_approximate:
-        notes.append("the page searches exactly: the graph of the index is left out")
     return header, notes
 
 
