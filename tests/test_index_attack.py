@@ -73,7 +73,6 @@ def test_a_calibrated_index_without_titles_finds_nothing(samples):
     ("folder", "name", "damage", "message"),
     [
         ("sums", "bm25/bm25.json", "fifo", "bm25.json: .*not a regular file"),
-        ("sums", "calibration.json", "fifo", "calibration.json: .*not a regular file"),
         ("index", "index.json", (b'"bm25"', b'"bn25"'), 'index.json: .*"bm25" is missing'),
         ("sums", "bm25/bm25.json", (b'"stem"', b'"step"'), "bm25.json: .*stem is"),
         ("sums", "bm25/list_counts.npy", (b"\1\0\0\0", b"\xff\xff\xff\xff"), "list_counts.npy: "),

@@ -511,7 +511,7 @@ def damaged():
         "index8": ("scales.npy", "vectors.npy"),
         "sums": ("bm25/bm25.json", "bm25/words.npy", "bm25/word_offsets.npy",
                  "bm25/list_offsets.npy", "bm25/list_titles.npy", "bm25/list_counts.npy",
-                 "bm25/list_weights.npy", "calibration.json"),
+                 "bm25/list_weights.npy"),
     }  # fmt: skip
     for folder, names in files.items():
         for name in names:
@@ -519,8 +519,7 @@ def damaged():
                 yield Case(
                     f"shop damaged: {folder}/{name}, {what}",
                     ("search", folder, "hotels in rome"),
-                    # A calibration may be missing.
-                    0 if name == "calibration.json" and what == "missing" else 1,
+                    1,
                     # A model is described as one.
                     (name.split("/")[0],),
                     setup=table._damaged(folder, name, damage),

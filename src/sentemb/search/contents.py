@@ -16,8 +16,9 @@ from sentemb.distributed.encoding import encoded, portions_of
 from sentemb.errors import SentembError
 from sentemb.models.int8_rows import Int8Rows
 from sentemb.models.similarity import unit_rows
-from sentemb.search.index_files import DTYPES, Contents, Vectors
+from sentemb.search.index_files import DTYPES
 from sentemb.search.places import Places
+from sentemb.search.snapshot import Contents, Vectors
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.growing import Growing
 from sentemb.system.parallel import Workers

@@ -17,8 +17,9 @@ from sentemb.errors import SentembError
 from sentemb.models.int8_rows import Int8Rows
 from sentemb.ranking.memory import QueryMemory
 from sentemb.ranking.recipe import MAX_WEIGHT
-from sentemb.search.lexical import Lexical
+from sentemb.search.confidence import Confidence
 from sentemb.search.memory import Memory
+from sentemb.search.snapshot import Contents, Snapshot
 from sentemb.system import descriptions
 from sentemb.system.checked_files import CheckedFiles, are_listed, checksum
 from sentemb.system.files import (
@@ -26,14 +27,12 @@ from sentemb.system.files import (
     is_folder,
     make_folder,
     path_of,
-    reading,
     status,
-    write_text,
     writing,
 )
 from sentemb.system.paths import AnyPath
 
-DESCRIPTION, MODEL, BM25, CALIBRATION = "index.json", "model", "bm25", "calibration.json"
+DESCRIPTION, MODEL, BM25 = "index.json", "model", "bm25"
 MEMORY = "memory"
 IDS, TITLES, VECTORS, SCALES, EMPTY = (
     "ids.txt",
@@ -46,17 +45,12 @@ IDS, TITLES, VECTORS, SCALES, EMPTY = (
 QUERIES, QUERY_OFFSETS, MEMORY_VECTORS = "queries.txt", "query-offsets.npy", "vectors.npy"
 LIST_OFFSETS, LIST_TITLES = "list-offsets.npy", "list-titles.npy"
 ID_OFFSETS, TITLE_OFFSETS = "id-offsets.npy", "title-offsets.npy"
-# With a memory or another weight of the cosine, and without: then older versions can read it.
-FORMAT, _FORMAT_WITHOUT_MEMORY = 2, 1
-_CALIBRATION_FORMAT = 1
+FORMAT = 1
 # How vectors are stored, and the dtype of vectors.npy.
 DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1"}
 _MOST = 2**31 - 1
-_MAX_DESCRIPTION_BYTES = 1 << 20
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _PIECE = 1 << 20
-
-Vectors = np.ndarray | Int8Rows
 
 
 @dataclass(frozen=True)
@@ -76,13 +70,14 @@ class Description:
     bm25 : mapping or None
         ``weight`` of BM25, and whether its titles have their ``clicks``; None without BM25.
     files : mapping
-        Size in bytes and SHA-256 of each file of the folder but this one, the calibration and those
-        of the model.
+        Size in bytes and SHA-256 of each file of the folder but this one and those of the model.
     memory : mapping or None
         ``weight`` of the memory, and how many clicked ``queries`` it has, with how many titles
         in all (``entries``); None without clicks.
     cosine : float
         Weight of the cosine.
+    confidence : mapping or None
+        What `Confidence.of_json` reads; None without a calibration.
     """
 
     titles: int
@@ -92,8 +87,9 @@ class Description:
     model_sha256: str
     bm25: Mapping[str, Any] | None
     files: Mapping[str, Mapping[str, Any]]
-    memory: Mapping[str, Any] | None = None
-    cosine: float = 1.0
+    memory: Mapping[str, Any] | None
+    cosine: float
+    confidence: Mapping[str, Any] | None
 
     @property
     def identity(self) -> str:
@@ -101,64 +97,13 @@ class Description:
         return hashlib.sha256(json.dumps(vars(self), sort_keys=True).encode()).hexdigest()
 
 
-@dataclass(frozen=True, eq=False)
-class Contents:
-    """What an index holds in addition to its model.
-
-    Attributes
-    ----------
-    ids, titles : Texts
-    vectors : (n, dim) float32 or float16, or Int8Rows
-        Of unit length, except for rounding; zero for a title of which the model knows no word.
-    empty : (n_empty,) int64
-        The places of the zero vectors.
-    """
-
-    ids: Texts
-    titles: Texts
-    vectors: Vectors
-    empty: np.ndarray
-
-    @property
-    def dtype(self) -> str:
-        """One of `DTYPES`."""
-        return "int8" if isinstance(self.vectors, Int8Rows) else self.vectors.dtype.name
-
-    @property
-    def dim(self) -> int:
-        """Length of a vector."""
-        rows = self.vectors.codes if isinstance(self.vectors, Int8Rows) else self.vectors
-        return int(rows.shape[1])
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The arrays by the names of their files, those of texts as bytes."""
-        found: dict[str, np.ndarray] = {
-            IDS: self.ids.raw,
-            ID_OFFSETS: self.ids.offsets,
-            TITLES: self.titles.raw,
-            TITLE_OFFSETS: self.titles.offsets,
-            EMPTY: self.empty,
-        }
-        if isinstance(self.vectors, Int8Rows):
-            found[VECTORS], found[SCALES] = self.vectors.codes, self.vectors.scales
-        else:
-            found[VECTORS] = self.vectors
-        return found
-
-
 # -- writing ----------------------------------------------------------------------------------
 
 
-def write_contents(
-    contents: Contents,
-    model_sha256: str,
-    bm25: Lexical | None,
-    memory: Memory | None,
-    cosine: float,
-    folder: Path,
-) -> None:
+def write_contents(snapshot: Snapshot, model_sha256: str, folder: Path) -> None:
     """Write all files but those of the model into a folder."""
-    files = {name: _write(folder / name, array) for name, array in contents.arrays().items()}
+    contents, bm25, memory = snapshot.contents, snapshot.bm25, snapshot.memory
+    files = {name: _write(folder / name, array) for name, array in _arrays(contents).items()}
     told_of_bm25 = None
     if bm25 is not None:
         bm25.lists.save(folder / BM25)
@@ -184,15 +129,28 @@ def write_contents(
         bm25=told_of_bm25,
         files=files,
         memory=told_of_memory,
-        cosine=cosine,
+        cosine=snapshot.cosine,
+        confidence=None if snapshot.confidence is None else vars(snapshot.confidence),
     )
-    told_of_all = {"format": FORMAT, **vars(description)}
-    if memory is None and cosine == 1:
-        told_of_all["format"] = _FORMAT_WITHOUT_MEMORY
-        del told_of_all["memory"], told_of_all["cosine"]
-    told = json.dumps(told_of_all, indent=1)
+    told = json.dumps({"format": FORMAT, **vars(description)}, indent=1)
     with writing(folder / DESCRIPTION) as file:
         file.write(f"{told}\n".encode())
+
+
+def _arrays(contents: Contents) -> dict[str, np.ndarray]:
+    """The arrays by the names of their files, those of texts as bytes."""
+    found: dict[str, np.ndarray] = {
+        IDS: contents.ids.raw,
+        ID_OFFSETS: contents.ids.offsets,
+        TITLES: contents.titles.raw,
+        TITLE_OFFSETS: contents.titles.offsets,
+        EMPTY: contents.empty,
+    }
+    if isinstance(contents.vectors, Int8Rows):
+        found[VECTORS], found[SCALES] = contents.vectors.codes, contents.vectors.scales
+    else:
+        found[VECTORS] = contents.vectors
+    return found
 
 
 def _arrays_of(memory: Memory) -> dict[str, np.ndarray]:
@@ -257,12 +215,11 @@ def read_description(folder: AnyPath) -> Description:
             f"{folder}: there is no index here ({DESCRIPTION} is missing); make one with "
             "`sentemb index MODEL TITLES -o INDEX`"
         )
-    told = descriptions.read_description(path, (FORMAT, _FORMAT_WITHOUT_MEMORY), damaged)
-    checks = _IS_RIGHT if told["format"] == FORMAT else _IS_RIGHT_WITHOUT_MEMORY
-    for name, is_right in checks.items():
+    told = descriptions.read_description(path, (FORMAT,), damaged)
+    for name, is_right in _IS_RIGHT.items():
         if name not in told or not is_right(told[name]):
             raise damaged(path, f'"{name}" is missing or wrong')
-    return Description(**{name: told[name] for name in checks})
+    return Description(**{name: told[name] for name in _IS_RIGHT})
 
 
 def _is_between(least: int) -> Callable[[Any], bool]:
@@ -290,7 +247,7 @@ def _is_weight(value: Any) -> bool:
     return is_finite(value) and 0 <= value <= MAX_WEIGHT
 
 
-_IS_RIGHT_WITHOUT_MEMORY: dict[str, Callable[[Any], bool]] = {
+_IS_RIGHT: dict[str, Callable[[Any], bool]] = {
     "titles": _is_between(0),
     "dim": _is_between(1),
     "dtype": lambda value: isinstance(value, str) and value in DTYPES,
@@ -298,8 +255,10 @@ _IS_RIGHT_WITHOUT_MEMORY: dict[str, Callable[[Any], bool]] = {
     "model_sha256": lambda value: isinstance(value, str) and bool(_SHA256.fullmatch(value)),
     "bm25": _is_of_bm25,
     "files": are_listed,
+    "memory": _is_of_memory,
+    "cosine": _is_weight,
+    "confidence": lambda value: value is None or Confidence.of_json(value) is not None,
 }
-_IS_RIGHT = _IS_RIGHT_WITHOUT_MEMORY | {"memory": _is_of_memory, "cosine": _is_weight}
 
 
 def open_contents(folder: AnyPath, description: Description) -> Contents:
@@ -347,33 +306,6 @@ def open_memory(folder: AnyPath, description: Description) -> Memory | None:
         raise damaged(place / list_titles, "it names a title that does not exist")
     vectors = array(list_vectors, "<f4", n_queries, dim) if weight else None
     return Memory(QueryMemory(queries, vectors, offsets, places, n), float(weight))
-
-
-def write_calibration(folder: Path, confidence: Mapping[str, Any], belongs_to: object) -> None:
-    """Write ``calibration.json``: numbers of a `Confidence`, and what its scores depend on."""
-    told = {"format": _CALIBRATION_FORMAT, "confidence": dict(confidence), "belongs_to": belongs_to}
-    write_text(folder / CALIBRATION, json.dumps(told, indent=1) + "\n")
-
-
-def read_calibration(folder: AnyPath) -> dict[str, Any] | None:
-    """What `write_calibration` wrote; None without the file."""
-    path = path_of(folder) / CALIBRATION
-    if status(path) is None:
-        return None
-    if not is_file(path):
-        raise damaged(path, "it is not a regular file")
-    try:
-        with reading(path) as file:
-            told = descriptions.parse_json(file.read(_MAX_DESCRIPTION_BYTES))
-    except ValueError as error:
-        if isinstance(error, SentembError):
-            raise
-        told = None
-    if not isinstance(told, dict) or told.keys() != {"format", "confidence", "belongs_to"}:
-        raise damaged(path, "it is not a calibration")
-    if told["format"] != _CALIBRATION_FORMAT:
-        raise damaged(path, "it has no known format number")
-    return told
 
 
 def verify_contents(folder: AnyPath, description: Description) -> None:
