@@ -1,14 +1,17 @@
 """Damaged and contested indexes: no crash, no answer from two indexes, no lost change."""
 
+import json
 import os
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from helpers import list_again
 from reliability.samples import write_indexes, write_texts
 
 from sentemb import SentembError
 from sentemb.cli import main
+from sentemb.data.click_log import read_click_log
 from sentemb.data.importers.click_table import Columns, import_clicks
 from sentemb.data.splitting import split_file
 from sentemb.search.index import Index
@@ -62,6 +65,79 @@ def test_an_index_that_is_replaced_while_it_is_opened_is_opened_again(
     assert len(calls) == 2
 
 
+def test_an_index_that_goes_and_comes_back_while_it_is_opened_is_not_mixed(
+    samples, tmp_path, monkeypatch
+):
+    """The description is the same before and after, and the files between are of another."""
+    from sentemb.search import index as module
+
+    index = Index.open(samples / "sums", 1)
+    index.save(tmp_path / "index")
+    other = Index.build(index.model, [f"other {t}" for t in index.titles], index.ids, bm25=True)
+    real, calls = module.check_files, []
+
+    def replaced(path, description):
+        if not calls:
+            other.save(path, force=True)
+        if len(calls) < 2:
+            calls.append(path)
+            try:
+                real(path, description)
+            finally:
+                index.save(path, force=True)
+        else:
+            real(path, description)
+
+    monkeypatch.setattr(module, "check_files", replaced)
+    assert Index.open(tmp_path / "index", 1).search(QUERY) == index.search(QUERY)
+
+
+@pytest.mark.parametrize("folder", ["index", "index8", "sums"])
+def test_a_file_of_another_index_is_refused(samples, tmp_path, folder):
+    """Of the same size, with the same model, and with other titles."""
+    index = Index.open(samples / folder, 1)
+    index.save(tmp_path / "index")
+    titles = [title[::-1] for title in index.titles]
+    log = None if index.memory is None else read_click_log(samples / "log.tsv")
+    has_bm25 = index.bm25 is not None
+    Index.build(
+        index.model, titles, [*index.ids][::-1], dtype=index.dtype, bm25=has_bm25, log=log
+    ).save(tmp_path / "other")
+    names = [
+        str(path.relative_to(tmp_path / "other"))
+        for path in sorted((tmp_path / "other").rglob("*"))
+        if path.is_file() and "model" not in path.parts
+    ]
+    swapped = 0
+    for name in names:
+        whole, foreign = ((tmp_path / one / name).read_bytes() for one in ("index", "other"))
+        (tmp_path / "index" / name).write_bytes(foreign)
+        if whole != foreign:
+            swapped += 1
+            with pytest.raises(SentembError, match=r"the index is damaged: it.* lists"):
+                Index.open(tmp_path / "index", 1)
+        (tmp_path / "index" / name).write_bytes(whole)
+    assert swapped >= 4
+    Index.open(tmp_path / "index", 1)
+    for path in sorted((tmp_path / "other").rglob("*")):
+        if path.is_file():
+            (tmp_path / "index" / path.relative_to(tmp_path / "other")).write_bytes(
+                path.read_bytes()
+            )
+    assert [*Index.open(tmp_path / "index", 1).titles] == titles
+
+
+def test_a_file_of_bm25_that_is_not_listed_is_refused(samples, tmp_path):
+    Index.open(samples / "sums", 1).save(tmp_path / "index")
+    path = tmp_path / "index" / "index.json"
+    told = json.loads(path.read_text())
+    for name in [name for name in told["files"] if name.startswith("bm25/")]:
+        files = {other: file for other, file in told["files"].items() if other != name}
+        path.write_text(json.dumps(told | {"files": files}))
+        with pytest.raises(SentembError, match=f"{name}: .*index.json does not list it"):
+            Index.open(tmp_path / "index", 1)
+
+
 def test_a_calibrated_index_without_titles_finds_nothing(samples):
     index = Index.open(samples / "sums", 1)
     index.remove([*index.ids])
@@ -93,6 +169,8 @@ def test_damage_is_named(samples, tmp_path, folder, name, damage, message):
     else:
         head = data.index(b"\n") if name.endswith(".npy") else 0
         path.write_bytes(data[:head] + data[head:].replace(*damage, 1))
+    if damage != "fifo" and name != "index.json":
+        list_again(tmp_path / "index")
     with pytest.raises(SentembError, match=message):
         Index.open(tmp_path / "index", 1)
 
@@ -102,6 +180,7 @@ def test_a_vector_that_is_not_of_unit_length_is_refused(samples, tmp_path):
     path = tmp_path / "index" / "vectors.npy"
     data = path.read_bytes()
     path.write_bytes(data[:128] + np.full((len(data) - 128) // 4, 9, "<f4").tobytes())
+    list_again(tmp_path / "index")
     with pytest.raises(SentembError, match=r"vectors.npy: .* not of unit length"):
         Index.open(tmp_path / "index", 1).search("hotels maps in rome and more", 7)
 

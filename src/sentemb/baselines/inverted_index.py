@@ -42,8 +42,7 @@ _MAX_WEIGHT = 100
 _LEAST = float(np.finfo(np.float32).tiny)
 
 _DESCRIPTION = "bm25.json"
-# With counts of clicked queries, and without: an index of titles alone opens in older versions.
-_FORMAT, _FORMAT_WITHOUT_CLICKS = 2, 1
+_FORMAT = 1
 # File name -> dtype.
 _FILES = {
     "words": "uint8",
@@ -462,16 +461,15 @@ class InvertedIndex:
             If ``words`` is a function of the caller, or the folder cannot be written.
         """
         description = {
-            "format": _FORMAT if self.has_clicks else _FORMAT_WITHOUT_CLICKS,
+            "format": _FORMAT,
             "titles": self.n_titles,
             "words": self._n_words,
             "entries": len(self._titles),
             "k1": self.k1,
             "b": self.b,
             "stem": stem_of(self.words),
+            "click_weight": self.click_weight if self.has_clicks else None,
         }
-        if self.has_clicks:
-            description["click_weight"] = self.click_weight
         make_folder(folder)
         for name, array in self._arrays().items():
             write_array(folder / f"{name}.npy", array)
@@ -488,7 +486,7 @@ class InvertedIndex:
         """
         found = _description(folder / _DESCRIPTION)
         n_words, n_entries = found["words"], found["entries"]
-        has_clicks = found["format"] == _FORMAT
+        has_clicks = found["click_weight"] is not None
         sizes = [None, n_words + 1, n_words + 1, n_entries, n_entries, n_entries]
         arrays = {
             name: mapped_array(folder / f"{name}.npy", dtype, (size,))
@@ -511,6 +509,10 @@ class InvertedIndex:
         index._check(folder)
         index._choose()
         return index
+
+    def file_names(self) -> list[str]:
+        """The names of the files that `save` writes."""
+        return [_DESCRIPTION, *(f"{name}.npy" for name in self._arrays())]
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays: dict[str, NDArray[Any]] = {
@@ -585,13 +587,13 @@ def _divides(offsets: NDArray[np.int64], size: int) -> bool:
 
 def _description(path: Path) -> dict[str, Any]:
     """What ``bm25.json`` says, checked."""
-    found = read_description(path, (_FORMAT, _FORMAT_WITHOUT_CLICKS), _damaged)
+    found = read_description(path, (_FORMAT,), _damaged)
     try:
         for name in ("titles", "words", "entries"):
             whole(name, found.get(name), 0, 2**40)
         number("k1", found.get("k1"), 0, MAX_K1)
         share("b", found.get("b"))
-        if found["format"] == _FORMAT:
+        if found.get("click_weight", "missing") is not None:
             share("click_weight", found.get("click_weight"))
     except SentembError as error:
         raise _damaged(path, str(error).partition(";")[0]) from None

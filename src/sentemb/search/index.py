@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.baselines.inverted_index import InvertedIndex
 from sentemb.bounds import brief, number, plain, share, whole
 from sentemb.data.click_log import ClickLog
 from sentemb.data.texts import Texts
@@ -28,15 +27,16 @@ from sentemb.search.confidence import Confidence
 from sentemb.search.contents import checked, embedded, extended, of_kept
 from sentemb.search.hybrid import Found, Weights, best_sums
 from sentemb.search.index_files import (
-    BM25,
     DTYPES,
     MEMORY,
     MEMORY_VECTORS,
     MODEL,
     VECTORS,
     Description,
+    check_files,
     damaged,
     is_index,
+    open_bm25,
     open_contents,
     open_memory,
     read_description,
@@ -50,7 +50,7 @@ from sentemb.search.snapshot import Contents, Snapshot, Vectors
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import fingerprint, save_model
 from sentemb.storage.saved_model import Stored
-from sentemb.system.files import names_in, path_of, status
+from sentemb.system.files import held, names_in, path_of, status
 from sentemb.system.html_tables import Rows, excerpt, facts_table
 from sentemb.system.locks import is_temporary
 from sentemb.system.parallel import Turn, Workers
@@ -300,8 +300,8 @@ class Index:
     ) -> Index:
         """Open an index folder; titles and vectors are mapped into memory, not read.
 
-        Sizes and shapes of all files are checked, and the model is read and checked as a whole.
-        `verify` also checks the contents of the files that are mapped.
+        Sizes, shapes and samples of all files are checked, and the model is read and checked as a
+        whole. `verify` also reads all that is mapped.
 
         Parameters
         ----------
@@ -319,22 +319,24 @@ class Index:
             If the folder is not an index, is damaged, or was written by a newer version.
         """
         for _ in range(_TRIES):
-            description = read_description(path)
-            try:
-                index = cls._of_folder(path, description, threads)
-            except SentembError:
-                if read_description(path) == description:
-                    raise
-            else:
-                # Otherwise the folder was replaced, and some files are old and others new.
-                if read_description(path) == description:
-                    index._scratch = scratch
-                    return index
+            with held(path) as is_there:
+                description = read_description(path)
+                try:
+                    index = cls._of_folder(path, description, threads)
+                except SentembError:
+                    if is_there() and read_description(path) == description:
+                        raise
+                else:
+                    # Otherwise it was replaced, and some files are old and others new.
+                    if is_there() and read_description(path) == description:
+                        index._scratch = scratch
+                        return index
         raise SentembError(f"{path}: the index is being replaced again and again; try later")
 
     @classmethod
     def _of_folder(cls, path: AnyPath, description: Description, threads: int | None) -> Index:
         """The index in a folder with this description."""
+        check_files(path, description)
         contents = open_contents(path, description)
         model = load(path_of(path) / MODEL, threads)
         if (
@@ -343,15 +345,9 @@ class Index:
             or fingerprint(model.saved()) != description.model_sha256
         ):
             raise damaged(path_of(path) / MODEL, "it is another model than that of the vectors")
-        half = None
-        if description.bm25 is not None:
-            lists = InvertedIndex.open(path_of(path) / BM25)
-            if lists.n_titles != description.titles:
-                raise damaged(path_of(path) / BM25, "it is not of the titles of the index")
-            half = Lexical(lists, description.bm25["weight"], description.bm25["clicks"])
         snapshot = Snapshot(
             contents,
-            half,
+            open_bm25(path, description),
             open_memory(path, description),
             description.cosine,
             Confidence.of_json(description.confidence),
@@ -561,7 +557,7 @@ class Index:
             same = lists.click_weight if click_weight is None else click_weight
             if (k1, b, same) != (lists.k1, lists.b, lists.click_weight):
                 lists = lists.with_parameters(k1, b, click_weight)
-            changed = Lexical(lists, checked_weight(weight), half.has_clicks)
+            changed = Lexical(lists, checked_weight(weight))
             self._snapshot = self._snapshot.changed(bm25=changed)
 
     def set_weights(self, cosine: float, memory: float = 0.0) -> None:

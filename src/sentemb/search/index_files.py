@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sentemb.baselines.inverted_index import InvertedIndex
 from sentemb.bounds import is_finite, is_integer
 from sentemb.data.texts import Texts, mapped_texts
 from sentemb.errors import SentembError
@@ -18,10 +19,11 @@ from sentemb.models.int8_rows import Int8Rows
 from sentemb.ranking.memory import QueryMemory
 from sentemb.ranking.recipe import MAX_WEIGHT
 from sentemb.search.confidence import Confidence
+from sentemb.search.lexical import Lexical
 from sentemb.search.memory import Memory
 from sentemb.search.snapshot import Contents, Snapshot
 from sentemb.system import descriptions
-from sentemb.system.checked_files import CheckedFiles, are_listed, checksum
+from sentemb.system.checked_files import CheckedFiles, are_listed, checksum, sample
 from sentemb.system.files import (
     is_file,
     is_folder,
@@ -68,7 +70,7 @@ class Description:
     model_sha256 : str
         See `sentemb.storage.model_files.fingerprint`.
     bm25 : mapping or None
-        ``weight`` of BM25, and whether its titles have their ``clicks``; None without BM25.
+        ``weight`` of BM25; None without BM25.
     files : mapping
         Size in bytes and SHA-256 of each file of the folder but this one and those of the model.
     memory : mapping or None
@@ -107,7 +109,7 @@ def write_contents(snapshot: Snapshot, model_sha256: str, folder: Path) -> None:
     told_of_bm25 = None
     if bm25 is not None:
         bm25.lists.save(folder / BM25)
-        told_of_bm25 = {"weight": bm25.weight, "clicks": bm25.has_clicks}
+        told_of_bm25 = {"weight": bm25.weight}
         for path in sorted((folder / BM25).iterdir()):
             files[f"{BM25}/{path.name}"] = checksum(path)
     told_of_memory = None
@@ -120,6 +122,8 @@ def write_contents(snapshot: Snapshot, model_sha256: str, folder: Path) -> None:
             "queries": len(memory.lists.queries),
             "entries": len(memory.lists.places),
         }
+    for name, listed in files.items():
+        listed["sample"] = sample(folder / name)
     description = Description(
         titles=len(contents.ids),
         dim=contents.dim,
@@ -229,11 +233,7 @@ def _is_between(least: int) -> Callable[[Any], bool]:
 def _is_of_bm25(value: Any) -> bool:
     if not isinstance(value, dict):
         return value is None
-    return (
-        value.keys() == {"weight", "clicks"}
-        and _is_weight(value["weight"])
-        and isinstance(value["clicks"], bool)
-    )
+    return value.keys() == {"weight"} and _is_weight(value["weight"])
 
 
 def _is_of_memory(value: Any) -> bool:
@@ -306,6 +306,25 @@ def open_memory(folder: AnyPath, description: Description) -> Memory | None:
         raise damaged(place / list_titles, "it names a title that does not exist")
     vectors = array(list_vectors, "<f4", n_queries, dim) if weight else None
     return Memory(QueryMemory(queries, vectors, offsets, places, n), float(weight))
+
+
+def check_files(folder: AnyPath, description: Description) -> None:
+    """Refuse a folder in which a listed file is missing, or is that of another index."""
+    _files(folder, description).check_samples()
+
+
+def open_bm25(folder: AnyPath, description: Description) -> Lexical | None:
+    """BM25 over the titles of an index; `check_files` comes first."""
+    if description.bm25 is None:
+        return None
+    place = path_of(folder) / BM25
+    lists = InvertedIndex.open(place)
+    for name in lists.file_names():
+        if f"{BM25}/{name}" not in description.files:
+            raise damaged(place / name, f"{DESCRIPTION} does not list it")
+    if lists.n_titles != description.titles:
+        raise damaged(place, "it is not of the titles of the index")
+    return Lexical(lists, float(description.bm25["weight"]))
 
 
 def verify_contents(folder: AnyPath, description: Description) -> None:

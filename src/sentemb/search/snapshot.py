@@ -130,8 +130,7 @@ class Snapshot:
         if half is None:
             return Recipe(self.cosine, memory=self.memory_weight)
         lists = half.lists
-        # Without counts of its own, clicks count as part of the title, or there are none.
-        click_weight = lists.click_weight if half.has_clicks else 0.0
+        click_weight = lists.click_weight if lists.has_clicks else 0.0
         return Recipe(
             self.cosine,
             half.weight,
