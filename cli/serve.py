@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sentemb.cli.common import duration, warnings_to_stderr
+from sentemb.cli.common import duration
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import option, threads_option
 from sentemb.cli.program import note, say
@@ -142,9 +142,7 @@ def _read(index: str, log: str | None, threads: int | None) -> "tuple[Index, Cli
     from sentemb.data.click_log import read_click_log
     from sentemb.search.index import Index
 
-    with warnings_to_stderr():
-        opened = Index.open(index, threads)
-    return opened, None if log is None else read_click_log(log)
+    return Index.open(index, threads), None if log is None else read_click_log(log)
 
 
 class _Progress:

@@ -125,7 +125,10 @@ def test_a_change_that_is_stopped_at_any_line_changes_nothing(model, tmp_path, n
     new = answers(changed)
     n = events(lambda: change(copy.copy(index)))
     # Lines from all parts of it and its last ones; `make reliability` takes every line.
-    for number in {*range(1, n, 1 + n // 8), *range(max(1, n - 8), n + 1)}:
+    for number in {
+        *range(1, n, 1 + n // (3 if name == "tune" else 9)),
+        *range(max(1, n - 6), n + 1),
+    }:
         own = copy.copy(index)
         stopped_at(number, partial(change, own))
         assert answers(own) in (old, new), number

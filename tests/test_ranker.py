@@ -20,7 +20,7 @@ from sentemb.evaluation.held_out import evaluate_clicks
 from sentemb.evaluation.metrics import JudgedScores
 from sentemb.models.nearest import TitleVectors
 from sentemb.ranking import fitting, parts, targets, tuning
-from sentemb.ranking.clicked_pairs import clicked_pairs
+from sentemb.ranking.clicked_pairs import clicked_pairs, log_of_pairs
 from sentemb.ranking.fitting import fit_ranker
 from sentemb.ranking.memory import QueryMemory
 from sentemb.ranking.opening import load_best, load_ranker
@@ -564,6 +564,17 @@ def test_a_ranker_that_reads_no_clicks_stores_none(folder, bag, log):
     raw = (folder / "ranker" / "ranker.safetensors").read_bytes()
     assert log.queries[0].encode() not in raw
     assert load_ranker(folder, titles=log.titles).find(["red tub"], 2)[0].shape == (1, 2)
+
+
+def test_a_ranker_with_equal_titles_is_refused(folder, bag):
+    """Each click would count for all of them: the memory would grow by the square."""
+    for more in ("Repair a Tap", " Repair a Tap"):
+        clicks = log_of_pairs(
+            ["tap", "drip"], ["Repair a Tap", more], *np.array([[0, 1], [0, 1]], np.int32)
+        )
+        HybridRanker(bag, Recipe(1.0, 0.3, 0.3), clicks).save(folder)
+        with pytest.raises(SentembError, match="the ranker is damaged: it has a title twice"):
+            load_ranker(folder).rank("tap")
 
 
 def test_clicks_are_read_when_they_are_needed(folder, log):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
@@ -17,6 +16,7 @@ from sentemb.data.click_log import ClickLog
 from sentemb.data.texts import Texts
 from sentemb.distributed.cluster import Dask, opened_if
 from sentemb.errors import SentembError
+from sentemb.face import keeping_text_warnings
 from sentemb.loading import face_of, load
 from sentemb.models.nearest import nearest
 from sentemb.models.similarity import unit_rows
@@ -797,8 +797,7 @@ class Index:
         return [memory.lists.nearest(vector, known[id]) for id in ids]
 
     def _embedded(self, queries: list[str]) -> np.ndarray:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a query without words finds nothing
+        with keeping_text_warnings():  # a query without words finds nothing
             return unit_rows(self.model.encode_query(queries))
 
     def find(
