@@ -360,3 +360,12 @@ def test_a_forked_child_searches(folder):
 def test_a_hit_is_a_tuple(index):
     (hit,) = index.search("red hat", 1)
     assert isinstance(hit, Hit) and hit[:4] == (hit.id, hit.title, hit.score, hit.score)
+
+
+def test_a_pickle_has_no_hashes_of_its_process(index):
+    """Python hashes a text otherwise in every process."""
+    changed = copy.copy(index)
+    changed.add(["red cap"], ["new"])
+    before = pickle.dumps(changed)
+    assert changed.place_of()["new"] == 300
+    assert pickle.dumps(changed) == before

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import sentemb
+from sentemb.baselines.inverted_index import InvertedIndex
 from sentemb.data.best_graded import best_graded
 from sentemb.data.click_log import ClickLog
 from sentemb.data.judged_set import JudgedSet
@@ -645,3 +646,14 @@ def test_a_copied_ranker_shares_what_is_prepared(bag, log):
     assert HybridRanker(bag, Recipe()).parts_alone() == {}
     assert "0.7 BM25" in repr(ranker)
     assert "2 memory" in ranker._repr_html_()
+
+
+def test_a_query_with_few_matches_does_not_have_the_title_of_the_query_before():
+    """An empty place is the number -1, which counts as the last title of the query before."""
+    titles = ["red hat", "blue coat", *(f"title{k}" for k in range(20)), "green bag"]
+    clicks = ClickLog.from_pairs([("green bag", "green bag"), ("red", "blue coat")])
+    with Workers(1) as workers:
+        target = targets.ClicksTarget(clicks, titles, workers)
+        lists = InvertedIndex(titles)
+        found = target.of_lists(lists, target.words(lists))
+    assert found["hit@1"] == 0.5 and found["mrr@10"] == 0.5
