@@ -127,6 +127,16 @@ def test_a_file_of_another_index_is_refused(samples, tmp_path, folder):
     assert [*Index.open(tmp_path / "index", 1).titles] == titles
 
 
+def test_a_part_whose_files_are_listed_is_there(samples, tmp_path):
+    Index.open(samples / "sums", 1).save(tmp_path / "index")
+    path = tmp_path / "index" / "index.json"
+    told = json.loads(path.read_text())
+    for part in ("bm25", "memory"):
+        path.write_text(json.dumps(told | {part: None}))
+        with pytest.raises(SentembError, match=f'"{part}" is null, and files of it are listed'):
+            Index.open(tmp_path / "index", 1)
+
+
 def test_a_file_of_bm25_that_is_not_listed_is_refused(samples, tmp_path):
     Index.open(samples / "sums", 1).save(tmp_path / "index")
     path = tmp_path / "index" / "index.json"

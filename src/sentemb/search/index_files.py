@@ -309,7 +309,11 @@ def open_memory(folder: AnyPath, description: Description) -> Memory | None:
 
 
 def check_files(folder: AnyPath, description: Description) -> None:
-    """Refuse a folder in which a listed file is missing, or is that of another index."""
+    """Refuse a folder in which a listed file is missing, of no part, or that of another index."""
+    for part, told in ((BM25, description.bm25), (MEMORY, description.memory)):
+        if told is None and any(name.startswith(f"{part}/") for name in description.files):
+            path = path_of(folder) / DESCRIPTION
+            raise damaged(path, f'"{part}" is null, and files of it are listed')
     _files(folder, description).check_samples()
 
 
