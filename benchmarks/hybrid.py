@@ -125,7 +125,7 @@ class Measured:
             for part in PARTS:
                 titles = self.index[part].titles
                 log = self._log if has_clicks else None
-                self.index[part].bm25 = Lexical.build(titles, log, stem)
+                self._set_bm25(part, Lexical.build(titles, log, stem))
             found = tune(self.index["dev"], self.clicks["dev"])
             self.chosen[label] = found
             index.set_bm25(found.k1, found.b, found.weight, found.click_weight)
@@ -146,13 +146,18 @@ class Measured:
                 ranked = self._test.evaluate(Fused(index, lists, share))
                 yield f"rank fusion {share}:1, {label}", "-", ranked
 
+    def _set_bm25(self, part, bm25):
+        before = self.index[part].snapshot
+        self.index[part].adopt(before.changed(bm25=bm25), before)
+
     def use(self, weight):
         """Both indexes with BM25 with clicks, its chosen k1 and b, and a weight."""
         has_clicks, stem = VARIANTS[MAIN]
         found = self.chosen[MAIN]
         for part in PARTS:
             index = self.index[part]
-            index.bm25 = Lexical.build(index.titles, self._log if has_clicks else None, stem)
+            log = self._log if has_clicks else None
+            self._set_bm25(part, Lexical.build(index.titles, log, stem))
             index.set_bm25(found.k1, found.b, weight, found.click_weight)
 
     def briers(self):

@@ -9,7 +9,6 @@ docs/results/index-speed.md.
 
 import argparse
 import tempfile
-import time
 from pathlib import Path
 
 import faiss
@@ -32,7 +31,6 @@ from sentemb.models.int8_rows import Int8Rows
 from sentemb.models.nearest import nearest
 from sentemb.models.similarity import unit_rows
 from sentemb.ranking.memory import QueryMemory
-from sentemb.search.graph import Graph
 from sentemb.search.hybrid import Weights, best_sums
 from sentemb.system.parallel import Workers, available_threads
 from sentemb.tables import markdown_table
@@ -170,7 +168,7 @@ def parts(index, asked, queries, rounds, clock):
 
 
 def quality(titles, types, queries):
-    """What rounded vectors and a graph find of the 10 best titles."""
+    """What rounded vectors find of the 10 best titles."""
     note("recall")
     rows = [["", "recall@10", "MB"]]
     some = queries[:200]
@@ -187,21 +185,7 @@ def quality(titles, types, queries):
         f"The share of the {K} titles found for each of {len(some)} queries that have at least the "
         "float32 score of the tenth title of exact search. int8 has 4 more bytes per title.", "",
     ]  # fmt: skip
-    n = min(len(titles), 50_000)
-    note(f"a graph over {n:,} titles")
-    began = time.process_time()
-    graph = Graph.build(titles[:n])
-    built = time.process_time() - began
-    with Workers() as workers:
-        recall, _ = graph.recall(titles[:n], workers)
-    began = time.process_time()
-    graph.find(some, titles[:n], K)
-    seconds = (time.process_time() - began) / len(some)
-    rows = [
-        ["titles", "built in", "per query", "recall@10 of a sample of titles"],
-        [f"{n:,}", f"{built:.0f} s", f"{seconds * 1e3:.2f} ms", f"{recall:.4f}"],
-    ]
-    return [*lines, "## Approximate search", "", *markdown_table(rows), "", "One thread.", ""]
+    return lines
 
 
 def commands(folder, model, n):

@@ -20,7 +20,7 @@ def command(index: str, dev: str, dry_run: bool, as_json: bool, threads: int | N
     """Learn how often the first title is a clicked one, given its score.
 
     DEV is a file of held-out clicks or a judged set, whose best titles then count as clicked. The
-    index keeps the result in calibration.json. Then `sentemb search --json` prints a confidence for
+    index keeps the result. Then `sentemb search --json` prints a confidence for
     each query, and --min-confidence leaves queries with less unanswered.
 
     The confidence is a logistic function of the score. It holds for one model and one set of

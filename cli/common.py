@@ -35,12 +35,10 @@ def warnings_to_stderr() -> Iterator[None]:
 @contextlib.contextmanager
 def sums_of_warnings(n_texts: int) -> Iterator[None]:
     """Print what portions of ``n_texts`` texts warn of as if they were one call."""
-    from sentemb.face import TextWarning
+    from sentemb.face import TextWarning, keeping_text_warnings
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TextWarning)
+    with keeping_text_warnings() as found:
         yield
-    found = [one.message for one in caught if isinstance(one.message, TextWarning)]
     for what in dict.fromkeys(one.what for one in found):
         count = sum(one.count for one in found if one.what == what)
         note(f"warning: {TextWarning(count, n_texts, what)}")

@@ -55,12 +55,6 @@ _DTYPES = ["float32", "float16", "int8"]
     help="Remove the titles with these ids from an index: a file with one id per line, or with "
     "lines id<TAB>text.",
 )
-@option(
-    "--approximate",
-    is_flag=True,
-    help="Also keep a graph for approximate search, and measure what it misses. Needs the extra "
-    "sentemb[approximate].",
-)
 @option("--force", is_flag=True, help="Replace an index that is in the output folder.")
 @threads_option()
 @dask_option("embeds the titles of a new index")
@@ -75,7 +69,6 @@ def command(
     stem: str | None,
     add: str | None,
     remove: str | None,
-    approximate: bool,
     force: bool,
     threads: int | None,
     dask: str | None,
@@ -106,8 +99,8 @@ def command(
     is_change = add is not None or remove is not None or (titles is None and is_index(source))
     _check_usage(is_change, titles, output, add, remove, new)
     if is_change:
-        if not (add or remove or approximate):
-            raise click.UsageError("say what to change: --add TITLES, --remove IDS, --approximate")
+        if not (add or remove):
+            raise click.UsageError("say what to change: --add TITLES, --remove IDS")
         # An index may replace itself without --force: that is what was asked for.
         force, output = force or output is None, output or source
         if is_index(source):
@@ -119,8 +112,6 @@ def command(
         assert titles is not None and output is not None
         check_output(output, force)
         index = _built(source, titles, output, new, threads)
-    if approximate:
-        _build_graph(index)
     index.save(output, force)
     size = _megabytes(output)
     empty = f"; {index.n_empty:,} without a word that the model knows" if index.n_empty else ""
@@ -195,8 +186,6 @@ def _changed(
 
     scratch = scratch_folder(output)
     index = Index.open(path, threads, scratch)
-    if index.is_approximate and (add or remove):
-        note(f"{path}: the graph of approximate search is dropped; --approximate makes it again")
     if remove is not None:
         index.remove(read_ids(remove))
     if add is not None:
@@ -210,9 +199,3 @@ def _megabytes(folder: str) -> float:
     from pathlib import Path
 
     return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file()) / 1e6
-
-
-def _build_graph(index: "Index") -> None:
-    """Add the graph of approximate search, and say what it misses."""
-    recall = index.build_graph()
-    note(f"approximate search finds {recall:.1%} of the 10 best titles of a sample of titles")

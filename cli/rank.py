@@ -210,7 +210,7 @@ def _by_vectors(
     queries, k = list(query_of.values()), top_k or len(titles)
     if index is not None:
         # The ranking is that of the model, whatever else the index scores.
-        hits = index.search(queries, k, bm25_weight=0, exact=True)
+        hits = index.search(queries, k, bm25_weight=0)
         best = [[(hit.score, hit.id, hit.title) for hit in own] for own in hits]
     else:
         with warnings_to_stderr():

@@ -52,7 +52,6 @@ _PORTION = 1024
     help="Score by the cosine plus this weight of BM25, whatever the weights of the index are; 0 "
     "leaves the cosine alone.",
 )
-@option("--exact", is_flag=True, help="Score every title even if the index is approximate.")
 @form_options("json", "tsv", "trec")
 @text_output_option("what is found")
 @threads_option()
@@ -65,7 +64,6 @@ def command(
     min_score: float | None,
     min_confidence: float | None,
     bm25_weight: float | None,
-    exact: bool,
     as_json: bool,
     as_tsv: bool,
     as_trec: bool,
@@ -105,7 +103,6 @@ def command(
         "min_score": min_score,
         "min_confidence": min_confidence,
         "bm25_weight": bm25_weight,
-        "exact": exact,
     }
 
     def found() -> Iterator[Ranking]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sentemb.cli.common import duration, warnings_to_stderr
+from sentemb.cli.common import duration
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import option, threads_option
 from sentemb.cli.program import note, say
@@ -144,8 +144,7 @@ def _read(
     from sentemb.data.click_log import read_click_log
     from sentemb.search.index import Index
 
-    with warnings_to_stderr():
-        opened = Index.open(index, threads, in_memory=in_memory)
+    opened = Index.open(index, threads, in_memory=in_memory)
     return opened, None if log is None else read_click_log(log)
 
 

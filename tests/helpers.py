@@ -1,5 +1,6 @@
 """Models and texts that several test files make up."""
 
+import json
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from sentemb.models import make_encoder
 from sentemb.pair_scorer import PairScorer
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage import tensor_files
+from sentemb.system.checked_files import checksum, sample
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.word_features import WordFeatures
@@ -217,3 +219,12 @@ def write_any_tensors(path, tensors, metadata):
     """`write_tensors` also of values that it refuses."""
     with mock.patch.object(tensor_files, "_is_moderate", return_value=True):
         tensor_files.write_tensors(path, tensors, metadata)
+
+
+def list_again(folder):
+    """Let the description of an index list its files as they are, as a hostile sender would."""
+    path = folder / "index.json"
+    told = json.loads(path.read_text())
+    for name in told["files"]:
+        told["files"][name] = {**checksum(folder / name), "sample": sample(folder / name)}
+    path.write_text(json.dumps(told))

@@ -291,7 +291,7 @@ import resource, sys
 import numpy as np
 from sentemb import export, Index, SentenceEncoder
 from sentemb.models.int8_rows import Int8Rows
-from sentemb.search.index_files import Contents
+from sentemb.search.snapshot import Contents, Snapshot
 from sentemb.data.texts import Texts
 folder, n, to = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 if to == "index":
@@ -301,7 +301,7 @@ if to == "index":
     rows = Int8Rows(codes, (1 / np.linalg.norm(codes, axis=1)).astype(np.float32))
     ids, titles = Texts.of(map(str, range(n))), Texts.of(f"title {i} of many" for i in range(n))
     contents = Contents(ids, titles, rows, np.empty(0, np.int64))
-    Index(model, contents, Index.build(model, ["a"]).model_sha256).save(folder + "/index")
+    Index(model, Snapshot(contents), Index.build(model, ["a"]).model_sha256).save(folder + "/index")
 else:
     index = Index.open(folder + "/index")
     export(Index.build(index.model, ["a"]), folder + "/one-" + to, to)  # loads the library

@@ -470,14 +470,6 @@ def test_the_same_index_gives_the_same_bytes(tmp_path):
     assert "its readers can see all titles" in exported.notes[-2]
 
 
-def test_an_approximate_index_is_exact_in_a_page(tmp_path):
-    pytest.importorskip("usearch", reason="an approximate index needs usearch")
-    index = Index.build(model_of(("bag", {})), TITLES)
-    index.build_graph()
-    notes = export(index, tmp_path / "page.html", "page").notes
-    assert notes[0] == "the page searches exactly: the graph of the index is left out"
-
-
 def test_a_name_that_is_not_utf_8_is_shown_as_far_as_it_can_be(tmp_path):
     out = tmp_path / "page.html"
     export(Index.build(model_of(("bag", {})), TITLES), out, "page", title="caf\udce9")

@@ -269,3 +269,24 @@ def test_nothing_to_find():
     )
     assert (nothing.places == -1).all() and (nothing.scores == -np.inf).all()
     assert best_sums([], asked[:0], vectors, index, Weights(0.3), K).places.shape == (0, K)
+
+
+@pytest.mark.parametrize("weight", [0.3, 0.5, 1.0])
+def test_titles_without_a_vector_are_better_than_negative_cosines(weight):
+    """Many matches, of which those with a vector are all on the other side."""
+    rng = np.random.default_rng(5)
+    n = 4_000
+    titles = ["common " * (1 + k % 13) for k in range(n)]
+    vectors = rng.normal(size=(n, 8)) * 0.3
+    vectors[:, 0] = -1
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors[(np.arange(n) % 13 < 6) & (rng.random(n) < 0.3)] = 0
+    asked, index = np.eye(1, 8), InvertedIndex(titles)
+    found = best_sums(
+        ["common"], asked, vectors, index, Weights(weight), 10, None, vectors.any(axis=1)
+    )
+    matches, sums = index.matches(index.look_up(["common"])[1])
+    total = vectors @ asked[0]
+    total[matches] += weight * (sums / sums.max()).astype(np.float64)
+    best = np.lexsort((np.arange(n), -total))[:10]
+    assert found.places[0].tolist() == best.tolist()

@@ -8,7 +8,7 @@ import threading
 
 import numpy as np
 import pytest
-from helpers import made_up_model, made_up_pair_model, tree
+from helpers import list_again, made_up_model, made_up_pair_model, tree
 from hypothesis import given
 from hypothesis import strategies as st
 from naive import highest_dots
@@ -16,6 +16,7 @@ from naive import highest_dots
 from sentemb import Index, SentembError
 from sentemb.protocols import Retriever
 from sentemb.search.index import Hit
+from sentemb.system import checked_files
 
 WORDS = [
     "red",
@@ -208,13 +209,25 @@ def test_a_missing_or_truncated_file_is_one_clear_error(folder, name):
 def test_a_header_that_is_not_python_is_one_clear_error(folder, name):
     whole = (folder / name).read_bytes()
     (folder / name).write_bytes(whole.replace(b")", b" ", 1))
+    with pytest.raises(SentembError, match=f"{name}: .* not those that index.json lists"):
+        Index.open(folder)
+    list_again(folder)
     with pytest.raises(SentembError, match=f"{name}: .* is not a whole NumPy array"):
         Index.open(folder)
 
 
-def test_what_is_mapped_is_checked_by_verify(folder):
+def test_what_is_mapped_is_checked_by_verify(index, tmp_path, monkeypatch):
+    monkeypatch.setattr(checked_files, "_SAMPLE", 64)
+    folder = tmp_path / "index"
+    index.save(folder)
     raw = bytearray((folder / "vectors.npy").read_bytes())
-    raw[-1] ^= 1
+    for place in (0, -1, len(raw) - 64, (len(raw) - 64) // 15, (len(raw) - 64) // 15 + 63):
+        raw[place] ^= 1
+        (folder / "vectors.npy").write_bytes(raw)
+        with pytest.raises(SentembError, match=r"vectors.npy: .* not those that index.json lists"):
+            Index.open(folder)
+        raw[place] ^= 1
+    raw[(len(raw) - 64) // 15 + 64] ^= 1
     (folder / "vectors.npy").write_bytes(raw)
     Index.open(folder)
     with pytest.raises(SentembError, match=r"vectors.npy: .* do not match their checksum"):
@@ -225,6 +238,7 @@ def test_a_vector_that_is_not_a_number_is_never_searched(folder):
     raw = bytearray((folder / "vectors.npy").read_bytes())
     raw[-4:] = np.float32("nan").tobytes()
     (folder / "vectors.npy").write_bytes(raw)
+    list_again(folder)
     with pytest.raises(SentembError, match="row 299 of the titles"):
         Index.open(folder).search("hat")
 
@@ -348,3 +362,12 @@ def test_a_forked_child_searches(folder):
 def test_a_hit_is_a_tuple(index):
     (hit,) = index.search("red hat", 1)
     assert isinstance(hit, Hit) and hit[:4] == (hit.id, hit.title, hit.score, hit.score)
+
+
+def test_a_pickle_has_no_hashes_of_its_process(index):
+    """Python hashes a text otherwise in every process."""
+    changed = copy.copy(index)
+    changed.add(["red cap"], ["new"])
+    before = pickle.dumps(changed)
+    assert changed.place_of()["new"] == 300
+    assert pickle.dumps(changed) == before

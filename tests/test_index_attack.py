@@ -1,120 +1,30 @@
 """Damaged and contested indexes: no crash, no answer from two indexes, no lost change."""
 
+import json
 import os
-import struct
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from helpers import list_again
 from reliability.samples import write_indexes, write_texts
 
 from sentemb import SentembError
 from sentemb.cli import main
+from sentemb.data.click_log import read_click_log
 from sentemb.data.importers.click_table import Columns, import_clicks
 from sentemb.data.splitting import split_file
-from sentemb.search.graph import Graph
-from sentemb.search.graph_file import fault_in_graph
 from sentemb.search.index import Index
 
 QUERY = "hotels in rome"
-N, DIM, CONNECTIVITY = 200, 3, 16
-# Of the file of `graph_bytes`: vectors, header, sizes, levels, nodes.
-HEADER = 8 + N * DIM * 2
-SIZES = HEADER + 64
-LEVELS = SIZES + 40
-NODES = LEVELS + 2 * N
 
 
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory):
-    pytest.importorskip("usearch")
     folder = tmp_path_factory.mktemp("samples")
     write_texts(folder)
     write_indexes(folder)
     return folder
-
-
-@pytest.fixture(scope="module")
-def graph_bytes(tmp_path_factory):
-    pytest.importorskip("usearch")
-    vectors = np.random.default_rng(0).standard_normal((N, DIM)).astype(np.float32)
-    path = tmp_path_factory.mktemp("graph") / "graph.usearch"
-    Graph.build(vectors).write(path)
-    return path.read_bytes()
-
-
-def put(data, at, value, kind="<I"):
-    """``data`` with a number in another place."""
-    changed = bytearray(data)
-    struct.pack_into(kind, changed, at, value)
-    return bytes(changed)
-
-
-@pytest.mark.parametrize(
-    ("at", "value", "kind", "found"),
-    [
-        (0, N + 1, "<I", "other vectors"),
-        (4, DIM, "<I", "other vectors"),
-        (HEADER, 0, "<B", "not a graph that sentemb wrote"),
-        (HEADER + 7, 3, "<H", "not a graph that sentemb wrote"),
-        (HEADER + 14, 11, "<B", "not a graph that sentemb wrote"),
-        (HEADER + 25, 7, "<Q", "other titles"),
-        (SIZES, N - 1, "<Q", "other titles"),
-        (SIZES + 8, 8, "<Q", "number of neighbours"),
-        (SIZES + 16, 64, "<Q", "number of neighbours"),
-        (SIZES + 24, 2**40, "<Q", "levels are out of range"),
-        (SIZES + 32, N, "<Q", "levels are out of range"),
-        (LEVELS, -1, "<h", "levels are out of range"),
-        (LEVELS, 30_000, "<h", "levels are out of range"),
-        (NODES, 5, "<Q", "keys are not the places"),
-        (NODES + 8, 7, "<h", "nodes are on other levels"),
-        (NODES + 10, 33, "<I", "does not exist"),
-        (NODES + 14, N, "<I", "does not exist"),
-        (NODES + 14, 2**32 - 1, "<I", "does not exist"),
-    ],
-)
-def test_no_number_of_a_graph_leads_out_of_it(graph_bytes, at, value, kind, found):
-    raw = np.frombuffer(graph_bytes, np.uint8)
-    assert fault_in_graph(raw, N, DIM, CONNECTIVITY) is None
-    changed = np.frombuffer(put(graph_bytes, at, value, kind), np.uint8)
-    assert found in fault_in_graph(changed, N, DIM, CONNECTIVITY)
-    with pytest.raises(SentembError, match=r"a place: the index is damaged.*--approximate"):
-        Graph.open(changed, "a place", N, DIM)
-
-
-@pytest.mark.parametrize("size", [0, 7, HEADER, NODES - 1, -1])
-def test_a_graph_of_another_length_is_refused(graph_bytes, size):
-    for data in (graph_bytes[:size], graph_bytes + b"\0"):
-        assert fault_in_graph(np.frombuffer(data, np.uint8), N, DIM, CONNECTIVITY)
-
-
-def test_a_neighbour_is_on_the_level_of_its_list(graph_bytes):
-    """usearch would read its list of that level from behind its last one."""
-    levels = np.frombuffer(graph_bytes[LEVELS:NODES], "<i2")
-    high, low = int(np.argmax(levels >= 1)), int(np.argmin(levels))
-    at = NODES + int((10 + 4 * 33 + 4 * 17 * levels[:high].astype(int)).sum()) + 10 + 4 * 33
-    changed = put(put(graph_bytes, at, 1), at + 4, low)
-    found = fault_in_graph(np.frombuffer(changed, np.uint8), N, DIM, CONNECTIVITY)
-    assert "is not on its level" in found
-
-
-def test_a_graph_that_cannot_be_written_is_one_error(graph_bytes, tmp_path):
-    vectors = np.random.default_rng(0).standard_normal((N, DIM)).astype(np.float32)
-    with pytest.raises(SentembError, match="cannot be written"):
-        Graph.build(vectors).write(tmp_path / "nowhere" / "graph.usearch")
-
-
-def test_an_open_index_keeps_its_own_graph(samples, tmp_path):
-    """A graph is opened when it is first used; then another index may be in the folder."""
-    Index.open(samples / "graph", 1).save(tmp_path / "index")
-    index = Index.open(tmp_path / "index", 1)
-    expected = Index.open(samples / "graph", 1).search(QUERY)
-    other = Index.build(index.model, ["maps of Oslo"] * 9, threads=1)
-    other.build_graph()
-    other.save(tmp_path / "index", force=True)
-    assert index.search(QUERY) == expected
-    index.save(tmp_path / "copy")
-    assert Index.open(tmp_path / "copy", 1).search(QUERY) == expected
 
 
 def test_the_change_of_another_process_is_not_undone(samples, tmp_path):
@@ -155,6 +65,89 @@ def test_an_index_that_is_replaced_while_it_is_opened_is_opened_again(
     assert len(calls) == 2
 
 
+def test_an_index_that_goes_and_comes_back_while_it_is_opened_is_not_mixed(
+    samples, tmp_path, monkeypatch
+):
+    """The description is the same before and after, and the files between are of another."""
+    from sentemb.search import index as module
+
+    index = Index.open(samples / "sums", 1)
+    index.save(tmp_path / "index")
+    other = Index.build(index.model, [f"other {t}" for t in index.titles], index.ids, bm25=True)
+    real, calls = module.check_files, []
+
+    def replaced(path, description):
+        if not calls:
+            other.save(path, force=True)
+        if len(calls) < 2:
+            calls.append(path)
+            try:
+                real(path, description)
+            finally:
+                index.save(path, force=True)
+        else:
+            real(path, description)
+
+    monkeypatch.setattr(module, "check_files", replaced)
+    assert Index.open(tmp_path / "index", 1).search(QUERY) == index.search(QUERY)
+
+
+@pytest.mark.parametrize("folder", ["index", "index8", "sums"])
+def test_a_file_of_another_index_is_refused(samples, tmp_path, folder):
+    """Of the same size, with the same model, and with other titles."""
+    index = Index.open(samples / folder, 1)
+    index.save(tmp_path / "index")
+    titles = [title[::-1] for title in index.titles]
+    log = None if index.memory is None else read_click_log(samples / "log.tsv")
+    has_bm25 = index.bm25 is not None
+    Index.build(
+        index.model, titles, [*index.ids][::-1], dtype=index.dtype, bm25=has_bm25, log=log
+    ).save(tmp_path / "other")
+    names = [
+        str(path.relative_to(tmp_path / "other"))
+        for path in sorted((tmp_path / "other").rglob("*"))
+        if path.is_file() and "model" not in path.parts
+    ]
+    swapped = 0
+    for name in names:
+        whole, foreign = ((tmp_path / one / name).read_bytes() for one in ("index", "other"))
+        (tmp_path / "index" / name).write_bytes(foreign)
+        if whole != foreign:
+            swapped += 1
+            with pytest.raises(SentembError, match=r"the index is damaged: it.* lists"):
+                Index.open(tmp_path / "index", 1)
+        (tmp_path / "index" / name).write_bytes(whole)
+    assert swapped >= 4
+    Index.open(tmp_path / "index", 1)
+    for path in sorted((tmp_path / "other").rglob("*")):
+        if path.is_file():
+            (tmp_path / "index" / path.relative_to(tmp_path / "other")).write_bytes(
+                path.read_bytes()
+            )
+    assert [*Index.open(tmp_path / "index", 1).titles] == titles
+
+
+def test_a_part_whose_files_are_listed_is_there(samples, tmp_path):
+    Index.open(samples / "sums", 1).save(tmp_path / "index")
+    path = tmp_path / "index" / "index.json"
+    told = json.loads(path.read_text())
+    for part in ("bm25", "memory"):
+        path.write_text(json.dumps(told | {part: None}))
+        with pytest.raises(SentembError, match=f'"{part}" is null, and files of it are listed'):
+            Index.open(tmp_path / "index", 1)
+
+
+def test_a_file_of_bm25_that_is_not_listed_is_refused(samples, tmp_path):
+    Index.open(samples / "sums", 1).save(tmp_path / "index")
+    path = tmp_path / "index" / "index.json"
+    told = json.loads(path.read_text())
+    for name in [name for name in told["files"] if name.startswith("bm25/")]:
+        files = {other: file for other, file in told["files"].items() if other != name}
+        path.write_text(json.dumps(told | {"files": files}))
+        with pytest.raises(SentembError, match=f"{name}: .*index.json does not list it"):
+            Index.open(tmp_path / "index", 1)
+
+
 def test_a_calibrated_index_without_titles_finds_nothing(samples):
     index = Index.open(samples / "sums", 1)
     index.remove([*index.ids])
@@ -166,8 +159,7 @@ def test_a_calibrated_index_without_titles_finds_nothing(samples):
     ("folder", "name", "damage", "message"),
     [
         ("sums", "bm25/bm25.json", "fifo", "bm25.json: .*not a regular file"),
-        ("sums", "calibration.json", "fifo", "calibration.json: .*not a regular file"),
-        ("index", "index.json", (b'"graph"', b'"grape"'), 'index.json: .*"graph" is missing'),
+        ("index", "index.json", (b'"bm25"', b'"bn25"'), 'index.json: .*"bm25" is missing'),
         ("sums", "bm25/bm25.json", (b'"stem"', b'"step"'), "bm25.json: .*stem is"),
         ("sums", "bm25/list_counts.npy", (b"\1\0\0\0", b"\xff\xff\xff\xff"), "list_counts.npy: "),
         ("sums", "bm25/list_weights.npy", -1e30, "list_weights.npy: "),
@@ -187,6 +179,8 @@ def test_damage_is_named(samples, tmp_path, folder, name, damage, message):
     else:
         head = data.index(b"\n") if name.endswith(".npy") else 0
         path.write_bytes(data[:head] + data[head:].replace(*damage, 1))
+    if damage != "fifo" and name != "index.json":
+        list_again(tmp_path / "index")
     with pytest.raises(SentembError, match=message):
         Index.open(tmp_path / "index", 1)
 
@@ -196,6 +190,7 @@ def test_a_vector_that_is_not_of_unit_length_is_refused(samples, tmp_path):
     path = tmp_path / "index" / "vectors.npy"
     data = path.read_bytes()
     path.write_bytes(data[:128] + np.full((len(data) - 128) // 4, 9, "<f4").tobytes())
+    list_again(tmp_path / "index")
     with pytest.raises(SentembError, match=r"vectors.npy: .* not of unit length"):
         Index.open(tmp_path / "index", 1).search("hotels maps in rome and more", 7)
 

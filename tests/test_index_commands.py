@@ -11,10 +11,9 @@ import pytest
 from click.testing import CliRunner
 from helpers import made_up_log, made_up_model, made_up_pair_model, tree
 
-from sentemb import Index, SentembError
+from sentemb import Index
 from sentemb.cli import main
 from sentemb.data.click_log import write_click_log
-from sentemb.search import graph
 from sentemb.system.exchange import exchange
 
 TITLES = [f"{colour} {thing}" for colour in ("red", "blue", "green") for thing in ("hat", "bag")]
@@ -270,57 +269,3 @@ def test_without_an_exchange_the_index_is_replaced_too(index, monkeypatch):
     (index.parent / "a").write_text("one")
     (index.parent / "b").write_text("two")
     assert not exchange(index.parent / "a", index.parent / "missing")
-
-
-# -- approximate search ----------------------------------------------------------------------------
-
-
-def test_an_approximate_index_follows_its_graph(place, tmp_path, monkeypatch):
-    pytest.importorskip("usearch")
-    run("index", place / "model", place / "titles.tsv", "-o", tmp_path / "index", "--approximate")
-    index = Index.open(tmp_path / "index")
-    proposed = []
-    propose = graph.Graph.propose
-    monkeypatch.setattr(
-        graph.Graph, "propose", lambda *given: proposed.append(1) or propose(*given)
-    )
-    exact = index.search("red hat", 3, exact=True)
-    assert not proposed and index.search("red hat", 3) == exact and proposed == [1]
-    assert index.search("red hat", 3, only=["p1"])[0].id == "p1" and proposed == [1]
-    assert index.is_approximate and Index.verify(tmp_path / "index") is None
-    run("search", tmp_path / "index", "red hat", "--exact")
-    assert proposed == [1]
-    _, err = run("index", tmp_path / "index", "--add", "-", stdin="n\tnew bag\n")
-    assert "--approximate makes it again" in err
-    assert not Index.open(tmp_path / "index").is_approximate
-    _, err = run("index", tmp_path / "index", "--approximate")
-    assert "finds 100.0% of the 10 best titles" in err
-    assert "n" in [hit.id for hit in Index.open(tmp_path / "index").search("new bag", 7)]
-
-
-def test_the_graph_has_the_same_bytes_and_its_recall_is_measured(tmp_path):
-    pytest.importorskip("usearch")
-    rng = np.random.default_rng(0)
-    words = [f"word{number}" for number in range(60)]
-    titles = ["", *(" ".join(rng.choice(words, 3)) for _ in range(1500))]
-    bag = made_up_model(("bag", {}), titles, cells=12, dtype=np.float32)
-    for name in "ab":
-        index = Index.build(bag, titles, dtype="int8")
-        recall = index.build_graph()
-        index.save(tmp_path / name)
-    assert tree(tmp_path / "a") == tree(tmp_path / "b")
-    told = json.loads((tmp_path / "a" / "index.json").read_text())
-    assert told["graph"] == {"recall": recall, "sample": 1000} and 0.9 < recall <= 1
-    hits = Index.open(tmp_path / "a").search(titles[1:200], 10)
-    exact = index.search(titles[1:200], 10, exact=True)
-    same = [len({*own} & {*best}) for own, best in zip(hits, exact, strict=True)]
-    assert np.mean(same) > 8.5 and all("" not in [hit.title for hit in own] for own in hits)
-    (tmp_path / "a" / "graph.usearch").write_bytes(b"x")
-    with pytest.raises(SentembError, match=r"graph.usearch: .* it has 1 bytes"):
-        Index.open(tmp_path / "a")
-
-
-def test_without_the_extra_the_error_names_it(index, monkeypatch):
-    monkeypatch.setitem(sys.modules, "usearch.index", None)
-    _, err = run("index", index, "--approximate", code=1)
-    assert "pip install 'sentemb[approximate]'" in err and len(err.splitlines()) == 1

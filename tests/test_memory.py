@@ -152,3 +152,31 @@ def test_a_log_of_other_titles():
     memory = QueryMemory.build(Made(), ["other"], clicks())
     assert not memory.queries and (memory.scores(queries()) == -1).all()
     assert memory.vectors.shape == (0, Made.dim)
+
+
+def test_clicked_queries_beyond_the_first_block_count():
+    """More of them than a kernel multiplies at a time, for several titles and many queries."""
+    rng = np.random.default_rng(3)
+    n_clicked, n_titles = 700, 5
+    rows = rng.normal(size=(n_clicked, 9)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    places = np.arange(n_clicked) // 400  # the first title has 400, the second 300
+    memory = QueryMemory(
+        [str(k) for k in range(n_clicked)],
+        rows,
+        np.arange(n_clicked + 1),
+        places.astype(np.int32),
+        n_titles,
+    )
+    asked = rng.normal(size=(140, 9))
+    asked /= np.linalg.norm(asked, axis=1, keepdims=True)
+    products = asked @ rows.T
+    expected = np.full((140, n_titles), -1.0)
+    for title in range(2):
+        expected[:, title] = products[:, places == title].max(axis=1)
+    for count in (40, 140):
+        np.testing.assert_allclose(memory.scores(asked[:count]), expected[:count], atol=1e-5)
+        pairs = np.repeat(np.arange(count), n_titles), np.tile(np.arange(n_titles), count)
+        with Workers(1) as workers:
+            found = memory.scores_of_pairs(asked[:count], *pairs, workers)
+        np.testing.assert_allclose(found.reshape(count, -1), expected[:count], atol=1e-5)

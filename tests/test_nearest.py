@@ -232,3 +232,40 @@ def test_title_vectors_are_a_retriever(make_model):
     cosines = model.score("hotels in shanghai", titles)
     assert (places[0] == np.argsort(-cosines)[:2]).all()
     assert np.abs(scores[0] - np.sort(cosines)[::-1][:2]).max() < 1e-6
+
+
+@pytest.mark.parametrize("m", [3, 12])
+def test_titles_that_float32_cannot_tell_apart_are_ranked_by_float64(m):
+    """Their scores differ by less than the rounding of sums in float32."""
+    rng = np.random.default_rng(6)
+    dim = 600
+    for spread in (1e-8, 1e-7, 1e-6, 1e-5):
+        queries = np.abs(rng.standard_normal((m, dim)))
+        queries /= np.linalg.norm(queries, axis=1, keepdims=True)
+        titles = np.abs(rng.standard_normal(dim)) + spread * rng.standard_normal((500, dim))
+        titles /= np.linalg.norm(titles, axis=1, keepdims=True)
+        places, _ = nearest(queries, titles, 5)
+        expected = np.argsort(-(titles @ queries.T), axis=0, kind="stable")[:5].T
+        assert (places == expected).all(), spread
+
+
+def test_a_title_along_what_a_query_loses_as_integers_is_found():
+    rng = np.random.default_rng(3)
+    dim, found = 16, 0
+    for _ in range(50):
+        query = rng.standard_normal((1, dim))
+        query /= np.linalg.norm(query)
+        ((integers,), (step,), (lost,)) = module._as_integers(query)
+        title = Int8Rows.of((query - integers * step) / lost)
+        score = float(as_doubles(title)[0] @ query[0])
+        # The first title is a little worse, and better than what the integers say of the second.
+        other = Int8Rows.of(query)
+        wanted = score - lost / 3
+        scale = np.float32(wanted / (other.codes[0].astype(float) @ query[0]))
+        titles = Int8Rows(
+            np.concatenate([other.codes, title.codes]), np.array([scale, title.scales[0]])
+        )
+        best = int(np.argmax(as_doubles(titles) @ query[0]))
+        found += best
+        assert nearest(query, titles, 1)[0].tolist() == [[best]]
+    assert found > 40

@@ -298,6 +298,21 @@ def test_the_best_of_portions_are_the_best_of_all_and_ties_go_to_the_last_id(row
     assert done[-1:] == [(len(rows), len(rows))] * bool(rows)
 
 
+def test_of_equal_scores_a_later_portion_may_have_the_last_id(monkeypatch):
+    monkeypatch.setattr(scan, "_PORTION", 2)
+    rng = np.random.default_rng(0)
+    queries = np.array([[1, 0]], np.float32)
+    for _ in range(300):
+        n = int(rng.integers(5, 12))
+        ids = [str(number) for number in rng.permutation(n)]
+        titles = [str(number) for number in rng.integers(0, 2, n)]
+        for k in (1, 2):
+            with Workers(1) as workers:
+                (found,) = scan.best_titles(Numbers(), queries, ids, titles, k, workers)
+            every = [(float(titles[place]), ids[place], place) for place in range(n)]
+            assert found == sorted(every, reverse=True)[:k]
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_encode_writes_the_same_bytes_in_any_portions(model, model_dir, tmp_path, monkeypatch):
     lines = [f"{title} {k}" if k % 5 else " " for k, title in enumerate(made_up_titles(50))]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import sentemb
+from sentemb.baselines.inverted_index import InvertedIndex
 from sentemb.data.best_graded import best_graded
 from sentemb.data.click_log import ClickLog
 from sentemb.data.judged_set import JudgedSet
@@ -20,7 +21,7 @@ from sentemb.evaluation.held_out import evaluate_clicks
 from sentemb.evaluation.metrics import JudgedScores
 from sentemb.models.nearest import TitleVectors
 from sentemb.ranking import fitting, parts, targets, tuning
-from sentemb.ranking.clicked_pairs import clicked_pairs
+from sentemb.ranking.clicked_pairs import clicked_pairs, log_of_pairs
 from sentemb.ranking.fitting import fit_ranker
 from sentemb.ranking.memory import QueryMemory
 from sentemb.ranking.opening import load_best, load_ranker
@@ -567,6 +568,17 @@ def test_a_ranker_that_reads_no_clicks_stores_none(folder, bag, log):
     assert load_ranker(folder, titles=log.titles).find(["red tub"], 2)[0].shape == (1, 2)
 
 
+def test_a_ranker_with_equal_titles_is_refused(folder, bag):
+    """Each click would count for all of them: the memory would grow by the square."""
+    for more in ("Repair a Tap", " Repair a Tap"):
+        clicks = log_of_pairs(
+            ["tap", "drip"], ["Repair a Tap", more], *np.array([[0, 1], [0, 1]], np.int32)
+        )
+        HybridRanker(bag, Recipe(1.0, 0.3, 0.3), clicks).save(folder)
+        with pytest.raises(SentembError, match="the ranker is damaged: it has a title twice"):
+            load_ranker(folder).rank("tap")
+
+
 def test_clicks_are_read_when_they_are_needed(folder, log):
     path = folder / "ranker" / "ranker.safetensors"
     raw = path.read_bytes()
@@ -635,3 +647,14 @@ def test_a_copied_ranker_shares_what_is_prepared(bag, log):
     assert HybridRanker(bag, Recipe()).parts_alone() == {}
     assert "0.7 BM25" in repr(ranker)
     assert "2 memory" in ranker._repr_html_()
+
+
+def test_a_query_with_few_matches_does_not_have_the_title_of_the_query_before():
+    """An empty place is the number -1, which counts as the last title of the query before."""
+    titles = ["red hat", "blue coat", *(f"title{k}" for k in range(20)), "green bag"]
+    clicks = ClickLog.from_pairs([("green bag", "green bag"), ("red", "blue coat")])
+    with Workers(1) as workers:
+        target = targets.ClicksTarget(clicks, titles, workers)
+        lists = InvertedIndex(titles)
+        found = target.of_lists(lists, target.words(lists))
+    assert found["hit@1"] == 0.5 and found["mrr@10"] == 0.5

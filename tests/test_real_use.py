@@ -17,8 +17,14 @@ from reliability import faces
 from reliability.count import held
 from reliability.faces import TEXTS, answers, in_a_fork, model_of, scorer_of
 
-from sentemb import SentembError, SentenceEncoder, train
+from sentemb import Index, SentembError, SentenceEncoder, train
+from sentemb.analysis.explanation import explain
+from sentemb.data.click_log import ClickLog
+from sentemb.face import TextWarning
 from sentemb.models import word_memory
+from sentemb.ranking import parts
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.ranking.recipe import Recipe
 from sentemb.system.parallel import Workers
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and signals")
@@ -179,11 +185,61 @@ def test_two_threads_that_share_workers_do_not_mix_their_tasks():
 def test_scoring_pairs_leaves_warning_filters_alone(monkeypatch):
     """They belong to the whole process, so changing them for a moment is seen by other threads."""
     model = model_of(1)
+    pairs = ["", "ab"], ["cd", ""], np.array([0, 1]), np.array([0, 1])
+    model.score_pairs(*pairs)  # Numba changes them when it compiles
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         monkeypatch.setattr(warnings, "catch_warnings", None)
-        scores = model.score_pairs(["", "ab"], ["cd", ""], np.array([0, 1]), np.array([0, 1]))
+        scores = model.score_pairs(*pairs)
     assert not caught and np.all(scores == 0)
+
+
+def test_searches_leave_warning_filters_alone(monkeypatch):
+    """Two threads that change them for a moment may leave all warnings off for good."""
+    model = model_of(1)
+    log = ClickLog.from_pairs([("ab cd", "ab"), ("zz", "cd ab"), ("qq", "zz")])
+    ranker = HybridRanker(model, Recipe(1.0, 0.5, 0.5), log)
+    index = Index.build(model, ["ab", "cd ab", "zz", ""], ranker=ranker, threads=1)
+
+    def use(index):
+        index.search(["zz", "", "ab"])
+        index.nearest_clicked("zz", ["0"])
+        index.add(["zz zz"], ["new"])
+        index.set_weights(1.0, 0.0)
+        index.set_weights(1.0, 0.7)
+        ranker.score_pairs(["zz", "ab"], ["ab", "zz"], np.array([0, 1]), np.array([0, 1]))
+        ranker.explain("zz", "ab")
+        explain(model, "zz ab", "ab", log)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        use(copy.copy(index))  # Numba changes the filters when it compiles
+        before = [*warnings.filters]
+        monkeypatch.setattr(warnings, "catch_warnings", None)
+        use(index)
+        assert warnings.filters == before
+    assert not [one for one in caught if isinstance(one.message, TextWarning)]
+    monkeypatch.undo()
+    with pytest.warns(TextWarning, match="1 of 1 texts"):
+        model.encode_query(["zz"])
+
+
+def test_of_several_threads_one_prepares_a_ranker(monkeypatch):
+    prepared, log = [], ClickLog.from_pairs([("ab cd", "ab"), ("cd", "cd ab")])
+    for place, name in ((parts, "bm25_lists"), (parts.QueryMemory, "build")):
+        real = getattr(place, name)
+
+        def slow(*arguments, real=real, name=name):
+            prepared.append(name)
+            time.sleep(0.05)
+            return real(*arguments)
+
+        monkeypatch.setattr(place, name, slow)
+    ranker = HybridRanker(model_of(1), Recipe(1.0, 0.5, 0.5), lambda: prepared.append("log") or log)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: ranker.find(["ab", "cd"], 2)[1].tolist(), range(16)))
+    assert sorted(prepared) == ["bm25_lists", "build", "log"]
+    assert all(one == found[0] for one in found)
 
 
 # -- the memory of words ---------------------------------------------------------------------------

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Self, TypeVar, overload
 
@@ -260,6 +262,38 @@ class TextWarning(UserWarning):
         self.count, self.n_texts, self.what = count, n_texts, what
 
 
+_kept: ContextVar[list[TextWarning] | None] = ContextVar("kept", default=None)
+
+
+@contextlib.contextmanager
+def keeping_text_warnings() -> Iterator[list[TextWarning]]:
+    """Keep what this thread would warn of in a list, and show nothing.
+
+    `warnings.catch_warnings` changes the filters of all threads; two that use it at a time may
+    leave them changed for good.
+
+    Yields
+    ------
+    list of TextWarning
+        Filled while the body runs.
+    """
+    kept: list[TextWarning] = []
+    token = _kept.set(kept)
+    try:
+        yield kept
+    finally:
+        _kept.reset(token)
+
+
+def warn(warning: TextWarning, depth: int) -> None:
+    """Show a warning, or keep it; ``depth`` is 2 for the caller, 3 for its caller, and so on."""
+    kept = _kept.get()
+    if kept is None:
+        warnings.warn(warning, stacklevel=depth)
+    else:
+        kept.append(warning)
+
+
 def warn_of_texts(
     n_texts: int, without_words: int, unknown: int, lost: str, vague: str, depth: int = 3
 ) -> None:
@@ -281,4 +315,4 @@ def warn_of_texts(
         (unknown, f"have no word that the model knows; {vague}"),
     ):
         if count:
-            warnings.warn(TextWarning(count, n_texts, what), stacklevel=depth)
+            warn(TextWarning(count, n_texts, what), depth + 1)

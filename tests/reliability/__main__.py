@@ -12,7 +12,7 @@ import time
 from datetime import date
 from pathlib import Path
 
-from reliability import determinism, faces, fuzz, orders, served, writers
+from reliability import determinism, faces, fuzz, indexes, orders, served, writers
 from reliability.battery import battery
 from reliability.count import Count
 
@@ -49,6 +49,11 @@ CHECKS = {
     "exceptions": ("an exception at every step of `encode` and `score_pairs`", faces.exceptions),
     "mutations": ("damaged files, 20,000 of them with repaired checksums",
                   lambda: fuzz.fuzz(100_000, seed=1, repaired=20_000)),
+    "descriptions": ("other values in the descriptions of an index", indexes.mutated),
+    "swaps": ("files of one index or model in another", indexes.swapped),
+    "interrupts": ("an exception at every line of a change of an index", indexes.interrupted),
+    "bytes": ("files of tuned indexes and exports that must have the same bytes",
+              indexes.same_bytes),
     "battery": ("command lines", battery),
     "processes": ("answers from threads, forks, processes and pickled copies",
                   lambda: faces.processes_and_threads(rounds=20)),

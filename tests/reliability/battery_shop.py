@@ -57,7 +57,6 @@ WHOLE = {
         *("--dtype", "int8"),
     ),
     "index --add": ("index", "index", "--add", "more.tsv", "--remove", "ids.txt", "-o", "new"),
-    "index --approximate": ("index", "index", "--approximate", "-o", "new"),
     "search": ("search", "index", "hotels in rome"),
     "search sums": ("search", "sums", "hotels in rome", "--json", "--only", "ids.txt"),
     "search --queries": ("search", "index8", "--queries", "queries.tsv", "--tsv"),
@@ -278,7 +277,7 @@ def prepare(folder):
 def warm_up():
     """Commands that compile all kernels of the cases."""
     yield from WHOLE.values()
-    yield from (("search", name, "hotels") for name in ("graph", "index8", "sums"))
+    yield from (("search", name, "hotels") for name in ("index", "index8", "sums"))
     yield ("index", "index8", "--add", "more.tsv", "-o", "shop1")
     yield ("index", "sums", "--add", "more.tsv", "--remove", "ids.txt", "-o", "shop2")
     for name in ("index", "index8"):
@@ -510,8 +509,7 @@ def damaged():
         "index8": ("scales.npy", "vectors.npy"),
         "sums": ("bm25/bm25.json", "bm25/words.npy", "bm25/word_offsets.npy",
                  "bm25/list_offsets.npy", "bm25/list_titles.npy", "bm25/list_counts.npy",
-                 "bm25/list_weights.npy", "calibration.json"),
-        "graph": ("graph.usearch",),
+                 "bm25/list_weights.npy"),
     }  # fmt: skip
     for folder, names in files.items():
         for name in names:
@@ -519,8 +517,7 @@ def damaged():
                 yield Case(
                     f"shop damaged: {folder}/{name}, {what}",
                     ("search", folder, "hotels in rome"),
-                    # A calibration may be missing.
-                    0 if name == "calibration.json" and what == "missing" else 1,
+                    1,
                     # A model is described as one.
                     (name.split("/")[0],),
                     setup=table._damaged(folder, name, damage),
@@ -601,7 +598,6 @@ def texts():
         for name, argv in {
             "search": ("search", "index", "--", query),
             "search --json": ("search", "sums", "--json", "--", query),
-            "search graph": ("search", "graph", "--", query),
             "explain": ("explain", "bag", "--log", "log.tsv", "--", query),
             "explain INDEX": ("explain", "sums", "--", query),
             "neighbours": ("neighbours", "bag", "--", query),
@@ -643,7 +639,7 @@ def texts():
         "no": "",
         "CRLF": "d1\r\nd2\r\n",
     }.items():
-        for folder in ("index", "sums", "graph", "index8"):
+        for folder in ("index", "sums", "index8"):
             yield Case(
                 f"shop texts: {what} ids in --only, {folder}",
                 ("search", folder, "hotels", "--only", "some.txt"), 0,
@@ -655,7 +651,7 @@ def texts():
             makes=OF_INDEX,
         )  # fmt: skip
     everything = "".join(f"d{k}\n" for k in range(6))
-    for folder in ("index", "sums", "index8", "graph"):
+    for folder in ("index", "sums", "index8"):
 
         def empty(box, folder=folder):
             from sentemb.search.index import Index
@@ -667,13 +663,12 @@ def texts():
         yield Case(
             f"shop texts: all titles of {folder} removed", ("index", folder, "--remove", "some.txt"),  # noqa: E501
             ANY, setup=lambda box: (box / "some.txt").write_text(everything),
-            makes=(*OF_INDEX, "graph/*"),
+            makes=OF_INDEX,
         )  # fmt: skip
         for name, argv in {
             "search": ("search", folder, "hotels"),
             "search --json": ("search", folder, "hotels", "--json", "-k", "3"),
             "explain": ("explain", folder, "hotels"),
-            "--approximate": ("index", folder, "--approximate", "-o", "new"),
             "--add": ("index", folder, "--add", "more.tsv", "-o", "new"),
             "tune": ("tune", folder, "held.tsv", "--dry-run"),
             "calibrate": ("calibrate", folder, "held.tsv", "--dry-run"),

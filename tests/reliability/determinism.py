@@ -178,7 +178,6 @@ def of_a_shop(threads):
             index = Index.build(
                 model, titles, ids, dtype=dtype, bm25=True, log=log, threads=threads
             )
-            index.build_graph()
             tune(index, log)
             calibrate(index, log)
             index.save(folder / "index" / dtype)

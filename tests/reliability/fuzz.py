@@ -66,7 +66,7 @@ ESCAPES = Path(__file__).with_name("escapes")
 TEXTS = ["hotels in rome", "xyzzy", "Oslo maps and more"]
 # Trainings that were cut off.
 _RESUMES = ("training", "pair-training")
-INDEXES = ("index", "index8", "sums", "graph")
+INDEXES = ("index", "index8", "sums")
 VECTOR_FILES = ("glove.txt", "glove.txt.gz", "word2vec.txt", "word2vec.bin")
 
 
@@ -608,12 +608,12 @@ class Attack:
 
         folder = name.split("/")[0]
         index = Index.open(folder, 1)
-        found = [index.search(TEXTS, 3), index.search(TEXTS, 3, only=["d1"], exact=True)]
+        found = [index.search(TEXTS, 3), index.search(TEXTS, 3, only=["d1"])]
         numbers = [hit.score for hits in found for own in hits for hit in own]
         if not np.isfinite(numbers).all():
             return "scores that are not finite"
         known = self.indexes.setdefault(folder, found)
-        if known != found and not name.endswith("calibration.json"):
+        if known != found:
             try:
                 Index.verify(folder)
             except SentembError:

@@ -174,7 +174,7 @@ def write_skip_thought(folder):
 
 
 def write_indexes(folder):
-    """Indexes over ``docs.tsv``: plain, int8, with BM25 and a confidence, with a graph."""
+    """Indexes over ``docs.tsv``: plain, int8, with BM25 and a confidence."""
     from sentemb.data.click_log import read_click_log
     from sentemb.data.judged_set import read_texts
     from sentemb.search.confidence import Confidence
@@ -191,9 +191,6 @@ def write_indexes(folder):
     sums = build(dtype="float16", bm25=True, log=read_click_log(folder / "log.tsv"))
     sums.confidence = Confidence(-1.0, 2.0, 30, 0.2, 0.25)
     sums.save(folder / "sums")
-    graph = build()
-    graph.build_graph()
-    graph.save(folder / "graph")
 
 
 def write_click_tables(folder):

@@ -173,9 +173,7 @@ def _read_sif(folder):
 def _index(letters, **settings):
     """An index of some titles, whose texts tell which it is."""
     titles = [f"{letters} {text}" for text in TEXTS]
-    index = Index.build(_model(0), titles, threads=1, bm25=True, **settings)
-    index.build_graph()
-    return index
+    return Index.build(_model(0), titles, threads=1, bm25=True, **settings)
 
 
 def _save_index(letters, force):

@@ -1,6 +1,5 @@
 """Why a query and a title have their score: words, and what the log says of similar queries."""
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -13,6 +12,7 @@ from sentemb.analysis.labels import TEXT_NAMES, fitting
 from sentemb.bounds import whole
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
+from sentemb.face import keeping_text_warnings
 from sentemb.models.nearest import TitleVectors, nearest
 from sentemb.models.similarity import unit_rows
 from sentemb.pair_scorer import PairScorer
@@ -373,9 +373,8 @@ class _Evidence:
         self._vectors = np.empty((n, model.dim), model.dtype)
         for first in range(0, n, _PORTION):
             some = slice(first, min(first + _PORTION, n))
-            with warnings.catch_warnings():
+            with keeping_text_warnings():
                 # A query of the log without a known word is not what the user asks about.
-                warnings.simplefilter("ignore", UserWarning)
                 self._vectors[some] = unit_rows(model.encode_query(log.queries[some]))
             if on_progress is not None:
                 on_progress(some.stop, n)

@@ -27,7 +27,7 @@ from sentemb.kernels.inverted_index import (
 )
 from sentemb.protocols import Runner
 from sentemb.system.descriptions import read_description
-from sentemb.system.files import make_folder, status, write_text
+from sentemb.system.files import make_folder, write_text
 from sentemb.system.mapped_arrays import mapped_array, write_array
 from sentemb.system.paths import AnyPath
 from sentemb.text.batch import tokenize
@@ -42,7 +42,6 @@ _MAX_WEIGHT = 100
 _LEAST = float(np.finfo(np.float32).tiny)
 
 _DESCRIPTION = "bm25.json"
-# With counts of clicked queries, and without: an index of titles alone opens in older versions.
 _FORMAT = 1
 # File name -> dtype.
 _FILES = {
@@ -82,6 +81,8 @@ class Contents(NamedTuple):
 
 class InvertedIndex:
     """The BM25 weight of every word in every title: a `sentemb.protocols.Retriever`.
+
+    It never changes: `extended`, `without` and `with_parameters` make another one.
 
     The weight of a word that occurs f times in a title of l words is ``idf · f / (f + k1 · (1 - b +
     b · l / mean l))`` with ``idf = ln(1 + (N - n + 0.5) / (n + 0.5))`` for N titles, n of which
@@ -150,14 +151,15 @@ class InvertedIndex:
             )
         self._set(WordLists.of(titles, clicked, words, scratch))
 
-    def _set(self, lists: WordLists) -> None:
-        """Set all lists."""
+    def _set(self, lists: WordLists) -> Self:
+        """Set all lists of an object that nothing else has yet."""
         words, self._offsets, self._titles, self._counts, self._click_counts = lists
         # The order of characters is that of their bytes in UTF-8.
         encoded = [word.encode("utf-8", "surrogatepass") for word in words]
         self._word_offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
         self._word_bytes = np.frombuffer(b"".join(encoded), np.uint8)
         self._weigh()
+        return self
 
     def _weigh(self) -> None:
         """Set the weights from the lists and the parameters."""
@@ -394,9 +396,7 @@ class InvertedIndex:
             If one is out of range, or ``click_weight`` is another one and the index has no counts
             of clicked queries.
         """
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other.k1, other.b = number("k1", k1, 0, MAX_K1), share("b", b)
+        other = self._with(k1=number("k1", k1, 0, MAX_K1), b=share("b", b))
         if click_weight is not None:
             other.click_weight = _checked_click_weight(click_weight)
         if other.click_weight != self.click_weight and not self.has_clicks:
@@ -407,25 +407,31 @@ class InvertedIndex:
         other._weigh()
         return other
 
-    def add(self, titles: Sequence[str]) -> None:
-        """Append titles that have no clicked queries.
+    def extended(self, titles: Sequence[str]) -> Self:
+        """These titles and then others, which have no clicked queries.
 
         The result equals an index built from all titles, in every bit.
         """
         clicked = [""] * len(titles) if self.has_clicks else None
         more = WordLists.of(titles, clicked, self.words)
-        n_before, self.n_titles = self.n_titles, self.n_titles + len(titles)
-        self._set(self._word_lists().joined(more, n_before))
+        lists = self._word_lists().joined(more, self.n_titles)
+        return self._with(n_titles=self.n_titles + len(titles))._set(lists)
 
-    def remove(self, places: NDArray[np.integer]) -> None:
-        """Remove titles by their places; those behind them move up.
+    def without(self, places: NDArray[np.integer]) -> Self:
+        """The index without the titles at some places; those behind them move up.
 
         The result equals an index built from the titles that are left, in every bit.
         """
         is_kept = np.ones(self.n_titles, bool)
         is_kept[places] = False
-        self.n_titles = int(is_kept.sum())
-        self._set(self._word_lists().kept(is_kept))
+        lists = self._word_lists().kept(is_kept)
+        return self._with(n_titles=int(is_kept.sum()))._set(lists)
+
+    def _with(self, **changes: Any) -> Self:
+        """A copy with some attributes changed; it shares the lists."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__ | changes)
+        return other
 
     def _word_lists(self) -> WordLists:
         words, counts = self._all_words(), (self._counts, self._click_counts)
@@ -481,8 +487,6 @@ class InvertedIndex:
         found = _description(folder / _DESCRIPTION)
         n_words, n_entries = found["words"], found["entries"]
         has_clicks = found["click_weight"] is not None
-        if not has_clicks and status(folder / f"{_CLICK_COUNTS}.npy") is not None:
-            raise _damaged(folder / _DESCRIPTION, "click_weight is missing")
         sizes = [None, n_words + 1, n_words + 1, n_entries, n_entries, n_entries]
         arrays = {
             name: mapped_array(folder / f"{name}.npy", dtype, (size,), in_memory=in_memory)
@@ -506,6 +510,10 @@ class InvertedIndex:
         index._check(folder)
         index._choose()
         return index
+
+    def file_names(self) -> list[str]:
+        """The names of the files that `save` writes."""
+        return [_DESCRIPTION, *(f"{name}.npy" for name in self._arrays())]
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays: dict[str, NDArray[Any]] = {

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import pickle
 import threading
-import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import numpy as np
 
 from sentemb.distributed.cluster import Cluster, Task
 from sentemb.errors import SentembError
-from sentemb.face import TextWarning
+from sentemb.face import TextWarning, keeping_text_warnings, warn
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import fingerprint
 from sentemb.system.paths import AnyPath
@@ -94,7 +93,7 @@ def encoded(
             (found,) = cluster.results([cluster.submit(_encode_there, *arguments)])
         vectors, told = found
         for count, what in told:
-            warnings.warn(TextWarning(count, len(vectors), what), stacklevel=2)
+            warn(TextWarning(count, len(vectors), what), 3)
         yield vectors
 
 
@@ -181,8 +180,6 @@ def _encode_there(
     model = _model(sha256, folder, pickled)
     if model is None:
         return None
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TextWarning)
+    with keeping_text_warnings() as kept:
         vectors = _vectors(model, texts, side, unit_length)
-    messages = [one.message for one in caught]
-    return vectors, [(one.count, one.what) for one in messages if isinstance(one, TextWarning)]
+    return vectors, [(one.count, one.what) for one in kept]

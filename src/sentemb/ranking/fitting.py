@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from sentemb.data.click_log import ClickLog, Clicks
 from sentemb.data.overlap import in_log
 from sentemb.errors import SentembError
 from sentemb.evaluation.catalogue import in_tie_order
+from sentemb.face import keeping_text_warnings
 from sentemb.loading import load
 from sentemb.pair_scorer import PairScorer
 from sentemb.ranking.clicked_pairs import clicked_pairs
@@ -129,9 +129,8 @@ def fit_ranker(
                 f"the ranker is tuned on {target.n_queries:,} of the {target.n_all:,} held-out "
                 "queries, drawn by the seed"
             )
-    with warnings.catch_warnings():
+    with keeping_text_warnings():
         # The warnings name texts that the model cannot read, as those of a training do.
-        warnings.simplefilter("ignore", UserWarning)
         recipe, figures = _tuned(encoder, target, clicks, workers, note, on_progress or _ignore)
     if not any(value for own in figures.values() for value in own.values()):
         note(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
+from sentemb.face import keeping_text_warnings
 from sentemb.kernels.memory import best_clicked, best_clicked_of_pairs
 from sentemb.models.similarity import unit_rows
 from sentemb.protocols import Embedder, Runner
@@ -101,8 +101,7 @@ class QueryMemory:
     def embedded(self, encoder: Embedder) -> Self:
         """The memory with vectors; queries of which the model knows no word are dropped."""
         queries = list(self.queries)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
+        with keeping_text_warnings():
             rows = encoder.encode_query(queries) if queries else np.empty((0, encoder.dim))
         vectors = unit_rows(rows).astype(np.float32)
         return replace(self, vectors=vectors)._of(np.asarray(vectors.any(axis=1)))

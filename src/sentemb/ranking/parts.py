@@ -11,10 +11,8 @@ set. Each part is prepared when it is first asked for, so a part without weight 
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,17 +21,19 @@ from sentemb.baselines.clicked_queries import clicked_texts
 from sentemb.baselines.inverted_index import InvertedIndex
 from sentemb.baselines.words_and_stems import words_of
 from sentemb.data.click_log import ClickLog
+from sentemb.face import keeping_text_warnings
 from sentemb.kernels.matmul import add_matmul
 from sentemb.models.similarity import indexed_cosines, unit_rows
 from sentemb.ranking.memory import QueryMemory, Remembered
 from sentemb.ranking.recipe import BM25, COSINE, MEMORY, Recipe
 from sentemb.sentence_encoder import SentenceEncoder
-from sentemb.system.parallel import Workers
+from sentemb.system.parallel import Turn, Workers
 from sentemb.system.paths import AnyPath
 
 # Scores of one part in memory at a time: 16 MB of them.
 _CELLS = 4_000_000
 
+T = TypeVar("T")
 # Part -> scores.
 PairParts: TypeAlias = dict[str, NDArray[np.float64]]
 AllParts: TypeAlias = dict[str, NDArray[np.float32]]
@@ -70,32 +70,45 @@ class TitleParts:
         self.titles = titles
         self._model, self._recipe, self._clicks = model, recipe, clicks
         self._workers = workers
-        if lists is not None:
-            self.lists = lists
+        # What has been prepared, by name; of several threads one prepares and the others wait.
+        self._prepared: dict[str, Any] = {} if lists is None else {"lists": lists}
+        self._turn = Turn()
 
-    @cached_property
+    def _once(self, name: str, prepare: Callable[[], T]) -> T:
+        with self._turn.lock:
+            if name not in self._prepared:
+                self._prepared[name] = prepare()
+            found: T = self._prepared[name]
+            return found
+
+    @property
     def lists(self) -> InvertedIndex:
         """BM25 over the titles."""
-        return bm25_lists(self.titles, self._clicks, self._recipe)
+        return self._once("lists", lambda: bm25_lists(self.titles, self._clicks, self._recipe))
 
-    @cached_property
+    @property
     def memory(self) -> QueryMemory:
         """The clicked queries of the titles."""
-        assert self._clicks is not None  # a recipe with a weight for the memory needs clicks
-        return QueryMemory.build(self._model, self.titles, self._clicks)
+        clicks = self._clicks
+        assert clicks is not None  # a recipe with a weight for the memory needs clicks
+        return self._once("memory", lambda: QueryMemory.build(self._model, self.titles, clicks))
 
-    @cached_property
+    @property
     def _vectors(self) -> np.ndarray:
         """The vectors of the titles, (n_titles, dim) float."""
-        return self._model.encode_document(self.titles)
+        return self._once("vectors", lambda: self._model.encode_document(self.titles))
 
-    @cached_property
+    @property
     def _across(self) -> NDArray[np.float32]:
         """The unit vectors of the titles, one per column, (dim, n_titles)."""
-        vectors = self.__dict__.get("_vectors")
-        if vectors is None:  # they are not kept twice
-            vectors = self._model.encode_document(self.titles)
-        return np.ascontiguousarray(unit_rows(vectors).T, np.float32)
+
+        def across() -> NDArray[np.float32]:
+            vectors = self._prepared.get("vectors")
+            if vectors is None:  # they are not kept twice
+                vectors = self._model.encode_document(self.titles)
+            return np.ascontiguousarray(unit_rows(vectors).T, np.float32)
+
+        return self._once("across", across)
 
     # -- some pairs ---------------------------------------------------------------------------
 
@@ -120,9 +133,8 @@ class TitleParts:
         pairs = np.asarray(query_index, np.int64), np.asarray(title_index, np.int64)
         found: PairParts = {}
         if COSINE in parts or MEMORY in parts:
-            with warnings.catch_warnings():
+            with keeping_text_warnings():
                 # `SentenceEncoder.score_pairs` does not warn of texts without known words either.
-                warnings.simplefilter("ignore", UserWarning)
                 vectors = self._model.encode_query(queries)
                 cosines = indexed_cosines(vectors, self._vectors, *pairs)
             if COSINE in parts:
@@ -144,8 +156,7 @@ class TitleParts:
 
     def nearest(self, query: str, place: int) -> Remembered | None:
         """The nearest query that title number ``place`` was clicked for; None without clicks."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
+        with keeping_text_warnings():
             (vector,) = unit_rows(self._model.encode_query([query]))
         return self.memory.nearest(vector, place)
 

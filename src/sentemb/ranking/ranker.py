@@ -30,7 +30,7 @@ from sentemb.storage.model_files import fingerprint, load_model
 from sentemb.system.files import path_of
 from sentemb.system.html_tables import facts_table
 from sentemb.system.locks import locked
-from sentemb.system.parallel import Workers
+from sentemb.system.parallel import Turn, Workers
 from sentemb.system.paths import AnyPath
 from sentemb.text.checks import as_pairs, as_text, as_texts
 
@@ -126,6 +126,7 @@ class HybridRanker:
         self._workers = Workers(threads)
         self._titles = None if titles is None else as_texts(titles)
         self._prepared: TitleParts | None = None
+        self._turn = Turn()
 
     def __getstate__(self) -> dict[str, Any]:
         # What is prepared is left out, and a function that reads the clicks cannot be pickled.
@@ -154,9 +155,10 @@ class HybridRanker:
     @property
     def clicks(self) -> ClickLog | None:
         """The pairs that BM25 and the memory read; None if no part reads them."""
-        if callable(self._clicks):
-            self._clicks = self._clicks()
-        return self._clicks
+        with self._turn.lock:
+            if callable(self._clicks):
+                self._clicks = self._clicks()
+            return self._clicks
 
     @property
     def titles(self) -> list[str]:
@@ -380,11 +382,12 @@ class HybridRanker:
 
     def _parts(self, titles: list[str]) -> TitleParts:
         """The parts over ``titles``; those of the last catalogue are kept."""
-        if self._prepared is None or self._prepared.titles != titles:
-            # Read only if a part with a weight needs them.
-            clicks = self.clicks if self.recipe.needs_clicks else None
-            self._prepared = TitleParts(self.model, titles, self.recipe, clicks, self._workers)
-        return self._prepared
+        with self._turn.lock:
+            if self._prepared is None or self._prepared.titles != titles:
+                # Read only if a part with a weight needs them.
+                clicks = self.clicks if self.recipe.needs_clicks else None
+                self._prepared = TitleParts(self.model, titles, self.recipe, clicks, self._workers)
+            return self._prepared
 
 
 class CatalogueRanker:

@@ -147,6 +147,9 @@ def _clicks(path: Path) -> ClickLog:
         )
         if not is_right:
             raise file.damaged("its pairs are not pairs of its queries and titles")
+        # A click counts for all titles that are equal, so equal ones take memory by the square.
+        if len({title.strip() for title in titles}) < len(titles):
+            raise file.damaged("it has a title twice")
     return log_of_pairs(queries, titles, query_index, title_index)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -14,10 +13,12 @@ from sentemb.data.texts import Texts
 from sentemb.distributed.cluster import Cluster
 from sentemb.distributed.encoding import encoded, portions_of
 from sentemb.errors import SentembError
+from sentemb.face import keeping_text_warnings
 from sentemb.models.int8_rows import Int8Rows
 from sentemb.models.similarity import unit_rows
-from sentemb.search.index_files import DTYPES, Contents, Vectors
+from sentemb.search.index_files import DTYPES
 from sentemb.search.places import Places
+from sentemb.search.snapshot import Contents, Vectors
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.growing import Growing
 from sentemb.system.parallel import Workers
@@ -95,8 +96,7 @@ def embedded(
     kept, scales = Growing(scratch), Growing(scratch)
     empty = [np.empty(0, np.int64)]
     end = 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # such titles are counted
+    with keeping_text_warnings():  # such titles are counted
         for rows in encoded(encoder, portions_of(titles), "document", cluster=cluster):
             is_empty, coded = np.empty(len(rows), np.bool_), _room(len(rows), dim, dtype)
             workers.over(len(rows), _store, coded, is_empty, rows)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.baselines.inverted_index import InvertedIndex
-from sentemb.baselines.words_and_stems import stem_of
 from sentemb.bounds import brief, number, plain, share, whole
 from sentemb.data.click_log import ClickLog
 from sentemb.data.texts import Texts
 from sentemb.distributed.cluster import Dask, opened_if
 from sentemb.errors import SentembError
+from sentemb.face import keeping_text_warnings
 from sentemb.loading import face_of, load
 from sentemb.models.nearest import nearest
 from sentemb.models.similarity import unit_rows
@@ -25,43 +25,36 @@ from sentemb.ranking.ranker import HybridRanker
 from sentemb.ranking.recipe import MAX_WEIGHT, Recipe
 from sentemb.search.confidence import Confidence
 from sentemb.search.contents import checked, embedded, extended, of_kept
-from sentemb.search.graph import Graph
 from sentemb.search.hybrid import Found, Weights, best_sums
 from sentemb.search.index_files import (
-    BM25,
-    CALIBRATION,
     DTYPES,
-    GRAPH,
     MEMORY,
     MEMORY_VECTORS,
     MODEL,
     VECTORS,
-    Contents,
     Description,
-    Vectors,
+    check_files,
     damaged,
     is_index,
     listed_files,
+    open_bm25,
     open_contents,
-    open_graph,
     open_memory,
-    read_calibration,
     read_description,
     verify_contents,
-    write_bytes,
-    write_calibration,
     write_contents,
 )
 from sentemb.search.lexical import Lexical, checked_weight
 from sentemb.search.memory import Memory
 from sentemb.search.places import Places
+from sentemb.search.snapshot import Contents, Snapshot, Vectors
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import fingerprint, save_model
 from sentemb.storage.saved_model import Stored
-from sentemb.system.files import names_in, path_of, status
+from sentemb.system.files import held, names_in, path_of, status
 from sentemb.system.html_tables import Rows, excerpt, facts_table
 from sentemb.system.locks import is_temporary
-from sentemb.system.parallel import Workers
+from sentemb.system.parallel import Turn, Workers
 from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import check_exchangeable, check_free, replacing_folder
 from sentemb.text.checks import as_text, as_texts
@@ -114,24 +107,20 @@ class Hit(NamedTuple):
 class Index:
     """Titles that a query is searched in, with the model that embeds both.
 
-    Make one with `build`, or open a folder with `open`. Several threads may search in one index; it
-    can be pickled, and it works in a forked process. It is a `sentemb.protocols.Retriever`.
+    Make one with `build`, or open a folder with `open`. Several threads may search in one index
+    while others change it: a search finds what the old or the new index would, and a change that an
+    exception stops leaves the index as it was. It can be copied and pickled, and it works in a
+    forked process. It is a `sentemb.protocols.Retriever`.
 
     Parameters
     ----------
     model : SentenceEncoder
-    contents : Contents
-        Ids, titles and vectors.
+    snapshot : Snapshot
+        Titles, vectors and weights; all that is not the model.
     model_sha256 : str
         The fingerprint of the model.
     threads : int, optional
         By default all processors.
-    bm25 : Lexical, optional
-        BM25 over the same titles.
-    memory : Memory, optional
-        The queries that the same titles were clicked for.
-    cosine_weight : float
-        The weight of the cosine in the score, from 0.
     scratch : path, optional
         A folder on the disk that large arrays are kept on until `save`; by default in memory.
 
@@ -139,82 +128,56 @@ class Index:
     ----------
     model : SentenceEncoder
         What embeds queries and new titles.
-    bm25 : Lexical or None
-        BM25 over the titles, and its weight in the score.
-    memory : Memory or None
-        The queries that titles were clicked for, and the weight of the memory in the score.
-    cosine_weight : float
-        The weight of the cosine in the score.
-    confidence : Confidence or None
-        What `calibrate` has fitted to the scores; None again after a change of them.
+    model_sha256 : str
+        The fingerprint of the model.
     """
 
     def __init__(
         self,
         model: SentenceEncoder,
-        contents: Contents,
+        snapshot: Snapshot,
         model_sha256: str,
         threads: int | None = None,
-        bm25: Lexical | None = None,
-        memory: Memory | None = None,
-        cosine_weight: float = 1.0,
         scratch: AnyPath | None = None,
     ) -> None:
         self.model = model
-        self.bm25 = bm25
-        self.memory = memory
-        self.cosine_weight = cosine_weight
-        self._confidence: Confidence | None = None
         self.model_sha256 = model_sha256
+        self._snapshot = snapshot
+        # Changes take turns, and each ends with one assignment; searches never wait.
+        self._turn = Turn()
         self._threads = threads
         self._workers = Workers(threads)
         self._scratch = scratch
-        # The folder that the index was opened from, and its identity then; and the same, but none
-        # after a change.
-        self._opened: tuple[Path, str] | None = None
-        self._source: tuple[Path, str] | None = None
-        self._set(contents)
+        # The folder that the index was opened from, and the identities that it may have there.
+        self._opened: tuple[Path, frozenset[str]] | None = None
 
-    def _set(self, contents: Contents) -> None:
-        self._contents = contents
-        self._place_of: Places | None = None
-        self._source = None
-        # What `index.json` says of the graph; the graph, or the mapped file of it until it is used.
-        self._graph_facts: dict[str, Any] | None = None
-        self._graph: Graph | np.ndarray | None = None
-        self._findable: NDArray[np.bool_] | None = None
-        if contents.empty.size:
-            self._findable = np.ones(len(contents.ids), np.bool_)
-            self._findable[contents.empty] = False
+    def __copy__(self) -> Index:
+        other = Index(self.model, self._snapshot, self.model_sha256, self._threads, self._scratch)
+        other._opened = self._opened
+        return other
 
     def __getstate__(self) -> dict[str, Any]:
-        if self._source is not None:  # the other process maps the same files
-            return {"source": self._source, "threads": self._threads}
-        # A graph in memory is left out: it is of the extra package and can be built again.
+        snapshot = self._snapshot
+        if snapshot.source is not None:  # the other process maps the same files
+            return {"source": snapshot.source, "threads": self._threads}
         return {
             "model": self.model,
-            "contents": self._contents,
+            "snapshot": snapshot,
             "model_sha256": self.model_sha256,
             "threads": self._threads,
-            "bm25": self.bm25,
-            "memory": self.memory,
-            "cosine_weight": self.cosine_weight,
-            "confidence": self._confidence,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        source = state.pop("source", None)
-        if source is None:
-            confidence = state.pop("confidence")
+        if "source" not in state:
             self.__init__(**state)  # type: ignore[misc]
-            self._confidence = confidence
             return
+        source = state["source"]
         opened = type(self).open(source[0], state["threads"])
-        if opened._source != source:
+        if opened.snapshot.source != source:
             raise SentembError(
                 f"{source[0]}: the index has changed since the object was pickled; open it again"
             )
-        self.__dict__ = opened.__dict__
+        self.__dict__ = copy(opened).__dict__
 
     # -- making and storing -------------------------------------------------------------------
 
@@ -308,7 +271,7 @@ class Index:
             return cls._of_ranker(ranker, encoder, contents, sha256, threads, scratch)
         half = Lexical.build(texts, log, stem, scratch) if bm25 else None
         memory = None if log is None else Memory(QueryMemory.listed(texts, log))
-        return cls(encoder, contents, sha256, threads, half, memory, scratch=scratch)
+        return cls(encoder, Snapshot(contents, half, memory), sha256, threads, scratch)
 
     @classmethod
     def _of_ranker(
@@ -329,7 +292,8 @@ class Index:
         memory = None
         if clicks is not None:
             memory = Memory(QueryMemory.listed(titles, clicks)).weighted(recipe.memory, encoder)
-        return cls(encoder, contents, sha256, threads, half, memory, recipe.cosine, scratch)
+        snapshot = Snapshot(contents, half, memory, recipe.cosine)
+        return cls(encoder, snapshot, sha256, threads, scratch)
 
     @classmethod
     def open(
@@ -341,8 +305,8 @@ class Index:
     ) -> Index:
         """Open an index folder; titles and vectors are mapped into memory, not read.
 
-        Sizes and shapes of all files are checked, and the model is read and checked as a whole.
-        `verify` also checks the contents of the files that are mapped.
+        Sizes, shapes and samples of all files are checked, and the model is read and checked as a
+        whole. `verify` also reads all that is mapped.
 
         Parameters
         ----------
@@ -364,17 +328,18 @@ class Index:
             If the folder is not an index, is damaged, or was written by a newer version.
         """
         for _ in range(_TRIES):
-            description = read_description(path)
-            try:
-                index = cls._of_folder(path, description, threads, in_memory)
-            except SentembError:
-                if read_description(path) == description:
-                    raise
-            else:
-                # Otherwise the folder was replaced, and some files are old and others new.
-                if read_description(path) == description:
-                    index._scratch = scratch
-                    return index
+            with held(path) as is_there:
+                description = read_description(path)
+                try:
+                    index = cls._of_folder(path, description, threads, in_memory)
+                except SentembError:
+                    if is_there() and read_description(path) == description:
+                        raise
+                else:
+                    # Otherwise it was replaced, and some files are old and others new.
+                    if is_there() and read_description(path) == description:
+                        index._scratch = scratch
+                        return index
         raise SentembError(f"{path}: the index is being replaced again and again; try later")
 
     @classmethod
@@ -382,6 +347,7 @@ class Index:
         cls, path: AnyPath, description: Description, threads: int | None, in_memory: bool
     ) -> Index:
         """The index in a folder with this description."""
+        check_files(path, description)
         contents = open_contents(path, description, in_memory)
         model = load(path_of(path) / MODEL, threads)
         if (
@@ -390,36 +356,16 @@ class Index:
             or fingerprint(model.saved()) != description.model_sha256
         ):
             raise damaged(path_of(path) / MODEL, "it is another model than that of the vectors")
-        half = None
-        if description.bm25 is not None:
-            lists = InvertedIndex.open(path_of(path) / BM25, in_memory)
-            if lists.n_titles != description.titles:
-                raise damaged(path_of(path) / BM25, "it is not of the titles of the index")
-            half = Lexical(lists, description.bm25["weight"], description.bm25["clicks"])
-        index = cls(
-            model,
+        snapshot = Snapshot(
             contents,
-            description.model_sha256,
-            threads,
-            half,
+            open_bm25(path, description, in_memory),
             open_memory(path, description, in_memory),
             description.cosine,
+            Confidence.of_json(description.confidence),
+            (path_of(path).resolve(), description.identity),
         )
-        told = read_calibration(path)
-        if told is not None and told["belongs_to"] == index._scoring():
-            index._confidence = Confidence.of_json(told["confidence"])
-            if index._confidence is None:
-                raise damaged(path_of(path) / CALIBRATION, "it is not a calibration")
-        elif told is not None:
-            warnings.warn(
-                f"{path_of(path) / CALIBRATION} belongs to another model or other weights and "
-                "is ignored; run `sentemb calibrate` again",
-                stacklevel=2,
-            )
-        if description.graph is not None:
-            index._graph_facts = dict(description.graph)
-            index._graph = open_graph(path, description, in_memory)
-        index._source = index._opened = path_of(path).resolve(), description.identity
+        index = cls(model, snapshot, description.model_sha256, threads)
+        index._opened = path_of(path).resolve(), frozenset([description.identity])
         return index
 
     @staticmethod
@@ -452,35 +398,25 @@ class Index:
             changed it since.
         """
         check_output(path, force)
+        snapshot, opened = self._snapshot, self._opened
+        is_own = opened is not None and path_of(path).resolve() == opened[0]
         with replacing_folder(path, listed_files(path)) as new:
             self._check_unchanged(path)
+            write_contents(snapshot, self.model_sha256, new)
             save_model(self.model.saved(), new / MODEL)
-            if isinstance(self._graph, Graph):
-                self._graph.write(new / GRAPH)
-            elif self._graph is not None:
-                write_bytes(new / GRAPH, self._graph)
-            facts = self._graph_facts
-            write_contents(
-                self._contents,
-                self.model_sha256,
-                self.bm25,
-                self.memory,
-                self.cosine_weight,
-                facts,
-                new,
-            )
-            if self._confidence is not None:
-                write_calibration(new, vars(self._confidence), self._scoring())
             identity = read_description(new).identity
-        if self._opened is not None and path_of(path).resolve() == self._opened[0]:
-            self._opened = self._opened[0], identity
+            if opened is not None and is_own:
+                # An exception may come before or after the folder is in its place.
+                self._opened = opened[0], opened[1] | {identity}
+        if opened is not None and is_own:
+            self._opened = opened[0], frozenset([identity])
 
     def _check_unchanged(self, path: AnyPath) -> None:
         """Refuse to undo what another process has written to the folder of this index."""
         if self._opened is None or not is_index(path):
             return
-        folder, identity = self._opened
-        if path_of(path).resolve() == folder and read_description(path).identity != identity:
+        folder, identities = self._opened
+        if path_of(path).resolve() == folder and read_description(path).identity not in identities:
             raise SentembError(
                 f"{path}: the index has changed since it was opened; open it again, or save to "
                 "another folder"
@@ -488,57 +424,80 @@ class Index:
 
     # -- contents -----------------------------------------------------------------------------
 
+    @property
+    def snapshot(self) -> Snapshot:
+        """All that searches read now: an object that never changes."""
+        return self._snapshot
+
+    def adopt(self, snapshot: Snapshot, before: Snapshot) -> None:
+        """Make ``snapshot`` the contents of the index, in one step.
+
+        Parameters
+        ----------
+        snapshot : Snapshot
+            The new contents.
+        before : Snapshot
+            The contents that ``snapshot`` was made from.
+
+        Raises
+        ------
+        SentembError
+            If the index has been changed since it had ``before``.
+        """
+        with self._turn.lock:
+            if self._snapshot is not before:
+                raise SentembError("another thread has changed the index; do it again")
+            self._snapshot = snapshot
+
     def __len__(self) -> int:
-        return len(self._contents.ids)
+        return len(self._snapshot.contents.ids)
 
     def __repr__(self) -> str:
         return f"Index({len(self):,} titles, {self.dtype}, {self.model})"
 
     def _repr_html_(self) -> str:
         """What it holds, for notebooks."""
-        half, graph = self.bm25, self._graph_facts
-        heads = ["id", "title"]
+        snapshot, opened = self._snapshot, self._opened
+        half, memory, contents = snapshot.bm25, snapshot.memory, snapshot.contents
+        n, heads = len(contents.ids), ["id", "title"]
         return facts_table(
             {
-                "titles": len(self),
-                "of them without a known word": self.n_empty or None,
+                "titles": n,
+                "of them without a known word": len(contents.empty) or None,
                 "length of a vector": self.model.dim,
-                "dtype": self.dtype,
+                "dtype": contents.dtype,
                 "model": self.model,
                 "BM25": "no" if half is None else f"weight {half.weight:g} in the score",
                 "queries that titles were clicked for": "part of BM25"
                 if half is not None and half.has_clicks
                 else None,
-                "memory of these queries": f"weight {self.memory.weight:g} in the score"
-                if self.memory is not None
+                "memory of these queries": f"weight {memory.weight:g} in the score"
+                if memory is not None
                 else None,
-                "confidence": "not calibrated" if self._confidence is None else "calibrated",
-                "search": "exact"
-                if graph is None
-                else f"approximate, finds {graph['recall']:.1%} of the 10 nearest titles",
-                "folder": None if self._opened is None else self._opened[0],
+                "confidence": "not calibrated" if snapshot.confidence is None else "calibrated",
+                "folder": None if opened is None else opened[0],
             }
-        ) + excerpt(zip(self.ids, self.titles, strict=True), len(self), heads, texts=(0, 1))
+        ) + excerpt(zip(contents.ids, contents.titles, strict=True), n, heads, texts=(0, 1))
 
     @property
     def ids(self) -> Sequence[str]:
         """The ids, in the order in which they were added."""
-        return self._contents.ids
+        return self._snapshot.contents.ids
 
     @property
     def titles(self) -> Sequence[str]:
         """The titles, in the order of `ids`."""
-        return self._contents.titles
+        return self._snapshot.contents.titles
 
     @property
     def vectors(self) -> Vectors:
         """Unit vectors of the titles, (n, dim); do not change them."""
-        return self._contents.vectors
+        return self._snapshot.contents.vectors
 
     @property
     def dtype(self) -> str:
         """How the vectors are stored: float32, float16 or int8."""
-        return self._contents.dtype
+        return self._snapshot.contents.dtype
 
     @property
     def n_empty(self) -> int:
@@ -546,36 +505,42 @@ class Index:
 
         Only BM25 and the memory find them.
         """
-        return len(self._contents.empty)
+        return len(self._snapshot.contents.empty)
+
+    @property
+    def bm25(self) -> Lexical | None:
+        """BM25 over the titles, and its weight in the score."""
+        return self._snapshot.bm25
+
+    @property
+    def memory(self) -> Memory | None:
+        """The queries that titles were clicked for, and the weight of the memory in the score."""
+        return self._snapshot.memory
+
+    @property
+    def cosine_weight(self) -> float:
+        """The weight of the cosine in the score."""
+        return self._snapshot.cosine
+
+    @property
+    def memory_weight(self) -> float:
+        """The weight of the memory of the log in the score; 0 without clicks."""
+        return self._snapshot.memory_weight
 
     @property
     def confidence(self) -> Confidence | None:
-        """The fitted confidence; None if the index is not calibrated."""
-        return self._confidence
+        """What `calibrate` fitted to the scores; None before, and after a change of them."""
+        return self._snapshot.confidence
 
     @confidence.setter
     def confidence(self, confidence: Confidence | None) -> None:
-        self._confidence = confidence
-        self._source = None
+        with self._turn.lock:
+            self._snapshot = self._snapshot.changed(confidence=confidence)
 
     @property
     def recipe(self) -> Recipe:
         """The weights of the parts of a score, and the parameters of BM25."""
-        half = self.bm25
-        if half is None:
-            return Recipe(self.cosine_weight, memory=self.memory_weight)
-        lists = half.lists
-        # Without counts of its own, clicks count as part of the title, or there are none.
-        click_weight = lists.click_weight if half.has_clicks else 0.0
-        return Recipe(
-            self.cosine_weight,
-            half.weight,
-            self.memory_weight,
-            k1=lists.k1,
-            b=lists.b,
-            click_weight=click_weight,
-            stem=stem_of(lists.words),
-        )
+        return self._snapshot.recipe()
 
     def set_bm25(
         self, k1: float, b: float, weight: float, click_weight: float | None = None
@@ -597,14 +562,14 @@ class Index:
             If the index has no BM25, or a number is out of range; for another ``click_weight`` if
             the index has no counts of clicked queries.
         """
-        half = self.half()
-        before = self._scoring()
-        lists = half.lists
-        same = lists.click_weight if click_weight is None else click_weight
-        if (k1, b, same) != (lists.k1, lists.b, lists.click_weight):
-            lists = lists.with_parameters(k1, b, click_weight)
-        self.bm25 = Lexical(lists, checked_weight(weight), half.has_clicks)
-        self._drop_calibration_unless(before)
+        with self._turn.lock:
+            half = self._snapshot.half()
+            lists = half.lists
+            same = lists.click_weight if click_weight is None else click_weight
+            if (k1, b, same) != (lists.k1, lists.b, lists.click_weight):
+                lists = lists.with_parameters(k1, b, click_weight)
+            changed = Lexical(lists, checked_weight(weight))
+            self._snapshot = self._snapshot.changed(bm25=changed)
 
     def set_weights(self, cosine: float, memory: float = 0.0) -> None:
         """Change the weights of the cosine and of the memory; see `set_bm25` for that of BM25.
@@ -621,49 +586,25 @@ class Index:
         SentembError
             If a number is out of range, or the index has no clicks and the memory has a weight.
         """
-        before = self._scoring()
         number("the weight of the cosine", cosine, 0, MAX_WEIGHT)
-        if self.memory is not None:
-            self.memory = self.memory.weighted(memory, self.model)
-        elif memory:
-            raise SentembError(
-                "the index has no clicked queries; make it again with --bm25 --log LOG, or of a "
-                "model with a ranker"
-            )
-        self.cosine_weight = float(cosine)
-        self._drop_calibration_unless(before)
-
-    def _drop_calibration_unless(self, before: dict[str, Any]) -> None:
-        self._source = None
-        if self._scoring() != before:
-            self.confidence = None
-
-    @property
-    def memory_weight(self) -> float:
-        """The weight of the memory of the log in the score; 0 without clicks."""
-        return 0.0 if self.memory is None else self.memory.weight
+        with self._turn.lock:
+            half = self._snapshot.memory
+            if half is not None:
+                half = half.weighted(memory, self.model)
+            elif memory:
+                raise SentembError(
+                    "the index has no clicked queries; make it again with --bm25 --log LOG, or of "
+                    "a model with a ranker"
+                )
+            self._snapshot = self._snapshot.changed(cosine=float(cosine), memory=half)
 
     def half(self) -> Lexical:
         """BM25 over the titles; a `SentembError` if the index has none."""
-        if self.bm25 is None:
-            raise SentembError("the index has no BM25; make it again with --bm25 (bm25=True)")
-        return self.bm25
-
-    def _scoring(self) -> dict[str, Any]:
-        """What decides the scores."""
-        settings = None if self.bm25 is None else self.bm25.settings()
-        return {
-            "model": self.model_sha256,
-            "bm25": settings,
-            "cosine": self.cosine_weight,
-            "memory": self.memory_weight,
-        }
+        return self._snapshot.half()
 
     def place_of(self) -> Places:
         """The place of every id. It is made on first use: one pass over the ids."""
-        if self._place_of is None:
-            self._place_of = Places(self._contents.ids)
-        return self._place_of
+        return self._snapshot.contents.places
 
     def add(
         self,
@@ -690,24 +631,27 @@ class Index:
             Nothing is added then: an id that is there already, or what `build` refuses.
         """
         new = ids if isinstance(ids, Texts) else as_texts(ids)
-        known = self.place_of()
-        for first in range(0, len(new), _IDS):
-            some = new[first : first + _IDS]
-            there = np.flatnonzero(known.of(some) >= 0)
-            if there.size:
-                raise SentembError(
-                    f"the id {plain(some[there[0]])} is in the index already; remove it first, or "
-                    "leave it out"
-                )
-        texts, new = checked(titles, new, self._scratch)
-        workers, scratch = self._workers, self._scratch
-        more = embedded(self.model, texts, new, self.dtype, on_progress, workers, scratch)
-        self._set(extended(self._contents, more, scratch))
-        if self.bm25 is not None:
-            self.bm25.lists.add(texts)
-        if self.memory is not None:
-            lists = self.memory.lists.extended(len(new))
-            self.memory = Memory(lists, self.memory.weight)
+        with self._turn.lock:
+            old = self._snapshot
+            known = old.contents.places
+            for first in range(0, len(new), _IDS):
+                some = new[first : first + _IDS]
+                there = np.flatnonzero(known.of(some) >= 0)
+                if there.size:
+                    raise SentembError(
+                        f"the id {plain(some[there[0]])} is in the index already; remove it first, "
+                        "or leave it out"
+                    )
+            scratch = self._scratch
+            texts, new = checked(titles, new, scratch)
+            dtype = old.contents.dtype
+            more = embedded(self.model, texts, new, dtype, on_progress, self._workers, scratch)
+            half, memory = old.bm25, old.memory
+            self._snapshot = old.changed(
+                contents=extended(old.contents, more, scratch),
+                bm25=half and replace(half, lists=half.lists.extended(texts)),
+                memory=memory and replace(memory, lists=memory.lists.extended(len(new))),
+            )
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove titles; `save` writes the rest.
@@ -722,50 +666,22 @@ class Index:
         SentembError
             Nothing is removed then: an id that is not in the index.
         """
-        wanted, kept = _as_ids(ids), np.ones(len(self), np.bool_)
-        places = self.place_of().of(wanted)
-        if (places < 0).any():
-            unknown = wanted[int(np.argmax(places < 0))]
-            raise SentembError(f"the id {plain(unknown)} is not in the index; leave it out")
-        kept[places] = False
-        self._set(of_kept(self._contents, kept, self._scratch))
-        if self.bm25 is not None:
-            self.bm25.lists.remove(np.flatnonzero(~kept))
-        if self.memory is not None:
-            lists = self.memory.lists.without(np.flatnonzero(~kept))
-            self.memory = Memory(lists, self.memory.weight)
-
-    # -- approximate search -------------------------------------------------------------------
-
-    def build_graph(self) -> float:
-        """Make searches approximate: build a graph that they follow; `save` keeps it.
-
-        It needs the package usearch (the extra ``approximate``). `add` and `remove` drop the graph.
-
-        Returns
-        -------
-        float
-            How many of the 10 nearest titles of a sample of up to 1,000 titles are found: a share.
-        """
-        graph = Graph.build(self._contents.vectors)
-        recall, sample = graph.recall(self._contents.vectors, self._workers)
-        self._source, self._graph = None, graph
-        self._graph_facts = {"recall": recall, "sample": sample}
-        return recall
-
-    @property
-    def is_approximate(self) -> bool:
-        """Whether `search` follows a graph unless ``exact`` is set."""
-        return self._graph_facts is not None
-
-    def _opened_graph(self) -> Graph:
-        graph = self._graph
-        assert graph is not None
-        if not isinstance(graph, Graph):
-            name = GRAPH if self._opened is None else self._opened[0] / GRAPH
-            graph = Graph.open(graph, name, len(self), self._contents.dim)
-            self._graph = graph
-        return graph
+        wanted = _as_ids(ids)
+        with self._turn.lock:
+            old = self._snapshot
+            places = old.contents.places.of(wanted)
+            if (places < 0).any():
+                unknown = wanted[int(np.argmax(places < 0))]
+                raise SentembError(f"the id {plain(unknown)} is not in the index; leave it out")
+            kept = np.ones(len(old.contents.ids), np.bool_)
+            kept[places] = False
+            gone = np.flatnonzero(~kept)
+            half, memory = old.bm25, old.memory
+            self._snapshot = old.changed(
+                contents=of_kept(old.contents, kept, self._scratch),
+                bm25=half and replace(half, lists=half.lists.without(gone)),
+                memory=memory and replace(memory, lists=memory.lists.without(gone)),
+            )
 
     # -- search -------------------------------------------------------------------------------
 
@@ -780,7 +696,6 @@ class Index:
         min_score: float | None = None,
         min_confidence: float | None = None,
         bm25_weight: float | None = None,
-        exact: bool = False,
     ) -> list[Hit]: ...
     @overload
     def search(
@@ -792,7 +707,6 @@ class Index:
         min_score: float | None = None,
         min_confidence: float | None = None,
         bm25_weight: float | None = None,
-        exact: bool = False,
     ) -> list[list[Hit]]: ...
     def search(
         self,
@@ -803,7 +717,6 @@ class Index:
         min_score: float | None = None,
         min_confidence: float | None = None,
         bm25_weight: float | None = None,
-        exact: bool = False,
     ) -> list[Hit] | list[list[Hit]]:
         """The titles with the highest scores.
 
@@ -822,9 +735,6 @@ class Index:
         bm25_weight : float, optional
             Score by the cosine plus this weight of BM25, whatever the weights of the index are; 0
             leaves the cosine alone.
-        exact : bool
-            Score every title even if the index is approximate. With ``only``, or with more in the
-            score than the cosine, it always does.
 
         Returns
         -------
@@ -842,9 +752,10 @@ class Index:
         if min_score is not None:
             number("min_score", min_score, -np.inf)
         texts = [as_text(queries)] if isinstance(queries, str) else as_texts(queries)
-        mask = None if only is None else self.mask_of(only)
-        weights = self._weights(bm25_weight)
-        confidence = self._confidence if weights == self._weights(None) else None
+        snapshot = self._snapshot
+        mask = None if only is None else _mask_of(snapshot.contents, only)
+        weights = snapshot.weights(bm25_weight)
+        confidence = snapshot.confidence if weights == snapshot.weights(None) else None
         if min_confidence is not None:
             share("min_confidence", min_confidence)
             if confidence is None:
@@ -852,7 +763,7 @@ class Index:
                     "the index is not calibrated for these weights; run `sentemb calibrate INDEX "
                     "DEV`"
                 )
-        found = self.find_weighted(texts, k, weights, mask, exact)
+        found = self._find(snapshot, texts, k, weights, mask)
         confidences = None
         if confidence is not None and found.places.size:
             # A query for which nothing is found has the score -inf; its confidence is not used.
@@ -861,34 +772,9 @@ class Index:
         for q in range(len(texts)):
             sure = None if confidences is None else float(confidences[q])
             is_sure = min_confidence is None or (sure is not None and sure >= min_confidence)
-            own = self._hits(found, q, sure, min_score, weights) if is_sure else []
+            own = _hits(snapshot.contents, found, q, sure, min_score, weights) if is_sure else []
             hits.append(Rows(own, caption=texts[q]))
         return hits[0] if isinstance(queries, str) else hits
-
-    def _hits(
-        self, found: Found, q: int, confidence: float | None, min_score: float | None, used: Weights
-    ) -> list[Hit]:
-        """What was found for one query."""
-        hits: list[Hit] = []
-        of_query = (one[q].tolist() for one in found)
-        for place, score, cosine, lexical, remembered in zip(*of_query, strict=True):
-            if place >= 0 and (min_score is None or score >= min_score):
-                sure = None if hits else confidence
-                own = lexical if used.bm25 else None
-                memory = remembered if used.memory else None
-                id, title = self.ids[place], self.titles[place]
-                hits.append(Hit(id, title, score, cosine, own, sure, memory))
-        return hits
-
-    def _weights(self, bm25_weight: float | None) -> Weights:
-        """The weights of a search."""
-        if bm25_weight is None:
-            of_bm25 = 0.0 if self.bm25 is None else self.bm25.weight
-            return Weights(of_bm25, self.cosine_weight, self.memory_weight)
-        weight = checked_weight(bm25_weight)
-        if weight:
-            self.half()
-        return Weights(weight)
 
     def nearest_clicked(self, query: str, ids: Sequence[str]) -> list[Remembered | None]:
         """For some titles the clicked query that is nearest to a query.
@@ -911,18 +797,18 @@ class Index:
         SentembError
             If an id is not in the index.
         """
-        known = self.place_of()
+        snapshot = self._snapshot
+        known, memory = snapshot.contents.places, snapshot.memory
         unknown = next((id for id in ids if id not in known), None)
         if unknown is not None:
             raise SentembError(f"the id {plain(unknown)} is not in the index; leave it out")
         (vector,) = self._embedded([as_text(query)])
-        if self.memory is None or not self.memory.weight or not vector.any():
+        if memory is None or not memory.weight or not vector.any():
             return [None] * len(ids)
-        return [self.memory.lists.nearest(vector, known[id]) for id in ids]
+        return [memory.lists.nearest(vector, known[id]) for id in ids]
 
     def _embedded(self, queries: list[str]) -> np.ndarray:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a query without words finds nothing
+        with keeping_text_warnings():  # a query without words finds nothing
             return unit_rows(self.model.encode_query(queries))
 
     def find(
@@ -951,10 +837,10 @@ class Index:
         k: int,
         mask: NDArray[np.bool_] | None = None,
         bm25_weight: float | None = None,
-        exact: bool = False,
     ) -> Found:
-        """As `find`, with what the scores consist of; see `search` for the last two arguments."""
-        return self.find_weighted(queries, k, self._weights(bm25_weight), mask, exact)
+        """As `find`, with what the scores consist of; see `search` for ``bm25_weight``."""
+        snapshot = self._snapshot
+        return self._find(snapshot, queries, k, snapshot.weights(bm25_weight), mask)
 
     def find_weighted(
         self,
@@ -962,36 +848,44 @@ class Index:
         k: int,
         weights: Weights,
         mask: NDArray[np.bool_] | None = None,
-        exact: bool = False,
     ) -> Found:
         """As `find_sums`, with other weights of all parts.
 
         The index needs a BM25 or vectors of clicked queries where these have a weight.
         """
+        return self._find(self._snapshot, queries, k, weights, mask)
+
+    def _find(
+        self,
+        snapshot: Snapshot,
+        queries: Sequence[str],
+        k: int,
+        weights: Weights,
+        mask: NDArray[np.bool_] | None,
+    ) -> Found:
         whole("k", k, 0, 2**31 - 1)
         texts = as_texts(queries)
         vectors = self._embedded(texts)
-        titles, workers = self._contents.vectors, self._workers
+        contents, workers = snapshot.contents, self._workers
+        titles, embedded = contents.vectors, contents.has_vector
+        if mask is not None and mask.shape != (len(contents.ids),):
+            raise SentembError(
+                f"a mask of shape {mask.shape} is not of the {len(contents.ids):,} titles of the "
+                "index; make it again"
+            )
         if weights.bm25 or weights.memory or weights.cosine != 1:
-            lists = self.half().lists if weights.bm25 else None
-            memory = self.memory.lists if self.memory is not None and weights.memory else None
+            lists = snapshot.half().lists if weights.bm25 else None
+            half = snapshot.memory
+            memory = half.lists if half is not None and weights.memory else None
             found = best_sums(
-                texts, vectors, titles, lists, weights, k, mask, self._findable, workers, memory
+                texts, vectors, titles, lists, weights, k, mask, embedded, workers, memory
             )
             self._check_cosines(found.cosines)
             if memory is not None:
                 self._check_cosines(found.memory, f"{MEMORY}/{MEMORY_VECTORS}")
             return found
-        allowed = self._findable
-        if mask is not None:
-            allowed = mask if allowed is None else mask & allowed
-        if self.is_approximate and mask is None and not exact:
-            places, scores = self._opened_graph().find(vectors, titles, k)
-            if allowed is not None:
-                lost = (places >= 0) & ~allowed[places]
-                places[lost], scores[lost] = -1, -np.inf
-        else:
-            places, scores = nearest(vectors, titles, k, allowed, workers)
+        allowed = embedded if mask is None else mask if embedded is None else mask & embedded
+        places, scores = nearest(vectors, titles, k, allowed, workers)
         self._check_cosines(scores[places >= 0])
         without_words = ~vectors.any(axis=1)
         places[without_words], scores[without_words] = -1, -np.inf
@@ -1006,9 +900,34 @@ class Index:
 
     def mask_of(self, ids: Iterable[str]) -> NDArray[np.bool_]:
         """Which titles have one of ``ids``: (n,) bool. Unknown ids are ignored."""
-        places, mask = self.place_of().of(_as_ids(ids)), np.zeros(len(self), np.bool_)
-        mask[places[places >= 0]] = True
-        return mask
+        return _mask_of(self._snapshot.contents, ids)
+
+
+def _hits(
+    contents: Contents,
+    found: Found,
+    q: int,
+    confidence: float | None,
+    min_score: float | None,
+    used: Weights,
+) -> list[Hit]:
+    """What was found for one query."""
+    hits: list[Hit] = []
+    of_query = (one[q].tolist() for one in found)
+    for place, score, cosine, lexical, remembered in zip(*of_query, strict=True):
+        if place >= 0 and (min_score is None or score >= min_score):
+            sure = None if hits else confidence
+            own = lexical if used.bm25 else None
+            memory = remembered if used.memory else None
+            id, title = contents.ids[place], contents.titles[place]
+            hits.append(Hit(id, title, score, cosine, own, sure, memory))
+    return hits
+
+
+def _mask_of(contents: Contents, ids: Iterable[str]) -> NDArray[np.bool_]:
+    places, mask = contents.places.of(_as_ids(ids)), np.zeros(len(contents.ids), np.bool_)
+    mask[places[places >= 0]] = True
+    return mask
 
 
 def _as_ids(ids: Iterable[str]) -> list[str]:

@@ -11,30 +11,31 @@ from typing import Any
 
 import numpy as np
 
+from sentemb.baselines.inverted_index import InvertedIndex
 from sentemb.bounds import is_finite, is_integer
 from sentemb.data.texts import Texts, mapped_texts
 from sentemb.errors import SentembError
 from sentemb.models.int8_rows import Int8Rows
 from sentemb.ranking.memory import QueryMemory
 from sentemb.ranking.recipe import MAX_WEIGHT
+from sentemb.search.confidence import Confidence
 from sentemb.search.lexical import Lexical
 from sentemb.search.memory import Memory
+from sentemb.search.snapshot import Contents, Snapshot
 from sentemb.storage.folder import FILES
 from sentemb.system import descriptions
-from sentemb.system.checked_files import CheckedFiles, are_listed, checksum
+from sentemb.system.checked_files import CheckedFiles, are_listed, checksum, sample
 from sentemb.system.files import (
     is_file,
     is_folder,
     make_folder,
     path_of,
-    reading,
     status,
-    write_text,
     writing,
 )
 from sentemb.system.paths import AnyPath
 
-DESCRIPTION, MODEL, BM25, CALIBRATION = "index.json", "model", "bm25", "calibration.json"
+DESCRIPTION, MODEL, BM25 = "index.json", "model", "bm25"
 MEMORY = "memory"
 IDS, TITLES, VECTORS, SCALES, EMPTY = (
     "ids.txt",
@@ -46,18 +47,13 @@ IDS, TITLES, VECTORS, SCALES, EMPTY = (
 # In the folder of the memory.
 QUERIES, QUERY_OFFSETS, MEMORY_VECTORS = "queries.txt", "query-offsets.npy", "vectors.npy"
 LIST_OFFSETS, LIST_TITLES = "list-offsets.npy", "list-titles.npy"
-GRAPH = "graph.usearch"  # only in an approximate index
 ID_OFFSETS, TITLE_OFFSETS = "id-offsets.npy", "title-offsets.npy"
 FORMAT = 1
-_CALIBRATION_FORMAT = 1
 # How vectors are stored, and the dtype of vectors.npy.
 DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1"}
 _MOST = 2**31 - 1
-_MAX_DESCRIPTION_BYTES = 1 << 20
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _PIECE = 1 << 20
-
-Vectors = np.ndarray | Int8Rows
 
 
 @dataclass(frozen=True)
@@ -75,18 +71,16 @@ class Description:
     model_sha256 : str
         See `sentemb.storage.model_files.fingerprint`.
     bm25 : mapping or None
-        ``weight`` of BM25, and whether its titles have their ``clicks``; None without BM25.
+        ``weight`` of BM25; None without BM25.
     files : mapping
-        Size in bytes and SHA-256 of each file of the folder but this one, the calibration and those
-        of the model.
-    graph : mapping or None
-        For an approximate index ``recall`` and ``sample``: how many of the 10 nearest titles of a
-        sample of titles the graph finds, and the size of the sample.
+        Size in bytes and SHA-256 of each file of the folder but this one and those of the model.
     memory : mapping or None
         ``weight`` of the memory, and how many clicked ``queries`` it has, with how many titles
         in all (``entries``); None without clicks.
     cosine : float
         Weight of the cosine.
+    confidence : mapping or None
+        What `Confidence.of_json` reads; None without a calibration.
     """
 
     titles: int
@@ -96,9 +90,9 @@ class Description:
     model_sha256: str
     bm25: Mapping[str, Any] | None
     files: Mapping[str, Mapping[str, Any]]
-    graph: Mapping[str, Any] | None
-    memory: Mapping[str, Any] | None = None
-    cosine: float = 1.0
+    memory: Mapping[str, Any] | None
+    cosine: float
+    confidence: Mapping[str, Any] | None
 
     @property
     def identity(self) -> str:
@@ -106,69 +100,17 @@ class Description:
         return hashlib.sha256(json.dumps(vars(self), sort_keys=True).encode()).hexdigest()
 
 
-@dataclass(frozen=True, eq=False)
-class Contents:
-    """What an index holds in addition to its model.
-
-    Attributes
-    ----------
-    ids, titles : Texts
-    vectors : (n, dim) float32 or float16, or Int8Rows
-        Of unit length, except for rounding; zero for a title of which the model knows no word.
-    empty : (n_empty,) int64
-        The places of the zero vectors.
-    """
-
-    ids: Texts
-    titles: Texts
-    vectors: Vectors
-    empty: np.ndarray
-
-    @property
-    def dtype(self) -> str:
-        """One of `DTYPES`."""
-        return "int8" if isinstance(self.vectors, Int8Rows) else self.vectors.dtype.name
-
-    @property
-    def dim(self) -> int:
-        """Length of a vector."""
-        rows = self.vectors.codes if isinstance(self.vectors, Int8Rows) else self.vectors
-        return int(rows.shape[1])
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The arrays by the names of their files, those of texts as bytes."""
-        found: dict[str, np.ndarray] = {
-            IDS: self.ids.raw,
-            ID_OFFSETS: self.ids.offsets,
-            TITLES: self.titles.raw,
-            TITLE_OFFSETS: self.titles.offsets,
-            EMPTY: self.empty,
-        }
-        if isinstance(self.vectors, Int8Rows):
-            found[VECTORS], found[SCALES] = self.vectors.codes, self.vectors.scales
-        else:
-            found[VECTORS] = self.vectors
-        return found
-
-
 # -- writing ----------------------------------------------------------------------------------
 
 
-def write_contents(
-    contents: Contents,
-    model_sha256: str,
-    bm25: Lexical | None,
-    memory: Memory | None,
-    cosine: float,
-    graph: Mapping[str, Any] | None,
-    folder: Path,
-) -> None:
-    """Write all files but those of the model into a folder, which has the graph if there is one."""
-    files = {name: _write(folder / name, array) for name, array in contents.arrays().items()}
+def write_contents(snapshot: Snapshot, model_sha256: str, folder: Path) -> None:
+    """Write all files but those of the model into a folder."""
+    contents, bm25, memory = snapshot.contents, snapshot.bm25, snapshot.memory
+    files = {name: _write(folder / name, array) for name, array in _arrays(contents).items()}
     told_of_bm25 = None
     if bm25 is not None:
         bm25.lists.save(folder / BM25)
-        told_of_bm25 = {"weight": bm25.weight, "clicks": bm25.has_clicks}
+        told_of_bm25 = {"weight": bm25.weight}
         for path in sorted((folder / BM25).iterdir()):
             files[f"{BM25}/{path.name}"] = checksum(path)
     told_of_memory = None
@@ -181,8 +123,8 @@ def write_contents(
             "queries": len(memory.lists.queries),
             "entries": len(memory.lists.places),
         }
-    if graph is not None:
-        files[GRAPH] = checksum(folder / GRAPH)
+    for name, listed in files.items():
+        listed["sample"] = sample(folder / name)
     description = Description(
         titles=len(contents.ids),
         dim=contents.dim,
@@ -191,13 +133,29 @@ def write_contents(
         model_sha256=model_sha256,
         bm25=told_of_bm25,
         files=files,
-        graph=graph,
         memory=told_of_memory,
-        cosine=cosine,
+        cosine=snapshot.cosine,
+        confidence=None if snapshot.confidence is None else vars(snapshot.confidence),
     )
     told = json.dumps({"format": FORMAT, **vars(description)}, indent=1)
     with writing(folder / DESCRIPTION) as file:
         file.write(f"{told}\n".encode())
+
+
+def _arrays(contents: Contents) -> dict[str, np.ndarray]:
+    """The arrays by the names of their files, those of texts as bytes."""
+    found: dict[str, np.ndarray] = {
+        IDS: contents.ids.raw,
+        ID_OFFSETS: contents.ids.offsets,
+        TITLES: contents.titles.raw,
+        TITLE_OFFSETS: contents.titles.offsets,
+        EMPTY: contents.empty,
+    }
+    if isinstance(contents.vectors, Int8Rows):
+        found[VECTORS], found[SCALES] = contents.vectors.codes, contents.vectors.scales
+    else:
+        found[VECTORS] = contents.vectors
+    return found
 
 
 def _arrays_of(memory: Memory) -> dict[str, np.ndarray]:
@@ -236,13 +194,6 @@ def _write(path: Path, array: np.ndarray) -> dict[str, Any]:
     return {"bytes": size, "sha256": digest.hexdigest()}
 
 
-def write_bytes(path: Path, raw: np.ndarray) -> None:
-    """Write bytes, which may be mapped from a file, in pieces."""
-    with writing(path) as file:
-        for first in range(0, len(raw), _PIECE):
-            file.write(raw[first : first + _PIECE].tobytes())
-
-
 def _header(array: np.ndarray) -> bytes:
     header = io.BytesIO()
     kind = array.dtype.newbyteorder("<").str
@@ -278,7 +229,7 @@ def listed_files(folder: AnyPath) -> frozenset[str]:
             "folder yourself or name another"
         ) from error
     model = (f"{MODEL}/{name}" for name in FILES)
-    return frozenset([DESCRIPTION, CALIBRATION, *files, *model])
+    return frozenset([DESCRIPTION, *files, *model])
 
 
 def read_description(folder: AnyPath) -> Description:
@@ -304,11 +255,7 @@ def _is_between(least: int) -> Callable[[Any], bool]:
 def _is_of_bm25(value: Any) -> bool:
     if not isinstance(value, dict):
         return value is None
-    return (
-        value.keys() == {"weight", "clicks"}
-        and _is_weight(value["weight"])
-        and isinstance(value["clicks"], bool)
-    )
+    return value.keys() == {"weight"} and _is_weight(value["weight"])
 
 
 def _is_of_memory(value: Any) -> bool:
@@ -330,9 +277,9 @@ _IS_RIGHT: dict[str, Callable[[Any], bool]] = {
     "model_sha256": lambda value: isinstance(value, str) and bool(_SHA256.fullmatch(value)),
     "bm25": _is_of_bm25,
     "files": are_listed,
-    "graph": lambda value: value is None or (isinstance(value, dict) and "recall" in value),
     "memory": _is_of_memory,
     "cosine": _is_weight,
+    "confidence": lambda value: value is None or Confidence.of_json(value) is not None,
 }
 
 
@@ -383,35 +330,27 @@ def open_memory(folder: AnyPath, description: Description, in_memory: bool) -> M
     return Memory(QueryMemory(queries, vectors, offsets, places, n), float(weight))
 
 
-def open_graph(folder: AnyPath, description: Description, in_memory: bool) -> np.ndarray:
-    """The bytes of the graph of an approximate index; see `sentemb.search.graph_file`."""
-    return _files(folder, description, in_memory).raw(GRAPH)
+def check_files(folder: AnyPath, description: Description) -> None:
+    """Refuse a folder in which a listed file is missing, of no part, or that of another index."""
+    for part, told in ((BM25, description.bm25), (MEMORY, description.memory)):
+        if told is None and any(name.startswith(f"{part}/") for name in description.files):
+            path = path_of(folder) / DESCRIPTION
+            raise damaged(path, f'"{part}" is null, and files of it are listed')
+    _files(folder, description).check_samples()
 
 
-def write_calibration(folder: Path, confidence: Mapping[str, Any], belongs_to: object) -> None:
-    """Write ``calibration.json``: numbers of a `Confidence`, and what its scores depend on."""
-    told = {"format": _CALIBRATION_FORMAT, "confidence": dict(confidence), "belongs_to": belongs_to}
-    write_text(folder / CALIBRATION, json.dumps(told, indent=1) + "\n")
-
-
-def read_calibration(folder: AnyPath) -> dict[str, Any] | None:
-    """What `write_calibration` wrote; None without the file."""
-    path = path_of(folder) / CALIBRATION
-    if status(path) is None:
+def open_bm25(folder: AnyPath, description: Description, in_memory: bool) -> Lexical | None:
+    """BM25 over the titles of an index; `check_files` comes first."""
+    if description.bm25 is None:
         return None
-    if not is_file(path):
-        raise damaged(path, "it is not a regular file")
-    try:
-        with reading(path) as file:
-            told = descriptions.parse_json(file.read(_MAX_DESCRIPTION_BYTES))
-    except ValueError as error:
-        if isinstance(error, SentembError):
-            raise
-        told = None
-    if not isinstance(told, dict) or told.keys() != {"format", "confidence", "belongs_to"}:
-        raise damaged(path, "it is not a calibration")
-    descriptions.check_format(path, told, _CALIBRATION_FORMAT)
-    return told
+    place = path_of(folder) / BM25
+    lists = InvertedIndex.open(place, in_memory)
+    for name in lists.file_names():
+        if f"{BM25}/{name}" not in description.files:
+            raise damaged(place / name, f"{DESCRIPTION} does not list it")
+    if lists.n_titles != description.titles:
+        raise damaged(place, "it is not of the titles of the index")
+    return Lexical(lists, float(description.bm25["weight"]))
 
 
 def verify_contents(folder: AnyPath, description: Description) -> None:

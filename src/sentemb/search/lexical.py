@@ -29,13 +29,15 @@ class Lexical:
         The same titles in the same order.
     weight : float
         Of BM25 in the sum; see `sentemb.search.hybrid`.
-    has_clicks : bool
-        Whether the titles were indexed together with the queries that they were clicked for.
     """
 
     lists: InvertedIndex
     weight: float
-    has_clicks: bool
+
+    @property
+    def has_clicks(self) -> bool:
+        """Whether the titles were indexed together with the queries that they were clicked for."""
+        return self.lists.has_clicks
 
     @classmethod
     def build(
@@ -48,7 +50,7 @@ class Lexical:
         """Index titles, together with the queries that they were clicked for in ``log``."""
         clicked = None if log is None else clicked_texts(titles, log)
         lists = InvertedIndex(titles, words=words_of(stem), clicked=clicked, scratch=scratch)
-        return cls(lists, WEIGHT, log is not None)
+        return cls(lists, WEIGHT)
 
     @classmethod
     def of_recipe(
@@ -60,17 +62,17 @@ class Lexical:
     ) -> Lexical:
         """BM25 as the ranker of a model has it."""
         lists = bm25_lists(titles, clicks, recipe, scratch)
-        return cls(lists, recipe.bm25, lists.has_clicks)
+        return cls(lists, recipe.bm25)
 
     def settings(self) -> dict[str, Any]:
         """All that decides the scores of given titles."""
+        lists = self.lists
         return {
             "weight": self.weight,
-            "k1": self.lists.k1,
-            "b": self.lists.b,
-            "stem": stem_of(self.lists.words),
-            "clicks": self.has_clicks,
-            "click_weight": self.lists.click_weight,
+            "k1": lists.k1,
+            "b": lists.b,
+            "stem": stem_of(lists.words),
+            "click_weight": lists.click_weight if lists.has_clicks else None,
         }
 
 

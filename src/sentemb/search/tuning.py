@@ -1,6 +1,7 @@
 """The weights of the parts of an index, and the parameters of BM25, chosen on held-out clicks."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -165,7 +166,10 @@ def tune(
     SentembError
         If the index has no BM25, or the metric does not exist.
     """
-    lists = index.half().lists
+    whole, before = index, index.snapshot
+    # What is tried is set in a copy, so that other threads search with the weights from before.
+    index = copy(whole)
+    lists = before.half().lists
     (metric,) = checked_metrics([metric])
     metrics = tuple(dict.fromkeys([*METRICS, metric]))
     column = metrics.index(metric)
@@ -206,6 +210,7 @@ def tune(
         weight, of_best, cosine_weight, memory_weight = 1.0, alone, 0.0, 0.0
     index.set_bm25(lists.k1, lists.b, weight)
     index.set_weights(cosine_weight, memory_weight)
+    whole.adopt(index.snapshot, before)
     (gain,) = compare_all([of_best.values[:, column]], by_cosine.values[:, column])
     return Tuning(
         metrics,
@@ -229,9 +234,11 @@ def tune(
 
 def _with_vectors(index: Index) -> Memory | None:
     """The memory of an index, which then has the vectors that other weights need."""
-    if index.memory is not None and index.memory.lists.vectors is None:
-        index.memory = replace(index.memory, lists=index.memory.lists.embedded(index.model))
-    return index.memory
+    memory = index.memory
+    if memory is not None and memory.lists.vectors is None:
+        memory = replace(memory, lists=memory.lists.embedded(index.model))
+        index.adopt(index.snapshot.changed(memory=memory), index.snapshot)
+    return memory
 
 
 def _click_weight(lists: InvertedIndex) -> float | None:
@@ -283,9 +290,10 @@ def calibrate(index: Index, clicks: ClickLog) -> Confidence:
     SentembError
         If there are too few queries, or their first titles are all right or all wrong.
     """
-    scores, is_right = first_titles(index, clicks)
-    index.confidence = Confidence.fit(scores, is_right)
-    return index.confidence
+    own = copy(index)
+    confidence = Confidence.fit(*first_titles(own, clicks))
+    index.adopt(own.snapshot.changed(confidence=confidence), own.snapshot)
+    return confidence
 
 
 def score_bands(index: Index, clicks: ClickLog, count: int = 6) -> list[Band]:
@@ -327,6 +335,7 @@ def first_titles(index: Index, clicks: ClickLog) -> tuple[NDArray[np.float64], N
     """
     if not len(index):
         raise SentembError("the index has no titles; add some")
+    index = copy(index)  # of which no other thread removes titles
     found = index.find_sums(clicks.queries, 1)
     offsets, clicked = clicks.titles_of_queries()
     is_right = [

@@ -1,6 +1,7 @@
 """Files of a folder that have the sizes and the checksums in its description."""
 
 import hashlib
+import io
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from sentemb.system.mapped_arrays import mapped_array
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _PIECE = 1 << 20
+# What opening reads of a large file: this many pieces of this many bytes, spread over all of it.
+_SAMPLES, _SAMPLE = 16, 1 << 16
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,18 @@ class CheckedFiles:
             if checksum(path)["sha256"] != file["sha256"]:
                 raise self.damaged(path, "its contents do not match their checksum")
 
+    def check_samples(self) -> None:
+        """Read a little of every file; a `SentembError` unless all have the size and the sample.
+
+        So a file of another folder is found, also one of the same size, however large files are.
+        """
+        for name, file in self.listed.items():
+            path = self._sized(name)
+            if sample(path) != file.get("sample"):
+                raise self.damaged(
+                    path, f"its contents are not those that {self.description} lists"
+                )
+
     def _sized(self, name: str) -> Path:
         """The path of a file, which has the size that the description says."""
         path = self.folder / name
@@ -99,6 +114,18 @@ def checksum(path: Path) -> dict[str, Any]:
             digest.update(piece)
             size += len(piece)
     return {"bytes": size, "sha256": digest.hexdigest()}
+
+
+def sample(path: Path) -> str:
+    """The SHA-256 of pieces of a file, from the first to the last; of all of a small file."""
+    digest = hashlib.sha256()
+    with reading(path) as file:
+        last = file.seek(0, io.SEEK_END) - _SAMPLE
+        is_small = last <= _SAMPLE * (_SAMPLES - 1)
+        for k in range(_SAMPLES):
+            file.seek(k * _SAMPLE if is_small else last * k // (_SAMPLES - 1))
+            digest.update(file.read(_SAMPLE))
+    return digest.hexdigest()
 
 
 def are_listed(value: Any) -> bool:

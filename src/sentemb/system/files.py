@@ -10,7 +10,7 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import BufferedIOBase
 from pathlib import Path
 from typing import TextIO, cast
@@ -246,6 +246,28 @@ def write_text(path: AnyPath, text: str) -> None:
     """Write ``text`` as UTF-8 to ``path``, the whole file or nothing; see `writing`."""
     with writing(path) as file:
         file.write(text.encode("utf-8"))
+
+
+@contextlib.contextmanager
+def held(folder: AnyPath) -> Iterator[Callable[[], bool]]:
+    """Tell whether the folder in a place is still the one that was there at first.
+
+    Yields
+    ------
+    function
+        True if no other folder has taken the place; always True where a system cannot tell.
+    """
+    try:
+        handle = os.open(path_of(folder), os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    except OSError:
+        yield lambda: True
+        return
+    # While it is open, the system does not give its number to another folder.
+    first = os.fstat(handle)
+    try:
+        yield lambda: (now := status(folder)) is not None and os.path.samestat(first, now)
+    finally:
+        os.close(handle)
 
 
 def make_folder(path: AnyPath) -> Path:

@@ -266,6 +266,24 @@ def renew_after_fork(thing: Renewable) -> None:
     _RENEWED.add(thing)
 
 
+class Turn:
+    """A lock that is free in a forked child, also if another thread held it.
+
+    Attributes
+    ----------
+    lock : threading.RLock
+        For `with`.
+    """
+
+    def __init__(self) -> None:
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """See `Renewable`."""
+        self.lock = threading.RLock()
+
+
 def _renew_all() -> None:
     for thing in list(_RENEWED):
         thing.renew()

@@ -7,7 +7,6 @@ the held-out clicks.
 
 import hashlib
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +22,7 @@ from sentemb.data.splitting import is_share, share_of, split_log
 from sentemb.errors import SentembError
 from sentemb.evaluation.held_out import HeldOutClicks
 from sentemb.evaluation.metrics import JudgedScores, ndcg
+from sentemb.face import keeping_text_warnings
 from sentemb.models.nearest import TitleVectors
 from sentemb.protocols import Embedder, Ranker
 from sentemb.storage.history import CLICKS_FIGURE, DEV_FIGURE
@@ -132,9 +132,8 @@ class ClicksDev:
 
     def measure(self, model: Embedder) -> dict[str, float]:
         """MRR@10, hit@1 and recall@10 by name."""
-        with warnings.catch_warnings():
+        with keeping_text_warnings():
             # The warnings name texts that the model cannot read, the same after every epoch.
-            warnings.simplefilter("ignore", UserWarning)
             found = self._held_out.evaluate(TitleVectors(model, self.titles))
         return {
             name: round(float(value), 6)

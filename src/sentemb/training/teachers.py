@@ -7,7 +7,6 @@ the hard negatives of a pair model.
 
 import hashlib
 import os
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from sentemb.baselines.inverted_index import K1, B, InvertedIndex
 from sentemb.bounds import brief
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
+from sentemb.face import keeping_text_warnings
 from sentemb.loading import load
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers
@@ -154,9 +154,8 @@ class _TowersTeacher(Teacher):
     ) -> np.ndarray:
         """Normalised embeddings, (n_texts, dim); zeros from the portion at which it is stopped."""
         Y = np.zeros((len(texts), self._model.dim), self._model.dtype)
-        with warnings.catch_warnings():
+        with keeping_text_warnings():
             # `lists` notes how many queries get nothing.
-            warnings.simplefilter("ignore", UserWarning)
             for first in range(0, len(texts), _PORTION):
                 if stopped():
                     break

@@ -126,8 +126,6 @@ def add_index(
         header["bm25"] = _add_bm25(arrays, index.bm25, index, model_words, public, notes)
     if index.memory is not None and index.memory.weight > 0:
         header["memory"] = _add_memory(arrays, index.memory, dtype)
-    if index.is_approximate:
-        notes.append("the page searches exactly: the graph of the index is left out")
     return header, notes
 
 

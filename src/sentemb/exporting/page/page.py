@@ -50,7 +50,7 @@ def write(
     Parameters
     ----------
     source : Index
-        It has at most 50,000 titles. Searches of the page are exact, also if it is approximate.
+        It has at most 50,000 titles.
     out : path
         An HTML file; - is standard output.
     dtype : {"int8", "float32"}

@@ -1,0 +1,340 @@
+"""Indexes that are mutated, mixed, interrupted and made again in other processes."""
+
+import copy
+import hashlib
+import itertools
+import json
+import math
+import shutil
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from helpers import made_up_log, made_up_model, run_python
+
+from reliability.count import Count
+from sentemb.data.click_log import ClickLog
+from sentemb.errors import SentembError
+from sentemb.exporting.targets import export
+from sentemb.loading import load
+from sentemb.ranking.opening import load_ranker
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.ranking.recipe import Recipe
+from sentemb.search.index import Index
+from sentemb.search.tuning import calibrate, tune
+
+WORDS = ["red", "green", "blue", "small", "large", "cotton", "hat", "bag", "coat", "shoe"]
+QUERIES = ["red hat", "large cotton coat", "blue", "hat shoe", "nowhere", ""]
+TESTS = Path(__file__).parents[1]
+# In the place of every value of a description.
+VALUES = (
+    None, True, False, 0, 1, -1, 2, 3, 2**31 - 1, 2**31, 2**63, -(2**63), 10**40, 0.5, -0.5, 1e300,
+    math.nan, math.inf, -math.inf, "", "x", "0", "float16", "int8", "../ids.txt", "a" * 64, [], [1],
+    [[]], {}, {"weight": 1}, {"bytes": 1, "sha256": "0" * 64},
+)  # fmt: skip
+# Other finite values of these are other scores, and right.
+WEIGHTS = (
+    "weight", "cosine", "intercept", "slope", "brier", "base_brier", "n_queries", "confidence",
+    "k1", "b",
+)  # fmt: skip
+
+
+def _titles(seed, n=40):
+    rng = np.random.default_rng(seed)
+    return [" ".join(rng.choice(WORDS, rng.integers(1, 4))) for _ in range(n)]
+
+
+def _index(seed=0, **settings):
+    """An index with all parts; of another seed it has the same model, ids and number of titles."""
+    titles = _titles(seed)
+    model = made_up_model(("bag", {}), _titles(0), cells=6, dtype=np.float32)
+    log = ClickLog.from_pairs(
+        [(f"{WORDS[k % 10]} {WORDS[(3 * k + k // 10) % 10]}", titles[k % 40]) for k in range(70)]
+    )
+    ranker = HybridRanker(model, Recipe(1.0, 0.5, 0.5, click_weight=0.5), log)
+    made = Index.build(
+        model, titles, [f"p{k}" for k in range(40)], ranker=ranker, threads=1, **settings
+    )
+    return made, log
+
+
+def _answers(index):
+    return index.search(QUERIES, 60)
+
+
+# -- mutations -------------------------------------------------------------------------------------
+
+
+def _leaves(value, path=()):
+    """The places of all values in a description."""
+    yield path
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _leaves(inner, (*path, name))
+
+
+def _with(told, path, value):
+    """A description with another value in one place; no value at all for ``...``."""
+    changed = copy.deepcopy(told)
+    inside = changed
+    for name in path[:-1]:
+        inside = inside[name]
+    if value is ...:
+        del inside[path[-1]]
+    else:
+        inside[path[-1]] = value
+    return changed
+
+
+def mutated() -> Count:
+    """Every value of ``index.json`` and ``bm25.json``, replaced by each of `VALUES`."""
+    count = Count("descriptions")
+    with tempfile.TemporaryDirectory() as home:
+        folder = Path(home) / "index"
+        made, log = _index()
+        calibrate(made, log)
+        made.save(folder)
+        expected = _answers(Index.open(folder, 1))
+        refused = 0
+        for name in ("index.json", "bm25/bm25.json"):
+            file = folder / name
+            raw = file.read_bytes()
+            told = json.loads(raw)
+            for path, value in itertools.product(_leaves(told), (..., *VALUES)):
+                if not path:
+                    continue
+                count.tried += 1
+                file.write_text(json.dumps(_with(told, path, value)))
+                if name != "index.json":
+                    _list(folder, name)
+                try:
+                    found = _answers(Index.open(folder, 1))
+                except SentembError:
+                    refused += 1
+                    continue
+                except Exception as error:
+                    count.failures.append(f"{name} {path} {value!r}: {error!r}")
+                    continue
+                finally:
+                    file.write_bytes(raw)
+                    if name != "index.json":
+                        _list(folder, name)
+                numbers = [hit.score for hits in found for hit in hits]
+                is_weight = path[-1] in (*WEIGHTS, "confidence", "k1", "b") or value == {
+                    "weight": 1
+                }
+                if found != expected and not is_weight:
+                    count.failures.append(f"{name} {path} {value!r}: other answers")
+                elif not np.isfinite(numbers).all():
+                    count.failures.append(f"{name} {path} {value!r}: scores that are not finite")
+        count.notes.append(f"{refused} of {count.tried} are refused")
+    return count
+
+
+def _list(folder, name):
+    from sentemb.system.checked_files import checksum, sample
+
+    path = folder / "index.json"
+    told = json.loads(path.read_text())
+    told["files"][name] = {**checksum(folder / name), "sample": sample(folder / name)}
+    path.write_text(json.dumps(told, indent=1) + "\n")
+
+
+# -- mixtures --------------------------------------------------------------------------------------
+
+
+def _files(folder):
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+
+
+def swapped() -> Count:
+    """Each file, and each pair of files, of an index or a model in the place of another's."""
+    count = Count("swaps")
+    with tempfile.TemporaryDirectory() as place:
+        home = Path(place)
+        for dtype in ("float32", "int8"):
+            for seed in (0, 1):
+                made, log = _index(seed, dtype=dtype)
+                calibrate(made, log)
+                made.save(home / f"{dtype}{seed}")
+            _swap(count, home / f"{dtype}0", home / f"{dtype}1", _of_index, home / "mixed")
+        for seed in (0, 1):
+            model = made_up_model(("bag", {}), _titles(0), cells=6, dtype=np.float32, seed=seed)
+            model.save_pretrained(home / f"model{seed}")
+            log = ClickLog.from_pairs(
+                [(f"{word} x", title) for word, title in zip(WORDS, _titles(seed), strict=False)]
+            )
+            HybridRanker(model, Recipe(1.0, 0.5, 0.5), log).save(home / f"model{seed}")
+        _swap(count, home / "model0", home / "model1", _of_model, home / "mixed")
+        _swap(count, home / "model0", home / "model1", _of_ranker, home / "mixed")
+    return count
+
+
+def _swap(count, first, second, answers, mixed):
+    whole = [answers(first), answers(second)]
+    names = [name for name in _files(first) if name in _files(second)]
+    refused = 0
+    for some in [*((name,) for name in names), *itertools.combinations(names, 2)]:
+        shutil.rmtree(mixed, ignore_errors=True)
+        shutil.copytree(first, mixed)
+        for name in some:
+            shutil.copyfile(second / name, mixed / name)
+        count.tried += 1
+        try:
+            found = answers(mixed)
+        except SentembError:
+            refused += 1
+        except Exception as error:
+            count.failures.append(f"{first.name} {some}: {error!r}")
+        else:
+            if found not in whole:
+                count.failures.append(f"{first.name} {some}: a mixture answers")
+    count.notes.append(f"{first.name}: {refused} are refused, the others answer as one of the two")
+
+
+def _of_index(folder):
+    return _answers(Index.open(folder, 1))
+
+
+def _of_model(folder):
+    return load(folder, 1).encode_query(WORDS).tolist()
+
+
+def _of_ranker(folder):
+    return load_ranker(folder, threads=1).rank(QUERIES[:4])
+
+
+# -- interrupts ------------------------------------------------------------------------------------
+
+
+class _Stopped(BaseException):
+    """As Ctrl-C: no handler of Exception sees it."""
+
+
+def _traced(change, stop_at):
+    """Call ``change()``, stopped at a line event in the package; the number of events."""
+    seen = 0
+
+    def trace(frame, event, _):
+        nonlocal seen
+        if "/sentemb/" not in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            seen += 1
+            if seen == stop_at:
+                raise _Stopped
+        return trace
+
+    sys.settrace(trace)
+    try:
+        change()
+    except _Stopped:
+        pass
+    finally:
+        sys.settrace(None)
+    return seen
+
+
+def interrupted() -> Count:
+    """An exception at every line of add, remove, set_weights, set_bm25 and save."""
+    count = Count("interrupts")
+    index, _ = _index()
+    old = _answers(index)
+    changes = {
+        "add": lambda one: one.add(["red cap", "hat hat"], ["n1", "n2"]),
+        "remove": lambda one: one.remove(["p1", "p7"]),
+        "set_weights": lambda one: one.set_weights(0.3, 0.7),
+        "set_bm25": lambda one: one.set_bm25(1.5, 0.7, 0.9, 0.1),
+    }
+    for name, change in changes.items():
+        changed = copy.copy(index)
+        change(changed)
+        possible = old, _answers(changed)
+        for number in range(1, _traced(partial(change, copy.copy(index)), 0) + 1):
+            own = copy.copy(index)
+            _traced(partial(change, own), number)
+            count.tried += 1
+            if _answers(own) not in possible or len(own.ids) != len(own.titles):
+                count.failures.append(f"{name} at event {number}: neither old nor new")
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "index"
+        index.save(folder)
+
+        def prepared():
+            shutil.rmtree(folder)
+            index.save(folder)
+            own = Index.open(folder, 1)
+            own.remove(["p1", "p7"])
+            return own
+
+        for number in range(1, _traced(partial(prepared().save, folder, force=True), 0) + 1):
+            own = prepared()
+            _traced(partial(own.save, folder, force=True), number)
+            count.tried += 1
+            try:
+                sizes = [len(Index.open(folder, 1))]
+                own.save(folder, force=True)
+                sizes.append(len(Index.open(folder, 1)))
+            except SentembError as error:
+                count.failures.append(f"save at event {number}: {error}")
+            else:
+                if sizes[0] not in (38, 40) or sizes[1] != 38:
+                    count.failures.append(f"save at event {number}: {sizes} titles")
+    return count
+
+
+# -- the same bytes --------------------------------------------------------------------------------
+
+CHILD = """
+import sys
+from reliability.indexes import written
+written(sys.argv[1], int(sys.argv[2]))
+"""
+
+
+def written(folder, threads):
+    """Write an index that is tuned and calibrated, and exports, into a folder."""
+    place, log = Path(folder), made_up_log(200)
+    model = made_up_model(("lstm", {}), [*log.queries, *log.titles], cells=8, dtype=np.float32)
+    for dtype in ("float32", "int8"):
+        index = Index.build(model, log.titles, dtype=dtype, bm25=True, log=log, threads=threads)
+        tune(index, log)
+        calibrate(index, log)
+        index.add(["a new title", "another"], ["x", "y"])
+        index.remove(["0", "3"])
+        index.save(place / dtype)
+        export(index, place / f"{dtype}.html", "page")
+        export(index, place / f"{dtype}-jsonl.jsonl", "jsonl")
+        export(index, place / f"{dtype}-elastic", "elasticsearch")
+    export(model, place / "onnx", "onnx")
+
+
+def same_bytes() -> Count:
+    """Tuned indexes and exports of processes with other hash seeds and numbers of threads."""
+    count = Count("bytes")
+    with tempfile.TemporaryDirectory() as place:
+        found = []
+        for seed, threads in ((0, 1), (1, 3), (77, 2)):
+            folder = Path(place) / str(seed)
+            folder.mkdir()
+            run_python(CHILD, folder, threads, PYTHONHASHSEED=str(seed), PYTHONPATH=str(TESTS))
+            found.append(
+                {
+                    name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
+                    for name in _files(folder)
+                }
+            )
+        for name in sorted({*found[0], *found[1], *found[2]}):
+            count.tried += 1
+            if len({one.get(name) for one in found}) > 1:
+                count.failures.append(name)
+    return count
+
+
+if __name__ == "__main__":
+    for check in (mutated, swapped, interrupted, same_bytes):
+        one = check()
+        print(f"{one.name}: {one.fine} of {one.tried} fine")
+        print(*(f"  {line}" for line in [*one.failures[:40], *one.notes]), sep="\n", flush=True)

@@ -1,0 +1,219 @@
+"""An index changes in one step: under exceptions at every line, beside searches, and in copies."""
+
+import copy
+import pickle
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import pytest
+from helpers import made_up_model
+
+from sentemb import Index, SentembError
+from sentemb.data.click_log import ClickLog
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.ranking.recipe import Recipe
+from sentemb.search.tuning import calibrate, tune
+
+WORDS = ["red", "green", "blue", "small", "large", "cotton", "hat", "bag", "coat", "shoe"]
+QUERIES = ["red hat", "large cotton coat", "blue", "hat shoe"]
+NEW, GONE = ["red cap", "green cap", "hat hat"], ["p1", "p7", "p8", "p30"]
+
+
+def made_up_titles(n, seed=0):
+    rng = np.random.default_rng(seed)
+    return [" ".join(rng.choice(WORDS, rng.integers(1, 4))) for _ in range(n)]
+
+
+TITLES = made_up_titles(40)
+IDS = [f"p{place}" for place in range(40)]
+CLICKS = ClickLog.from_pairs(
+    [(f"{WORDS[k % 10]} {WORDS[(3 * k + k // 10) % 10]}", TITLES[k % 40]) for k in range(70)]
+)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return made_up_model(("bag", {}), TITLES, cells=6, dtype=np.float32)
+
+
+def made(model):
+    """An index with all parts."""
+    ranker = HybridRanker(model, Recipe(1.0, 0.5, 0.5, click_weight=0.5), CLICKS)
+    return Index.build(model, TITLES, IDS, ranker=ranker, threads=1)
+
+
+def add(index):
+    index.add(NEW, ["n1", "n2", "n3"])
+
+
+def remove(index):
+    index.remove(GONE)
+
+
+CHANGES = {
+    "add": add,
+    "remove": remove,
+    "tune": partial(tune, clicks=CLICKS),
+    "calibrate": partial(calibrate, clicks=CLICKS),
+    "set_weights": lambda index: index.set_weights(0.3, 0.7),
+    "set_bm25": lambda index: index.set_bm25(1.5, 0.7, 0.9, 0.1),
+}
+
+
+class Stopped(BaseException):
+    """As Ctrl-C: no handler of Exception sees it."""
+
+
+def stopped_at(number, change):
+    """Whether ``change()`` ended, stopped at its line event ``number`` in the package if not."""
+    left = number
+
+    def trace(frame, event, _):
+        nonlocal left
+        if "/sentemb/" not in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            left -= 1
+            if left == 0:
+                raise Stopped
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        change()
+    except Stopped:
+        return False
+    finally:
+        sys.settrace(before)
+    return True
+
+
+def events(change):
+    """How many line events ``change()`` has."""
+    count = 0
+
+    def trace(frame, event, _):
+        nonlocal count
+        if "/sentemb/" not in frame.f_code.co_filename:
+            return None
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        change()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def answers(index):
+    return index.search(QUERIES, 60)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_that_is_stopped_at_any_line_changes_nothing(model, tmp_path, name):
+    change, index = CHANGES[name], made(model)
+    old = answers(index)
+    changed = copy.copy(index)
+    change(changed)
+    new = answers(changed)
+    n = events(lambda: change(copy.copy(index)))
+    # Lines from all parts of it and its last ones; `make reliability` takes every line.
+    for number in {
+        *range(1, n, 1 + n // (3 if name == "tune" else 9)),
+        *range(max(1, n - 6), n + 1),
+    }:
+        own = copy.copy(index)
+        stopped_at(number, partial(change, own))
+        assert answers(own) in (old, new), number
+        if number % 5 == 0:
+            own.save(tmp_path / "index", force=True)
+            assert answers(Index.open(tmp_path / "index", 1)) == answers(own)
+    assert answers(index) == old
+
+
+def test_a_save_that_is_stopped_at_any_line_can_be_done_again(model, tmp_path):
+    made(model).save(tmp_path / "first")
+    n = events(lambda: Index.open(tmp_path / "first", 1).save(tmp_path / "count"))
+    for number in {*range(1, n, 1 + n // 8), *range(max(1, n - 16), n + 1)}:
+        folder = tmp_path / str(number)
+        Index.open(tmp_path / "first", 1).save(folder)
+        index = Index.open(folder, 1)
+        index.remove(GONE)
+        stopped_at(number, partial(index.save, folder, force=True))
+        assert len(Index.open(folder, 1)) in (36, 40)
+        index.save(folder, force=True)
+        assert len(Index.open(folder, 1)) == 36
+
+
+def test_searches_beside_changes_find_what_the_old_or_the_new_index_would(model):
+    index = made(model)
+    old = answers(index)
+    changed = copy.copy(index)
+    add(changed)
+    remove(changed)
+    between = copy.copy(index)
+    add(between)
+    possible = [old, answers(between), answers(changed)]
+    again = copy.copy(index)
+    again.remove(GONE)
+    possible.append(answers(again))
+    stop = threading.Event()
+
+    def change():
+        while not stop.is_set():
+            add(index)
+            remove(index)
+            index.adopt(start, index.snapshot)
+
+    start = index.snapshot
+    beside = threading.Thread(target=change)
+    beside.start()
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda _: answers(index), range(1000)))
+    finally:
+        stop.set()
+        beside.join()
+    assert sum(one not in possible for one in found) == 0
+
+
+def test_changes_in_two_threads_are_both_made(model):
+    index = made(model)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda k: index.add([f"red {k}"], [f"n{k}"]), range(12)))
+    assert sorted(index.ids) == sorted([*IDS, *(f"n{k}" for k in range(12))])
+
+
+@pytest.mark.parametrize("copied", [copy.copy, lambda index: pickle.loads(pickle.dumps(index))])
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_changed_copy_leaves_the_original_as_it_was(model, tmp_path, copied, name):
+    made(model).save(tmp_path / "index")
+    for index in (made(model), Index.open(tmp_path / "index", 1)):
+        old, recipe = answers(index), index.recipe
+        other = copied(index)
+        assert answers(other) == old
+        CHANGES[name](other)
+        assert answers(index) == old and index.recipe == recipe and len(index) == 40
+        CHANGES[name](copied(index))
+
+
+def test_an_index_that_another_thread_changed_is_not_tuned(model):
+    index = made(model)
+    with pytest.raises(SentembError, match="another thread has changed the index; do it again"):
+        tune(index, CLICKS, on_progress=lambda *_: len(index) > 40 or add(index))
+    assert len(index) == 43 and index.recipe == made(model).recipe
+
+
+def test_a_mask_of_another_index_is_refused(model):
+    index = made(model)
+    mask = index.mask_of(["p1"])
+    index.remove(GONE)
+    with pytest.raises(SentembError, match=r"a mask of shape \(40,\) is not of the 36 titles"):
+        index.find(QUERIES, 3, mask)
