@@ -398,7 +398,10 @@ class TestCommand:
         )
         self.run("--scale", "none", code=2)
         assert "no forget gate f" in self.run("--gates", "f", "--force", code=1).stderr
-        assert "for --view gates" in self.run("--gates", "i", "--view", "cells", code=2).stderr
+        assert (
+            "for --view gates"
+            in self.run("--gates", "i", "--view", "cells", "--force", code=2).stderr
+        )
         assert not Path("gates.csv").exists()
 
 

@@ -1,6 +1,6 @@
 """Writers killed and failing at calls of the file system: a sample of the long check."""
 
-from reliability import writers
+from reliability import overlays, writers
 from reliability.count import held
 from reliability.filesystem import Faults, in_a_child
 
@@ -13,6 +13,10 @@ def test_some_kills():
 
 def test_some_errors():
     held(writers.failing(every=113))
+
+
+def test_some_outputs_over_inputs():
+    held(overlays.laid_over(every=53))
 
 
 def test_the_harness_counts_and_kills(tmp_path):

@@ -493,14 +493,14 @@ class TestTriage:
         assert "1 relevant titles are not in the catalogue" in said
         assert data_of(out.read_text())["triage"]["has_log"]
         Index.build(model, ["bath tub", TITLE], bm25=True).save(tmp_path / "index")
-        run(tmp_path / "index", tmp_path / "dev.tsv", out)
+        run(tmp_path / "index", tmp_path / "dev.tsv", out, "--force")
         shown = data_of(out.read_text())["triage"]
         assert all(len(title) == 5 for one in shown["worst"] for title in one["titles"])
         assert data_of(out.read_text())["model"]["name"] == "index"
         titles = "--catalogue", tmp_path / "titles.tsv"
         assert (
             "has titles of its own"
-            in run(tmp_path / "index", tmp_path / "dev.tsv", out, *titles, code=2).stderr
+            in run(tmp_path / "index", tmp_path / "dev.tsv", out, "--force", *titles, code=2).stderr
         )
         assert (
             "without --limit"

@@ -12,7 +12,7 @@ import time
 from datetime import date
 from pathlib import Path
 
-from reliability import determinism, faces, fuzz, indexes, orders, served, writers
+from reliability import determinism, faces, fuzz, indexes, orders, overlays, served, writers
 from reliability.battery import battery
 from reliability.count import Count
 
@@ -59,6 +59,7 @@ CHECKS = {
                   lambda: faces.processes_and_threads(rounds=20)),
     "writers": ("two trainings at once; readers while a model is saved",
                 lambda: faces.one_writer(20)),
+    "outputs": ("outputs laid over inputs and over what is not theirs", overlays.laid_over),
     "soak": ("random Unicode texts encoded", lambda: faces.soak(1_000_000)),
     "determinism": ("trainings that must give the same bits", determinism.matrix),
     "logs": ("forms of a click log that must give the same bits", determinism.sources),
