@@ -32,7 +32,7 @@ demo: venv ## Set up, simulate a click log, train on it, evaluate, draw gates (u
 	$(BIN)/sentemb simulate $(DEMO)/log --pairs $(DEMO_PAIRS) --force
 	$(BIN)/sentemb train $(DEMO)/log/pairs.tsv --dev $(DEMO)/log/dev -o $(DEMO)/model --epochs 8 --force
 	$(BIN)/sentemb evaluate $(DEMO)/model $(DEMO)/log/test
-	$(BIN)/sentemb plot-gates $(DEMO)/model "$(DEMO_QUERY)" --title "$(DEMO_TITLE)" -o $(DEMO)/gates.png
+	$(BIN)/sentemb plot-gates $(DEMO)/model "$(DEMO_QUERY)" --title "$(DEMO_TITLE)" -o $(DEMO)/gates.png --force
 	@echo
 	@echo "Made in $(DEMO)/:"
 	@echo "  log/       a simulated click log (pairs.tsv) with judged dev and test sets"

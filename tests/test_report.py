@@ -504,7 +504,9 @@ class TestTriage:
         )
         assert (
             "without --limit"
-            in run(model_dir, tmp_path / "dev.tsv", out, "--limit", 2, *titles, code=2).stderr
+            in run(
+                model_dir, tmp_path / "dev.tsv", out, "--force", "--limit", 2, *titles, code=2
+            ).stderr
         )
         run(model_dir, tmp_path / "dev.tsv", out, "--worst", -1, code=2)
         run(model_dir, tmp_path / "dev.tsv", out, "--worst", 10**9, code=2)
