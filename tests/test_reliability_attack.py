@@ -1,10 +1,17 @@
 """The program under attack: damaged files, and the command line in every bad place."""
 
+import warnings
+
+import numpy as np
 import pytest
 from reliability import fuzz
 from reliability.battery import Case, Outcome, battery, wrong_with
 from reliability.count import held
+from reliability.crafted import crafted
+from reliability.samples import PAIR_TRAINING, make_scorer, pairs
 from reliability.sandbox import changes, snapshot
+
+from sentemb import SentembError, train
 
 
 def test_past_escapes():
@@ -13,6 +20,23 @@ def test_past_escapes():
 
 def test_some_mutations():
     held(fuzz.fuzz(600, seed=0, repaired=120))
+
+
+def test_some_crafted_folders():
+    held(crafted(60, seed=0))
+
+
+@pytest.mark.parametrize("name", ["arc2", "urae"])
+def test_a_training_from_huge_weights_diverges_without_warnings_of_numpy(name, tmp_path):
+    scorer = make_scorer(name)
+    for block in scorer.matcher.parameters().values():
+        odd = np.arange(block.size).reshape(block.shape) % 2
+        block[...] = 1e12 if name == "urae" else np.where(odd, 1e9, -1e9)
+    scorer.save_pretrained(tmp_path / "m")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(SentembError, match=r"the loss is not a number|have become huge"):
+            train(pairs(), start_from=tmp_path / "m", **PAIR_TRAINING)
 
 
 def test_a_sample_of_the_battery():

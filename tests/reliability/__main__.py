@@ -15,6 +15,7 @@ from pathlib import Path
 from reliability import determinism, faces, fuzz, indexes, orders, overlays, served, writers
 from reliability.battery import battery
 from reliability.count import Count
+from reliability.crafted import crafted
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "build" / "reliability"
@@ -54,6 +55,8 @@ CHECKS = {
     "interrupts": ("an exception at every line of a change of an index", indexes.interrupted),
     "bytes": ("files of tuned indexes and exports that must have the same bytes",
               indexes.same_bytes),
+    "crafted": ("crafted prepared logs and pair models, right checksums, used to the end",
+                lambda: crafted(4_000, seed=1)),
     "battery": ("command lines", battery),
     "processes": ("answers from threads, forks, processes and pickled copies",
                   lambda: faces.processes_and_threads(rounds=20)),

@@ -98,24 +98,38 @@ class Reader:
 
 def fuzz(n, seed=0, *, repaired=0, workers=None) -> Count:
     """``n`` mutations, ``repaired`` of them with right checksums again, from ``seed``."""
+    failures, tally = attacked(n, seed, repaired=repaired, workers=workers)
+    count = Count("damaged files", tried=n)
+    for number, text in failures:
+        kind = ", repaired" if is_repaired(number, n, repaired) else ""
+        count.failures.append(f"seed {seed}, case {number}{kind}: {text}")
+    count.notes.append(f"{repaired} of {n} with repaired checksums")
+    count.notes += [f"{number} were {what}" for what, number in sorted(tally.items())]
+    return count
+
+
+def attacked(n, seed, *, repaired=0, workers=None, kind="files"):
+    """``n`` cases of a kind, "files" or "crafted", in processes of their own.
+
+    Returns
+    -------
+    failures : list of (int, str)
+        The number of a case and what was wrong.
+    tally : Counter
+        How cases ended. Of processes that died nobody knows.
+    """
     workers = workers or min(4, len(os.sched_getaffinity(0)))
     home = scratch("sentemb-fuzz-")
+    asked = {"n": n, "seed": seed, "repaired": repaired, "kind": kind, "lanes": workers}
     try:
-        lanes = [_Worker(home / str(k), n, seed, repaired, k, workers) for k in range(workers)]
+        lanes = [_Worker(home / str(k), asked | {"lane": k}) for k in range(workers)]
         while sum(lane.tend() for lane in lanes) < len(lanes):
             time.sleep(0.05)
         failures = [failure for lane in lanes for failure in lane.failures()]
         tally = sum((lane.tally() for lane in lanes), Counter())
     finally:
         shutil.rmtree(home, ignore_errors=True)
-    count = Count("damaged files", tried=n)
-    for number, text in sorted(failures):
-        kind = ", repaired" if is_repaired(number, n, repaired) else ""
-        count.failures.append(f"seed {seed}, case {number}{kind}: {text}")
-    count.notes.append(f"{repaired} of {n} with repaired checksums")
-    # Of processes that died nobody knows.
-    count.notes += [f"{number} were {what}" for what, number in sorted(tally.items())]
-    return count
+    return sorted(failures), tally
 
 
 def replay(seed, number, *, repaired):
@@ -151,13 +165,13 @@ def escapes() -> Count:
 class _Worker:
     """A process that goes through its share of the cases, begun again when it dies."""
 
-    def __init__(self, home, n, seed, repaired, lane, lanes):
+    def __init__(self, home, request):
         self.home = home
         home.mkdir()
-        self.request = {"n": n, "seed": seed, "repaired": repaired, "lane": lane, "lanes": lanes}
+        self.request = request
         self.done = False
         self._deaths = 0
-        self._start(lane)
+        self._start(request["lane"])
 
     def _start(self, first):
         (self.home / "at").write_text(str(first))
@@ -213,7 +227,12 @@ def _work(request):
     processors = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {processors[request.get("lane", 0) % len(processors)]})
     home = Path.cwd()
-    attack = Attack(home / "samples")
+    if request.get("kind") == "crafted":
+        from reliability.crafted import Crafted
+
+        attack = Crafted(home / "samples")
+    else:
+        attack = Attack(home / "samples")
     if "escapes" in request:
         with open(home / "escapes", "w", buffering=1) as found:
             for escape in sorted(ESCAPES.iterdir()):
@@ -238,8 +257,10 @@ def is_repaired(number, n, repaired):
 # -- one case ---------------------------------------------------------------------------------
 
 
-class Attack:
-    """True samples in a folder, and what damages and reads them."""
+class Judge:
+    """Uses files under limits of time and memory, and says what is wrong with how that ended."""
+
+    seconds = SECONDS
 
     def __init__(self, home):
         for left in (home, home.parent / "pristine"):  # by a process that died
@@ -248,6 +269,51 @@ class Attack:
         self.home = home
         # Messages name paths as they are given: short ones.
         os.chdir(home)
+
+    def arm(self):
+        """Count from now on, with the limits of `_judge`."""
+        self.tally = Counter()
+        warnings.showwarning = self._warned
+        self._warnings = []
+        signal.signal(signal.SIGPROF, _stop)
+        size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        self.limit = size + MEMORY
+        gc.collect()
+
+    def _judge(self, reader, name, repaired):
+        from sentemb.errors import SentembError
+
+        self._warnings.clear()
+        warnings.simplefilter("always")
+        resource.setrlimit(resource.RLIMIT_AS, (self.limit, resource.RLIM_INFINITY))
+        signal.setitimer(signal.ITIMER_PROF, self.seconds)
+        wrong = None
+        try:
+            wrong = reader.read(name, repaired)
+            self.tally["read"] += 1
+        except SentembError as error:
+            wrong = wrong_with_message(str(error))
+            self.tally["refused"] += 1
+        except _TooLong:
+            wrong = f"no end in {self.seconds} seconds"
+        except BaseException as error:
+            wrong = f"{type(error).__name__} {place_of(error)}: {ascii(error)[:120]}"
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
+        return wrong or (self._warnings[0] if self._warnings else None)
+
+    def _warned(self, message, category, *place):
+        # The package's own, on texts without words, are a part of its face.
+        if not issubclass(category, UserWarning):
+            self._warnings.append(f"{category.__name__}: {message}")
+
+
+class Attack(Judge):
+    """True samples in a folder, and what damages and reads them."""
+
+    def __init__(self, home):
+        super().__init__(home)
         self._make_samples()
         self.readers = self._readers()
         self.pristine = {
@@ -269,13 +335,7 @@ class Attack:
             self.trained[folder] = self._resume(folder)
             self._put_back(folder)
         self._check_itself()
-        self.tally = Counter()
-        warnings.showwarning = self._warned
-        self._warnings = []
-        signal.signal(signal.SIGPROF, _stop)
-        size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        self.limit = size + MEMORY
-        gc.collect()
+        self.arm()
 
     def _check_itself(self):
         """What is not damaged must be read; what compiles does so now."""
@@ -444,34 +504,6 @@ class Attack:
         Path("vectors/vectors.json").write_text(json.dumps(about))
         return reader, name, what
 
-    def _judge(self, reader, name, repaired):
-        from sentemb.errors import SentembError
-
-        self._warnings.clear()
-        warnings.simplefilter("always")
-        resource.setrlimit(resource.RLIMIT_AS, (self.limit, resource.RLIM_INFINITY))
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        wrong = None
-        try:
-            wrong = reader.read(name, repaired)
-            self.tally["read"] += 1
-        except SentembError as error:
-            wrong = wrong_with_message(str(error))
-            self.tally["refused"] += 1
-        except _TooLong:
-            wrong = f"no end in {SECONDS} seconds"
-        except BaseException as error:
-            wrong = f"{type(error).__name__} {place_of(error)}: {ascii(error)[:120]}"
-        finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
-        return wrong or (self._warnings[0] if self._warnings else None)
-
-    def _warned(self, message, category, *place):
-        # The package's own, on texts without words, are a part of its face.
-        if not issubclass(category, UserWarning):
-            self._warnings.append(f"{category.__name__}: {message}")
-
     # -- readers --------------------------------------------------------------------------
 
     def _read_model(self, name, repaired):
@@ -482,7 +514,7 @@ class Attack:
 
         folder, file = name.split("/")
         model = load(folder, threads=1)
-        vectors = _vectors_of(model)
+        vectors = vectors_of(model)
         if not np.isfinite(vectors).all():
             return "vectors that are not finite"
         if not repaired and not np.array_equal(vectors, self.vectors[folder]):
@@ -499,7 +531,7 @@ class Attack:
         from sentemb import train
 
         if folder != "training":
-            return _vectors_of(train_pair_model(folder, resume=True, checkpoint_seconds=1e9))
+            return vectors_of(train_pair_model(folder, resume=True, checkpoint_seconds=1e9))
         model = train(
             "log.tsv",
             dev="judged",
@@ -508,7 +540,7 @@ class Attack:
             checkpoint_seconds=1e9,
             **TRAINING,
         )
-        return _vectors_of(model)
+        return vectors_of(model)
 
     def _read_training(self, name, repaired):
         folder = name.split("/")[0]
@@ -582,7 +614,7 @@ class Attack:
         found.lengths()
         if found.dim < 1000:
             model = SIF(found, components=0).fit(threads=1)
-            if not np.isfinite(_vectors_of(model)).all():
+            if not np.isfinite(vectors_of(model)).all():
                 return "vectors that are not finite"
         return None
 
@@ -696,10 +728,10 @@ def _stop(number, frame):
 def _vectors(folder):
     from sentemb import load
 
-    return _vectors_of(load(folder, threads=1))
+    return vectors_of(load(folder, threads=1))
 
 
-def _vectors_of(model):
+def vectors_of(model):
     """All that a model says of some texts: vectors, or the scores of a pair model."""
     from sentemb import PairScorer
 

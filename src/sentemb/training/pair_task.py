@@ -143,7 +143,8 @@ class PairTask:
 
     def update(self, batch: Planned, update: int) -> float:
         self._now = self._part_of(update // self.steps)
-        (loss,) = self._workers.together(self._update_tasks(*batch, update))
+        with np.errstate(over="ignore", invalid="ignore"):  # a training that diverges is stopped
+            (loss,) = self._workers.together(self._update_tasks(*batch, update))
         changed = dict(self.weights)
         # Only the rows of the mini-batch: the whole table may be larger than all other work.
         table = changed.pop("table")
