@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import made_up_model, made_up_pair_model, run_python, tree
+from helpers import list_again, made_up_model, made_up_pair_model, run_python, tree
 
 from sentemb import Index, SentembError, export
 from sentemb.cli import main
@@ -270,6 +270,7 @@ def test_a_damaged_vector_is_not_exported(model, tmp_path, dtype):
     raw = bytearray((tmp_path / "index" / name).read_bytes())
     raw[-2:] = b"\x7f\x7f"
     (tmp_path / "index" / name).write_bytes(raw)
+    list_again(tmp_path / "index")
     for to in ("parquet", "elasticsearch"):
         _, err = run(tmp_path / "index", tmp_path / "out", "--to", to, code=1)
         assert "the vector of title 5 is not of unit length" in err

@@ -277,10 +277,11 @@ def test_titles_without_a_vector_are_better_than_negative_cosines(weight):
     rng = np.random.default_rng(5)
     n = 4_000
     titles = ["common " * (1 + k % 13) for k in range(n)]
-    vectors = rng.normal(size=(n, 8)) * 0.3
-    vectors[:, 0] = -1
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    vectors[(np.arange(n) % 13 < 6) & (rng.random(n) < 0.3)] = 0
+    vectors = rng.normal(size=(n, 8))
+    vectors[:, 0] = 0
+    vectors *= np.sqrt(0.75) / np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors[:, 0] = -0.5
+    vectors[(np.arange(n) % 13 < 9) & (rng.random(n) < 0.3)] = 0
     asked, index = np.eye(1, 8), InvertedIndex(titles)
     found = best_sums(
         ["common"], asked, vectors, index, Weights(weight), 10, None, vectors.any(axis=1)

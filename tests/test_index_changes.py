@@ -1,5 +1,6 @@
 """An index changes in one step: under exceptions at every line, beside searches, and in copies."""
 
+import contextlib
 import copy
 import pickle
 import sys
@@ -15,6 +16,7 @@ from sentemb import Index, SentembError
 from sentemb.data.click_log import ClickLog
 from sentemb.ranking.ranker import HybridRanker
 from sentemb.ranking.recipe import Recipe
+from sentemb.search import index as module
 from sentemb.search.tuning import calibrate, tune
 
 WORDS = ["red", "green", "blue", "small", "large", "cotton", "hat", "bag", "coat", "shoe"]
@@ -138,18 +140,26 @@ def test_a_change_that_is_stopped_at_any_line_changes_nothing(model, tmp_path, n
     assert answers(index) == old
 
 
-def test_a_save_that_is_stopped_at_any_line_can_be_done_again(model, tmp_path):
-    made(model).save(tmp_path / "first")
-    n = events(lambda: Index.open(tmp_path / "first", 1).save(tmp_path / "count"))
-    for number in {*range(1, n, 1 + n // 8), *range(max(1, n - 16), n + 1)}:
-        folder = tmp_path / str(number)
-        Index.open(tmp_path / "first", 1).save(folder)
-        index = Index.open(folder, 1)
-        index.remove(GONE)
-        stopped_at(number, partial(index.save, folder, force=True))
-        assert len(Index.open(folder, 1)) in (36, 40)
-        index.save(folder, force=True)
-        assert len(Index.open(folder, 1)) == 36
+def test_a_save_that_is_stopped_after_the_exchange_can_be_done_again(model, tmp_path, monkeypatch):
+    """The folder is the new one then, and nobody else has changed it."""
+    real = module.replacing_folder
+
+    @contextlib.contextmanager
+    def stopped(path):
+        with real(path) as new:
+            yield new
+        raise Stopped
+
+    made(model).save(tmp_path / "index")
+    index = Index.open(tmp_path / "index", 1)
+    index.remove(GONE)
+    monkeypatch.setattr(module, "replacing_folder", stopped)
+    with pytest.raises(Stopped):
+        index.save(tmp_path / "index", force=True)
+    monkeypatch.undo()
+    assert len(Index.open(tmp_path / "index", 1)) == 36
+    index.save(tmp_path / "index", force=True)
+    assert len(Index.open(tmp_path / "index", 1)) == 36
 
 
 def test_searches_beside_changes_find_what_the_old_or_the_new_index_would(model):
