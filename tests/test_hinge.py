@@ -26,7 +26,7 @@ from sentemb.objectives.objective import Objective
 from sentemb.system.parallel import Workers
 from sentemb.training.corpus import Corpus
 from sentemb.training.mini_batches import mini_batch
-from sentemb.training.settings import Settings, recorded_settings
+from sentemb.training.settings import Settings
 from sentemb.training.two_towers import TwoTowers
 
 TINY = {"cells": 6, "epochs": 3, "batch_size": 16, "threads": 1, "objective": "hinge"}
@@ -284,17 +284,6 @@ def test_settings_that_do_not_go_together_are_refused(settings, message):
 def test_the_hinge_has_smaller_mini_batches_unless_told_otherwise():
     assert Settings(objective="hinge").batch_size == 64 < Settings().batch_size == 512
     assert Settings(objective="hinge", batch_size=9).batch_size == 9
-
-
-def test_a_record_without_an_objective_is_one_of_the_softmax():
-    settings = Settings(cells=3).as_dict()
-    added = ("objective", "margin")
-    before = {name: value for name, value in settings.items() if name not in added}
-    assert recorded_settings(before) == settings
-    # A row of a comparison that is not a training stays as it is.
-    assert recorded_settings({"sha256": "0"}) == {"sha256": "0"}
-    hinge_settings = Settings(objective="hinge", margin=0.3).as_dict()
-    assert recorded_settings(hinge_settings) == hinge_settings
 
 
 def test_kernels_search_any_part(workers):

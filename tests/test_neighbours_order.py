@@ -18,7 +18,6 @@ from sentemb.training.settings import (
     OPTIMISERS,
     PRESETS,
     Settings,
-    recorded_settings,
 )
 from sentemb.training.two_tower_task import TwoTowerTask
 
@@ -146,8 +145,3 @@ def test_neighbours_are_the_default_with_hard_negatives_adam_and_softmax():
     assert slow.learning_rate == OPTIMISERS["nesterov"]["learning_rate"]
     with pytest.raises(SentembError, match="neighbours are found by their hard negatives"):
         Settings(hard_negatives=0, neighbours=8)
-
-
-def test_a_record_of_an_earlier_version_has_no_neighbours():
-    written = {name: value for name, value in Settings().as_dict().items() if name != "neighbours"}
-    assert recorded_settings(written)["neighbours"] == 1
