@@ -776,19 +776,28 @@ def standard_input():
 # -- what is written --------------------------------------------------------------------------
 
 OUTPUT_FILES = {
-    "encode -o": (".npy", ("encode", "lstm", "texts.txt", "-o", "X")),
-    "rank -o": (".txt", ("rank", "lstm", "queries.tsv", "docs.tsv", "-o", "X")),
-    "plot-gates -o": (".svg", ("plot-gates", "lstm", "hotels in rome", "-o", "X")),
+    "encode -o": (".npy", ("encode", "lstm", "texts.txt", "-o", "X", "--force")),
+    "rank -o": (".txt", ("rank", "lstm", "queries.tsv", "docs.tsv", "-o", "X", "--force")),
+    "plot-gates -o": (".svg", ("plot-gates", "lstm", "hotels in rome", "-o", "X", "--force")),
     "plot-gates --output-numbers": (
         ".npz",
-        ("plot-gates", "lstm", "hotels in rome", "-o", "new.svg", "--output-numbers", "X"),
+        (
+            "plot-gates",
+            "lstm",
+            "hotels in rome",
+            "-o",
+            "new.svg",
+            "--output-numbers",
+            "X",
+            "--force",
+        ),
     ),
-    "plot-loss -o": (".svg", ("plot-loss", "lstm", "-o", "X")),
+    "plot-loss -o": (".svg", ("plot-loss", "lstm", "-o", "X", "--force")),
     "topics --heat-map": (
         ".svg",
-        ("topics", "lstm", "queries.tsv", "--truth", "truth.jsonl", "--heat-map", "X"),
+        ("topics", "lstm", "queries.tsv", "--truth", "truth.jsonl", "--heat-map", "X", "--force"),
     ),
-    "report OUT": (".html", ("report", "lstm", "queries.tsv", "X")),
+    "report OUT": (".html", ("report", "lstm", "queries.tsv", "X", "--force")),
     "export --to page": (".html", ("export", "sums", "X", "--to", "page", "--force")),
 }
 OUTPUT_FOLDERS = {

@@ -2,13 +2,12 @@
 
 import os
 import stat
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sentemb.errors import SentembError
-from sentemb.system.files import is_file, is_folder, place_name, status
+from sentemb.system.files import place_name
 from sentemb.system.paths import AnyPath
 
 
@@ -61,12 +60,12 @@ def check_outputs(outputs: Sequence[Output], inputs: Iterable[AnyPath], force: b
         _check_overlap(output, read)
         if any(_is_same(output.path, other.path) for other in outputs[:place]):
             raise SentembError(f"{output.path}: is named for two outputs; give two names")
-        if not (output.is_folder or force) and is_file(output.path):
+        if not (output.is_folder or force) and _is_file(output.path):
             raise SentembError(f"{output.path}: exists; name another file or use --force")
 
 
 def _check_overlap(output: Output, read: Sequence[tuple[AnyPath, os.stat_result]]) -> None:
-    above = [found for path in _with_parents(output.path) if (found := status(path)) is not None]
+    above = [found for path in _with_parents(output.path) if (found := _stored(path)) is not None]
     written = _stored(output.path)
     for path, found in read:
         name = place_name(path)
@@ -77,7 +76,7 @@ def _check_overlap(output: Output, read: Sequence[tuple[AnyPath, os.stat_result]
                 f"{output.path}: is inside {name}, which the command reads; name another place"
             )
         if written is not None and output.is_folder and str(path) != "-":
-            for one in map(status, _with_parents(path)):
+            for one in map(_stored, _with_parents(path)):
                 if one is not None and os.path.samestat(one, written):
                     raise SentembError(
                         f"{output.path}: holds {name}, which the command reads; name another folder"
@@ -85,25 +84,36 @@ def _check_overlap(output: Output, read: Sequence[tuple[AnyPath, os.stat_result]
 
 
 def _stored(path: AnyPath) -> os.stat_result | None:
-    """The status of a file or folder; None for what is not there, pipes and devices."""
-    if str(path) == "-":
-        try:
-            found: os.stat_result | None = os.fstat(sys.__stdin__.fileno())  # type: ignore[union-attr]
-        except (AttributeError, OSError, ValueError):  # closed, or not a stream of the system
-            return None
-    else:
-        found = status(path)
-    kept = found is not None and (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode))
-    return found if kept else None
+    """The status of a file or folder; None for pipes, devices and what cannot be examined.
+
+    Why it cannot be is left to its reader or writer.
+    """
+    try:
+        found = os.fstat(0) if str(path) == "-" else os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return found if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode) else None
+
+
+def _is_file(path: AnyPath) -> bool:
+    found = _stored(path)
+    return found is not None and stat.S_ISREG(found.st_mode)
 
 
 def _with_parents(path: AnyPath) -> list[Path]:
     """The folders above a path, with links followed, nearest first."""
-    return list(Path(os.path.realpath(path)).parents)
+    return list(Path(_real(path)).parents)
+
+
+def _real(path: AnyPath) -> str:
+    try:
+        return os.path.realpath(path)
+    except ValueError:  # a NUL character, which the writer refuses
+        return os.fspath(path)
 
 
 def _is_same(one: AnyPath, other: AnyPath) -> bool:
     """Whether two names, which may not exist yet, are of one place that can be replaced."""
-    real = os.path.realpath(one)
-    is_stream = status(real) is not None and not (is_file(real) or is_folder(real))
-    return real == os.path.realpath(other) and not is_stream
+    real = _real(one)
+    is_stream = os.path.lexists(real) and _stored(real) is None
+    return real == _real(other) and not is_stream
