@@ -53,8 +53,8 @@ def test_an_index_that_is_replaced_while_it_is_opened_is_opened_again(
     other.add(["Rome hotels and mores"], ["d9"])
     real, calls = module.open_contents, []
 
-    def replaced(path, description):
-        found = real(path, description)
+    def replaced(path, *arguments):
+        found = real(path, *arguments)
         if not calls:
             other.save(path, force=True)
         calls.append(path)

@@ -236,15 +236,12 @@ def check_notes(folder):
     [
         "index index --add new.tsv",
         "index index --remove gone.txt",
-        "index index --approximate",
         "index model titles.tsv -o index --force",
         "tune index clicks.tsv",
         "calibrate index clicks.tsv",
     ],
 )
 def test_an_index_keeps_what_else_is_in_its_folder(here, line):
-    if "approximate" in line:
-        pytest.importorskip("usearch")
     Path("new.tsv").write_text("new\tnew hotels in oslo\n")
     Path("gone.txt").write_text("0\n")
     index = Index.build(Index.open("index").model, TEXTS, threads=1, bm25=True)
@@ -262,16 +259,6 @@ def test_an_index_keeps_what_else_is_in_its_folder(here, line):
     check_notes(here / "index")
     assert files_of("index/inside") == inside
     Index.verify("index")
-
-
-def test_an_index_does_not_take_a_name_of_the_user(here):
-    """A file that a plain index does not list, and one with a graph needs."""
-    pytest.importorskip("usearch")
-    (here / "index/graph.usearch").write_text("mine")
-    before = files_of(here)
-    said = fails("index index --approximate")
-    assert "index/graph.usearch: would be replaced, and was not written by this command" in said
-    assert files_of(here) == before
 
 
 def test_a_foreign_description_is_no_index(here):
@@ -361,15 +348,6 @@ def test_a_folder_with_a_name_that_is_not_utf_8(here, to):
     os.mkdir(out)
     done = run("export index", f"{out}/out", "--to", to)
     assert done.exit_code == 0, done.exception
-
-
-def test_a_graph_in_a_folder_with_such_a_name(here):
-    pytest.importorskip("usearch")
-    out = os.fsdecode(b"caf\xe9")
-    done = run("index index --approximate -o", out)
-    assert done.exit_code == 0, done.exception
-    Index.verify(out)
-    assert Index.open(out).search("rome", 1)[0] == Index.open("index").search("rome", 1)[0]
 
 
 def test_a_stop_leaves_no_empty_folder(here, monkeypatch):

@@ -347,7 +347,7 @@ def test_what_is_there_stays_if_the_disk_is_full(command, model_dir, tmp_path, m
     before = sorted(file for file in tmp_path.rglob("*"))
     monkeypatch.setattr(growing, "_LIMIT", 50)
     monkeypatch.setattr(growing.tempfile, "TemporaryFile", lambda dir: FullDisk())
-    result = CliRunner().invoke(main, [*arguments, *(["--force"] if command == "index" else [])])
+    result = CliRunner().invoke(main, [*arguments, "--force"])
     assert result.exit_code == 1
     assert f"{tmp_path}: cannot be written: No space left on device; nothing" in result.stderr
     assert sorted(file for file in tmp_path.rglob("*")) == before
@@ -378,7 +378,7 @@ def test_a_killed_run_leaves_what_was_there(command, left, model_dir, tmp_path):
     arguments = [command, model_dir, str(titles), "-o", str(out)]
     assert CliRunner().invoke(main, arguments).exit_code == 0
     before = contents_of(tmp_path)
-    arguments += ["--force"] if command == "index" else []
+    arguments.append("--force")
     killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], check=False)
     assert killed.returncode == -signal.SIGKILL
     after = contents_of(tmp_path)

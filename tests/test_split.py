@@ -425,10 +425,12 @@ def test_what_is_there_is_not_lost(log, tmp_path):
         split_file(out / "pairs.tsv", out, seed=1, force=True)
     assert tree(out) == before
     split_file(log, out, dev=0, force=True)
-    assert sorted(os.listdir(out)) == ["files.json", "pairs.tsv", "test.tsv", "titles.tsv"]
+    assert sorted(os.listdir(out)) == [
+        "files.json", "pairs.tsv", "split.json", "test.tsv", "titles.tsv",
+    ]  # fmt: skip
     split_file(tmp_path / "log.jsonl", out, force=True)
     assert sorted(os.listdir(out)) == [
-        "dev.tsv", "files.json", "pairs.jsonl", "test.tsv", "titles.tsv",
+        "dev.tsv", "files.json", "pairs.jsonl", "split.json", "test.tsv", "titles.tsv",
     ]  # fmt: skip
 
 

@@ -37,7 +37,6 @@ FOLDERS_OUT["data clauses OUT"] += ("--dev", "2", "--test", "2", "--least", "3")
 IN_PLACE = {
     "index --add": ("index", "sums", "--add", "more.tsv"),
     "index --remove": ("index", "sums", "--remove", "ids.txt"),
-    "index --approximate": ("index", "index", "--approximate"),
     "tune": ("tune", "sums", "held.tsv"),
     "calibrate": ("calibrate", "sums", "held.tsv"),
 }
