@@ -145,8 +145,8 @@ def test_a_save_that_is_stopped_after_the_exchange_can_be_done_again(model, tmp_
     real = module.replacing_folder
 
     @contextlib.contextmanager
-    def stopped(path):
-        with real(path) as new:
+    def stopped(*arguments):
+        with real(*arguments) as new:
             yield new
         raise Stopped
 
