@@ -72,7 +72,7 @@ mutants: venv ## Put small faults into a copy of the code: each must make a test
 	PYTHONPATH=tests $(BIN)/python -m mutants
 
 .PHONY: reliability
-reliability: ## Run the long checks of reliability and write docs/reliability.md (half an hour)
+reliability: ## Run the long checks of reliability and write docs/reliability.md (an hour and a half)
 	$(MAKE) venv EXTRAS=dev
 	cd tests && ../$(BIN)/python -m reliability $(CHECKS)
 

@@ -1,6 +1,6 @@
 """Run the long checks of reliability and write their counts into docs/reliability.md.
 
-make reliability                      all of them, about half an hour on 2 cores
+make reliability                      all of them, about an hour and a half on 2 cores
 make reliability CHECKS="kills soak"  some of them; the page keeps the counts of the others
 """
 
