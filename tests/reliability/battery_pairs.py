@@ -960,7 +960,7 @@ def places():
         "pairs places: onto its teacher",
         tuple("lstm" if part == "X" else part for part in into) + ("--force", "--teacher", "lstm"),
         1,
-        ("lstm", "learns"),
+        ("lstm", "is read by the command"),
     )
     yield Case(
         "pairs places: onto its vectors",
