@@ -954,7 +954,7 @@ def places():
         tuple("arc2" if part == "X" else part for part in into)
         + ("--force", "--start-from", "arc2", "--max-words", "9"),
         1,
-        ("arc2", "starts"),
+        ("arc2", "is read by the command"),
     )
     yield Case(
         "pairs places: onto its teacher",
