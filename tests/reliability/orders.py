@@ -59,7 +59,7 @@ COMMANDS = {
     "index model dev/docs.tsv --bm25 -o out": "out/vectors.npy",
     "encode model dev/queries.tsv -o out.npy": "out.npy",
 }  # fmt: skip
-_SECONDS = 300
+_SECONDS = 900
 
 
 @dataclass(frozen=True)
@@ -117,18 +117,21 @@ class Shop:
             folder = Path(name)
             for source in ("log.tsv", "dev", "model"):
                 os.symlink(self.folder / source, folder / source)
-            done = subprocess.run(
-                [sys.executable, "-m", "sentemb.cli", *words],
-                cwd=folder,
-                env={
-                    **os.environ,
-                    "NUMBA_CACHE_DIR": str(cache),
-                    "SENTEMB_THREADS": "1",
-                    **target,
-                },
-                capture_output=True,
-                timeout=_SECONDS,
-            )
+            try:
+                done = subprocess.run(
+                    [sys.executable, "-m", "sentemb.cli", *words],
+                    cwd=folder,
+                    env={
+                        **os.environ,
+                        "NUMBA_CACHE_DIR": str(cache),
+                        "SENTEMB_THREADS": "1",
+                        **target,
+                    },
+                    capture_output=True,
+                    timeout=_SECONDS,
+                )
+            except subprocess.TimeoutExpired:
+                return Outcome(1, "", f"did not end in {_SECONDS} seconds")
             output = folder / COMMANDS.get(command, "")
             bits = output.read_bytes() if output.is_file() else done.stdout
         message = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
