@@ -34,7 +34,10 @@ def exit_code_of(run: Callable[[], object]) -> int:
     closed = _Closed() if sys.stdout is None else None
     if closed is not None:
         sys.stdout = io.TextIOWrapper(io.BufferedWriter(closed))
-    code = _outcome(run)
+    try:
+        code = _outcome(run)
+    except KeyboardInterrupt:  # while an error was printed
+        code = INTERRUPTED
     lost = _flushed(sys.stdout, None if code else "standard output")
     _flushed(sys.stderr)
     if closed is not None:

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -403,3 +404,15 @@ def test_a_signal_while_a_kernel_is_loaded_is_not_lost(number, code, monkeypatch
     assert exit_code_of(run) == code
     assert not dropped
     assert signal.getsignal(number) is before
+
+
+def test_ctrl_c_while_an_error_is_printed(monkeypatch):
+    def interrupted(error):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(click.UsageError, "show", interrupted)
+
+    def run():
+        raise click.UsageError("no such option")
+
+    assert exit_code_of(run) == 130

@@ -138,6 +138,24 @@ def test_a_stopped_loop_resumes_any_task_to_the_same_result(stop_at, tmp_path):
     assert np.array_equal(load_model(tmp_path).model.weights["query"]["bias"], expected)
 
 
+def test_a_signal_while_the_model_is_saved_stops_the_command(tmp_path):
+    """The ranker that would come next may take minutes. The saved model is complete."""
+    stop = StopRequest()
+    _, loop = loop_of(tmp_path)
+    write = loop.files.write
+
+    def signalled(saved, folder):
+        stop.set(signal.SIGTERM)
+        write(saved, folder)
+
+    loop.files = loop.files._replace(write=signalled)
+    loop.prepare(resume=False)
+    with pytest.raises(Interrupted, match=r"all epochs were done; continue .* --resume") as stopped:
+        loop.run(ignore, stop)
+    assert stopped.value.signal == signal.SIGTERM
+    assert load_model(tmp_path).training["finished"]
+
+
 def test_the_figure_of_the_task_decides_which_epoch_is_the_best():
     _, loop = loop_of(dev=(0.2, 0.6, 0.6, 0.5), epochs=4, patience=3)
     saved = loop.run(ignore, StopRequest())

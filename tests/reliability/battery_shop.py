@@ -71,7 +71,7 @@ WHOLE = {
         *("-o", "new.html"),
     ),
     "neighbours": ("neighbours", "bag", "hotels"),
-    "synonyms": ("synonyms", "bag", "--log", "log.tsv", "--at-least", "1", "-o", "new.txt"),
+    "synonyms": ("synonyms", "bag", "--log", "log.tsv", "--min-uses", "1", "-o", "new.txt"),
     "average": ("average", "bag", "lstm", "-o", "new"),
     "rank INDEX": ("rank", "bag", "queries.tsv", "index"),
     "encode --ids": ("encode", "bag", "docs.tsv", "--ids", "-o", "new.npy"),
@@ -208,7 +208,7 @@ NUMBERS = {
     "neighbours": {"--top-k": (("-1", "0", HUGE), ("10000",))},
     "synonyms": {
         "--top-k": (("-1", "0", HUGE), ("20",)),
-        "--at-least": (("-1", "0"), (HUGE,)),
+        "--min-uses": (("-1", "0"), (HUGE,)),
         "--min-score": (("nan", "2", "-2", "inf"), ("-1", "1")),
     },
     "export elasticsearch": {"--part-bytes": (("-1", "0", "1", HUGE), ("2147483647",))},
@@ -625,8 +625,8 @@ def texts():
             "explain --log": ("explain", "bag", "hotels", "--log", "bad.tsv"),
             "diff --clicks": ("diff", "bag", "lstm", "--catalogue", "docs.tsv", "--clicks", "bad.tsv"),  # noqa: E501
             "index --log": ("index", "bag", "docs.tsv", "-o", "new", "--bm25", "--log", "bad.tsv"),
-            "neighbours --log": ("neighbours", "bag", "hotels", "--log", "bad.tsv", "--at-least", "1"),  # noqa: E501
-            "synonyms --log": ("synonyms", "bag", "--log", "bad.tsv", "--at-least", "1"),
+            "neighbours --log": ("neighbours", "bag", "hotels", "--log", "bad.tsv", "--min-uses", "1"),  # noqa: E501
+            "synonyms --log": ("synonyms", "bag", "--log", "bad.tsv", "--min-uses", "1"),
         }.items():  # fmt: skip
             yield Case(
                 f"shop texts: {name}, a log: {what}", argv, ANY, makes=MAKES, check=plain,

@@ -108,7 +108,7 @@ class TrainingLoop:
         Raises
         ------
         Interrupted
-            After ``stop`` was set, once the checkpoint is written.
+            After ``stop`` was set, once the checkpoint or the finished model is written.
         SentembError
             If the training diverges, or the model cannot be written.
         """
@@ -121,7 +121,10 @@ class TrainingLoop:
             self._clock.start_epoch(self.at.seconds)
             self._train_epoch()
             self._end_epoch()
-        return self._finish()
+        saved = self._finish()
+        if self._stop.is_set():  # what comes after the training must not begin
+            raise self._interrupted("stopped once all epochs were done")
+        return saved
 
     def _train_epoch(self) -> None:
         task, at = self.task, self.at
@@ -292,11 +295,14 @@ class TrainingLoop:
         if not self._stop.is_set():
             return
         self._write_checkpoint()
-        where = f"stopped at epoch {self.at.epoch + 1}, step {self.at.step} of {self.task.steps}"
+        where = f"epoch {self.at.epoch + 1}, step {self.at.step} of {self.task.steps}"
+        raise self._interrupted(f"stopped at {where}")
+
+    def _interrupted(self, where: str) -> Interrupted:
         how = "nothing was kept, as there is no output"
         if self.output is not None:
             how = "continue with the same command and --resume"
-        raise Interrupted(f"{where}; {how}", self._stop.signal)
+        return Interrupted(f"{where}; {how}", self._stop.signal)
 
     def _write_checkpoint(self) -> None:
         if self.output is None:
