@@ -169,7 +169,7 @@ held-out: venv ## Measure held-out clicks of the shared logs and write docs/resu
 	$(BIN)/python benchmarks/held_out.py
 
 .PHONY: ranking
-ranking: venv ## Train with defaults, word vectors and two seeds; write docs/results/ranking.md (an hour)
+ranking: venv ## Train with defaults, word vectors and more seeds, on worse logs; write docs/results/ranking.md (hours)
 	test -d build/glove/100d || $(MAKE) venv EXTRAS=dev,bench
 	test -d build/glove/100d || $(BIN)/python benchmarks/glove.py build/glove
 	$(BIN)/python benchmarks/ranking.py
@@ -186,9 +186,9 @@ slices: venv ## Slice the test queries, measure churn and write docs/results/sli
 rerank: venv ## Re-rank the best titles of two towers by pair models and write docs/results/rerank.md (hours)
 	$(BIN)/python benchmarks/rerank.py
 
-.PHONY: hybrid
-hybrid: venv ## Sum cosine and BM25, fuse ranks, fit confidence and write docs/results/hybrid.md (minutes)
-	$(BIN)/python benchmarks/hybrid.py
+.PHONY: engines
+engines: venv ## Compare the ranking of an export to a search engine with that of its index, after `make ranking` (minutes)
+	$(BIN)/python benchmarks/engines.py
 
 .PHONY: scale
 scale: venv ## Prepare, train on, look up and index logs of 0.1 to 10 million pairs and write docs/results/scale.md (half an hour, 8 GB of disk)

@@ -9,6 +9,7 @@ docs/results/index-speed.md.
 
 import argparse
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import faiss
@@ -22,16 +23,16 @@ from usearch.index import MetricKind
 from usearch.index import search as usearch_search
 
 from sentemb import Index, train
-from sentemb.baselines.inverted_index import InvertedIndex
-from sentemb.data.click_log import read_click_log
+from sentemb.data.click_log import ClickLog, read_click_log
 from sentemb.data.judged_set import read_judged_set
 from sentemb.data.lines import write_lines
 from sentemb.data.simulation.simulator import simulate
 from sentemb.models.int8_rows import Int8Rows
 from sentemb.models.nearest import nearest
 from sentemb.models.similarity import unit_rows
-from sentemb.ranking.memory import QueryMemory
-from sentemb.search.hybrid import Weights, best_sums
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.ranking.recipe import BM25, COSINE, MEMORY, Recipe
+from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.system.parallel import Workers, available_threads
 from sentemb.tables import markdown_table
 
@@ -135,36 +136,27 @@ def searches(index, queries, rounds, clock):
     return lines + quality(titles, types, queries)
 
 
-def parts(index, asked, queries, rounds, clock):
+def parts(index, queries, rounds, clock):
     """One query with BM25 and with the memory of the log in the score.
 
-    There is one clicked query for ten titles: the vector of a title with noise, so that the nearest
-    of them are near, and up to three titles.
+    One title in ten was clicked, for the text of another title.
     """
-    titles = np.asarray(index.vectors)
-    n, rng = len(titles), np.random.default_rng(0)
     note("BM25 and a memory")
-    own = rng.choice(n, n // 10, replace=False)
-    noise = rng.standard_normal((own.size, titles.shape[1]), dtype=np.float32)
-    clicked = unit_rows(titles[own] + 0.05 * noise)
-    sizes = rng.integers(1, 4, own.size)
-    places = rng.integers(0, n, sizes.sum()).astype(np.int32)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    places[offsets[:-1]] = own
-    memory = QueryMemory((), clicked, offsets, places, n)
-    lists = InvertedIndex(index.titles)
-    given = asked[:1], queries[:1], titles, lists
-    contenders = {
-        "cosine": lambda: nearest(queries[:1], titles, K),
-        "cosine + BM25": lambda: best_sums(*given, Weights(0.3), K),
-        "cosine + BM25 + memory": lambda: best_sums(
-            *given, Weights(0.3, 1.0, 1.0), K, memory=memory
-        ),
-    }
+    titles, n = index.titles, len(index)
+    own = np.random.default_rng(0).choice(n, n // 10, replace=False).tolist()
+    pairs = ((titles[(place + 1) % n], titles[place]) for place in own)
+    clicks = ClickedQueries.of(ClickLog.from_pairs(pairs))
+    contenders, weights = {}, {}
+    for name, part in (("cosine", COSINE), ("BM25", BM25), ("memory", MEMORY)):
+        weights = weights | {part: 1.0}
+        ranker = HybridRanker(index.model, Recipe(weights), clicks)
+        of_parts = Index(index.ranked_by(ranker), threads=1)
+        what = " + ".join([*contenders][-1:] + [name])
+        contenders[what] = partial(of_parts.ranked, queries[:1], K)
     with threadpool_limits(1):
         result = take_turns(contenders, rounds, clock)
-    words = [f"The memory has {own.size:,} clicked queries and {places.size:,} clicked titles."]
-    return section("Parts of a ranker, one query, one thread", 1, result, "cosine + BM25", words)
+    words = [f"{len(own):,} titles have a clicked query. The model embeds the query each time."]
+    return section("Parts of a ranking, one query, one thread", 1, result, "cosine", words)
 
 
 def quality(titles, types, queries):
@@ -243,7 +235,7 @@ def main():
         queries = unit_rows(model.encode_query(asked))
         dim = model.dim
         of_searches = searches(index, queries, rounds, clock)
-        of_searches += parts(index, asked, queries, rounds, clock)
+        of_searches += parts(index, asked, rounds, clock)
     lines = [
         machine(), "",
         f"{n:,} titles, mixed from those of a simulated log, and vectors of {dim} float32 numbers "

@@ -1,13 +1,14 @@
-"""What `sentemb train` ranks with: the model alone, BM25 with clicks, and the ranker of both.
+"""What `sentemb train` ranks with: the model alone, each part of the ranker, their sum.
 
 For each log the defaults, word vectors as features, and the large preset with word vectors; one
 seed, and two or three seeds averaged. NDCG among the judged titles of test, and figures over all
-titles of test. Settings and weights are chosen on dev. Writes docs/results/ranking.md.
+titles of test. Settings and weights are from dev. Then the trials of `benchmarks/ranking_trials.py`
+with the defaults. Writes docs/results/ranking.md.
 
 Models stay in build/systems, so a run that was stopped continues there. The vectors are GloVe's,
 from benchmarks/glove.py.
 
-    python benchmarks/ranking.py [--data DIR] [--sets tldr ...] [--vectors build/glove/100d]
+    python benchmarks/ranking.py [--data DIR] [--sets tldr ...] [--settings 0] [--trials floor ...]
 """
 
 import argparse
@@ -15,8 +16,11 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import ranking_trials
 from pages import DATA, ROOT, write_results
+from ranking_trials import Trial
 from systems import (
+    ALL_TITLES,
     BM25,
     BUILD,
     MODEL,
@@ -24,14 +28,20 @@ from systems import (
     average,
     kept,
     measured,
+    parts_of,
     ranker_of,
     systems_of,
     trained,
     with_interval,
 )
 
+from sentemb.data.best_graded import best_graded
 from sentemb.data.judged_set import read_judged_set
+from sentemb.evaluation.held_out import HeldOutClicks
 from sentemb.evaluation.significance import compare_all
+from sentemb.ranking.recipe import BM25 as WORDS
+from sentemb.ranking.recipe import CLICKED_BM25, COSINE
+from sentemb.ranking.recipe import MEMORY as OF_LOG
 from sentemb.tables import markdown_table
 
 SETS = ("tldr", "occupations", "msdocs_index")
@@ -46,8 +56,50 @@ SETTINGS = {
         "large-vectors-", {"preset": "large", "vectors": VECTORS}, SEEDS[:1], (),
     ),
 }  # fmt: skip
+MEMORY, CLICKED, FUSION = "memory", "bm25, clicked queries alone", "rank fusion"
+# Systems that do not depend on the model, which have one row, and those that do.
+OF_WORDS, OF_MODEL = (BM25, CLICKED), (MODEL, MEMORY, FUSION, RANKER)
+# Reciprocal rank fusion: its constant, and the titles taken from each ranking.
+CONSTANT, WINDOW = 60, 100
+# Heading, what is measured, what makes a table of it.
+TRIALS = {
+    "new-titles": ("new titles", ranking_trials.new_titles, ranking_trials.rows_of_new_titles),
+    "stray-clicks": (
+        "stray clicks",
+        ranking_trials.stray_clicks,
+        ranking_trials.rows_of_stray_clicks,
+    ),
+    "renamed-titles": (
+        "renamed titles",
+        ranking_trials.renamed_titles,
+        ranking_trials.rows_of_renamed_titles,
+    ),
+    "floor": ("the floor", ranking_trials.floor, ranking_trials.rows_of_floor),
+    "confidence": ("confidence", ranking_trials.confidence, ranking_trials.rows_of_confidence),
+}
 JUDGED = {"ndcg@1": "NDCG@1", "ndcg@3": "NDCG@3", "ndcg@10": "NDCG@10"}
 ALL = {"hit@1": "hit@1", "mrr@10": "MRR@10", "recall@10": "recall@10"}
+
+
+class Fusion:
+    """Reciprocal rank fusion of two retrievers."""
+
+    def __init__(self, *retrievers):
+        self._retrievers = retrievers
+
+    def find(self, queries, k):
+        lists = [one.find(queries, WINDOW)[0].tolist() for one in self._retrievers]
+        places, scores = np.full((len(queries), k), -1), np.full((len(queries), k), -np.inf)
+        for q in range(len(queries)):
+            total = {}
+            for found in lists:
+                for rank, place in enumerate(found[q], 1):
+                    if place >= 0:
+                        total[place] = total.get(place, 0) + 1 / (CONSTANT + rank)
+            best = sorted(total, key=lambda place: (-total[place], place))[:k]
+            places[q, : len(best)] = best
+            scores[q, : len(best)] = [total[place] for place in best]
+        return places, scores
 
 
 def measure(data, name, label, threads, build):
@@ -55,12 +107,21 @@ def measure(data, name, label, threads, build):
     prefix, options, seeds, averages = SETTINGS[label]
     log, dev = data / name / "pairs.tsv", data / name / "dev"
     test = read_judged_set(data / name / "test")
+    right = best_graded(test)
     found = {"one": [], "two": [], "three": [], "recipes": []}
 
     def of_folder(folder):
         ranker = ranker_of(folder, log, dev, threads)
         found["recipes"].append(str(ranker.recipe))
-        return {system: measured(one, test) for system, one in systems_of(ranker, log).items()}
+        parts = parts_of(ranker, log, (COSINE, OF_LOG, WORDS, CLICKED_BM25))
+        systems = systems_of(ranker, log)
+        systems |= {MEMORY: parts[OF_LOG], CLICKED: parts[CLICKED_BM25]}
+        fused = [parts[name].over(test.titles) for name in (COSINE, WORDS)]
+        values = HeldOutClicks(right, test.titles, ALL_TITLES).evaluate(Fusion(*fused)).values
+        return {
+            **{system: measured(one, test) for system, one in systems.items()},
+            FUSION: dict(zip(ALL_TITLES, values.round(6).T.tolist(), strict=True)),
+        }
 
     for seed in seeds:
         folder = build / name / f"{prefix}seed-{seed}"
@@ -93,28 +154,52 @@ def rows(results, figures):
             runs, seeds = found[kind], "" if kind == "one" else f", {kind} seeds"
             if not runs:
                 continue
+            systems = OF_MODEL
             if lexical is None:
                 lexical = values_of(runs, BM25, first)
-                means = [f"{values_of(runs, BM25, name).mean():.3f}" for name in figures]
-                yield ["-", BM25, *means, "-"]
-            for system in (MODEL, RANKER):
+                systems = (*OF_WORDS, *OF_MODEL)
+            for system in systems:
+                if first not in runs[0][system]:
+                    continue
                 values = [values_of(runs, system, name) for name in figures]
-                (difference,) = compare_all([values[0]], lexical)
+                minus = "-"
+                if system != BM25:
+                    minus = with_interval(compare_all([values[0]], lexical)[0])
                 means = [f"{value.mean():.3f}" for value in values]
-                yield [f"{label}{seeds}", system, *means, with_interval(difference)]
+                training = "-" if system in OF_WORDS else f"{label}{seeds}"
+                yield [training, system, *means, minus]
 
 
-def page(of_sets):
+def page(of_sets, of_trials):
     """The lines of the page."""
     lines = [
         "Means over the test queries, and over the seeds 0, 1 and 2 (two seeds: 0 and 1, 0 and "
         "2, 1 and 2; three seeds: one average; the large preset: seed 0). `bm25-clicks` is BM25 "
-        "over titles and the queries clicked on them, with k1, b, the weight of clicks and "
-        "stems chosen on dev, for the judged titles and all titles at once; tuned for either "
-        "alone it is in [rivals](rivals.md). The ranker is what `sentemb train --dev` stores: "
-        "cosine, BM25 and the memory of the log, with weights from dev. The vectors are GloVe "
-        "6B with 100 numbers, of which 48 components are used. In brackets are 95 % intervals "
-        "of the paired bootstrap over the queries.",
+        "over titles and the queries clicked on them, with the k1, b and stems of the ranker; "
+        "tuned for itself it is in [rivals](rivals.md). The ranker is what `sentemb train --dev` "
+        "stores: the weighted sum of [its parts](../ranker.md), with weights from dev; "
+        f"`rank fusion` adds 1 / ({CONSTANT} + rank) over the {WINDOW} best titles of the model "
+        "and of `bm25-clicks`. The vectors are GloVe 6B with 100 numbers, of which 48 components "
+        "are used. In brackets are 95 % intervals of the paired bootstrap over the queries.",
+        "",
+        "Five trials follow for each log, with the defaults and the seed 0, over all titles of "
+        "test.",
+        "",
+        f"- **New titles.** All clicks of a random {ranking_trials.DROPPED:.0%} of the titles are "
+        "dropped, and model and ranker are trained without them. Queries whose right titles have "
+        "no clicks then, and the others, are measured apart.",
+        "- **Stray clicks.** Clicks for queries drawn by their clicks and titles drawn at random "
+        "are added to the log, as many as a share of its clicks; model and ranker are trained on "
+        "that log.",
+        f"- **Renamed titles.** The {ranking_trials.RENAMED} most clicked right titles lose the "
+        "first half of their words: with `Index.sync`, and in an index that is made again from the "
+        "new names, in which they have no clicks. Only queries for these titles are measured.",
+        "- **The floor.** Queries for which an index finds nothing: those of test, random letters, "
+        f"and {ranking_trials.ASKED} test queries of each other log, which may well have words in "
+        "common with the titles.",
+        "- **Confidence.** The Brier score on test of the confidence of first titles, fitted to "
+        f"all dev queries or to {ranking_trials.FEW} of them (mean of {ranking_trials.DRAWS} "
+        "draws), against isotonic regression and one confidence for all queries.",
         "",
     ]
     for name, results in of_sets.items():
@@ -124,7 +209,19 @@ def page(of_sets):
         for label, found in results.items():
             lines += [f"- {label}: {'; '.join(dict.fromkeys(found['recipes']))}"]
         lines += [""]
+        for trial, found in of_trials.get(name, {}).items():
+            heading, _, rows_of = TRIALS[trial]
+            table = list(rows_of(found))
+            left = 2 if "system" in table[0] else 1
+            lines += [f"## {name}, {heading}", "", *markdown_table(table, left=left), ""]
     return lines
+
+
+def run_trial(data, name, trial, threads, build, sets=SETS):
+    """What one trial finds on a log."""
+    _, run, _ = TRIALS[trial]
+    others = ([other for other in sets if other != name],) if trial == "floor" else ()
+    return run(Trial(data, name, threads, build), *others)
 
 
 def main():
@@ -132,17 +229,30 @@ def main():
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     numbers = range(len(SETTINGS))
-    parser.add_argument("--settings", nargs="+", type=int, choices=numbers, default=numbers)
+    parser.add_argument("--settings", nargs="*", type=int, choices=numbers, default=numbers)
+    parser.add_argument("--trials", nargs="*", choices=TRIALS, default=TRIALS)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
-    of_sets = {}
+    of_sets, of_trials = {}, {}
     for name in SETS:
         for number, label in enumerate(SETTINGS):
             path = BUILD / name / f"ranking-{number}.json"
             if path.exists() or (name in options.sets and number in options.settings):
                 make = partial(measure, options.data, name, label, options.threads, BUILD)
                 of_sets.setdefault(name, {})[label] = kept(path, make)
-                write_results("ranking", "The ranker", "benchmarks/ranking.py", page(of_sets))
+                write(of_sets, of_trials)
+        for trial in TRIALS:
+            path = BUILD / name / f"ranking-{trial}.json"
+            if path.exists() or (name in options.sets and trial in options.trials):
+                make = partial(run_trial, options.data, name, trial, options.threads, BUILD)
+                of_trials.setdefault(name, {})[trial] = kept(path, make)
+                write(of_sets, of_trials)
+
+
+def write(of_sets, of_trials):
+    """Write the page with what is there."""
+    if of_sets:
+        write_results("ranking", "The ranker", "benchmarks/ranking.py", page(of_sets, of_trials))
 
 
 if __name__ == "__main__":

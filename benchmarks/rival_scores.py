@@ -21,18 +21,20 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from sentemb import SIF, SentenceEncoder, train
 from sentemb.baselines.clicked_queries import clicked_queries
-from sentemb.baselines.inverted_index import InvertedIndex
-from sentemb.baselines.words_and_stems import words_of
 from sentemb.comparison.data import read_data
 from sentemb.data.best_graded import best_graded
 from sentemb.models.similarity import unit_rows
-from sentemb.search.tuning import PARAMETERS
+from sentemb.retrieval.bm25 import TitleWords
+from sentemb.retrieval.words_and_stems import words_of
+from sentemb.system.parallel import Workers
 
 BUILD = ROOT / "build" / "rivals"
 GLOVE = ROOT / "build" / "glove" / "150d"
 TRANSFORMER = ROOT / "build" / "transformer"
 PARTS = ("dev", "test")
 STEMS = words_of("english")
+# k1 and b of BM25.
+PARAMETERS = tuple(itertools.product((0.5, 0.9, 1.5), (0.0, 0.4, 0.75, 0.9)))
 # How similar queries of the log vote for their titles: see `Lab.memory`.
 NEAREST = (10, 50)
 WAYS = ("max", "sum", *NEAREST)
@@ -168,28 +170,18 @@ class BM25(Rival):
     settings = tuple({"k1": k1, "b": b} for k1, b in PARAMETERS)
     repeats = False
 
-    def __init__(self, lab):
-        super().__init__(lab)
-        self._lists = {}
-
     def _texts(self, part, repeats):
         return part.titles
 
     def scores(self, part, k1, b, titles=1):
-        key = id(part), titles
-        if key not in self._lists:
-            self._lists[key] = InvertedIndex(self._texts(part, titles), words=STEMS)
-        index = self._lists[key].with_parameters(k1, b)
+        by_words = TitleWords(self._texts(part, titles), k1, b, STEMS)
         found = np.zeros((len(part.queries), len(part.titles)), np.float32)
-        offsets, words = index.look_up(part.queries)
-        for q, (first, end) in enumerate(itertools.pairwise(offsets.tolist())):
-            places, sums = index.matches(words[first:end])
-            found[q, places] = sums
+        by_words.lists.add(found, 1.0, by_words.look_up(part.queries), Workers(1))
         return found
 
     def cost(self, titles=1, **setting):
         start = time.process_time()
-        InvertedIndex(self._texts(self.lab.parts["test"], titles), words=STEMS)
+        TitleWords(self._texts(self.lab.parts["test"], titles), words=STEMS)
         return time.process_time() - start, None
 
 

@@ -31,7 +31,6 @@ from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.held_out import METRICS, HeldOutClicks
 from sentemb.evaluation.significance import compare_all
 from sentemb.kernels.top_k import top_k
-from sentemb.search.tuning import WEIGHTS
 from sentemb.tables import markdown_table
 
 OURS, TOWER, TUNED, CLICKS = "defaults", "nearest-tower", "minilm-tuned", "bm25-clicks"
@@ -49,6 +48,7 @@ RIVALS = {
     TOWER: rival_scores.TowerMemory,
 }
 # The weight of the first part of a sum is 1.
+WEIGHTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0)
 FEW = (0.0, 0.1, 0.2, 0.3, 0.5)
 SUMS = {
     (CLICKS, "popularity"): (WEIGHTS,),

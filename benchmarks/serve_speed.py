@@ -7,7 +7,7 @@ docs/results/serve-speed.md.
     python benchmarks/serve_speed.py [--made FOLDER] [--quick]
 
 With --made, FOLDER/NAME/index and FOLDER/NAME/pairs.tsv are used for each data set; otherwise a
-model is trained on each log with the defaults and its titles are indexed with BM25.
+model is trained on each log with the defaults, and the index has all parts of the ranking.
 """
 
 import argparse
@@ -28,13 +28,14 @@ import numpy as np
 from pages import DATA, machine, write_results
 from rounds import note
 
-from sentemb import Index, train
+from sentemb import Index, fit_ranker, train
 from sentemb.data.click_log import read_click_log
 from sentemb.tables import markdown_table
 
 SETS = ("occupations", "tldr")
 CLIENTS = (1, 10, 100)
 BATCH = 100
+DEV = 0.1
 QUERIES = 2000
 
 
@@ -140,8 +141,8 @@ def made(name, folder):
     """Make the index of a data set in ``folder``."""
     log = read_click_log(DATA / name / "pairs.tsv")
     note(f"{name}: training")
-    model = train(log)
-    Index.build(model, log.titles, bm25=True).save(folder / "index")
+    ranker = fit_ranker(train(log, dev=DEV), log, DEV)
+    Index.build(ranker, log.titles).save(folder / "index")
     (folder / "pairs.tsv").symlink_to(DATA / name / "pairs.tsv")
     return folder
 

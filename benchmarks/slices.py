@@ -31,11 +31,11 @@ from systems import (
     with_interval,
 )
 
-from sentemb.baselines.words_and_stems import words_of
 from sentemb.data.click_log import read_click_log
 from sentemb.data.judged_set import read_judged_set
 from sentemb.evaluation.overlap import overlap
 from sentemb.evaluation.significance import compare_all
+from sentemb.retrieval.words_and_stems import words_of
 from sentemb.tables import markdown_table
 
 SETS = ("tldr", "occupations", "msdocs_index")

@@ -1,8 +1,7 @@
-"""A model, BM25 with clicks and the ranker of both on one log, trained once and kept in build/.
+"""A model, the parts of its ranker and their sum on one log, trained once and kept in build/.
 
-`bm25-clicks` is BM25 over titles and the queries clicked on them, with the parameters that the
-ranker has chosen for BM25 alone on dev. The ranker is that of `sentemb train`: its weights come
-from dev too.
+`bm25-clicks` is BM25 over titles and the queries clicked on them, with the parameters that dev has
+chosen for the ranker. The ranker is that of `sentemb train`: its weights come from dev too.
 """
 
 import json
@@ -18,9 +17,11 @@ from sentemb.data.best_graded import best_graded
 from sentemb.data.click_log import ClickLog, read_click_log
 from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.held_out import HeldOutClicks
-from sentemb.ranking.clicked_pairs import clicked_pairs
 from sentemb.ranking.ranker import HybridRanker
 from sentemb.ranking.ranker_files import has_ranker
+from sentemb.ranking.recipe import BM25 as WORDS
+from sentemb.ranking.recipe import COSINE, MEMORY
+from sentemb.retrieval.clicked_queries import ClickedQueries
 
 BUILD = ROOT / "build" / "systems"
 MODEL, BM25, RANKER = SYSTEMS = ("model", "bm25-clicks", "ranker")
@@ -84,12 +85,17 @@ def ranker_of(folder, log, dev, threads=1, **more):
 
 def systems_of(ranker, log):
     """The systems by name; ``log`` is the path of the log, or the log, that ``ranker`` is of."""
-    recipe = ranker.recipe.alone("bm25")
-    lexical = ranker.alone("bm25") if ranker.clicks is not None or not recipe.needs_clicks else None
-    if lexical is None:  # the ranker is the cosine and has no clicks
+    parts = parts_of(ranker, log)
+    return {MODEL: parts[COSINE], BM25: parts[WORDS], RANKER: ranker}
+
+
+def parts_of(ranker, log, names=(COSINE, MEMORY, WORDS)):
+    """Parts as rankers of their own, also those that have no weight in ``ranker``."""
+    source = ranker
+    if not ranker.recipe.needs_clicks:  # the ranker is the cosine and has no clicks
         read = log if isinstance(log, ClickLog) else read_click_log(log)
-        lexical = HybridRanker(ranker.model, recipe, clicked_pairs(read))
-    return {MODEL: ranker.alone("cosine"), BM25: lexical, RANKER: ranker}
+        source = HybridRanker(ranker.model, ranker.recipe, ClickedQueries.of(read), threads=1)
+    return {name: source.alone(name) for name in names}
 
 
 def measured(system, judged):

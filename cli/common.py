@@ -209,5 +209,5 @@ def note_queries(place: str, queries: int, titles: int = 0) -> None:
     clicked = f" and {titles:,} clicked titles" if titles else ""
     note(
         f"{place}: holds {queries:,} clicked queries{clicked} of the log as plain text; "
-        "without --log and with --no-ranker they are left out"
+        "train --no-ranker and index --cosine leave them out"
     )

@@ -13,9 +13,9 @@ import click
 from sentemb.cli.options import (
     Names,
     Written,
+    cosine_option,
     json_option,
     markdown_option,
-    no_ranker_option,
     option,
     p_option,
     threads_option,
@@ -81,7 +81,7 @@ def _minutes(ctx: Any, parameter: Any, value: float | None) -> float | None:
     help="Start no new run after this many minutes; repeat the command to continue.",
 )
 @threads_option()
-@no_ranker_option()
+@cosine_option()
 @option("--keep-models", is_flag=True, help="Also keep the trained models.")
 @option("--force", is_flag=True, help="Discard results on other data or with other settings.")
 @markdown_option("the table")
@@ -94,7 +94,7 @@ def command(
     compare_with: tuple[str, ...],
     reference: str | None,
     budget: float | None,
-    no_ranker: bool,
+    cosine: bool,
     markdown: bool,
     as_json: bool,
     **settings: Any,
@@ -131,7 +131,7 @@ def command(
     data = read_data(data_dir)
     rows = _with_vectors(rows, vectors, p)
     for model in compare_with:
-        rows += [ModelRow.of(model)] if no_ranker else RankerRow.all_of(model)
+        rows += [ModelRow.of(model)] if cosine else RankerRow.all_of(model)
     names = [row.name for row in rows]
     reference = _checked_reference(reference, names)
     if data.log is None:

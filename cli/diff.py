@@ -1,24 +1,26 @@
 """``sentemb diff``: what two models find for the same queries."""
 
 import json
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
-from sentemb.cli.common import note_unknown_words, read_texts, warnings_to_stderr
-from sentemb.cli.options import Written, json_option, option, output_option
+from sentemb.cli.common import note_unknown_words, read_texts
+from sentemb.cli.options import Written, cosine_option, json_option, option, output_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 
 
 @new_command("diff")
-@click.argument("first", type=click.Path(), metavar="MODEL_A")
-@click.argument("second", type=click.Path(), metavar="MODEL_B")
+@click.argument("first", type=click.Path(), metavar="A")
+@click.argument("second", type=click.Path(), metavar="B")
 @option(
     "--catalogue",
     metavar="TITLES",
-    required=True,
     type=click.Path(),
-    help="File of lines id<TAB>title; equal titles count once.",
+    help="File of lines id<TAB>title that models rank; equal titles count once. An index ranks its "
+    "own titles.",
 )
 @option(
     "--queries",
@@ -46,59 +48,58 @@ from sentemb.cli.program import note
     "Show the queries on an HTML page instead of the terminal.",
     metavar="OUT.html",
 )
+@cosine_option()
 @json_option(instead_of="text")
 def command(
     first: str,
     second: str,
-    catalogue: str,
+    catalogue: str | None,
     queries: str | None,
     clicks: str | None,
     top_k: int,
     limit: int,
     output: str | None,
+    cosine: bool,
     as_json: bool,
 ) -> None:
-    """Compare what two models find for the same queries.
+    """Compare what two models, or two indexes, find for the same queries.
 
-    Prints for how many queries both models find the same title first, how many of the first k
-    titles they share, and, with --clicks, MRR@k of both, the share of queries for which each puts
+    Both rank as `sentemb rank` and `search` do. Prints for how many queries both find the same
+    title first, how many of the first k titles they share, and, with --clicks, MRR@k of both, the
+    share of queries for which each puts
     the clicked title higher, and the difference with its bootstrap interval. Then the queries that
     differ most, side by side; * marks a clicked title.
 
     \b
     sentemb diff old/ new/ --catalogue titles.tsv --clicks test.tsv -o diff.html
     sentemb diff old/ new/ --catalogue titles.tsv --queries queries.tsv --limit 5
+    sentemb diff old-index/ new-index/ --clicks test.tsv
     """
     from sentemb.analysis.labels import short_names
     from sentemb.comparison.difference import difference
     from sentemb.comparison.difference_page import difference_page
     from sentemb.data.click_log import read_click_log
     from sentemb.data.lines import write_lines
-    from sentemb.evaluation.catalogue import in_tie_order
-    from sentemb.models.nearest import TitleVectors
-    from sentemb.sentence_encoder import SentenceEncoder
     from sentemb.system.files import place_name, write_text
 
     if queries is None and clicks is None:
         raise click.UsageError("give --queries, --clicks or both")
     if [catalogue, queries, clicks].count("-") > 1:
         raise click.UsageError("standard input can be only one of the files")
-    models = [SentenceEncoder.from_pretrained(folder) for folder in (first, second)]
-    titles = in_tie_order({text.strip() for text in read_texts(catalogue)[1]})
+    sides, titles = _opened((first, second), catalogue, cosine)
     held_out = None if clicks is None else read_click_log(clicks)
     if queries is not None:
         texts = read_texts(queries)[1]
     else:
         texts = held_out.queries if held_out is not None else []
-    for folder, model in zip((first, second), models, strict=True):
-        note_unknown_words(model, texts, folder)
-    with warnings_to_stderr():
-        a, b = (TitleVectors(model, titles) for model in models)
-        found = difference(a, b, texts, titles, held_out, top_k)
+    for folder, side in zip((first, second), sides, strict=True):
+        note_unknown_words(side.model, texts, folder)
+    a, b = sides
+    found = difference(a, b, texts, titles, held_out, top_k)
     if found.by_clicks is not None and found.by_clicks.n_missing:
+        place = catalogue or "the indexes"
         note(
-            f"{found.by_clicks.n_missing:,} clicked titles are not in {catalogue}; they count as "
-            "missed"
+            f"{found.by_clicks.n_missing:,} clicked titles are not in {place}; they count as missed"
         )
     if output is not None:
         page = difference_page(found, short_names([first, second]), limit)
@@ -114,3 +115,37 @@ def command(
         for query in found.order[: limit if output is None else 0].tolist():
             lines += ["", *found.lines(query)]
     write_lines("-", lines)
+
+
+def _opened(
+    folders: Sequence[str], catalogue: str | None, cosine: bool
+) -> tuple[list[Any], list[str]]:
+    """What ranks on each side, and the titles that both number alike."""
+    from sentemb.comparison.difference import Numbered
+    from sentemb.errors import SentembError
+    from sentemb.evaluation.catalogue import in_tie_order
+    from sentemb.pair_scorer import PairScorer
+    from sentemb.ranking.opening import load_best
+    from sentemb.search.index import Index
+    from sentemb.search.index_files import is_index
+
+    are_indexes = [is_index(folder) for folder in folders]
+    if all(are_indexes):
+        if catalogue is not None:
+            raise click.UsageError("indexes have titles of their own; leave --catalogue out")
+        indexes = [Index.open(folder) for folder in folders]
+        indexes = [index.model_alone() if cosine else index for index in indexes]
+        titles = in_tie_order({text.strip() for index in indexes for text in index.titles})
+        return [Numbered(index, titles) for index in indexes], titles
+    if any(are_indexes):
+        raise click.UsageError("give two models or two indexes")
+    if catalogue is None:
+        raise click.UsageError("models need --catalogue TITLES")
+    titles = in_tie_order({text.strip() for text in read_texts(catalogue)[1]})
+    sides: list[Any] = []
+    for folder in folders:
+        ranker = load_best(folder, cosine=cosine)
+        if isinstance(ranker, PairScorer):
+            raise SentembError(f"{folder}: a pair model ranks no catalogue; give two towers")
+        sides.append(ranker.over(titles))
+    return sides, titles

@@ -11,8 +11,8 @@ from sentemb.cli import held_out as held_out_clicks
 from sentemb.cli.options import (
     Integers,
     Names,
+    cosine_option,
     json_option,
-    no_ranker_option,
     option,
     per_query_option,
 )
@@ -79,7 +79,7 @@ _TIES = "score descending, then title id descending, as trec_eval"
     "pairs on which the most accurate threshold is chosen. [default: 0 for a model trained on "
     "labels]",
 )
-@no_ranker_option()
+@cosine_option()
 @json_option(instead_of="a table")
 def command(
     model_or_run: str,
@@ -93,7 +93,7 @@ def command(
     per_query: bool,
     labels: bool,
     threshold: str | None,
-    no_ranker: bool,
+    cosine: bool,
     as_json: bool,
 ) -> None:
     """Measure rankings on judged sets or held-out clicks, or accuracy on labels.
@@ -123,7 +123,6 @@ def command(
     from sentemb.data.held_out_clicks import read_held_out
     from sentemb.data.judged_set import JudgedSet
     from sentemb.data.lines import write_lines
-    from sentemb.search.index_files import is_index
 
     of_judged = {"--cutoffs": cutoffs, "--gain": gain}
     of_clicks = {
@@ -135,7 +134,7 @@ def command(
         switches = {
             "--log": log,
             "--per-query": per_query or None,
-            "--no-ranker": no_ranker or None,
+            "--cosine": cosine or None,
         }
         _refuse({**of_judged, **of_clicks, **switches}, "--labels")
         lines: Iterable[str] = _labelled(model_or_run, held_out, threshold, as_json)
@@ -148,21 +147,17 @@ def command(
         if isinstance(judgments, JudgedSet):
             _refuse(of_clicks, "a judged set; give a file of held-out clicks")
             chosen = cutoffs or _CUTOFFS, gain or "exponential"
-            lines = _judged(
-                model_or_run, judgments, *chosen, not no_ranker, per_query, as_json, known
-            )
+            lines = _judged(model_or_run, judgments, *chosen, cosine, per_query, as_json, known)
         else:
             _refuse(of_judged, "held-out clicks; give --metrics, such as ndcg@10")
             _check_model(model_or_run, held_out)
-            if no_ranker and not compare_with and is_index(model_or_run):
-                raise click.UsageError("--no-ranker is for a model, and this is an index")
             needs_log = [name for name in compare_with if name.endswith("-clicks")]
             if needs_log and learned is None:
                 raise click.UsageError(
                     f"--compare-with {needs_log[0]} needs --log, the log of the training"
                 )
             asked = catalogue, metrics or held_out_clicks.METRICS, compare_with, learned
-            shown = not no_ranker, per_query, as_json, known
+            shown = cosine, per_query, as_json, known
             lines = held_out_clicks.evaluated(model_or_run, held_out, judgments, *asked, *shown)
     write_lines("-", lines)
 
@@ -193,7 +188,7 @@ def _judged(
     judgments: Any,
     cutoffs: tuple[int, ...],
     gain: str,
-    use_ranker: bool,
+    cosine: bool,
     per_query: bool,
     as_json: bool,
     known: Mapping[str, Any],
@@ -211,7 +206,7 @@ def _judged(
         raise SentembError(f"{model_or_run}: no such model or run; give a folder, a file or -")
     alone: dict[str, Any] = {}
     if is_folder(model_or_run):
-        model = load_best(model_or_run, use_ranker=use_ranker)
+        model = load_best(model_or_run, cosine=cosine)
         result = evaluate_model(model, judgments, cutoffs, gain)
         if isinstance(model, HybridRanker):
             alone = {

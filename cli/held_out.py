@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from sentemb.protocols import Retriever
     from sentemb.ranking.ranker import HybridRanker
     from sentemb.search.index import Index
-    from sentemb.sentence_encoder import SentenceEncoder
 
 METRICS = ("hit@1", "mrr@10", "recall@10", "recall@100", "ndcg@10")
 # Name of a lexical ranker -> whether it has stems, and the queries clicked on a title.
@@ -45,7 +44,7 @@ def evaluated(
     metrics: Sequence[str],
     others: Sequence[str],
     learned: "ClickLog | None",
-    use_ranker: bool,
+    cosine: bool,
     per_query: bool,
     as_json: bool,
     known: Mapping[str, Any],
@@ -66,8 +65,8 @@ def evaluated(
         Folders of models or indexes, or names in `LEXICAL`.
     learned : ClickLog, optional
         What bm25-clicks learns from.
-    use_ranker : bool
-        Whether folders of models with a ranker are measured as their rankers.
+    cosine : bool
+        Measure the models alone.
     per_query : bool
         Print the figures of every query too.
     as_json : bool
@@ -78,7 +77,7 @@ def evaluated(
     from sentemb.evaluation.held_out import HeldOutClicks
     from sentemb.ranking.ranker import HybridRanker
 
-    opened = {name: _opened(name, use_ranker) for name in dict.fromkeys((model, *others))}
+    opened = {name: _opened(name, cosine) for name in dict.fromkeys((model, *others))}
     first_model = opened[model]
     place, titles = catalogue_of(model, first_model, path, catalogue, clicks)
     if isinstance(first_model, HybridRanker):
@@ -148,17 +147,18 @@ def note_known_queries(
     return {"in_log": counts}
 
 
-def _opened(
-    name: str, use_ranker: bool
-) -> "Index | SentenceEncoder | PairScorer | HybridRanker | None":
-    """The model, its ranker or the index in folder ``name``; None for one of `LEXICAL`."""
+def _opened(name: str, cosine: bool) -> "Index | PairScorer | HybridRanker | None":
+    """The ranking of the model or the index in folder ``name``; None for one of `LEXICAL`."""
     from sentemb.ranking.opening import load_best
     from sentemb.search.index import Index
     from sentemb.search.index_files import is_index
 
     if name in LEXICAL:
         return None
-    return Index.open(name) if is_index(Path(name)) else load_best(name, use_ranker=use_ranker)
+    if not is_index(Path(name)):
+        return load_best(name, cosine=cosine)
+    index = Index.open(name)
+    return index.model_alone() if cosine else index
 
 
 def catalogue_of(
@@ -186,26 +186,24 @@ def catalogue_of(
 
 def _retriever(
     name: str,
-    model: "Index | SentenceEncoder | PairScorer | HybridRanker | None",
+    model: "Index | PairScorer | HybridRanker | None",
     titles: list[str],
     log: "ClickLog | None",
     n_queries: int,
 ) -> "Retriever":
     """What finds titles under ``name``."""
     from sentemb.baselines.clicked_queries import with_clicked_queries
-    from sentemb.baselines.inverted_index import InvertedIndex
-    from sentemb.baselines.words_and_stems import words_of
     from sentemb.errors import SentembError
     from sentemb.evaluation.held_out import AllPairs
-    from sentemb.models.nearest import TitleVectors
     from sentemb.ranking.ranker import HybridRanker
+    from sentemb.retrieval.bm25 import TitleWords
+    from sentemb.retrieval.words_and_stems import words_of
     from sentemb.search.index import Index
-    from sentemb.sentence_encoder import SentenceEncoder
 
     if model is None:
         stems, with_clicks = LEXICAL[name]
         texts = titles if log is None or not with_clicks else with_clicked_queries(titles, log)
-        return InvertedIndex(texts, words=words_of("english" if stems else None))
+        return TitleWords(texts, words=words_of("english" if stems else None))
     if isinstance(model, Index):
         if list(model.titles) != titles:
             raise SentembError(
@@ -216,8 +214,6 @@ def _retriever(
     if isinstance(model, HybridRanker):
         # The first one has these titles, and has prepared them for its parts.
         return model if model.has_titles(titles) else model.over(titles)
-    if isinstance(model, SentenceEncoder):
-        return TitleVectors(model, titles)
     note_pairs(name, n_queries * len(titles))
     return AllPairs(model, titles)
 

@@ -343,12 +343,12 @@ def per_query_option(help: str) -> Decorator:
     return option("-q", "--per-query", is_flag=True, help=help)
 
 
-def no_ranker_option() -> Decorator:
-    """``--no-ranker``, for commands that read the folder of a model."""
+def cosine_option() -> Decorator:
+    """``--cosine``, for commands that rank."""
     return option(
-        "--no-ranker",
+        "--cosine",
         is_flag=True,
-        help="Rank by the cosine alone, even if the folder of the model has a ranker.",
+        help="Score by the cosine of the model alone, without clicks and words.",
     )
 
 

@@ -13,10 +13,8 @@ from sentemb.cli.common import (
     note_unknown_words,
     read_texts,
     read_titles,
-    sums_of_warnings,
-    warnings_to_stderr,
 )
-from sentemb.cli.options import Text, no_ranker_option, option, text_output_option
+from sentemb.cli.options import Text, cosine_option, option, text_output_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 from sentemb.cli.rankings import Ranking, form_of, form_options, write_rankings
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     from sentemb.evaluation.reranking import Candidates, ScoringProgress
     from sentemb.protocols import Ranker
     from sentemb.ranking.ranker import HybridRanker
-    from sentemb.search.index import Index
     from sentemb.sentence_encoder import SentenceEncoder
 
 _DEPTH = 100
@@ -59,7 +56,7 @@ _SECONDS_BEFORE_NOTE = 3.0
     show_default=True,
     help="Titles per query; 0 prints all.",
 )
-@no_ranker_option()
+@cosine_option()
 @form_options("table", "tsv", "json")
 @text_output_option("the ranking")
 def command(
@@ -69,7 +66,7 @@ def command(
     candidates: str | None,
     depth: int | None,
     top_k: int,
-    no_ranker: bool,
+    cosine: bool,
     as_table: bool,
     as_tsv: bool,
     as_json: bool,
@@ -79,25 +76,24 @@ def command(
 
     QUERIES and TITLES are files with lines id<TAB>text, unpacked if they end in .gz; one of them
     may be - for standard input. The result is a TREC run, sorted by descending score, ties by
-    descending title id. With --query the query has the id "query". TITLES may also be an index
-    that was made with this model: unless a ranker ranks, its titles are not encoded again. A model
-    of two towers keeps the best titles so far, not the vectors of all.
+    descending title id. With --query the query has the id "query". A model without a ranker keeps
+    the best titles so far, not the vectors of all. Titles with no known words are left out.
 
     With --candidates the model re-ranks: for each query it scores the best titles of the run that
     have a text in TITLES. Without it every title is scored for every query; a pair model then takes
     one pass per pair.
 
-    If the model folder has a ranker, the ranker ranks, with TITLES as its catalogue.
+    If the model folder has a ranker, the ranker ranks: by cosine, memory of the log and BM25.
 
     \b
     sentemb rank model/ queries.tsv titles.tsv -o model.run
     sentemb rank model/ --query "hotels in shanghai" titles.tsv --table
     sentemb rank reranker/ queries.tsv titles.tsv --candidates model.run --depth 30 -k 0
     """
+    from sentemb.pair_scorer import PairScorer
     from sentemb.ranking.opening import load_best
-    from sentemb.ranking.ranker import CatalogueRanker, HybridRanker
+    from sentemb.ranking.recipe import MODEL_ALONE
     from sentemb.search.index_files import is_index
-    from sentemb.sentence_encoder import SentenceEncoder
     from sentemb.system.growing import scratch_folder
 
     form = form_of(table=as_table, tsv=as_tsv, json=as_json) or "trec"
@@ -107,33 +103,24 @@ def command(
         raise click.UsageError("standard input can be only one of the files")
     if depth is not None and candidates is None:
         raise click.UsageError("--depth needs --candidates")
-    ranker: Any = load_best(model, use_ranker=not no_ranker)
-    encoder = ranker.model if isinstance(ranker, HybridRanker) else ranker
-    index = _opened(files[-1], encoder, model) if is_index(files[-1]) else None
-    title_ids: Sequence[str]
-    titles: Sequence[str]
-    title_ids, titles = (
-        read_titles(files[-1], scratch_folder("-")) if index is None else (index.ids, index.titles)
-    )
+    if is_index(files[-1]):
+        raise SentembError(f"{files[-1]}: is an index; `sentemb search` ranks its titles")
+    ranker = load_best(model, cosine=cosine)
+    title_ids, titles = read_titles(files[-1], scratch_folder("-"))
     query_ids, queries = (["query"], [query]) if query is not None else read_texts(files[0])
     query_of = dict(zip(query_ids, queries, strict=True))
-    if isinstance(ranker, SentenceEncoder) and candidates is None:
-        run, title_of = _by_vectors(ranker, index, query_of, title_ids, titles, top_k)
-    else:
+    if isinstance(ranker, PairScorer) or candidates is not None:
         title_of = dict(zip(title_ids, titles, strict=True))
-        if isinstance(ranker, HybridRanker):
-            # It scores over all titles, also where only some are asked for.
-            ranker = ranker.over(titles)
+        chosen = None
         if candidates is not None:
             chosen = _candidates(candidates, query_ids, title_ids, depth or _DEPTH)
-            by_pairs = CatalogueRanker(ranker) if isinstance(ranker, HybridRanker) else ranker
-            run = _by_pairs(by_pairs, query_of, title_of, chosen, top_k)
-        elif isinstance(ranker, HybridRanker):
-            with warnings_to_stderr():
-                run = _by_ranker(ranker, query_of, title_of, top_k)
-        else:
-            run = _by_pairs(ranker, query_of, title_of, None, top_k)
-    note_unknown_words(encoder, queries)
+        run = _by_pairs(ranker, query_of, title_of, chosen, top_k)
+    elif ranker.recipe == MODEL_ALONE:
+        run, title_of = _by_vectors(ranker.model, query_of, title_ids, titles, top_k)
+    else:
+        title_of = dict(zip(title_ids, titles, strict=True))
+        run = _by_ranker(ranker, query_of, title_of, top_k)
+    note_unknown_words(ranker if isinstance(ranker, PairScorer) else ranker.model, queries)
     write_rankings(output, form, _rankings(query_of, run, title_of))
 
 
@@ -194,7 +181,6 @@ def _by_pairs(
 
 def _by_vectors(
     encoder: "SentenceEncoder",
-    index: "Index | None",
     query_of: dict[str, str],
     title_ids: Sequence[str],
     titles: Sequence[str],
@@ -202,31 +188,20 @@ def _by_vectors(
 ) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
     """The run of the ``top_k`` nearest titles of each query, and the texts of these titles.
 
-    Vectors of titles are those of the index, or computed portion by portion.
+    Vectors of titles are computed portion by portion.
     """
     from sentemb.search.scan import best_titles
     from sentemb.system.parallel import Workers
 
-    queries, k = list(query_of.values()), top_k or len(titles)
-    if index is not None:
-        # The ranking is that of the model, whatever else the index scores.
-        hits = index.search(queries, k, bm25_weight=0)
-        best = [[(hit.score, hit.id, hit.title) for hit in own] for own in hits]
-    else:
-        with warnings_to_stderr():
-            vectors = encoder.encode_query(queries, normalize_embeddings=True)
-        with (
-            Workers() as workers,
-            sums_of_warnings(len(titles)),
-            closing(TimeLeft("titles")) as line,
-        ):
-            found = best_titles(encoder, vectors, title_ids, titles, k, workers, line.show)
-        best = [[(score, id, titles[place]) for score, id, place in own] for own in found]
+    vectors = encoder.unit_vectors(list(query_of.values()), "query")
+    with Workers() as workers, closing(TimeLeft("titles")) as line:
+        k = top_k or len(titles)
+        found = best_titles(encoder, vectors, title_ids, titles, k, workers, line.show)
     run = {
         query_id: {id: score for score, id, _ in own}
-        for query_id, own in zip(query_of, best, strict=True)
+        for query_id, own in zip(query_of, found, strict=True)
     }
-    return run, {id: title for own in best for _, id, title in own}
+    return run, {id: titles[place] for own in found for _, id, place in own}
 
 
 def _by_ranker(
@@ -252,23 +227,9 @@ def _run_of(
 ) -> dict[str, dict[str, float]]:
     """The run of places in ``title_ids`` and their scores, one row of each per query."""
     return {
-        query_id: {title_ids[place]: score for place, score in zip(*row, strict=True)}
+        query_id: {title_ids[place]: score for place, score in zip(*row, strict=True) if place >= 0}
         for query_id, *row in zip(query_ids, places.tolist(), scores.tolist(), strict=True)
     }
-
-
-def _opened(path: str, ranker: Any, model: str) -> "Index":
-    """The index at ``path``, which must have been made with the model in folder ``model``."""
-    from sentemb.search.index import Index
-    from sentemb.storage.model_files import fingerprint
-
-    index = Index.open(path)
-    if fingerprint(ranker.saved()) != index.model_sha256:
-        raise SentembError(
-            f"{path}: was made with another model than {model}; use `sentemb search`, which needs "
-            "no model, or make the index again"
-        )
-    return index
 
 
 def _rankings(

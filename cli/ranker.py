@@ -127,19 +127,19 @@ def fitted(fit: Callable[..., HybridRanker]) -> HybridRanker:
 
 def describe(ranker: HybridRanker, folder: str | None) -> None:
     """Print what a ranker adds up, its dev figures, and which texts are now in ``folder``."""
-    from sentemb.ranking.recipe import PART_NAMES, PARTS
-    from sentemb.ranking.tuning import DECISIVE
+    from sentemb.ranking.fitting import FIGURES
+    from sentemb.ranking.recipe import PARTS
 
     say(f"ranker: {ranker.recipe}")
     figures = ranker.dev["figures"]
-    for metric in (name for name in DECISIVE if name in figures["sum"]):
+    for metric in FIGURES:
         parts = ", ".join(
-            f"{PART_NAMES[part]} {figures[part][metric]:.3f}" for part in PARTS if part in figures
+            f"{name} {figures[part][metric]:.3f}" for part, name in PARTS.items() if part in figures
         )
         say(f"ranker on dev: {metric} {figures['sum'][metric]:.3f} ({parts} alone)")
-    clicks = ranker.clicks if ranker.recipe.needs_clicks else None
-    if clicks is not None and folder is not None:
-        note_queries(f"{folder}/ranker", len(clicks.queries), len(clicks.titles))
+    clicks = ranker.clicks
+    if ranker.recipe.needs_clicks and folder is not None and clicks.queries:
+        note_queries(folder, len(clicks.queries), len(clicks.titles))
 
 
 def log_and_share(value: str) -> tuple[str, float]:

@@ -27,11 +27,14 @@ class Ranking(NamedTuple):
     hits : list of dict
         Best first, each with ``id``, ``title``, ``score`` and whatever else there is to print; all
         have the same keys.
+    reason : str or None
+        Why there is no good match.
     """
 
     id: str
     query: str
     hits: Sequence[Mapping[str, Any]]
+    reason: str | None = None
 
 
 def form_options(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -93,13 +96,21 @@ def _tsv(rankings: Iterable[Ranking]) -> Iterator[str]:
     """A line of names, then one line per hit."""
     named = False
     for ranking in rankings:
-        for rank, hit in enumerate(ranking.hits, 1):
+        for rank, hit in enumerate(map(_by_column, ranking.hits), 1):
             if not named:
                 yield "\t".join(["query_id", "rank", *hit])
                 named = True
             yield "\t".join(map(_cell, [ranking.id, rank, *hit.values()]))
     if not named:
         yield "\t".join(["query_id", "rank", "id", "title", "score"])
+
+
+def _by_column(hit: Mapping[str, Any]) -> dict[str, Any]:
+    """What there is to print of a hit; each part of its score is a column."""
+    found: dict[str, Any] = {}
+    for name, value in hit.items():
+        found |= value if isinstance(value, dict) else {name: value}
+    return found
 
 
 def _cell(value: Any) -> str:
@@ -112,4 +123,6 @@ def _cell(value: Any) -> str:
 def _json(rankings: Iterable[Ranking]) -> Iterator[str]:
     for ranking in rankings:
         found = {"id": ranking.id, "query": ranking.query, "titles": list(ranking.hits)}
+        if ranking.reason is not None:
+            found["no_match"] = ranking.reason
         yield json.dumps(found)

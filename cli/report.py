@@ -6,7 +6,7 @@ import click
 
 from sentemb.cli.common import check_ending, read_texts, warnings_to_stderr
 from sentemb.cli.held_out import catalogue_of, note_pairs
-from sentemb.cli.options import Written, force_option, option
+from sentemb.cli.options import Written, cosine_option, force_option, option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from sentemb.data.click_log import ClickLog
     from sentemb.data.judged_set import JudgedSet
     from sentemb.pair_scorer import PairScorer
+    from sentemb.ranking.ranker import HybridRanker
     from sentemb.search.index import Index
-    from sentemb.sentence_encoder import SentenceEncoder
 
 _LIMIT = 20
 # More would make a page that browsers open slowly.
@@ -62,6 +62,7 @@ _MOST_WORST = 1000
     help="Show the first pairs of DEV, this many, without looking for the worst queries. "
     f"[default for queries alone and standard input: {_LIMIT}]",
 )
+@cosine_option()
 def command(
     model: str,
     dev: str,
@@ -71,6 +72,7 @@ def command(
     catalogue: str | None,
     log: str | None,
     limit: int | None,
+    cosine: bool,
 ) -> None:
     """Write a page that shows where a model ranks badly, and why.
 
@@ -80,7 +82,8 @@ def command(
     each word on the score of the title that is wrongly first and of the right one, and what the
     cells of a recurrent model do. The settings of the model and its learning curve are there too.
 
-    MODEL is the folder of a model, or of an index, whose titles are then ranked.
+    MODEL is the folder of a model, or of an index, whose titles are then ranked. Titles are ranked
+    as `sentemb rank` and `search` rank them; words and cells explain the cosine of the model.
 
     DEV is the folder of a judged set, measured by NDCG@10, or a file of held-out clicks, measured
     by MRR@10, as `sentemb evaluate` does; its --per-query and --json give the figures to programs.
@@ -95,14 +98,21 @@ def command(
 
     from sentemb.analysis.report.page import collect, page, triage_report
     from sentemb.analysis.report.pairs import read_pairs
-    from sentemb.loading import load
+    from sentemb.pair_scorer import PairScorer
+    from sentemb.ranking.opening import load_best
+    from sentemb.ranking.ranker import HybridRanker
     from sentemb.search.index import Index
     from sentemb.search.index_files import is_index
     from sentemb.system.files import place_name, write_text
 
     check_ending(output, (".html", ".htm"), "the page is HTML")
-    opened = Index.open(model) if is_index(Path(model)) else load(model)
-    own = opened.model if isinstance(opened, Index) else opened
+    opened: Index | HybridRanker | PairScorer
+    if is_index(Path(model)):
+        index = Index.open(model)
+        opened = index.model_alone() if cosine else index
+    else:
+        opened = load_best(model, cosine=cosine)
+    own = opened.model if isinstance(opened, Index | HybridRanker) else opened
     name = Path(model).resolve().name
     if limit is None and _has_titles(dev):
         with warnings_to_stderr():
@@ -140,7 +150,7 @@ def _refuse(given: dict[str, str | None]) -> None:
 
 def _triage(
     model: str,
-    opened: "Index | SentenceEncoder | PairScorer",
+    opened: "Index | HybridRanker | PairScorer",
     dev: str,
     catalogue: str | None,
     log: str | None,
@@ -168,7 +178,7 @@ def _triage(
 
 def _titles(
     model: str,
-    opened: "Index | SentenceEncoder | PairScorer",
+    opened: "Index | HybridRanker | PairScorer",
     dev: str,
     catalogue: str | None,
     held_out: "JudgedSet | ClickLog",

@@ -5,7 +5,7 @@ import json
 import click
 
 from sentemb.cli.common import note_unknown_words, warnings_to_stderr
-from sentemb.cli.options import Text, json_option
+from sentemb.cli.options import Text, cosine_option, json_option
 from sentemb.cli.options import command as new_command
 
 
@@ -13,25 +13,35 @@ from sentemb.cli.options import command as new_command
 @click.argument("model", type=click.Path())
 @click.argument("query", type=Text())
 @click.argument("titles", type=Text(), metavar="TITLE...", nargs=-1, required=True)
+@cosine_option()
 @json_option(instead_of="lines")
-def command(model: str, query: str, titles: tuple[str, ...], as_json: bool) -> None:
+def command(model: str, query: str, titles: tuple[str, ...], cosine: bool, as_json: bool) -> None:
     """Score one query against titles.
 
     Prints one line per title, in the given order: the score, a tab and the title. Higher is better.
-    The score of two towers is the cosine, from -1 to 1, and 0 if the query or the title has no
-    words. The score of a pair model can be any number; only scores of one query can be compared.
+    The score is that of `sentemb rank` and of an index: a sum of cosine, memory of the log and BM25
+    if the folder of the model has a ranker, otherwise the cosine, from -1 to 1. The score of a pair
+    model can be any number; only scores of one query can be compared.
 
     \b
     sentemb score model/ "hotels in shanghai" "Shanghai Hotels" "Bath Tub Repair"
     """
+    import numpy as np
+
     from sentemb.data.lines import write_lines
-    from sentemb.loading import load
+    from sentemb.pair_scorer import PairScorer
+    from sentemb.ranking.opening import load_best
     from sentemb.tables import visible
 
-    scorer = load(model)
+    ranker = load_best(model, cosine=cosine)
+    texts = list(titles)
+    pairs = np.zeros(len(texts), np.int64), np.arange(len(texts))
     with warnings_to_stderr():
-        scores = scorer.score(query, titles).tolist()
-    note_unknown_words(scorer, [query, *titles])
+        if isinstance(ranker, PairScorer):
+            scores = ranker.score(query, texts).tolist()
+        else:
+            scores = ranker.score_pairs([query], texts, *pairs).tolist()
+    note_unknown_words(ranker if isinstance(ranker, PairScorer) else ranker.model, [query, *titles])
     if as_json:
         scored = [
             {"title": title, "score": score} for title, score in zip(titles, scores, strict=True)

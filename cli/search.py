@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from sentemb.cli.common import note_unknown_words, read_ids, read_texts, warnings_to_stderr
-from sentemb.cli.options import Text, option, text_output_option, threads_option
+from sentemb.cli.options import Text, cosine_option, option, text_output_option, threads_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note
 from sentemb.cli.rankings import Ranking, form_of, form_options, write_rankings
@@ -45,12 +45,12 @@ _PORTION = 1024
     help="Find nothing for a query whose first title has a lower confidence; see `sentemb "
     "calibrate`.",
 )
+@cosine_option()
 @option(
-    "--bm25-weight",
-    metavar="WEIGHT",
-    type=float,
-    help="Score by the cosine plus this weight of BM25, whatever the weights of the index are; 0 "
-    "leaves the cosine alone.",
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Show the best titles even if none is a good match.",
 )
 @form_options("json", "tsv", "trec")
 @text_output_option("what is found")
@@ -63,7 +63,8 @@ def command(
     only: str | None,
     min_score: float | None,
     min_confidence: float | None,
-    bm25_weight: float | None,
+    cosine: bool,
+    everything: bool,
     as_json: bool,
     as_tsv: bool,
     as_trec: bool,
@@ -72,9 +73,9 @@ def command(
 ) -> None:
     """Find the titles of an index that are nearest to a query.
 
-    Each line shows rank, score, id and title. The score is the cosine of query and title, plus
-    shares of BM25 and of the memory of the log if the index has them; equal scores are in the order
-    of the index. With --queries the text of each query is above its titles.
+    Each line shows rank, score, id and title. The score is that of the ranker of the model: a sum
+    of cosine, memory of the log and BM25, or the cosine alone; equal scores are in the order of the
+    index. With --queries the text of each query is above its titles.
 
     \b
     sentemb search index/ "hotels in shanghai"
@@ -102,7 +103,8 @@ def command(
         "only": wanted,
         "min_score": min_score,
         "min_confidence": min_confidence,
-        "bm25_weight": bm25_weight,
+        "cosine": cosine,
+        "everything": everything,
     }
 
     def found() -> Iterator[Ranking]:
@@ -110,7 +112,8 @@ def command(
             some = slice(first, first + _PORTION)
             hits = opened.search(texts[some], top_k, **limits)
             for id, text, own in zip(ids[some], texts[some], hits, strict=True):
-                yield Ranking(id, text, [hit.as_dict() for hit in own])
+                reason = getattr(own, "reason", None)
+                yield Ranking(id, text, [hit.as_dict() for hit in own], reason)
 
     if form is not None:
         write_rankings(output, form, found())
@@ -120,6 +123,7 @@ def command(
 
 def _listed(rankings: Iterable[Ranking], several: bool) -> Iterator[str]:
     """Lines to read: rank, score, id and title; the query above if there are several."""
+    from sentemb.search.index import BELOW_FLOOR
     from sentemb.tables import visible
 
     for ranking in rankings:
@@ -132,6 +136,7 @@ def _listed(rankings: Iterable[Ranking], several: bool) -> Iterator[str]:
                 f"{visible(hit['title'])}"
             )
         if not ranking.hits:
-            yield "       nothing found"
+            remedy = "; --all shows the nearest titles" if ranking.reason == BELOW_FLOOR else ""
+            yield f"       no good match: {ranking.reason}{remedy}"
         if several:
             yield ""

@@ -91,6 +91,7 @@ def command(
     from pathlib import Path
 
     from sentemb.face import TextWarning
+    from sentemb.ranking.recipe import MEMORY
     from sentemb.serving.app import create_app, replace_index
     from sentemb.serving.hosts import LOOPBACK, is_loopback
     from sentemb.serving.limits import Limits
@@ -115,7 +116,7 @@ def command(
         line.close()
     server = Server(app, host, port)
     if not is_loopback(host):
-        shows_queries = clicks is not None or opened.memory_weight > 0
+        shows_queries = clicks is not None or bool(opened.recipe.weight(MEMORY))
         too = " and see queries of the log" if shows_queries else ""
         note(
             f"note: anyone who can reach port {server.port} of this machine can search{too}; put a "

@@ -113,16 +113,52 @@ def read_folder(folder, part_bytes=50_000_000):
     return mapping, documents
 
 
-def searched_fields(query):
-    """The fields and boosts of a search by words."""
-    ((kind, clause),) = query.items()
-    if kind == "match":
-        ((field, match),) = clause.items()
-        assert set(match) == {"query", "boost"}
-        return [(field, match["boost"])]
-    assert kind == "multi_match" and set(clause) == {"query", "type", "fields"}
-    assert clause["type"] == "most_fields"
-    return [(field, float(boost)) for field, boost in (one.split("^") for one in clause["fields"])]
+def parts_of_search(body, mapping):
+    """What a request adds up, after all checks.
+
+    Returns the vector or None, (field, text, factor) of the words that find titles, and the clauses
+    and factors of the second pass, each with the titles that it looks at.
+    """
+    fields = mapping["mappings"]["properties"]
+    assert set(body) <= {"size", "_source", "knn", "query", "rescore"}
+    vector, words = None, []
+    if "knn" in body:
+        knn = body["knn"]
+        assert set(knn) == {"field", "query_vector", "k", "num_candidates"}
+        assert knn["field"] == "vector" and fields["vector"]["type"] == "dense_vector"
+        assert 1 <= knn["k"] <= knn["num_candidates"] <= 10_000
+        vector = knn["query_vector"]
+    assert "query" in body or vector is not None
+    query = body.get("query", {"match_none": {}})
+    if query != {"match_none": {}}:
+        assert set(query) == {"bool"} and set(query["bool"]) == {"should"}
+        for clause in query["bool"]["should"]:
+            ((kind, about),) = clause.items()
+            if kind == "knn":
+                assert set(about["vector"]) == {"vector", "k"} and vector is None
+                assert fields["vector"]["type"] == "knn_vector"
+                vector = about["vector"]["vector"]
+            elif kind != "match_none":
+                words.append(matched(clause, fields))
+    assert all(factor > 0 for _, _, factor in words), "a boost is above 0"
+    again = []
+    for one in body.get("rescore", []):
+        assert set(one) == {"window_size", "query"} and body["size"] <= one["window_size"] <= 10_000
+        assert set(one["query"]) == {"rescore_query", "rescore_query_weight"}
+        clause, factor = one["query"].values()
+        again.append((clause, factor, one["window_size"]))
+    if vector is not None:
+        vector = np.array(vector, np.float32)
+        assert abs(float(vector @ vector) - 1) <= 1e-4
+    return vector, words, again
+
+
+def matched(clause, fields):
+    """The field, the text and the boost of a ``match`` query."""
+    ((kind, about),) = clause.items()
+    ((field, match),) = about.items()
+    assert kind == "match" and set(match) <= {"query", "boost"} and fields[field]["type"] == "text"
+    return field, match["query"], match.get("boost", 1)
 
 
 class StandIn(ThreadingHTTPServer):
@@ -201,32 +237,11 @@ class _Handler(BaseHTTPRequestHandler):
             answer["items"] = [{"index": {"error": {"reason": why}}} for why in refused.values()]
         self.answer(200, answer)
 
-    def check_words(self, name, query):
-        """The half of a search that compares words names fields of the mapping, with boosts."""
-        properties = self.server.mappings[name]["mappings"]["properties"]
-        ((kind, match),) = query.items()
-        if kind == "multi_match":
-            assert match["type"] == "most_fields" and match["query"]
-            boosts = dict(field.split("^") for field in match["fields"])
-        else:
-            ((field, words),) = match.items()
-            assert kind == "match" and set(words) == {"query", "boost"}
-            boosts = {field: words["boost"]}
-        assert all(field in properties and float(boost) > 0 for field, boost in boosts.items())
-
     def found(self, name, body):
-        """The answer to a search of Elasticsearch; words count nothing."""
-        assert set(body) <= {"size", "_source", "knn", "query"}
-        knn, documents = body["knn"], self.server.documents[name]
-        assert set(knn) == {"field", "query_vector", "k", "num_candidates"}
-        assert 1 <= knn["k"] <= knn["num_candidates"] <= 10_000
-        if "query" in body:
-            assert "QUERY TEXT" not in json.dumps(body)  # the place of a query is filled in
-            for field, boost in searched_fields(body["query"]):
-                assert field in self.server.mappings[name]["mappings"]["properties"]
-                assert boost > 0
-        vector = np.array(knn["query_vector"], np.float32)
-        assert abs(float(vector @ vector) - 1) <= 1e-4
+        """The answer to a search; words count nothing."""
+        assert not any(place in json.dumps(body) for place in ("QUERY TEXT", "QUERY VECTOR"))
+        vector, _, _ = parts_of_search(body, self.server.mappings[name])
+        documents = self.server.documents[name]
         scores = {
             id: (1 + float(vector @ np.array(source["vector"], np.float32))) / 2
             for id, source in documents.items()

@@ -537,80 +537,80 @@ def group_pairs(order, queries, titles, hard_titles, size, key):
     return found
 
 
-def bm25_scores(query, titles, k1, b, clicked=None, click_weight=1):
-    """The BM25 score of every title for a query, word by word; the words of its clicked queries
-    count ``click_weight`` times."""
-    collection = [re.findall(r"\w+", title.lower()) for title in titles]
-    asked = [re.findall(r"\w+", text.lower()) for text in clicked or [""] * len(titles)]
-    lengths = [
-        len(own) + click_weight * len(other) for own, other in zip(collection, asked, strict=True)
-    ]
-    mean = sum(lengths) / len(collection)
-    scores = [0.0] * len(titles)
-    for word in re.findall(r"\w+", query.lower()):
-        counts = [
-            own.count(word) + click_weight * other.count(word)
-            for own, other in zip(collection, asked, strict=True)
-        ]
-        n = sum(f > 0 for f in counts)
-        idf = math.log(1 + (len(titles) - n + 0.5) / (n + 0.5))
-        for t, f in enumerate(counts):
-            if f > 0:
-                scores[t] += idf * f / (f + k1 * (1 - b + b * lengths[t] / mean))
-    return scores
-
-
-def best_clicked(query, clicked, titles, n_titles):
-    """The highest dot product of a query with the clicked queries of each title, -1 without any:
-    clicked query c was clicked for every title of ``titles[c]``."""
-    found = []
-    for t in range(n_titles):
-        own = [row for row, some in zip(clicked, titles, strict=True) if t in some]
-        found.append(max((sum(map(float, query * row)) for row in own), default=-1.0))
-    return found
+def bm25_scores(query, titles, k1, b):
+    """The BM25 score of every title for a query."""
+    fields = [word_counts(title, [])[0] for title in titles]
+    return bm25_of_fields(query, fields, field_statistics(fields), k1, b)
 
 
 # -- ranking -------------------------------------------------------------------------------------
 
 
-def ranker_scores(weights, cosines, bm25, of_clicked):
-    """The score of every title for a query: ``weights`` are those of cosine, BM25 and memory.
+def ranker_scores(weights, cosines, rows, whole, clicked, has_clicks):
+    """The score of every title for a query, part by part.
 
-    ``of_clicked[t]`` are the cosines of the query with the clicked queries of title t.
+    ``rows[t]`` are the cosines of the memory's rows of title t, each times the root of its share;
+    ``whole`` and ``clicked`` are the scores of both fields of BM25.
     """
-    highest = max(bm25) or 1
     return [
-        weights[0] * cosine + weights[1] * lexical / highest + weights[2] * max([cosine, *others])
-        for cosine, lexical, others in zip(cosines, bm25, of_clicked, strict=True)
+        weights.get("cosine", 0) * cosine
+        + weights.get("memory", 0) * max(own, default=0)
+        + weights.get("bm25", 0) * of_whole
+        + weights.get("clicked_bm25", 0) * of_clicked
+        + weights.get("unclicked", 0) * (not any_clicks)
+        for cosine, own, of_whole, of_clicked, any_clicks in zip(
+            cosines, rows, whole, clicked, has_clicks, strict=True
+        )
     ]
 
 
-def hybrid(vector, titles, bm25, weight, k, mask):
-    """(title, score) of the k best sums of cosine and share of the highest BM25, title by title."""
-    highest = max(bm25, default=0) or 1
-    found = []
-    for t, (title, lexical) in enumerate(zip(titles, bm25, strict=True)):
-        # Without a vector on one side only words can find a title.
-        if mask[t] and (lexical > 0 or (any(vector) and any(title))):
-            score = sum(float(a) * float(b) for a, b in zip(vector, title, strict=True))
-            found.append((t, score + weight * lexical / highest))
-    return sorted(found, key=lambda one: (-one[1], one[0]))[:k]
+def bm25_of_fields(query, fields, statistics, k1, b):
+    """The BM25 score of every field for a query: a field is a dict of a word's count, and the
+    statistics are (how many hold each word, number of titles, mean length)."""
+    holding, n, mean = statistics
+    scores = []
+    for field in fields:
+        length, score = sum(field.values()), 0.0
+        for word in re.findall(r"\w+", query.lower()):
+            f = field.get(word, 0)
+            idf = math.log(1 + (n - holding.get(word, 0) + 0.5) / (holding.get(word, 0) + 0.5))
+            score += idf * f / (f + k1 * (1 - b + b * length / mean)) if f else 0
+        scores.append(score)
+    return scores
 
 
-def sum_of_parts(vector, titles, bm25, remembered, weights, k, mask):
-    """(title, score) of the k best sums of cosine, BM25 and memory, title by title; ``weights`` are
-    those of cosine, BM25 and memory, ``remembered`` is -1 for titles without clicked queries."""
-    highest = max(bm25, default=0) or 1
-    found = []
-    for t, (title, lexical, own) in enumerate(zip(titles, bm25, remembered, strict=True)):
-        by_vectors = any(vector) and (weights[0] > 0 or weights[2] > 0)
-        by_memory = weights[2] > 0 and own > -1
-        if mask[t] and (lexical > 0 or (by_vectors and (any(title) or by_memory))):
-            cosine = sum(float(a) * float(b) for a, b in zip(vector, title, strict=True))
-            memory = max(cosine, float(own)) if any(vector) else cosine
-            score = weights[0] * cosine + weights[1] * lexical / highest + weights[2] * memory
-            found.append((t, score))
-    return sorted(found, key=lambda one: (-one[1], one[0]))[:k]
+def field_statistics(fields):
+    """What `bm25_of_fields` needs to know of a collection."""
+    holding = {}
+    for field in fields:
+        for word in field:
+            holding[word] = holding.get(word, 0) + 1
+    return holding, len(fields), sum(sum(field.values()) for field in fields) / len(fields) or 1
+
+
+def word_counts(title, clicked):
+    """The words of a title with those of its clicked queries, and the latter alone; ``clicked`` is
+    a list of (query, share), and a word of it counts as much as the share."""
+    whole, own = {}, {}
+    for word in re.findall(r"\w+", title.lower()):
+        whole[word] = whole.get(word, 0) + 1
+    for query, share in clicked:
+        for word in re.findall(r"\w+", query.lower()):
+            whole[word] = whole.get(word, 0) + share
+            own[word] = own.get(word, 0) + share
+    return whole, own
+
+
+def softmax_loss(weights, features, query, is_right):
+    """The mean over queries of the mean over right candidates of -log softmax."""
+    total = 0.0
+    for q in set(query):
+        own = [k for k, other in enumerate(query) if other == q]
+        scores = [sum(w * x for w, x in zip(weights, features[k], strict=True)) for k in own]
+        log_sum = math.log(sum(map(math.exp, scores)))
+        right = [log_sum - score for k, score in zip(own, scores, strict=True) if is_right[k]]
+        total += sum(right) / len(right)
+    return total / len(set(query))
 
 
 def highest(scores, k):

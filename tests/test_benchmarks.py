@@ -125,6 +125,37 @@ assert whole.training["pairs"] == 120
 print("done")
 """
 
+_RANKING = f"""{_SYSTEMS}
+import ranking
+from sentemb import ClickLog
+from pages import tables_of
+
+(data / "other").mkdir()
+for part in ("dev", "test"):  # new queries for titles of the log
+    clicked = zip(log.query_index.tolist(), log.title_index.tolist(), strict=True)
+    asked = ClickLog.from_pairs(
+        (f"{{log.queries[q]}} {{part}} {{n}}", log.titles[t]) for n, (q, t) in enumerate(clicked)
+    )
+    write_judged_set(made_up_judged_set(asked), data / "tldr" / part)
+write_judged_set(made_up_judged_set(made_up_log(60, 3)), data / "other" / "test")
+ranking.SETTINGS = {{"defaults": ("", {{}}, (0, 1), ((0, 1),))}}
+found = ranking.measure(data, "tldr", "defaults", 1, build)
+assert set(found["one"][0]) == {{*ranking.OF_WORDS, *ranking.OF_MODEL}}
+trials = {{
+    trial: ranking.run_trial(data, "tldr", trial, 1, build, ("tldr", "other"))
+    for trial in ranking.TRIALS
+}}
+n_queries = len(found["one"][0]["ranker"]["hit@1"])
+assert 0 < sum(trials["new-titles"]["is_new"]) < n_queries
+assert list(trials["stray-clicks"]) == ["0", "0.04", "0.1"]
+assert [n for n, *_ in trials["floor"].values()] == [24, 200, 12]
+page = ranking.page({{"tldr": {{"defaults": found}}}}, {{"tldr": trials}})
+assert len(tables_of("ranking", page)) == 7
+assert sum(line.startswith("| without clicks |") for line in page) == 4
+assert any("rank fusion | 0." in line or "rank fusion | 1." in line for line in page)
+print("done")
+"""
+
 _SLICES = f"""{_SYSTEMS}
 found = slices.measure(data, "tldr", 1, build)
 every = sum(found["slices"]["all"])
@@ -151,6 +182,11 @@ print("done")
 
 def test_a_learning_curve_of_two_shares(tmp_path):
     done = run_python(_CURVE, FOLDER, FOLDER.parent / "tests", tmp_path, check=True)
+    assert done.stdout.endswith("done\n")
+
+
+def test_the_ranker_and_its_trials(tmp_path):
+    done = run_python(_RANKING, FOLDER, FOLDER.parent / "tests", tmp_path, check=True)
     assert done.stdout.endswith("done\n")
 
 

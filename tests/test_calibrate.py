@@ -1,5 +1,6 @@
-"""Tuning the weight of BM25, and the confidence of first titles."""
+"""Tuning the ranker of an index, and the confidence of first titles."""
 
+import copy
 import json
 import math
 from itertools import pairwise, product
@@ -10,22 +11,16 @@ from click.testing import CliRunner
 from helpers import made_up_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_ranking import made_ranker
 
 from sentemb import Index, SentembError
 from sentemb.cli import main
 from sentemb.data.best_graded import best_graded, read_clicks
-from sentemb.data.click_log import ClickLogBuilder, write_click_log
+from sentemb.data.click_log import ClickLog, ClickLogBuilder, write_click_log
 from sentemb.data.judged_set import JudgedSet, write_judged_set
+from sentemb.ranking.recipe import Recipe
 from sentemb.search.confidence import Confidence
-from sentemb.search.tuning import (
-    CLICK_WEIGHTS,
-    MEMORY_WEIGHTS,
-    WEIGHTS,
-    calibrate,
-    first_titles,
-    score_bands,
-    tune,
-)
+from sentemb.search.tuning import calibrate, first_titles, score_bands, tune
 
 WORDS = [a + b + c + "a" for a, b, c in product("krst", "aiou", "bdf")]
 
@@ -57,10 +52,19 @@ def held_out(n=60, seed=1):
     return builder.build()
 
 
+def clicked_before():
+    """A log: every query of `held_out` with a third word was clicked for the same title."""
+    held = held_out()
+    return ClickLog.from_pairs(
+        (f"{query} extra", title) for query, title in zip(held.queries, held.titles, strict=True)
+    )
+
+
 @pytest.fixture
 def index():
     model = made_up_model(("bag", {}), TITLES, cells=8, dtype=np.float32)
-    return Index.build(model, TITLES, bm25=True, threads=1)
+    recipe = Recipe({"cosine": 1.0, "bm25": 1.0})
+    return Index.build(made_ranker(model, clicked_before(), TITLES, recipe), TITLES, threads=1)
 
 
 @pytest.fixture
@@ -73,142 +77,53 @@ def folder(index, tmp_path):
 # -- tune ------------------------------------------------------------------------------------------
 
 
-def test_tune_chooses_the_best_of_its_table(index):
+def share_right(index, clicks):
+    hits = index.search(clicks.queries, 1, everything=True)
+    clicked = [clicks.titles[t] for t in clicks.title_index]
+    return np.mean([some[0].title == title for some, title in zip(hits, clicked, strict=True)])
+
+
+def test_tune_finds_what_words_and_clicks_say(index):
     clicks = held_out()
-    found = tune(index, clicks, "hit@1")
-    assert found.weights == WEIGHTS and found.means.shape == (len(WEIGHTS), 3)
-    column = found.metrics.index("hit@1")
-    chosen = WEIGHTS.index(found.weight)
-    assert found.means[chosen, column] == found.means[:, column].max()
-    assert (found.means[:chosen, column] < found.means[chosen, column]).all()
-    assert found.weight > 0 and found.gain.low > 0
-    assert found.gain.mean == pytest.approx(found.means[chosen, column] - found.means[0, column])
-    assert (index.half().weight, index.half().lists.k1, index.half().lists.b) == (
-        found.weight, found.k1, found.b,
-    )  # fmt: skip
-    # The table is what search finds.
-    for weight, mean in zip(WEIGHTS, found.means[:, column], strict=True):
-        hits = index.search(clicks.queries, 1, bm25_weight=weight)
-        clicked = [clicks.titles[t] for t in clicks.title_index]
-        right = [some[0].title == title for some, title in zip(hits, clicked, strict=True)]
-        assert np.mean(right) == pytest.approx(mean)
+    ranker = tune(index, clicks)
+    assert share_right(index, clicks) == pytest.approx(ranker.dev["figures"]["sum"]["hit@1"])
+    cosine = Index.build(index.model, TITLES, threads=1)
+    assert share_right(index, clicks) > share_right(cosine, clicks) + 0.5
+    assert ranker.dev["figures"]["cosine"]["hit@1"] == pytest.approx(share_right(cosine, clicks))
 
 
-def test_weight_0_where_words_mislead(index):
+def test_words_that_mislead_get_no_weight(index):
     """The model is right whatever it says; BM25 finds other titles."""
-    builder = ClickLogBuilder()
-    for query in held_out().queries:
-        builder.add(query, index.search(query, 1, bm25_weight=0)[0].title)
-    found = tune(index, builder.build())
-    assert found.weight == 0 and found.gain.mean == 0 and found.means[0, 0] == 1
+    model = Index.build(index.model, TITLES, threads=1)
+    clicks = ClickLog.from_pairs((q, model.search(q, 1)[0].title) for q in held_out().queries)
+    ranker = tune(model, clicks)
+    assert ranker.dev["figures"]["sum"]["hit@1"] == share_right(model, clicks) == 1
+    assert ranker.recipe.weight("cosine") > 10 * abs(ranker.recipe.weight("bm25"))
 
 
-def clicked_before():
-    """A log: every query of `held_out` with a third word was clicked for the same title."""
-    builder = ClickLogBuilder()
-    for query, title in zip(held_out().queries, held_out().titles, strict=True):
-        builder.add(f"{query} extra", title)
-    return builder.build()
-
-
-def test_tune_chooses_the_weights_of_clicks_and_memory():
-    model = made_up_model(("bag", {}), TITLES, cells=8, dtype=np.float32)
-    log = clicked_before()
-    index = Index.build(model, TITLES, bm25=True, log=log, threads=1)
-    clicks = held_out()
-    # Words mislead: the titles that were clicked are others than those that hold the words.
-    rolled = np.roll(clicks.titles, 1).tolist()
-    memorised = Index.build(
-        model, TITLES, bm25=True, log=_log(clicks.queries, rolled, " extra"), threads=1
-    )
-    found = tune(index, clicks, "hit@1")
-    assert found.click_weight in CLICK_WEIGHTS and found.memory_weights == MEMORY_WEIGHTS
-    assert found.memory_means.shape == (len(MEMORY_WEIGHTS), 3)
-    column = found.metrics.index("hit@1")
-    recipe = index.recipe
-    assert (recipe.bm25, recipe.memory, recipe.click_weight) == (
-        found.weight, found.memory_weight, found.click_weight,
-    )  # fmt: skip
-    right = np.mean([
-        hits[0].title == title
-        for hits, title in zip(index.search(clicks.queries, 1), clicks.titles, strict=True)
-    ])  # fmt: skip
-    assert right == pytest.approx(max(found.means[:, column].max(), found.lexical[column]))
-    assert right >= max(found.memory_means[:, column].max(), found.lexical[column])
-    assert found.gain.mean > 0 and found._repr_html_().count("memory")
-    told = tune(memorised, _log(clicks.queries, rolled), "hit@1")
-    best = max(told.means[:, column].max(), told.lexical[column])
-    assert told.memory_weight > 0 and told.gain.mean > 0
-    assert best > told.memory_means[0, column] - 1e-9 and memorised.confidence is None
-
-
-def _log(queries, titles, suffix=""):
-    builder = ClickLogBuilder()
-    for query, title in zip(queries, titles, strict=True):
-        builder.add(query + suffix, title)
-    return builder.build()
-
-
-def test_bm25_alone_is_among_the_candidates_with_clicks(monkeypatch):
-    from sentemb.search import tuning
-
-    model = made_up_model(("bag", {}), TITLES, cells=8, dtype=np.float32)
-    index = Index.build(model, TITLES, bm25=True, log=clicked_before(), threads=1)
-    # No weight is large enough for BM25 to overrule an untrained model.
-    monkeypatch.setattr(tuning, "WEIGHTS", (0.0, 0.01))
-    monkeypatch.setattr(tuning, "MEMORY_WEIGHTS", (0.0, 0.01))
-    found = tune(index, held_out(), "hit@1")
-    column = found.metrics.index("hit@1")
-    assert found.cosine_weight == 0 and found.lexical[column] > found.means[:, column].max()
-    assert index.recipe.parts == ("bm25",) and index.cosine_weight == 0
-    places, _ = index.find(held_out().queries, 1)
-    lists, _ = index.half().lists.find(held_out().queries, 1)
-    assert np.array_equal(places, lists)
-
-
-def test_the_command_says_what_it_chose_for_clicks(tmp_path):
-    model = made_up_model(("bag", {}), TITLES, cells=8, dtype=np.float32)
-    index = Index.build(model, TITLES, bm25=True, log=clicked_before(), threads=1)
-    index.save(tmp_path / "index")
-    write_click_log(held_out(), tmp_path / "dev.tsv")
-    told = json.loads(
-        run("tune", tmp_path / "index", tmp_path / "dev.tsv", "--dry-run", "--json")[1]
-    )
-    assert [row["weight"] for row in told["memory_weights"]] == list(MEMORY_WEIGHTS)
-    _, out, err = run("tune", tmp_path / "index", tmp_path / "dev.tsv")
-    assert "clicked queries ×" in out and "\nmemory" in out and "instead of the cosine alone" in out
-    opened = Index.open(tmp_path / "index", 1)
-    assert f"the score is {opened.recipe}" in err
-    assert opened.recipe.memory == told["memory_weight"] and opened.recipe.bm25 == told["weight"]
-
-
-def test_tune_needs_bm25_and_a_metric(index):
-    with pytest.raises(SentembError, match="give hit@k, mrr@k, recall@k or ndcg@k"):
-        tune(index, held_out(), "precision")
-    plain = Index.build(index.model, TITLES, threads=1)
-    with pytest.raises(SentembError, match="the index has no BM25; make it again with --bm25"):
-        tune(plain, held_out())
+def test_clicks_overrule_words(index):
+    """The titles that were clicked are others than those that hold the words."""
+    held = held_out()
+    pairs = list(zip(held.queries, np.roll(held.titles, 1).tolist(), strict=True))
+    log = ClickLog.from_pairs((f"{query} extra", title) for query, title in pairs)
+    clicks = ClickLog.from_pairs(pairs)
+    before = share_right(index, clicks)
+    own, without = copy.copy(index), copy.copy(index)
+    tune(own, clicks, log)
+    tune(without, clicks, ClickLog.from_pairs([("something else", "elsewhere")]))
+    assert share_right(own, clicks) > max(before, share_right(without, clicks)) + 0.3
 
 
 def test_the_command_tunes_the_index(folder):
     index, dev = folder / "index", folder / "dev.tsv"
-    before = (folder / "index" / "index.json").read_text()
+    before = (index / "index.json").read_text()
     told = json.loads(run("tune", index, dev, "--dry-run", "--json")[1])
-    assert (folder / "index" / "index.json").read_text() == before
-    assert [row["weight"] for row in told["weights"]] == list(WEIGHTS)
-    _, out, err = run("tune", index, dev)
-    assert f"{told['weight']:g} *" in out and "BM25 alone" in out and "60 held-out queries" in out
-    assert f"searches with weight {told['weight']:g}" in err
-    opened = Index.open(folder / "index", 1)
-    assert opened.half().weight == told["weight"] and opened.half().lists.k1 == told["k1"]
-    assert opened.search(held_out().queries) == _tuned().search(held_out().queries)
-
-
-def _tuned():
-    model = made_up_model(("bag", {}), TITLES, cells=8, dtype=np.float32)
-    index = Index.build(model, TITLES, bm25=True, threads=1)
-    tune(index, held_out())
-    return index
+    assert (index / "index.json").read_text() == before
+    code, _, err = run("tune", index, dev)
+    assert code == 0, err
+    opened = Index.open(index, 1)
+    assert opened.recipe.as_dict() == told["recipe"] and opened.ranker.dev == told["dev"]
+    assert share_right(opened, held_out()) == pytest.approx(told["dev"]["figures"]["sum"]["hit@1"])
 
 
 # -- calibrate -------------------------------------------------------------------------------------
@@ -273,7 +188,6 @@ def test_what_cannot_be_calibrated(scores, right, message):
 
 def test_first_titles_and_bands(index):
     clicks = held_out()
-    index.set_bm25(0.9, 0.4, 1.0)
     scores, is_right = first_titles(index, clicks)
     hits = index.search(clicks.queries, 1)
     assert scores.tolist() == [some[0].score for some in hits]
@@ -302,7 +216,7 @@ def test_the_command_calibrates_the_index(folder):
     assert len(told["bands"]) == 6
     sure = opened.search(held_out().queries[0], 1)[0].confidence
     assert 0 < sure < 1
-    _, _, err = run("tune", index, dev, "--metric", "hit@1")
+    _, _, err = run("tune", index, dev)
     assert "the calibration was for other scores and is gone" in err
     assert Index.open(folder / "index", 1).confidence is None
 

@@ -15,12 +15,16 @@ from sentemb import SentembError, SentenceEncoder
 from sentemb.cli import main
 from sentemb.comparison.difference import difference
 from sentemb.comparison.difference_page import difference_page
-from sentemb.data.click_log import ClickLogBuilder, read_click_log
+from sentemb.data.click_log import ClickLog, ClickLogBuilder, read_click_log
 from sentemb.data.judged_set import read_texts
 from sentemb.evaluation.held_out import evaluate_clicks
 from sentemb.evaluation.overlap import agreements, overlap
 from sentemb.evaluation.significance import compare_all
 from sentemb.models.nearest import TitleVectors
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.ranking.recipe import Recipe
+from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.search.index import Index
 
 NASTY = '<img src=x onerror=alert(1)> "&amp; {{style}}'
 
@@ -324,10 +328,49 @@ def test_the_command_writes_the_page(folder, tmp_path):
     assert f"{out}: 4 queries, 0.0 MB" in result.stderr
 
 
+def test_two_indexes_rank_their_own_titles_with_their_own_rankers(folder, tmp_path):
+    """Titles count by their text: numbers, order and ids of the two indexes differ."""
+    texts = list(dict.fromkeys(read_texts(folder / "titles.tsv")[1]))
+    queries = read_texts(folder / "queries.tsv")[1]
+    new = SentenceEncoder.from_pretrained(folder / "new")
+    clicks = ClickedQueries.of(
+        ClickLog.from_pairs([(queries[0], texts[1]), (queries[1], texts[0])])
+    )
+    ranker = HybridRanker(new, Recipe({"cosine": 1, "memory": 2, "bm25": 0.5}), clicks)
+    old = SentenceEncoder.from_pretrained(folder / "old")
+    indexes = [
+        Index.build(old, texts),
+        Index.build(ranker, ["one more title", *texts[::-1]]),
+    ]
+    for name, index in zip("ab", indexes, strict=True):
+        index.save(tmp_path / name)
+    arguments = [tmp_path / "a", tmp_path / "b", "--queries", folder / "queries.tsv", "-k", 3]
+    found = json.loads(run(*arguments, "--json", "--limit", 1000).stdout)
+    shown = {one["query"]: one for one in found["differ_most"]}
+    assert shown.keys() == set(queries)
+    for query, one in shown.items():
+        for side, index in zip("AB", indexes, strict=True):
+            hits = index.search(query, 3, everything=True)
+            assert [hit["title"] for hit in one[side]] == [hit.title for hit in hits]
+            np.testing.assert_allclose(
+                [hit["score"] for hit in one[side]], [hit.score for hit in hits], atol=1e-6
+            )
+    alone = json.loads(run(*arguments, "--json", "--cosine").stdout)
+    assert alone != found
+    catalogue = ["--catalogue", folder / "titles.tsv"]
+    wrong = run(*arguments, *catalogue, code=2).stderr
+    assert "indexes have titles of their own" in wrong
+    wrong = run(tmp_path / "a", folder / "new", *arguments[2:], *catalogue, code=2).stderr
+    assert "give two models or two indexes" in wrong
+
+
 def test_wrong_usage_of_the_command(folder, tmp_path):
     models, titles = [folder / "old", folder / "new"], ["--catalogue", folder / "titles.tsv"]
     assert "give --queries, --clicks or both" in run(*models, *titles, code=2).stderr
-    assert "Missing option '--catalogue'" in run(*models, code=2).stderr
+    assert (
+        "models need --catalogue"
+        in run(*models, "--queries", folder / "queries.tsv", code=2).stderr
+    )
     both = run(*models, "--catalogue", "-", "--queries", "-", code=2)
     assert "only one of the files" in both.stderr
     (tmp_path / "none.tsv").write_text("")

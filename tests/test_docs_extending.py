@@ -1,4 +1,4 @@
-"""docs/extending.md: its code, added to a copy of the package, passes the gradient check."""
+"""docs/extending.md: its code, added to a copy of the package, does what the page says."""
 
 import os
 import re
@@ -28,9 +28,13 @@ def package(tmp_path_factory):
 
 
 def sentemb(package, *arguments):
+    return python(package, "-m", "sentemb.cli", *map(str, arguments))
+
+
+def python(package, *arguments):
     environment = os.environ | {"PYTHONPATH": str(package), "NUMBA_CACHE_DIR": str(package)}
     return subprocess.run(
-        [sys.executable, "-m", "sentemb.cli", *map(str, arguments)],
+        [sys.executable, *arguments],
         env=environment,
         cwd=package,
         capture_output=True,
@@ -40,12 +44,14 @@ def sentemb(package, *arguments):
     )
 
 
-def test_the_page_adds_two_files_and_a_registration_each():
+def test_the_page_adds_files_and_a_registration_each():
     names = [name for name, _ in BLOCK.findall(PAGE)]
     encoder = "kernels/gru", "models/gru", "models/registry"
     pair_model = "kernels/ends", "matching/word_ends", "matching/registry"
-    assert names == [f"sentemb/{name}.py" for name in (*encoder, *pair_model)]
-    assert not any((ROOT / f"src/sentemb/kernels/{name}.py").exists() for name in ("gru", "ends"))
+    part = "kernels/first_word", "ranking/recipe", "ranking/parts"
+    assert names == [f"sentemb/{name}.py" for name in (*encoder, *pair_model, *part)]
+    kernels = ("gru", "ends", "first_word")
+    assert not any((ROOT / f"src/sentemb/kernels/{name}.py").exists() for name in kernels)
 
 
 @pytest.mark.parametrize(
@@ -92,3 +98,51 @@ def test_a_model_of_the_page_is_trained_saved_and_read(package):
     assert len(scored.stdout.splitlines()) == 2, scored.stderr
     words = sentemb(package, "keywords", "model", "query 1")
     assert words.stdout.startswith("query 1"), words.stderr
+
+
+_PART = """
+import numpy as np
+
+import sentemb
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.ranking.recipe import Recipe
+
+NAMES = ["acme", "bolt", "cargo", "delta", "eagle", "falcon"]
+THINGS = ["red shoes", "blue hat", "green coat", "white shirt"]
+titles = [f"{name} {thing}" for name in NAMES for thing in THINGS]
+# The first word alone says which title is right.
+pairs = [(f"{name} {thing} {k}", f"{name} {thing}") for name in NAMES for thing in THINGS
+         for k in range(3)]
+model = sentemb.train(pairs, cells=3, epochs=1, batch_size=8, hard_negatives=0, threads=1)
+ranker = HybridRanker(model, Recipe({"cosine": 0.5, "first_word": 2.0}))
+queries = ["acme coat", "hat bolt", "zzz", "falcon"]
+found = ranker.over(titles).ranked(queries, 5)
+for q, query in enumerate(queries):
+    every = np.arange(len(titles))
+    scores = ranker.score_pairs([query], titles, 0 * every, every)
+    best = np.lexsort((every, -scores))[:5]
+    kept = found.places[q] >= 0
+    assert (found.scores[q][kept] == scores[best][kept]).all(), query
+    expected = [titles[t].split()[0] == query.split()[0] for t in best]
+    assert found.values["first_word"][q][kept].tolist() == np.array(expected)[kept].tolist()
+
+index = sentemb.Index.build(ranker, titles)
+index.remove(["0", "5"])
+index.add(["acme lamp"], ["lamp"])
+before = index.search(queries, 4)
+index.save("index")
+after = sentemb.Index.open("index").search(queries, 4)
+assert before == after and before[0][0].parts["first_word"] == 1
+assert "acme lamp" in [hit.title for hit in before[0]]
+
+dev = sentemb.ClickLog.from_pairs((f"{name} {thing} new", f"{name} {thing}")
+                                  for name in NAMES for thing in THINGS)
+fitted = sentemb.fit_ranker(model, pairs, dev)
+print(sorted(fitted.dev["figures"]))
+"""
+
+
+def test_the_part_of_the_page_is_searched_stored_and_fitted(package):
+    found = python(package, "-c", _PART)
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "first_word" in found.stdout

@@ -13,7 +13,12 @@ from sentemb.analysis import explanation
 from sentemb.analysis.explanation import Explainer, explain
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
+from sentemb.ranking import engine
+from sentemb.ranking.ranker import HybridRanker, Share
+from sentemb.ranking.recipe import Recipe
+from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.index import Index
+from sentemb.system.parallel import Workers
 from sentemb.vectors.word_vectors import WordVectors
 
 JOBS = {"cook": "kitchen", "nurse": "hospital", "lawyer": "court", "driver": "lorry"}
@@ -142,7 +147,8 @@ def test_the_text_has_the_words_with_the_greatest_effect_first(trained, log):
     lines = str(found).splitlines()
     assert lines[0] == f"{found.score:.3f}  hospital staff"
     shown = sorted(zip(found.query.effects, found.query.words, strict=True), reverse=True)
-    assert lines[2] == "query   " + "  ".join(f"{word} {effect:+.2f}" for effect, word in shown)
+    assert lines[2] == f"  cosine  {found.score:+.3f}  1 × {found.score:.3f}"
+    assert lines[4] == "query   " + "  ".join(f"{word} {effect:+.2f}" for effect, word in shown)
     assert lines[-1].startswith("  1.000  night nurse  7 × all staff and 2 more")
 
 
@@ -160,12 +166,13 @@ def test_markup_and_control_characters_are_harmless(trained):
 def test_a_notebook_shows_what_the_text_shows(trained, log):
     found = explain(trained, "cook 上海", log=log)
     tables = list(ElementTree.fromstring(f"<div>{found._repr_html_()}</div>").iter("table"))
-    assert len(tables) == 3
-    for table, text in zip(tables, (found.query, found.title), strict=False):
+    assert len(tables) == 4
+    assert [cell.text for cell in tables[0][1]][:2] == ["cosine", f"{found.score:+.3f}"]
+    for table, text in zip(tables[1:], (found.query, found.title), strict=False):
         head, row = (["".join(cell.itertext()) for cell in line] for line in table)
         assert head[1:] == text.words
         assert row == ["effect", *(f"{effect:+.3f}" for effect in text.effects)]
-    assert [line[1].text for line in tables[2]][1:] == [one.query for one in found.similar]
+    assert [line[1].text for line in tables[3]][1:] == [one.query for one in found.similar]
 
 
 def test_an_explainer_embeds_the_log_once_and_explains_the_same(trained, log, monkeypatch):
@@ -177,14 +184,15 @@ def test_an_explainer_embeds_the_log_once_and_explains_the_same(trained, log, mo
     n = len(log.queries)
     assert told == [(min(done, n), n) for done in range(20, n + 20, 20)]
     encoded = []
-    encode = type(trained).encode_query
+    embed = type(trained).unit_vectors
     monkeypatch.setattr(
         type(trained),
-        "encode_query",
-        lambda own, texts: encoded.append(texts) or encode(own, texts),
+        "unit_vectors",
+        lambda own, texts, side: encoded.append(texts) or embed(own, texts, side),
     )
     assert [explainer.explain(*pair, k=3).as_dict() for pair in pairs] == expected
-    assert encoded == [[query] for query, _ in pairs]
+    # The texts of a pair, whole and without each word, are embedded; the log is not.
+    assert {len(texts) for texts in encoded} == {1, 2, 3, 4}
 
 
 @pytest.mark.parametrize(
@@ -221,7 +229,7 @@ def test_the_command(folder, trained, log):
     ]
     assert printed["title"]["never_in_log"] == []
     alone = json.loads(run(model, "head cook", "kitchen", "--json").stdout)
-    assert set(alone) == {"score", "query", "title"}
+    assert set(alone) == {"score", "parts", "query", "title"}
     assert set(alone["query"]) == {"text", "words", "unknown"}
     assert (
         run(model, "nurse", "--catalogue", folder / "titles.tsv")
@@ -241,15 +249,59 @@ def test_an_index_brings_its_model_and_its_titles(folder, trained, tmp_path):
     assert "finds nothing for this query; give a TITLE" in refused(place, " ")
 
 
-def test_an_index_with_bm25_says_what_is_explained(trained, tmp_path):
-    titles = ["court staff", "night clerk"]
-    index = Index.build(trained, titles, ["a", "b"], bm25=True)
-    index.set_bm25(1.2, 0.75, 2.0)
+RECIPE = Recipe({"cosine": 1.0, "memory": 2.0, "bm25": 0.7, "clicked_bm25": -0.3, "unclicked": 0.4})
+
+
+@pytest.mark.parametrize("title", ["kitchen staff", "night staff nobody clicked"])
+def test_effects_and_parts_are_those_of_the_whole_score(trained, log, title):
+    """A title that loses a word keeps its clicks; parts add up to the score."""
+    ranker = HybridRanker(trained, RECIPE, ClickedQueries.of(log))
+    query = "night cook 上海"
+    found = explain(ranker, query, title)
+    key = ranker.clicks.key_of(title)
+
+    def score(query, title):
+        parts = ranker.catalogue([title], [key]).parts
+        pair = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        return engine.of_pairs(parts, RECIPE, ranker.asked([query]), *pair, Workers(1))[0][0]
+
+    assert found.score == pytest.approx(ranker.score_pairs([query], [title], [0], [0])[0], abs=1e-6)
+    assert found.score == pytest.approx(sum(share.added for share in found.shares), abs=1e-6)
+    assert [share.part for share in found.shares] == list(RECIPE.weights)
+    for text, is_query in ((found.query, True), (found.title, False)):
+        for place, effect in enumerate(text.effects):
+            rest = " ".join(text.words[:place] + text.words[place + 1 :])
+            without = score(rest, title) if is_query else score(query, rest)
+            assert effect == pytest.approx(found.score - without, abs=1e-6)
+    memory, bm25 = found.shares[1:3]
+    assert memory.nearest.is_clicked == (title == "kitchen staff")
+    assert sum(value for _, value in bm25.words) == pytest.approx(bm25.value, abs=1e-6)
+    as_json = json.loads(json.dumps(found.as_dict()))
+    assert [part["added"] for part in as_json["parts"]] == [share.added for share in found.shares]
+    assert as_json["parts"][1]["nearest"]["text"] in str(found)
+
+
+def test_a_part_that_adds_nothing_shows_no_minus():
+    assert str(Share("unclicked", -1.5, 0.0).added) == "0.0"
+
+
+def test_an_index_is_explained_by_its_ranker_and_by_ids(trained, log, tmp_path):
+    titles = ["court staff", "kitchen staff"]
+    ranker = HybridRanker(trained, RECIPE, ClickedQueries.of(log))
+    index = Index.build(ranker, titles, ["a", "b"])
+    index.sync(["court staff", "lunch rooms"], ["a", "b"])
     index.save(tmp_path / "index")
-    result = run(tmp_path / "index", "night lawyer")
-    (hit,) = index.search("night lawyer", 1)
-    assert result.stdout.splitlines()[0] == f"{hit.cosine:.3f}  night clerk"
-    assert f"ranks by {hit.score:.3f}, of which the cosine is {hit.cosine:.3f}" in result.stderr
+    (hit,) = index.search("night cook", 1)
+    shown = json.loads(run(tmp_path / "index", "night cook", "--json").stdout)
+    assert (hit.id, shown["title"]["text"]) == ("b", "lunch rooms")
+    assert shown["score"] == pytest.approx(hit.score, abs=1e-6)
+    assert {part["part"]: part["value"] for part in shown["parts"]} | hit.parts == pytest.approx(
+        {part["part"]: part["value"] for part in shown["parts"]}, abs=1e-6
+    )
+    alone = json.loads(run(tmp_path / "index", "night cook", "--json", "--cosine").stdout)
+    (first,) = index.search("night cook", 1, cosine=True)
+    assert [part["part"] for part in alone["parts"]] == ["cosine"]
+    assert alone["score"] == pytest.approx(first.score, abs=1e-6)
 
 
 def test_wrong_usage_of_the_command(folder, tmp_path):

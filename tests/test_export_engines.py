@@ -4,15 +4,24 @@ import gzip
 import json
 import re
 import subprocess
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from bulk_reader import StandIn, read_bulk, read_folder, strict_json
+from bulk_reader import StandIn, matched, parts_of_search, read_bulk, read_folder
 from helpers import made_up_model
 
 from sentemb import Index, SentembError, SentenceEncoder, export
-from sentemb.data.click_log import ClickLogBuilder
+from sentemb.data.click_log import ClickLog
+from sentemb.exporting import titles
+from sentemb.exporting.search_engines import elasticsearch
+from sentemb.ranking.parts import Fields
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.ranking.recipe import Recipe
+from sentemb.retrieval.bm25 import TitleWords, count_words
+from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.retrieval.words_and_stems import words_of
 
 TITLES = [f"{colour} {thing}" for colour in ("red", "blue", "green") for thing in ("hat", "bag")]
 # What breaks writers of JSON, of lines and of shell commands; the model knows none of "日本 9".
@@ -28,15 +37,29 @@ ODD = [
 IDS = ["p0", "p1", 'q"uote', "back\\slash", "a/b?c=d&e#f", "ü" * 256, "-1", "_x", "日本", "p9"]
 IDS += ["p10", "p11", "p12"]
 UNKNOWN = len(TITLES) + ODD.index("日本 9")
+CLICKED = [*TITLES, "red </script> hat"]
 ENGINES = ["elasticsearch", "opensearch"]
 
 
-def made_up_clicks():
-    log = ClickLogBuilder()
-    for title in (*TITLES, "red </script> hat"):
-        log.add(f"buy {title}", title, 2)
-        log.add('cheap "one"', title, 1)
-    return log.build()
+def made_up_log():
+    """Every query has one title, so that its share is 1."""
+    return ClickLog.from_pairs(
+        (f"{word} {title}", title) for title in CLICKED for word in ("buy", "cheap")
+    )
+
+
+def made_up_index(model, weights, log=None, dtype="float32", **parameters):
+    """An index with this recipe; statistics of BM25 are those of its titles."""
+    recipe = Recipe(weights, **parameters)
+    clicks = ClickedQueries.nothing() if log is None else ClickedQueries.of(log)
+    counted = count_words(
+        TITLES + ODD,
+        clicks.of_titles(TITLES + ODD),
+        clicks.queries,
+        words_of(recipe.stem),
+    )
+    ranker = HybridRanker(model, recipe, clicks, Fields.of(counted))
+    return Index.build(ranker, TITLES + ODD, IDS, dtype=dtype)
 
 
 @pytest.fixture(scope="module")
@@ -46,22 +69,20 @@ def model():
 
 @pytest.fixture(scope="module")
 def indexes(model):
-    """An index without BM25, with BM25, and with BM25 over clicked queries."""
-    plain = Index.build(model, TITLES + ODD, IDS)
-    words = Index.build(model, TITLES + ODD, IDS, bm25=True, dtype="int8")
-    words.set_bm25(1.5, 0.3, 0.25)
-    clicked = Index.build(
-        model, TITLES + ODD, IDS, bm25=True, log=made_up_clicks(), dtype="float16"
-    )
-    clicked.set_bm25(0.8, 0.9, 0.7)
-    return {"plain": plain, "words": words, "clicked": clicked}
+    """Indexes that rank by the model, by words of titles, and by all parts but the memory."""
+    weights = {"cosine": 2.0, "bm25": 0.7, "clicked_bm25": -0.3, "unclicked": 0.4}
+    return {
+        "plain": Index.build(model, TITLES + ODD, IDS),
+        "words": made_up_index(model, {"cosine": 1.0, "bm25": 0.25}, k1=1.5, b=0.3, dtype="int8"),
+        "clicked": made_up_index(model, weights, made_up_log(), "float16", k1=0.8, b=0.9),
+    }
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", ["plain", "words", "clicked"])
 def test_a_strict_reader_finds_every_title(indexes, tmp_path, engine, kind):
     index = indexes[kind]
-    made = export(index, tmp_path / "out", engine, log=made_up_clicks())
+    made = export(index, tmp_path / "out", engine)
     assert sorted(["files.json", *(path.name for path in made.files)]) == sorted(
         path.name for path in (tmp_path / "out").iterdir()
     )
@@ -78,13 +99,13 @@ def test_a_strict_reader_finds_every_title(indexes, tmp_path, engine, kind):
             assert cosine == pytest.approx(1, abs=2e-7 if kind == "plain" else 1e-3)
     clicked = {id: source["clicked_queries"] for id, source in documents.items() if len(source) > 2}
     if kind == "clicked":
-        assert clicked["p0"] == ["buy red hat", 'cheap "one"'] and len(clicked) == 7
+        assert clicked["p0"] == ["buy red hat", "cheap red hat"] and len(clicked) == 7
     else:
         assert not any("clicked_queries" in source for source in documents.values())
 
 
 def test_the_mapping_has_bm25_of_the_index(indexes, tmp_path):
-    export(indexes["clicked"], tmp_path / "clicked", "elasticsearch", log=made_up_clicks())
+    export(indexes["clicked"], tmp_path / "clicked", "elasticsearch")
     export(indexes["words"], tmp_path / "words", "elasticsearch")
     mapping, _ = read_folder(tmp_path / "clicked")
     (similarity,) = mapping["settings"]["index"]["similarity"].values()
@@ -96,52 +117,16 @@ def test_the_mapping_has_bm25_of_the_index(indexes, tmp_path):
     assert set(fields) == {"title", "vector"} and "copy_to" not in fields["title"]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_weighed_clicks_are_a_field_of_their_own(model, tmp_path, engine):
-    log = made_up_clicks()
-    index = Index.build(model, TITLES + ODD, IDS, bm25=True, log=log)
-    index.set_bm25(0.8, 0.9, 0.7, 0.25)
-    index.set_weights(1.0, 0.4)
-    made = export(index, tmp_path / "out", engine, log=log)
-    assert "the memory of the log is left out" in made.notes[0]
-    assert "a word of a clicked query counts 0.25 times" in made.notes[1] and len(made.notes) == 3
-    bulk = gzip.decompress((tmp_path / "out" / "bulk-00001.ndjson.gz").read_bytes())
-    sources = [json.loads(line) for line in bulk.splitlines()[1::2]]
-    held = {query for source in sources for query in source.get("clicked_queries", ())}
-    assert f"holds {len(held):,} clicked queries of the log as plain text" in made.notes[2]
-    mapping, _ = read_folder(tmp_path / "out")
-    fields = mapping["mappings"]["properties"]
-    assert set(fields) == {"title", "clicked_queries", "vector"}
-    assert not any("copy_to" in field for field in fields.values())
-    request = request_of(tmp_path / "out", model)
-    for text in ("red hat", "hat"):
-        body = request(text)
-        part = body["query"]
-        if engine == "opensearch":
-            part = part["bool"]["should"][1]
-        match = part["multi_match"]
-        (title, own), (clicked, other) = (field.split("^") for field in match["fields"])
-        assert (title, clicked, match["query"]) == ("title", "clicked_queries", text)
-        assert float(other) == pytest.approx(0.25 * float(own), rel=1e-4)
-    text = " ".join((tmp_path / "out" / "README.md").read_text().split())
-    assert "for a weight of the cosine of 1" in text
-    index.set_bm25(0.8, 0.9, 0.7, 0.0)
-    index.set_weights(1.0, 0.0)
-    titles = export(index, tmp_path / "titles", engine, log=log)
-    assert titles.notes == []
-    assert set(read_folder(tmp_path / "titles")[0]["mappings"]["properties"]) == {"title", "vector"}
-
-
 def test_stems_become_an_analyzer(model, tmp_path):
     pytest.importorskip("Stemmer")
-    english = Index.build(model, TITLES, bm25=True, stem="english")
-    assert export(english, tmp_path / "en", "opensearch").notes == []
+    weights = {"cosine": 1.0, "bm25": 1.0}
+    english = made_up_index(model, weights, stem="english")
+    assert len(export(english, tmp_path / "en", "opensearch").notes) == 1
     analysis = read_folder(tmp_path / "en")[0]["settings"]["index"]["analysis"]
     (stems,) = analysis["filter"].values()
     assert stems == {"type": "snowball", "language": "English"}
-    tamil = Index.build(model, TITLES, bm25=True, stem="tamil")
-    made = export(tamil, tmp_path / "ta", "elasticsearch")
-    assert "no stemmer for tamil" in made.notes[0]
+    tamil = made_up_index(model, weights, stem="tamil")
+    assert "no stemmer for tamil" in export(tamil, tmp_path / "ta", "elasticsearch").notes[1]
     assert "analysis" not in read_folder(tmp_path / "ta")[0]["settings"]["index"]
 
 
@@ -156,73 +141,165 @@ def request_of(folder, model):
     return names["request"]
 
 
-def score_of(body, documents, lists):
-    """What an engine computes for a request, with BM25 of ``lists`` over the documents."""
-    scores = dict.fromkeys(documents, 0.0)
-    knn = body.get("knn")
-    match = body.get("query", {}).get("match")
-    if "should" in body["query"].get("bool", {}):
-        parts = body["query"]["bool"]["should"]
-        knn = next((one["knn"]["vector"] for one in parts if "knn" in one), None)
-        match = next((one["match"] for one in parts if "match" in one), None)
-    if knn:
-        vector = np.array(knn.get("query_vector") or knn["vector"])
-        assert abs(vector @ vector - 1) < 1e-4 and knn["k"] >= len(documents)
+def texts_of(field, source):
+    """What a field of a document holds, with what is copied to it."""
+    clicked = source.get("clicked_queries", [])
+    own = {"title": [source["title"]], "clicked_queries": clicked}
+    return " ".join(own.get(field, [source["title"], *clicked]))
+
+
+def engine_scores(body, mapping, documents):
+    """What an engine computes for a request: the titles that it finds, by id."""
+    (similarity,) = mapping["settings"]["index"].get("similarity", {"": {"k1": 1, "b": 0}}).values()
+
+    def bm25(field, text):
+        texts = [texts_of(field, source) for source in documents.values()]
+        by_words = TitleWords(texts, similarity["k1"], similarity["b"])
+        every = np.arange(len(texts))
+        return dict(zip(documents, by_words.score_pairs([text], 0 * every, every), strict=True))
+
+    vector, words, again = parts_of_search(body, mapping)
+    scores = {}
+    if vector is not None:
         for id, source in documents.items():
             if "vector" in source:
-                scores[id] += (1 + vector @ source["vector"]) / 2
-    if match:
-        ((_, own),) = match.items()
-        _, words = lists.look_up([own["query"]])
-        for place, score in zip(*lists.matches(words), strict=True):
-            scores[list(documents)[place]] += own["boost"] * score
+                scores[id] = (1 + vector @ source["vector"]) / 2
+    for field, text, factor in words:
+        for id, score in bm25(field, text).items():
+            if score:
+                scores[id] = scores.get(id, 0) + factor * score
+    for clause, factor, window in again:
+        assert window >= len(documents)
+        if "constant_score" in clause:
+            missing = clause["constant_score"]["filter"]["bool"]["must_not"]["exists"]["field"]
+            gains = {id: missing not in source for id, source in documents.items()}
+        else:
+            field, text, boost = matched(clause, mapping["mappings"]["properties"])
+            assert boost == 1
+            gains = bm25(field, text)
+        scores = {id: score + factor * gains[id] for id, score in scores.items()}
     return scores
 
 
 @pytest.mark.filterwarnings("ignore:.*no word that the model knows")
 @pytest.mark.parametrize("engine", ENGINES)
-def test_the_request_scores_as_the_index_does(indexes, model, tmp_path, engine):
-    index, log = indexes["clicked"], made_up_clicks()
-    out = tmp_path / "out"
-    export(index, out, engine, log=log)
-    _, documents = read_folder(out)
+@pytest.mark.parametrize("kind", ["words", "clicked"])
+def test_the_request_scores_as_the_index_does(indexes, model, tmp_path, engine, kind):
+    """All but a factor and a constant: twice the weight of the cosine, and 1/2."""
+    index, out = indexes[kind], tmp_path / "out"
+    export(index, out, engine)
+    mapping, documents = read_folder(out)
     request = request_of(out, model)
-    body = request("buy red hat")
-    assert body["size"] == 10 and body["_source"] == ["title"]
-    scores = score_of(body, documents, index.bm25.lists)
-    _, best = index.bm25.lists.find(list(log.queries), 1)
-    found = index.find_sums(["buy red hat"], len(index))
-    for place, cosine, bm25 in zip(found.places[0], found.cosines[0], found.bm25[0], strict=True):
-        if place < 0:
-            continue  # the title without a vector
-        expected = (1 + cosine + 0.7 * bm25 / np.median(best)) / 2
-        assert scores[IDS[place]] == pytest.approx(expected, abs=1e-3)
-    assert scores[IDS[UNKNOWN]] == 0 and found.bm25.max() > 0
+    for text in ("buy red hat", "bag", 'say "QUERY TEXT" hat', "cheap </script>"):
+        body = request(text)
+        assert body["size"] == 10 and body["_source"] == ["title"]
+        scores = engine_scores(body, mapping, documents)
+        hits = index.search(text, len(index))
+        constant = 0.5 if "knn" in json.dumps(body) else 0  # the model knows a word of the query
+        for hit in hits:
+            expected = hit.score / index.recipe.weight("cosine") / 2
+            expected += constant * ("vector" in documents[hit.id])
+            assert scores[hit.id] == pytest.approx(expected, abs=1e-3)
+        assert {hit.id for hit in hits} == set(scores)
+        assert len(hits) >= (12 if constant else 1)
     # A query that the model does not know is found by its words, and by nothing else.
-    scores = score_of(request("日本"), documents, index.bm25.lists)
-    assert [id for id, score in scores.items() if score] == [IDS[UNKNOWN]]
+    assert list(engine_scores(request("日本"), mapping, documents)) == [IDS[UNKNOWN]]
     assert "knn" not in json.dumps(request("日本"))
+    assert not engine_scores(request("東京"), mapping, documents)
 
 
 @pytest.mark.filterwarnings("ignore:.*no word that the model knows")
 @pytest.mark.parametrize("engine", ENGINES)
-def test_without_bm25_the_request_compares_vectors(indexes, model, tmp_path, engine):
+def test_without_words_the_request_compares_vectors(indexes, model, tmp_path, engine):
     made = export(indexes["plain"], tmp_path / "out", engine)
-    assert "has no BM25" in made.notes[0]
+    assert "query.json ranks by (1 + cosine) / 2; the index by cosine" in made.notes[0]
+    assert "vectors alone find titles" in made.notes[1] and len(made.notes) == 2
     request = request_of(tmp_path / "out", model)
     assert "match" not in json.dumps(request("red hat"))
     # Otherwise an engine would find all titles.
     assert "match_none" in json.dumps(request("日本"))
 
 
-def test_a_note_says_that_clicks_are_missing(indexes, tmp_path):
-    made = export(indexes["clicked"], tmp_path / "out", "elasticsearch")
-    assert "give --log" in made.notes[0]
-    zero = Index.build(indexes["plain"].model, TITLES, bm25=True)
-    zero.set_bm25(0.9, 0.4, 0)
-    (note,) = export(zero, tmp_path / "zero", "elasticsearch").notes
-    assert "is 0, so query.json compares vectors only" in note
-    assert "query" not in strict_json((tmp_path / "zero/query.json").read_text())
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_an_engine_cannot_do_is_said(model, tmp_path, engine):
+    weights = {"cosine": 1.5, "memory": 0.5, "bm25": 0.4, "clicked_bm25": -0.2, "unclicked": -1}
+    index = made_up_index(model, weights, made_up_log())
+    made = export(index, tmp_path / "out", engine)
+    mapping, documents = read_folder(tmp_path / "out")
+    _, ((field, _, factor),), again = parts_of_search(
+        request_of(tmp_path / "out", model)("red hat"), mapping
+    )
+    # The memory's weight goes to the cosine: all is divided by twice 1.5 + 0.5.
+    assert (field, factor) == ("words", 0.1)
+    assert [weight for _, weight, _ in again] == [-0.05, -0.25]
+    said = "0.1 · BM25 of words - 0.05 · BM25 of clicked_queries - 0.25 without clicked queries"
+    assert f"ranks by (1 + cosine) / 2 + {said}; the index by {index.recipe}" in made.notes[0]
+    assert "the memory of the log is left out, and its weight, 0.5," in made.notes[1]
+    assert "counts once in BM25" in made.notes[2] and "first 1,000 titles" in made.notes[3]
+    held = {query for own in documents.values() for query in own.get("clicked_queries", ())}
+    assert f"holds {len(held)} clicked queries of the log as plain text" in made.notes[4]
+    readme = " ".join((tmp_path / "out" / "README.md").read_text().split())
+    assert all(note in readme for note in (said, *made.notes[1:4]))
+
+
+def test_clicked_queries_are_left_out_if_told_so(model, tmp_path):
+    log = ClickLog.from_pairs([(f"secret {title}", title) for title in TITLES])
+    weights = {"cosine": 2.0, "bm25": 0.7, "clicked_bm25": -0.3, "unclicked": 0.4}
+    index = made_up_index(model, weights, log)
+    made = export(index, tmp_path / "out", "elasticsearch", clicked_queries="no")
+    assert made.notes[1:] == [
+        "clicked queries are left out, and so are BM25, BM25 of clicked queries, no clicks",
+        "vectors alone find titles",
+    ]
+    mapping, documents = read_folder(tmp_path / "out")
+    assert set(mapping["mappings"]["properties"]) == {"title", "vector"}
+    for path in (tmp_path / "out").iterdir():
+        raw = path.read_bytes()
+        assert b"secret" not in (gzip.decompress(raw) if path.suffix == ".gz" else raw)
+    body = json.loads((tmp_path / "out" / "query.json").read_text())
+    assert set(body) == {"size", "_source", "knn"}
+    # Without a cosine, words are all there is.
+    index = made_up_index(model, {"bm25": 2.0}, log)
+    made = export(index, tmp_path / "words", "elasticsearch", clicked_queries="no")
+    assert made.notes[1:] == [
+        "clicked queries are left out, and BM25 reads titles alone",
+        "words alone find titles",
+    ]
+    body = json.loads((tmp_path / "words" / "query.json").read_text())
+    (clause,) = body["query"]["bool"]["should"]
+    assert clause["match"]["title"]["boost"] == 2 and "knn" not in body
+    # Clicked queries that no part reads are never written.
+    memory = made_up_index(model, {"cosine": 1.0, "memory": 1.0}, log)
+    assert len(export(memory, tmp_path / "memory", "elasticsearch").notes) == 3
+    documents = read_folder(tmp_path / "memory")[1].values()
+    assert not any("clicked_queries" in source for source in documents)
+
+
+def test_titles_of_all_portions_have_their_clicked_queries(indexes, tmp_path, monkeypatch):
+    export(indexes["clicked"], tmp_path / "whole", "elasticsearch")
+    monkeypatch.setattr(elasticsearch, "portions", partial(titles.portions, size=4))
+    export(indexes["clicked"], tmp_path / "parts", "elasticsearch")
+    assert read_folder(tmp_path / "whole") == read_folder(tmp_path / "parts")
+
+
+@pytest.mark.filterwarnings("ignore:.*no word that the model knows")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_words_alone_rank_without_vectors(model, tmp_path, engine):
+    log = made_up_log()
+    index = made_up_index(model, {"cosine": -0.1, "bm25": 2.0, "clicked_bm25": 1.0}, log)
+    made = export(index, tmp_path / "out", engine)
+    assert any("words alone find titles" in note for note in made.notes)
+    mapping, _ = read_folder(tmp_path / "out")
+    request = request_of(tmp_path / "out", model)
+    vector, words, again = parts_of_search(request("red hat"), mapping)
+    assert vector is None and not again
+    assert words == [("words", "red hat", 2), ("clicked_queries", "red hat", 1)]
+    assert parts_of_search(request("日本"), mapping)[1][0][:2] == ("words", "日本")
+    # Where nothing has a positive weight, the vectors still find titles.
+    export(made_up_index(model, {"clicked_bm25": -1.0}, log), tmp_path / "minus", engine)
+    body = request_of(tmp_path / "minus", model)("red hat")
+    vector, words, again = parts_of_search(body, read_folder(tmp_path / "minus")[0])
+    assert vector is not None and not words and again[0][1] == -0.5
 
 
 def test_parts_are_full_and_none_is_too_large(indexes, tmp_path):

@@ -1,4 +1,7 @@
-"""``--to page``: what the page computes in Chromium equals what the package computes."""
+"""``--to page``: what the page computes equals what the package computes.
+
+In Chromium, or in Node where there is none.
+"""
 
 import base64
 import gzip
@@ -9,7 +12,7 @@ import warnings
 
 import numpy as np
 import pytest
-from browsers import chromium, needs_chromium, opened
+from browsers import CHROMIUM, NodePage, chromium, needs_chromium, needs_engine, opened
 from helpers import (
     FEED_FORWARD,
     VARIANTS,
@@ -28,6 +31,9 @@ from sentemb.exporting.page.stem_forms import forms_of_stems
 from sentemb.exporting.targets import export
 from sentemb.models.int8_rows import LARGEST
 from sentemb.models.similarity import unit_rows
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.ranking.recipe import Recipe
+from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
 from sentemb.sentence_encoder import GateTrace
 from sentemb.text.batch import tokenize
@@ -67,12 +73,15 @@ def tab(tmp_path_factory):
 
 
 @pytest.fixture
-def show(tab, tmp_path):
-    """A function that exports an index and opens the page; it returns the tab."""
+def show(request, tmp_path):
+    """A function that exports an index and opens the page; it returns what `ask` asks."""
+    tab = None if CHROMIUM is None else request.getfixturevalue("tab")
 
     def opened_page(index, **options):
         path = tmp_path / "page.html"
         export(index, path, "page", force=True, **options)
+        if tab is None:
+            return NodePage(path)
         tab.goto(path.as_uri())
         return tab
 
@@ -143,13 +152,15 @@ def check_hits(answers, hits, tolerance):
     for rank, (one, hit) in enumerate(zip(answers, hits, strict=True)):
         own = by_id[one["id"]]
         assert one["title"] == own.title
-        assert one["bm25"] == own.bm25  # float32 sums, bit by bit
-        assert (one["memory"] is None) == (own.memory is None)
-        if own.memory is not None:
-            assert abs(one["memory"] - own.memory) <= tolerance
-        assert abs(one["cosine"] - own.cosine) <= tolerance
-        assert abs(one["score"] - own.score) <= 2 * tolerance
-        assert abs(one["score"] - hit.score) <= 2 * tolerance
+        assert list(one["parts"]) == list(own.parts)
+        for part, value in own.parts.items():
+            # Sums of BM25 have the same bits; vectors are float32.
+            allowed = tolerance if part in ("cosine", "memory") else 0
+            assert abs(one["parts"][part]["value"] - value) <= allowed, part
+        added = sum(part["added"] for part in one["parts"].values())
+        assert abs(one["score"] - added) <= 1e-9
+        assert abs(one["score"] - own.score) <= 3 * tolerance
+        assert abs(one["score"] - hit.score) <= 3 * tolerance
         assert (one["confidence"] is None) == (hit.confidence is None), rank
         if hit.confidence is not None:
             assert abs(one["confidence"] - hit.confidence) <= 100 * tolerance
@@ -175,10 +186,27 @@ def check_explanation(tab, index, query, id, tolerance=TOLERANCE):
         )
         assert words[0] == effects[0]
         np.testing.assert_allclose(words[1], effects[1], atol=2 * tolerance)
+    (shares,) = index.explain(query, [id])
+    for one, share in zip(mine["ranker"]["parts"], shares, strict=True):
+        check_share(one, share.as_dict(), tolerance)
+    total = sum(share.added for share in shares)
+    assert abs(mine["ranker"]["score"] - total) <= 3 * tolerance
     assert (gates is None) == (not model.encoder.recurrent)
     if gates is not None:
         for side, (name, text) in {"query": ("query", query), "document": ("title", title)}.items():
             check_gates(gates[name], model.trace(text, side))
+
+
+def check_share(one, own, tolerance):
+    """The same, but that a page does not have the texts of clicked queries."""
+    assert one.keys() == own.keys()
+    assert (one["part"], one["weight"]) == (own["part"], own["weight"])
+    assert abs(one["value"] - own["value"]) <= tolerance
+    assert one.get("words") == own.get("words")
+    if "nearest" in own:
+        is_clicked = own["nearest"]["is_clicked"]
+        assert one["nearest"]["is_clicked"] == is_clicked
+        assert one["nearest"]["text"] == (None if is_clicked else own["nearest"]["text"])
 
 
 def check_gates(told, trace: GateTrace):
@@ -209,7 +237,7 @@ ENCODERS = [
 ]
 
 
-@needs_browser
+@needs_engine
 @pytest.mark.parametrize("variant", ENCODERS)
 def test_every_encoder_is_the_one_of_the_package(show, variant):
     index = Index.build(model_of(variant), TITLES)
@@ -230,7 +258,7 @@ def sif():
     return SIF(WordVectors(words, vectors, counts)).fit(titles=TITLES, threads=1)
 
 
-@needs_browser
+@needs_engine
 @pytest.mark.parametrize(
     "make",
     [
@@ -257,52 +285,91 @@ def clicks():
     return builder.build()
 
 
-@needs_browser
+# Every part, with weights of either sign, and others.
+WEIGHTS = {"cosine": 1.5, "memory": 2.0, "bm25": 0.5, "clicked_bm25": -0.3, "unclicked": 0.2}
+# Without known words, a bag has no vector and an lstm has one.
+LONGER = [*TITLES, "\ufeffжюы", "жюы", "hotels hotels rooms " * 20]
+
+
+def ranker_of(model, weights, log, stem=None):
+    return HybridRanker(model, Recipe(weights, 1.3, 0.6, stem), ClickedQueries.of(log))
+
+
+@needs_engine
 @pytest.mark.parametrize("stored", ["float32", "int8", "float16"])
 def test_words_and_confidence_are_those_of_the_package(show, stored):
-    # Without known words, a bag has no vector and an lstm has one.
     model = model_of(("bag" if stored == "float16" else "lstm", {}))
-    titles = [*TITLES, "\ufeffжюы", "жюы", "hotels hotels rooms " * 20]
-    index = Index.build(model, titles, dtype=stored, bm25=True, log=clicks())
-    index.set_bm25(1.3, 0.6, 0.45)
+    index = Index.build(ranker_of(model, WEIGHTS, clicks()), LONGER, dtype=stored)
     index.confidence = Confidence(-2.0, 3.5, 100, 0.1, 0.2)
     # int8 vectors stay as they are in both.
-    tab = show(index, dtype="float32", min_queries=1)
-    check_page(tab, index)
-    index.set_bm25(1.3, 0.6, 0)
     check_page(show(index, dtype="float32", min_queries=1), index)
 
 
-@needs_browser
-@pytest.mark.parametrize("weights", [(1.0, 0.7, 0.45), (0.0, 2.0, 0.5), (0.0, 0.0, 1.0)])
-def test_the_memory_and_the_weight_of_clicks_are_those_of_the_package(show, weights):
-    cosine, memory, bm25 = weights
+@needs_engine
+@pytest.mark.parametrize(
+    "weights",
+    [
+        WEIGHTS,
+        {"cosine": -1.0, "memory": 0.7, "bm25": 0.45},
+        {"memory": 2.0, "bm25": 0.5},
+        {"memory": 1.0},
+        {"bm25": 1.0},
+        {"clicked_bm25": 3.0, "unclicked": -1.0},
+    ],
+    ids="-".join,
+)
+def test_sums_of_parts_are_those_of_the_package(show, weights):
     model = model_of(("bag", {}))
-    titles = [*TITLES, "\ufeffжюы", "жюы", "hotels hotels rooms " * 20]
-    index = Index.build(model, titles, bm25=True, log=clicks())
-    index.set_bm25(1.3, 0.6, bm25, 0.3)
-    index.set_weights(cosine, memory)
+    index = Index.build(ranker_of(model, weights, clicks()), LONGER)
     tab = show(index, dtype="float32", min_queries=1)
     check_page(tab, index)
-    query = QUERIES[0]
-    if cosine and memory:
-        tab.fill("input[type=search]", query)
-        tab.wait_for_selector(".of-memory")
-        tab.click("#hit-0")
-        tab.wait_for_selector("#panel-0 p")
-        assert "for the memory of the log" in tab.text_content("#panel-0")
-        assert tab.locator(".meter .memory").count()
+    for query, id in ((QUERIES[0], "0"), (QUERIES[0], "17"), ("жюы", "3"), (QUERIES[3], "16")):
+        check_explanation(tab, index, query, id)
+
+
+@needs_engine
+def test_a_ranker_without_clicks_is_that_of_the_package(show):
+    ranker = ranker_of(model_of(("lstm", {})), WEIGHTS, ClickLogBuilder().build())
+    index = Index.build(ranker, LONGER)
+    check_page(show(index, dtype="float32", min_queries=1), index)
+
+
+@needs_engine
+def test_scores_lack_nothing_but_the_words_that_are_withheld(show):
+    log = typed("often one", "often two", "often three", "often four", "seldom hotels")
+    model = model_of(("bag", {}), [*TITLES, "often one two three four seldom"])
+    index = Index.build(ranker_of(model, {"bm25": 1.0, "clicked_bm25": 0.5}, log), TITLES)
+    tab = show(index, dtype="float32", min_queries=4)
+    (shares,) = index.explain("often seldom hotels", ["0"])
+    found = ask(tab, "(pair) => engine.explain(...pair)", ["often seldom hotels", "0"])
+    for one, share in zip(found["ranker"]["parts"], shares, strict=True):
+        words = {word: value for word, value in share.words if word != "seldom"}
+        assert one["words"] == words and "often" in words and len(words) < len(share.words)
+        assert one["value"] == pytest.approx(sum(words.values()), rel=1e-12)
 
 
 @needs_browser
+def test_a_result_shows_what_its_parts_add(show):
+    index = Index.build(ranker_of(model_of(("bag", {})), WEIGHTS, clicks()), LONGER)
+    tab = show(index, dtype="float32", min_queries=1)
+    tab.fill("input[type=search]", QUERIES[0])
+    tab.wait_for_selector(".of.memory")
+    tab.click("#hit-0")
+    tab.wait_for_selector("#panel-0 .shares")
+    assert "a clicked query" in tab.text_content("#panel-0 .shares")
+    assert tab.locator("#hit-0 .meter .memory").count()
+
+
+@needs_engine
 def test_stems_are_those_that_the_stemmer_gives(show):
     pytest.importorskip("Stemmer", reason="stems need PyStemmer")
     titles = ["cheap flights", "flying lessons", "the fly", "hotels and flies", "a hotel room"]
     model = model_of(("bag", {}), titles)
-    index = Index.build(model, titles, bm25=True, stem="english")
+    ranker = ranker_of(model, {"cosine": 1.0, "bm25": 0.5}, typed("hotelling"), "english")
+    index = Index.build(ranker, titles)
     tab = show(index, dtype="float32", min_queries=1)
-    # "rooms" and "lesson" are in no title, but their endings are.
-    for query in ("flight", "flies", "hotel", "rooms", "Flights and flying", "lesson"):
+    # "rooms" and "lesson" are in no title, but their endings are; "hotelling" was asked for.
+    for query in ("flight", "flies", "hotel", "rooms", "Flights and flying", "lesson", "hotelling"):
         found = ask(tab, "(query) => engine.search(query, 10)", query)
         check_hits(found["hits"], index.search(query, 10), TOLERANCE)
     exported = export(index, "-", "page")
@@ -325,13 +392,14 @@ def test_forms_of_stems_are_only_those_that_the_stemmer_confirms():
     }
 
 
-@needs_browser
+@needs_engine
 def test_int8_is_near(show):
     rng = np.random.default_rng(2)
     titles = made_up_texts(rng, rng.integers(1, 12, 400), n_words=300)
     queries = made_up_texts(rng, rng.integers(1, 6, 100), n_words=300)
     model = made_up_model(("lstm", {}), titles, cells=48, dtype=np.float32)
-    index = Index.build(model, titles, bm25=True)
+    ranker = ranker_of(model, {"cosine": 1.0, "bm25": 0.1}, typed())
+    index = Index.build(ranker, titles)
     tab = show(index)
     vectors, answers = ask(
         tab,
@@ -376,7 +444,7 @@ def texts_of_code_points(codes):
 CODES = [code for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
 
 
-@needs_browser
+@needs_engine
 @pytest.mark.parametrize("every", [401, pytest.param(1, marks=pytest.mark.slow)])
 def test_words_are_those_of_python_for_every_code_point(show, every):
     # Letters of alphabets with two cases, marks and spaces are nearly all below U+3100.
@@ -396,7 +464,7 @@ def test_words_are_those_of_python_for_every_code_point(show, every):
             assert found == [split(text) for text in texts]
 
 
-@needs_browser
+@needs_engine
 def test_trigrams_are_those_of_python(show):
     tab = show(Index.build(model_of(("bag", {})), TITLES))
     words = ["a", "good", "🏨", "👩\u200d👩", "𐐨b", "上海", "#", "x#y"]
@@ -417,7 +485,7 @@ def test_trigrams_are_those_of_python(show):
 
 @needs_browser
 def test_the_page_works_from_a_disk_and_asks_for_nothing(tab, tmp_path):
-    index = Index.build(model_of(("lstm", {})), TITLES, bm25=True)
+    index = Index.build(ranker_of(model_of(("lstm", {})), WEIGHTS, clicks()), TITLES)
     path = tmp_path / "Help pages.html"
     export(index, path, "page")
     requests = []
@@ -457,7 +525,7 @@ def test_an_old_browser_is_told(show):
 
 
 def test_the_same_index_gives_the_same_bytes(tmp_path):
-    index = Index.build(model_of(("lstm", {})), TITLES, bm25=True, log=clicks())
+    index = Index.build(ranker_of(model_of(("lstm", {})), WEIGHTS, clicks()), TITLES)
     index.save(tmp_path / "index")
     written = []
     for number, one in enumerate((index, index, Index.open(tmp_path / "index", 1))):
@@ -525,7 +593,7 @@ def test_words_of_few_clicked_queries_are_not_published(tmp_path, splitting):
     seldom = ["seldom", "Seldom!", "seldom ?", "seldom 1", "seldom 2", "seldom 3"]
     model = model_of(("bag", {}), [*TITLES, *often, *seldom], splitting)
     assert {"often", "seldom"} <= set(model.vocabulary.words)
-    index = Index.build(model, TITLES, bm25=True, log=typed(*often, *seldom))
+    index = Index.build(ranker_of(model, WEIGHTS, typed(*often, *seldom)), TITLES)
     page = tmp_path / "page.html"
     notes = export(index, page, "page").notes
     text, content = contents_of(page)

@@ -12,7 +12,6 @@ from click.testing import CliRunner
 from helpers import made_up_log
 
 from sentemb import Index, SentembError, train
-from sentemb.baselines.inverted_index import InvertedIndex
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLog, ClickLogBuilder, write_click_log
 from sentemb.data.held_out_clicks import read_held_out
@@ -20,6 +19,10 @@ from sentemb.data.judged_set import JudgedSet
 from sentemb.evaluation import catalogue, held_out
 from sentemb.evaluation.held_out import AllPairs, HeldOutClicks, checked_metrics, evaluate_clicks
 from sentemb.models.nearest import TitleVectors
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.ranking.recipe import Recipe
+from sentemb.retrieval.bm25 import TitleWords
+from sentemb.retrieval.clicked_queries import ClickedQueries
 
 METRICS = tuple(f"{kind}@{k}" for kind in ("hit", "mrr", "recall", "ndcg") for k in (1, 2, 3, 7))
 
@@ -223,7 +226,7 @@ def test_a_model_a_ranker_of_pairs_and_bm25(log, model_dir, monkeypatch):
         for query in log.queries
     ]
     np.testing.assert_allclose(found.values[:, 1], expected)
-    bm25 = evaluate_clicks(InvertedIndex(log.titles), log, log.titles, metrics)
+    bm25 = evaluate_clicks(TitleWords(log.titles), log, log.titles, metrics)
     assert bm25.values.shape == found.values.shape
 
 
@@ -307,7 +310,8 @@ def test_the_command_compares_systems(log, model_dir, files):
 
 def test_an_index_is_measured_with_its_own_titles(log, model, model_dir, files):
     titles = [*log.titles, "one more"]
-    index = Index.build(model, titles, bm25=True)
+    recipe = Recipe({"cosine": 1.0, "bm25": 0.5})
+    index = Index.build(HybridRanker(model, recipe, ClickedQueries.of(log)), titles)
     index.save("index")
     Index.build(model, titles[1:]).save("other")
     metrics = ["--metrics", "hit@1,mrr@10", "--json"]

@@ -1,6 +1,5 @@
 """Damaged and contested indexes: no crash, no answer from two indexes, no lost change."""
 
-import json
 import os
 
 import numpy as np
@@ -11,7 +10,6 @@ from reliability.samples import write_indexes, write_texts
 
 from sentemb import SentembError
 from sentemb.cli import main
-from sentemb.data.click_log import read_click_log
 from sentemb.data.importers.click_table import Columns, import_clicks
 from sentemb.data.splitting import split_file
 from sentemb.search.index import Index
@@ -51,7 +49,7 @@ def test_an_index_that_is_replaced_while_it_is_opened_is_opened_again(
     other = Index.open(samples / "index", 1)
     other.remove(["d0"])
     other.add(["Rome hotels and mores"], ["d9"])
-    real, calls = module.open_contents, []
+    real, calls = module.open_snapshot, []
 
     def replaced(path, *arguments):
         found = real(path, *arguments)
@@ -60,7 +58,7 @@ def test_an_index_that_is_replaced_while_it_is_opened_is_opened_again(
         calls.append(path)
         return found
 
-    monkeypatch.setattr(module, "open_contents", replaced)
+    monkeypatch.setattr(module, "open_snapshot", replaced)
     assert "d9" in Index.open(tmp_path / "index", 1).ids
     assert len(calls) == 2
 
@@ -73,7 +71,7 @@ def test_an_index_that_goes_and_comes_back_while_it_is_opened_is_not_mixed(
 
     index = Index.open(samples / "sums", 1)
     index.save(tmp_path / "index")
-    other = Index.build(index.model, [f"other {t}" for t in index.titles], index.ids, bm25=True)
+    other = Index.build(index.ranker, [f"other {t}" for t in index.titles], index.ids)
     real, calls = module.check_files, []
 
     def replaced(path, description):
@@ -98,11 +96,8 @@ def test_a_file_of_another_index_is_refused(samples, tmp_path, folder):
     index = Index.open(samples / folder, 1)
     index.save(tmp_path / "index")
     titles = [title[::-1] for title in index.titles]
-    log = None if index.memory is None else read_click_log(samples / "log.tsv")
-    has_bm25 = index.bm25 is not None
-    Index.build(
-        index.model, titles, [*index.ids][::-1], dtype=index.dtype, bm25=has_bm25, log=log
-    ).save(tmp_path / "other")
+    other = Index.build(index.ranker, titles, [*index.ids][::-1], dtype=index.dtype)
+    other.save(tmp_path / "other")
     names = [
         str(path.relative_to(tmp_path / "other"))
         for path in sorted((tmp_path / "other").rglob("*"))
@@ -127,27 +122,6 @@ def test_a_file_of_another_index_is_refused(samples, tmp_path, folder):
     assert [*Index.open(tmp_path / "index", 1).titles] == titles
 
 
-def test_a_part_whose_files_are_listed_is_there(samples, tmp_path):
-    Index.open(samples / "sums", 1).save(tmp_path / "index")
-    path = tmp_path / "index" / "index.json"
-    told = json.loads(path.read_text())
-    for part in ("bm25", "memory"):
-        path.write_text(json.dumps(told | {part: None}))
-        with pytest.raises(SentembError, match=f'"{part}" is null, and files of it are listed'):
-            Index.open(tmp_path / "index", 1)
-
-
-def test_a_file_of_bm25_that_is_not_listed_is_refused(samples, tmp_path):
-    Index.open(samples / "sums", 1).save(tmp_path / "index")
-    path = tmp_path / "index" / "index.json"
-    told = json.loads(path.read_text())
-    for name in [name for name in told["files"] if name.startswith("bm25/")]:
-        files = {other: file for other, file in told["files"].items() if other != name}
-        path.write_text(json.dumps(told | {"files": files}))
-        with pytest.raises(SentembError, match=f"{name}: .*index.json does not list it"):
-            Index.open(tmp_path / "index", 1)
-
-
 def test_a_calibrated_index_without_titles_finds_nothing(samples):
     index = Index.open(samples / "sums", 1)
     index.remove([*index.ids])
@@ -158,12 +132,12 @@ def test_a_calibrated_index_without_titles_finds_nothing(samples):
 @pytest.mark.parametrize(
     ("folder", "name", "damage", "message"),
     [
-        ("sums", "bm25/bm25.json", "fifo", "bm25.json: .*not a regular file"),
-        ("index", "index.json", (b'"bm25"', b'"bn25"'), 'index.json: .*"bm25" is missing'),
-        ("sums", "bm25/bm25.json", (b'"stem"', b'"step"'), "bm25.json: .*stem is"),
-        ("sums", "bm25/list_counts.npy", (b"\1\0\0\0", b"\xff\xff\xff\xff"), "list_counts.npy: "),
-        ("sums", "bm25/list_weights.npy", -1e30, "list_weights.npy: "),
-        ("sums", "bm25/list_weights.npy", 1e30, "list_weights.npy: "),
+        ("sums", "bm25/words.npy", "fifo", "words.npy: .*not a regular file"),
+        ("index", "index.json", (b'"parts"', b'"pants"'), 'index.json: .*"parts" is missing'),
+        ("sums", "bm25/words.npy", (b"hotels", b"hot\nls"), "offsets.npy: .*does not fit"),
+        ("sums", "bm25/words.npy", (b"hotels", b"hot\xffls"), "words.npy: .*not UTF-8"),
+        ("sums", "bm25/titles.npy", (b"\1\0\0\0", b"\xff\xff\xff\xff"), "titles.npy: "),
+        ("sums", "bm25/weights.npy", float("inf"), "weights.npy: .*a weight is not finite"),
         ("index", "title-offsets.npy", (b"\0" * 8, b"\1" + b"\0" * 7), "title-offsets.npy: "),
     ],
 )  # fmt: skip
@@ -187,7 +161,7 @@ def test_damage_is_named(samples, tmp_path, folder, name, damage, message):
 
 def test_a_vector_that_is_not_of_unit_length_is_refused(samples, tmp_path):
     Index.open(samples / "index", 1).save(tmp_path / "index")
-    path = tmp_path / "index" / "vectors.npy"
+    path = tmp_path / "index" / "cosine/vectors.npy"
     data = path.read_bytes()
     path.write_bytes(data[:128] + np.full((len(data) - 128) // 4, 9, "<f4").tobytes())
     list_again(tmp_path / "index")

@@ -15,7 +15,8 @@ from helpers import made_up_model
 from sentemb import Index, SentembError
 from sentemb.data.click_log import ClickLog
 from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import Recipe
+from sentemb.ranking.recipe import MODEL_ALONE, Recipe
+from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search import index as module
 from sentemb.search.tuning import calibrate, tune
 
@@ -34,6 +35,10 @@ IDS = [f"p{place}" for place in range(40)]
 CLICKS = ClickLog.from_pairs(
     [(f"{WORDS[k % 10]} {WORDS[(3 * k + k // 10) % 10]}", TITLES[k % 40]) for k in range(70)]
 )
+DEV = ClickLog.from_pairs([(f"{TITLES[k]} shoe", TITLES[k]) for k in range(0, 40, 2)])
+ALL = Recipe(
+    {"cosine": 1.0, "memory": 0.5, "bm25": 0.5, "clicked_bm25": -0.2, "unclicked": 0.1}, 1.2, 0.6
+)
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +46,13 @@ def model():
     return made_up_model(("bag", {}), TITLES, cells=6, dtype=np.float32)
 
 
+def ranker_of(model, recipe=ALL):
+    return HybridRanker(model, recipe, ClickedQueries.of(CLICKS), threads=1)
+
+
 def made(model):
     """An index with all parts."""
-    ranker = HybridRanker(model, Recipe(1.0, 0.5, 0.5, click_weight=0.5), CLICKS)
-    return Index.build(model, TITLES, IDS, ranker=ranker, threads=1)
+    return Index.build(ranker_of(model), TITLES, IDS, threads=1)
 
 
 def add(index):
@@ -55,13 +63,25 @@ def remove(index):
     index.remove(GONE)
 
 
+def rank_by(index, recipe):
+    before = index.snapshot
+    index.adopt(index.ranked_by(ranker_of(index.model, recipe)), before)
+
+
+def sync(index):
+    """Some titles change, some go, and some are new."""
+    titles = [title if k % 5 else f"{title} cap" for k, title in enumerate(TITLES[:35])]
+    index.sync([*titles, *NEW], [*IDS[:35], "n1", "n2", "n3"])
+
+
 CHANGES = {
     "add": add,
     "remove": remove,
-    "tune": partial(tune, clicks=CLICKS),
+    "sync": sync,
+    "tune": partial(tune, clicks=DEV),
     "calibrate": partial(calibrate, clicks=CLICKS),
-    "set_weights": lambda index: index.set_weights(0.3, 0.7),
-    "set_bm25": lambda index: index.set_bm25(1.5, 0.7, 0.9, 0.1),
+    "other weights": partial(rank_by, recipe=ALL.weighted({"memory": 2.0, "cosine": -0.5})),
+    "the model alone": partial(rank_by, recipe=MODEL_ALONE),
 }
 
 
@@ -125,6 +145,7 @@ def test_a_change_that_is_stopped_at_any_line_changes_nothing(model, tmp_path, n
     changed = copy.copy(index)
     change(changed)
     new = answers(changed)
+    assert new != old
     n = events(lambda: change(copy.copy(index)))
     # Lines from all parts of it and its last ones; `make reliability` takes every line.
     for number in {
@@ -217,7 +238,7 @@ def test_a_changed_copy_leaves_the_original_as_it_was(model, tmp_path, copied, n
 def test_an_index_that_another_thread_changed_is_not_tuned(model):
     index = made(model)
     with pytest.raises(SentembError, match="another thread has changed the index; do it again"):
-        tune(index, CLICKS, on_progress=lambda *_: len(index) > 40 or add(index))
+        tune(index, DEV, on_progress=lambda *_: len(index) > 40 or add(index))
     assert len(index) == 43 and index.recipe == made(model).recipe
 
 

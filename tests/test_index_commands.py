@@ -1,4 +1,4 @@
-"""The commands index and search, and rank with an index: what they print, write and refuse."""
+"""The commands index and search: what they print, write and refuse."""
 
 import json
 import os
@@ -9,15 +9,22 @@ import sys
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import made_up_log, made_up_model, made_up_pair_model, tree
+from helpers import made_up_model, made_up_pair_model, tree
 
-from sentemb import Index
+from sentemb import Index, SentembError, load
 from sentemb.cli import main
-from sentemb.data.click_log import write_click_log
+from sentemb.data.click_log import ClickLog
+from sentemb.ranking.opening import load_ranker
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.ranking.recipe import Recipe
+from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.search.index import NOTHING_KNOWN
 from sentemb.system.exchange import exchange
 
 TITLES = [f"{colour} {thing}" for colour in ("red", "blue", "green") for thing in ("hat", "bag")]
 LINES = "".join(f"p{place}\t{title}\n" for place, title in enumerate(TITLES))
+CLICKS = [("hat", "red hat"), ("red bat", "red hat"), ("bags", "blue bag")]
+RECIPE = Recipe({"cosine": 1.0, "memory": 0.7, "bm25": 0.3})
 
 
 def run(*arguments, code=0, stdin=None):
@@ -40,6 +47,15 @@ def place(tmp_path_factory):
     return place
 
 
+@pytest.fixture(scope="module")
+def hybrid(place):
+    """The same model with a ranker."""
+    load(place / "model").save_pretrained(place / "hybrid")
+    clicks = ClickedQueries.of(ClickLog.from_pairs(CLICKS))
+    HybridRanker(load(place / "hybrid"), RECIPE, clicks).save(place / "hybrid")
+    return place / "hybrid"
+
+
 @pytest.fixture
 def index(place, tmp_path):
     run("index", place / "model", place / "titles.tsv", "-o", tmp_path / "index")
@@ -53,52 +69,33 @@ def test_a_search_lists_rank_score_id_and_title(place):
     assert out.splitlines() == expected and err == ""
 
 
-def test_an_index_takes_over_the_ranker_of_its_model(place, tmp_path):
-    from sentemb.data.click_log import ClickLog
-    from sentemb.loading import load
-    from sentemb.ranking.ranker import HybridRanker
-    from sentemb.ranking.recipe import Recipe
-
-    load(place / "model").save_pretrained(tmp_path / "model")
-    clicks = ClickLog.from_pairs([("hat", "red hat"), ("red bat", "red hat"), ("bags", "blue bag")])
-    recipe = Recipe(1.0, 0.3, 0.7, click_weight=0.5)
-    ranker = HybridRanker(load(tmp_path / "model"), recipe, clicks, TITLES)
-    ranker.save(tmp_path / "model")
-    arguments = (tmp_path / "model", place / "titles.tsv", "-o")
+def test_an_index_takes_over_the_ranker_of_its_model(place, hybrid, tmp_path):
+    arguments = (hybrid, place / "titles.tsv", "-o")
     _, err = run("index", *arguments, tmp_path / "index")
-    assert f"ranker: {recipe}" in err
-    held = "index: holds 3 clicked queries of the log as plain text; without --log"
+    assert f"score: {RECIPE}" in err
+    held = "index: holds 3 clicked queries of the log as plain text; train --no-ranker"
     assert err.count(held) == err.count("plain text") == 1
     (tmp_path / "more.tsv").write_text("p9\tred coat\n")
-    _, err = run("index", tmp_path / "index", "--add", tmp_path / "more.tsv")
-    assert err.count(held) == 1
-    _, err = run("index", tmp_path / "index", "--remove", tmp_path / "more.tsv")
-    assert err.count(held) == 1
-    index = Index.open(tmp_path / "index")
-    assert index.recipe == recipe
-    (found,) = (
-        json.loads(line)
-        for line in run("search", tmp_path / "index", "red bat", "--json")[0].splitlines()
+    for change in ("--add", "--remove"):
+        _, err = run("index", tmp_path / "index", change, tmp_path / "more.tsv")
+        assert err.count(held) == 1
+    assert Index.open(tmp_path / "index").recipe == RECIPE
+    (found,) = map(
+        json.loads, run("search", tmp_path / "index", "red bat", "--json")[0].split("\n")[:-1]
     )
     assert found["titles"][0]["title"] == "red hat"
-    assert found["titles"][0]["memory"] == pytest.approx(1, abs=1e-6)
-    own = ranker.rank("red bat", TITLES)
-    np.testing.assert_allclose(
-        [hit["score"] for hit in found["titles"]], [score for _, score in own], atol=1e-5
-    )
-    for option, parts in (("--no-ranker", ("cosine",)), ("--bm25", ("cosine", "bm25"))):
-        _, err = run("index", *arguments, tmp_path / option, option)
-        assert "ranker: cosine" not in err and "plain text" not in err
-        assert Index.open(tmp_path / option).recipe.parts == parts
-    assert tree(tmp_path / "--no-ranker") == tree(place / "index")
-    for wrong, message in (
-        (
-            (tmp_path / "index", "--remove", place / "titles.tsv", "--no-ranker"),
-            "is for a new index",
-        ),
-        ((*arguments, tmp_path / "x", "--log", place / "titles.tsv"), "--log needs --bm25"),
-    ):
-        assert message in run("index", *wrong, code=2)[1]
+    assert found["titles"][0]["parts"]["memory"] == pytest.approx(1, abs=0.01)
+    assert list(found["titles"][0]["parts"]) == ["cosine", "memory", "bm25"]
+    ranked = load_ranker(hybrid).rank("red bat", TITLES)
+    assert [(TITLES[k], score) for k, score in ranked] == [
+        (hit["title"], pytest.approx(hit["score"], abs=1e-6)) for hit in found["titles"]
+    ]
+
+
+def test_an_index_of_the_cosine_holds_no_clicks(place, hybrid, tmp_path):
+    _, err = run("index", hybrid, place / "titles.tsv", "-o", tmp_path / "index", "--cosine")
+    assert "score: cosine\n" in err and "plain text" not in err
+    assert tree(tmp_path / "index") == tree(place / "index")
 
 
 def test_many_queries_in_every_form(place, tmp_path):
@@ -128,12 +125,18 @@ def test_only_some_ids_and_scores(place, tmp_path):
     assert {line.split()[2] for line in out.splitlines()} == {"p0", "p3"}
     assert "has 1 ids that are not in the index" in err
     out, _ = run("search", place / "index", "red hat", "--min-score", 2)
-    assert out.strip() == "nothing found"
+    assert out == "       no good match: every score is below 2\n"
+    only.write_text("unknown\n")
+    out, _ = run("search", place / "index", "red hat", "--only", only)
+    assert out == "       no good match: there is no title to choose from\n"
 
 
-def test_a_query_of_unknown_words_is_noted(place):
-    _, err = run("search", place / "index", "q7x9")
+def test_a_query_of_unknown_words_finds_nothing_and_says_why(place):
+    out, err = run("search", place / "index", "q7x9")
     assert "knows nothing of 'q7x9'" in err
+    assert out == f"       no good match: {NOTHING_KNOWN}\n"
+    found = json.loads(run("search", place / "index", "q7x9", "--json")[0])
+    assert found == {"id": "query", "query": "q7x9", "titles": [], "no_match": NOTHING_KNOWN}
 
 
 def test_titles_are_added_and_removed_in_place(index, tmp_path):
@@ -151,37 +154,77 @@ def test_titles_are_added_and_removed_in_place(index, tmp_path):
     assert len(Index.open(tmp_path / "smaller")) == 6 and tree(index) == before
 
 
-def test_bm25_is_part_of_the_score(place, tmp_path):
-    write_click_log(made_up_log(), tmp_path / "log.tsv")
-    run(
-        "index", place / "model", place / "titles.tsv", "-o", tmp_path / "both", "--bm25",
-        "--log", tmp_path / "log.tsv",
-    )  # fmt: skip
-    both = json.loads(run("search", tmp_path / "both", "red hat", "--json", "-k", 1)[0])
-    alone = json.loads(run("search", tmp_path / "both", "red hat", "--json", "--bm25-weight", 0)[0])
-    assert both["titles"][0]["bm25"] > 0 and alone["titles"][0]["bm25"] is None
-    plain, _ = run("search", tmp_path / "both", "red hat", "--tsv", "--bm25-weight", 0, "-k", 1)
-    assert plain.splitlines()[1].endswith("\t\t")  # without BM25 and a confidence
-    # `rank` is about the model.
-    ranked = [
-        run("rank", place / "model", "--query", "red hat", where)[0]
-        for where in (place / "titles.tsv", tmp_path / "both")
-    ]
-    assert ranked[0] == ranked[1]
+def test_a_renamed_title_keeps_its_clicks(place, hybrid, tmp_path):
+    index = tmp_path / "index"
+    run("index", hybrid, place / "titles.tsv", "-o", index)
+    before = Index.open(index).search("red bat", 1)[0]
+    lines = [line for line in LINES.splitlines() if not line.startswith("p5")]
+    lines[0] = "p0\tcrimson cap"
+    (tmp_path / "now.tsv").write_text("\n".join([*lines, "p6\tred coat"]) + "\n")
+    _, err = run("index", index, "--sync", tmp_path / "now.tsv")
+    assert "1 titles added, 1 changed, 1 removed" in err
+    after = next(hit for hit in Index.open(index).search("red bat") if hit.id == "p0")
+    assert (after.title, before.id) == ("crimson cap", "p0")
+    assert after.parts["memory"] == pytest.approx(before.parts["memory"], abs=1e-6)
+    assert sorted(Index.open(index).ids) == ["p0", "p1", "p2", "p3", "p4", "p6"]
+    # Nothing differs any more.
+    as_it_is = tree(index)
+    _, err = run("index", index, "--sync", tmp_path / "now.tsv")
+    assert "0 titles added, 0 changed, 0 removed" in err and tree(index) == as_it_is
 
 
-def test_rank_takes_an_index_of_the_same_model(place, tmp_path):
-    titles, index = place / "titles.tsv", place / "index"
-    for query in (["--query", "red hat"], ["--query", "a blue bag", "-k", "0"]):
-        theirs, _ = run("rank", place / "model", *query, titles)
-        ours, _ = run("rank", place / "model", *query, index)
-        assert [line.split()[2] for line in ours.splitlines()] == [
-            line.split()[2] for line in theirs.splitlines()
-        ]
-    other = made_up_model(("bag", {}), TITLES, cells=12, dtype=np.float32, seed=1)
-    other.save_pretrained(tmp_path / "other")
-    _, err = run("rank", tmp_path / "other", "--query", "red hat", index, code=1)
-    assert "was made with another model than" in err and len(err.splitlines()) == 1
+def test_a_renamed_title_keeps_its_clicks_when_the_index_is_tuned(place, index, tmp_path):
+    """Tuning gives an index clicks that know their titles by text."""
+    log = ClickLog.from_pairs(CLICKS)
+    opened = Index.open(index)
+    opened.adopt(opened.ranked_by(HybridRanker(opened.model, RECIPE, ClickedQueries.of(log))),
+                 opened.snapshot)  # fmt: skip
+    opened.sync(["crimson cap", *TITLES[1:]], [f"p{k}" for k in range(6)])
+    (memory,) = (share for share in opened.explain("red bat", ["p0"])[0] if share.nearest)
+    assert memory.nearest.is_clicked and memory.nearest.text == "red bat"
+
+
+def test_sync_changes_all_titles_in_one_step(index, tmp_path, monkeypatch):
+    opened = Index.open(index)
+    wanted = ["new coat", *TITLES[2:]], ["n", *(f"p{k}" for k in range(2, 6))]
+    seen = []
+    embed = type(opened.model).unit_vectors
+
+    def search_meanwhile(model, texts, *arguments):
+        if list(texts) == ["new coat"]:
+            seen.append([hit.id for hit in opened.search("red hat", 9)])
+        return embed(model, texts, *arguments)
+
+    monkeypatch.setattr(type(opened.model), "unit_vectors", search_meanwhile)
+    before = opened.snapshot
+    assert opened.sync(*wanted) == (1, 0, 2)
+    assert opened.snapshot is not before
+    for ids in seen:
+        assert sorted(ids) == [f"p{k}" for k in range(6)]
+    refused = opened.snapshot
+    with pytest.raises(SentembError, match="the same id"):
+        opened.sync(["a", "b"], ["x", "x"])
+    assert opened.snapshot is refused
+
+
+def test_bm25_and_memory_are_part_of_the_score(place, hybrid, tmp_path):
+    index = tmp_path / "index"
+    run("index", hybrid, place / "titles.tsv", "-o", index)
+    both = json.loads(run("search", index, "red hat", "--json", "-k", 1)[0])
+    alone = json.loads(run("search", index, "red hat", "--json", "--cosine")[0])
+    assert both["titles"][0]["parts"]["bm25"] > 0
+    assert list(alone["titles"][0]["parts"]) == ["cosine"]
+    assert alone == json.loads(run("search", place / "index", "red hat", "--json")[0])
+    heads, first, *_ = (
+        line.split("\t") for line in run("search", index, "red hat", "--tsv")[0].split("\n")
+    )
+    assert heads[5:] == ["cosine", "memory", "bm25", "confidence"]
+    assert [float(cell) for cell in first[5:8]] == list(both["titles"][0]["parts"].values())
+
+
+def test_rank_refuses_an_index(place):
+    _, err = run("rank", place / "model", "--query", "red hat", place / "index", code=1)
+    assert "index: is an index; `sentemb search` ranks its titles" in err
 
 
 @pytest.mark.parametrize(
@@ -194,7 +237,6 @@ def test_rank_takes_an_index_of_the_same_model(place, tmp_path):
         (["index", "pairs", "titles.tsv", "-o", "new"], "scores pairs and has no vector"),
         (["index", "nothing", "titles.tsv", "-o", "new"], "there is no model here"),
         (["index", "model", "nothing", "-o", "new"], "cannot be read"),
-        (["index", "model", "titles.tsv", "-o", "new", "--stem", "english"], "--stem needs --bm25"),
         (["index", "index", "titles.tsv", "-o", "new"], "is an index; give a model"),
         (["index", "index"], "say what to change"),
         (["index", "index", "titles.tsv", "--add", "titles.tsv"], "to change an index"),
@@ -209,7 +251,9 @@ def test_rank_takes_an_index_of_the_same_model(place, tmp_path):
         (["search", "index", "--queries", "-", "--only", "-"], "only one of the files"),
         (["search", "index", "hat", "--only", "nothing"], "cannot be read"),
         (["search", "index", "hat", "-k", "0"], "0 is not in the range"),
-        (["search", "index", "hat", "--bm25-weight", "0.1"], "the index has no BM25"),
+        (["index", "index", "--sync", "titles.tsv", "--add", "titles.tsv"], "leave --add and"),
+        (["index", "index", "--sync", "titles.tsv", "--cosine"], "--cosine is for a new"),
+        (["index", "index", "--sync", "nothing"], "cannot be read"),
         (["search", "index", "hat", "--min-confidence", "0.1"], "not calibrated"),
     ],
 )

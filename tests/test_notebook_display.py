@@ -34,9 +34,11 @@ from sentemb.evaluation.significance import compare_all
 from sentemb.models.nearest import TitleVectors
 from sentemb.ranking.ranker import HybridRanker
 from sentemb.ranking.recipe import Recipe
+from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
-from sentemb.search.tuning import score_bands, tune
-from sentemb.system.html_tables import MARKED, Rows, excerpt, facts_table
+from sentemb.search.index import NOTHING_KNOWN
+from sentemb.search.tuning import score_bands
+from sentemb.system.html_tables import Rows, excerpt, facts_table
 from sentemb.training.classifier import train_classifier
 from sentemb.vectors.word_vectors import WordVectors
 
@@ -61,9 +63,10 @@ def shown(tmp_path_factory):
     log = ClickLog.from_pairs(
         [(query, TITLES[k], k + 1) for k, query in enumerate(QUERIES)] + [("hat", TITLES[0], 2)]
     )
-    index = Index.build(model, TITLES, bm25=True, log=log, threads=1)
-    tuning = tune(index, log)
-    index.confidence = Confidence.fit(np.linspace(0, 1, 40), np.arange(40) % 3 > np.arange(40) / 40)
+    recipe = Recipe({"cosine": 1, "memory": 1, "bm25": 0.5})
+    index = Index.build(HybridRanker(model, recipe, ClickedQueries.of(log)), TITLES, threads=1)
+    confidence = Confidence.fit(np.linspace(0, 1, 40), np.arange(40) % 3 > np.arange(40) / 40)
+    index.adopt(index.snapshot.changed(confidence=confidence), index.snapshot)
     judged = JudgedSet(
         ["q0", "q1"], QUERIES[:2], ["d0", "d1"], TITLES[:2],
         np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), np.array([2, 0, 1], np.int32),
@@ -80,11 +83,10 @@ def shown(tmp_path_factory):
         "ClickLog": log,
         "PreparedLog": prepared(log, tmp_path_factory.mktemp("log")),
         "Index": index,
-        "HybridRanker": HybridRanker(model, Recipe(bm25=0.5, stem=None), log),
+        "HybridRanker": index.ranker,
         "hits": index.search(f"red {MARKUP}"),
         "hits of queries": index.search(QUERIES),
         "no hits": index.search("zzz", min_score=99),
-        "Tuning": tuning,
         "Confidence": index.confidence,
         "bands": score_bands(index, log, 2),
         "JudgedSet": judged,
@@ -210,9 +212,9 @@ def test_the_worst_queries_come_first(shown):
 def test_hits_are_a_list_and_a_table(shown):
     hits = shown["hits"]
     heads, *rows = cells(hits._repr_html_())
-    assert heads == ["id", "title", "score", "cosine", "bm25", "confidence", "memory"]
+    assert heads == ["id", "title", "score", "cosine", "memory", "bm25", "confidence"]
     assert [row[1] for row in rows] == [hit.title for hit in hits]
-    assert rows[0][2] == f"{hits[0].score:.3f}" and rows[1][5] == ""
+    assert rows[0][2] == f"{hits[0].score:.3f}" and rows[1][6] == ""
     assert f"<b>red {MARKUP.replace('<', '&lt;').replace('>', '&gt;')}</b>" in hits._repr_html_()
     assert isinstance(hits, list) and hits == list(hits)
     assert json.loads(json.dumps(hits))[0][0] == hits[0].id
@@ -220,16 +222,7 @@ def test_hits_are_a_list_and_a_table(shown):
         assert copied == hits and copied._repr_html_() == hits._repr_html_()
     several = shown["hits of queries"]
     assert several._repr_html_() == "".join(one._repr_html_() for one in several)
-    assert "nothing found" in shown["no hits"]._repr_html_()
-
-
-def test_the_best_weight_is_marked(shown):
-    tuning = shown["Tuning"]
-    page = ElementTree.fromstring(f"<div>{tuning._repr_html_()}</div>")
-    table = next(page.iter("table"))
-    marked = [row[0].text for row in table if MARKED in (row[1].get("style") or "")]
-    assert marked == [f"weight {tuning.weight:g}"]
-    assert table[-1][0].text == "BM25 alone"
+    assert f"no good match: {NOTHING_KNOWN}" in shown["no hits"]._repr_html_()
 
 
 def test_the_scores_of_a_confidence_have_it(shown):
@@ -244,7 +237,7 @@ def test_the_scores_of_a_confidence_have_it(shown):
 def test_long_texts_and_lists_are_cut():
     page = facts_table({"text": "x" * 1000, "none": None, "whole": 12345, "part": 0.12345})
     assert cells(page) == [["text", "x" * 300 + "…"], ["whole", "12,345"], ["part", "0.123"]]
-    rows = Rows([sentemb.search.index.Hit("a", "b", 1.0, 1.0, None, None)] * 101)
+    rows = Rows([sentemb.search.index.Hit("a", "b", 1.0, {}, None)] * 101)
     assert len(cells(rows._repr_html_())) == 101 and "and 1 more" in rows._repr_html_()
     page = excerpt(iter([("a", 1)] * 5), 5, ["text", "count"], texts=(0,))
     assert "more" not in page and page.count("text-align: left") == 6

@@ -236,6 +236,7 @@ def check_notes(folder):
     [
         "index index --add new.tsv",
         "index index --remove gone.txt",
+        "index index --sync new.tsv",
         "index model titles.tsv -o index --force",
         "tune index clicks.tsv",
         "calibrate index clicks.tsv",
@@ -244,8 +245,7 @@ def check_notes(folder):
 def test_an_index_keeps_what_else_is_in_its_folder(here, line):
     Path("new.tsv").write_text("new\tnew hotels in oslo\n")
     Path("gone.txt").write_text("0\n")
-    index = Index.build(Index.open("index").model, TEXTS, threads=1, bm25=True)
-    index.save("index", force=True)
+    index = Index.open("index")
     queries = [f"{text} {k}" for k in range(30) for text in TEXTS]
     found = [hits[0].title for hits in index.search(queries, 1)]
     lines = zip(queries, [*found[:45], *(TEXTS * 15)], strict=True)
@@ -259,6 +259,17 @@ def test_an_index_keeps_what_else_is_in_its_folder(here, line):
     check_notes(here / "index")
     assert files_of("index/inside") == inside
     Index.verify("index")
+
+
+def test_an_index_does_not_take_a_name_of_the_user(here):
+    """A folder that an index of the cosine does not have, and one with BM25 needs."""
+    Path("dev.tsv").write_text("".join(f"{text} {k}\t{text}\n" for k in range(9) for text in TEXTS))
+    (here / "index/bm25").mkdir()
+    (here / "index/bm25/offsets.npy").write_text("mine")
+    before = files_of(here)
+    said = fails("tune index dev.tsv")
+    assert "index/bm25/offsets.npy: would be replaced, and was not written by this" in said
+    assert files_of(here) == before
 
 
 def test_a_foreign_description_is_no_index(here):

@@ -4,7 +4,9 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from test_ranker import made_judged, made_log
+from test_ranker import made_judged
+from test_ranking import ALL, made_log
+from test_report import data_of
 
 import sentemb
 from sentemb.cli import main
@@ -15,12 +17,13 @@ from sentemb.ranking import fitting
 from sentemb.ranking.opening import load_ranker
 from sentemb.ranking.ranker import HybridRanker
 from sentemb.ranking.ranker_files import has_ranker
-from sentemb.ranking.recipe import Recipe
+from sentemb.ranking.recipe import PARTS
+from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.serving.runner import Server
 from sentemb.text.words import query_key
 
 QUICK = ("--model", "bag", "--cells", 8, "--epochs", 1, "--threads", 1, "--hard-negatives", 0)
-ALL = Recipe(1, 0.7, 2.0, click_weight=0.5)
+ALONE = ["cosine alone", "memory alone", "BM25 alone", "BM25 of clicked queries alone"]
 
 
 def run(*arguments, code=0, **keywords):
@@ -47,11 +50,11 @@ def trained(data):
 
 @pytest.fixture(scope="module")
 def hybrid(trained, data, tmp_path_factory):
-    """A folder whose ranker has three parts, whatever dev chose."""
+    """A folder whose ranker has every part, whatever dev chose."""
     folder = tmp_path_factory.mktemp("hybrid") / "model"
     ranker = load_ranker(trained[0])
     ranker.model.save_pretrained(folder)
-    HybridRanker(ranker.model, ALL, made_log(), dev=ranker.dev).save(folder)
+    HybridRanker(ranker.model, ALL, ClickedQueries.of(made_log()), dev=ranker.dev).save(folder)
     return folder
 
 
@@ -63,7 +66,7 @@ def test_training_ends_with_a_ranker(trained, data):
     lines = result.stdout.splitlines()
     ranker = load_ranker(folder)
     assert f"ranker: {ranker.recipe}" in lines
-    (line,) = [line for line in lines if line.startswith("ranker on dev: ndcg@1")]
+    (line,) = [line for line in lines if line.startswith("ranker on dev: hit@1")]
     assert all(part in line for part in ("cosine", "BM25", "memory"))
     holds = [line for line in result.stderr.splitlines() if "plain text" in line]
     assert "plain text" not in result.stdout
@@ -92,13 +95,12 @@ def test_a_share_is_held_out_of_the_ranker_too(data, tmp_path):
     out = tmp_path / "model"
     run("train", data / "pairs.tsv", "--dev", "30%", "-o", out, *QUICK)
     ranker = load_ranker(out)
-    assert ranker.dev["kind"] == "held-out clicks"
     _, held_out, _ = split_log(made_log(), dev=0.3, test=0)
     assert ranker.dev["queries"] == len(held_out.queries)
     raw = (out / "ranker" / "ranker.safetensors").read_bytes()
-    kept = [] if ranker.clicks is None else ranker.clicks.queries
-    assert not {*map(query_key, kept)} & {*map(query_key, held_out.queries)}
-    assert all(f"\n{query}\n".encode() not in raw for query in held_out.queries)
+    assert not {*map(query_key, ranker.clicks.queries)} & {*map(query_key, held_out.queries)}
+    only_queries = set(held_out.queries) - set(made_log().titles)
+    assert all(f"\n{query}\n".encode() not in raw for query in only_queries)
 
 
 def test_sources_that_can_be_read_only_once(data, trained, tmp_path):
@@ -115,7 +117,7 @@ def test_force_and_resume(data, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(fitting, "tune_bm25", interrupt)
+        patched.setattr(fitting, "_measured", interrupt)
         result = run(*args, code=130)
     assert "the model is finished and has no ranker" in result.stderr
     assert not ranker.parent.exists()
@@ -123,7 +125,7 @@ def test_force_and_resume(data, tmp_path, monkeypatch):
     run(*args, "--resume")
     first = ranker.read_bytes()
     with monkeypatch.context() as patched:
-        patched.setattr(fitting, "tune_bm25", interrupt)
+        patched.setattr(fitting, "_measured", interrupt)
         # It is there: nothing is fitted.
         assert "ranker: " in run(*args, "--resume").stdout
         assert ranker.read_bytes() == first
@@ -153,10 +155,10 @@ def test_tune_refuses_what_does_not_fit(trained, data, tmp_path):
     model, dev = trained[0], data / "dev"
     assert "needs --log" in run("tune", model, dev, code=2).stderr
     args = ("--log", data / "pairs.tsv")
-    assert (
-        "--metric does not go" in run("tune", model, dev, *args, "--metric", "hit@1", code=2).stderr
-    )
-    assert "neither an index nor a model" in run("tune", tmp_path, dev, *args, code=1).stderr
+    run("index", model, data / "test" / "docs.tsv", "-o", tmp_path / "index")
+    refused = run("tune", tmp_path / "index", dev, "--replay", data / "pairs.tsv", code=2).stderr
+    assert "--replay does not go with an index" in refused
+    assert "neither an index nor a model" in run("tune", data, dev, *args, code=1).stderr
 
 
 def test_a_pair_model_has_no_ranker(data, tmp_path):
@@ -184,7 +186,7 @@ def test_rank_uses_the_ranker(hybrid, data):
     hits = found["titles"] if "titles" in found else found["hits"]
     assert [hit["id"] for hit in hits] == best
     assert [hit["score"] for hit in hits] == [scores[id] for id in best]
-    alone = run("rank", hybrid, *asked, "--no-ranker").stdout
+    alone = run("rank", hybrid, *asked, "--cosine").stdout
     assert alone == run("rank", _without_ranker(hybrid), *asked).stdout
     assert alone != run("rank", hybrid, *asked).stdout
 
@@ -213,10 +215,10 @@ def test_candidates_have_the_scores_of_the_whole_catalogue(hybrid, data, tmp_pat
 
 def test_evaluate_prints_the_ranker_and_its_parts(hybrid, data):
     lines = run("evaluate", hybrid, data / "test").stdout.splitlines()
-    names = [line.split("  ")[0].strip() for line in lines[1:5]]
-    assert names == ["ranker", "cosine alone", "BM25 alone", "memory alone"]
+    names = [line.split("  ")[0].strip() for line in lines[1:6]]
+    assert names == ["ranker", *ALONE]
     bare = run("evaluate", _without_ranker(hybrid), data / "test").stdout
-    assert run("evaluate", hybrid, data / "test", "--no-ranker").stdout == bare
+    assert run("evaluate", hybrid, data / "test", "--cosine").stdout == bare
     assert bare.splitlines()[1].split()[1:] == lines[2].split()[2:]
     found = json.loads(run("evaluate", hybrid, data / "test", "--json").stdout)
     assert list(found["parts"]) == names[1:]
@@ -226,19 +228,14 @@ def test_evaluate_prints_the_ranker_and_its_parts(hybrid, data):
     assert per_query[13].split()[0] == "ranker"
 
 
-def test_evaluate_refuses_no_ranker_where_it_would_do_nothing(hybrid, data, tmp_path):
-    clicks, index = tmp_path / "clicks.tsv", tmp_path / "index"
+def test_the_cosine_is_refused_where_it_would_do_nothing(hybrid, data, tmp_path):
+    clicks = tmp_path / "clicks.tsv"
     clicks.write_text("red bath\thotels in\n")
-    titles = data / "test" / "docs.tsv"
-    run("index", hybrid, titles, "-o", index)
-    result = run("evaluate", index, clicks, "--no-ranker", code=2)
-    assert "--no-ranker is for a model, and this is an index" in result.stderr
-    run("evaluate", index, clicks, "--no-ranker", "--compare-with", hybrid)
-    result = run("evaluate", hybrid, clicks, "--labels", "--no-ranker", code=2)
-    assert "--no-ranker does not go with --labels" in result.stderr
+    result = run("evaluate", hybrid, clicks, "--labels", "--cosine", code=2)
+    assert "--cosine does not go with --labels" in result.stderr
 
 
-@pytest.mark.parametrize(("options", "shows"), [((), True), (("--no-ranker",), False)])
+@pytest.mark.parametrize(("options", "shows"), [((), True), (("--cosine",), False)])
 def test_a_server_with_a_memory_says_that_it_shows_queries(
     hybrid, data, tmp_path, monkeypatch, options, shows
 ):
@@ -264,7 +261,7 @@ def test_held_out_clicks_are_ranked_by_the_ranker_and_its_parts(hybrid, data, tm
     clicks.write_text("".join(f"{texts[k]} a\t{texts[k]}\n" for k in range(6)))
     args = (clicks, "--catalogue", titles, "--json")
     found = json.loads(run("evaluate", hybrid, *args).stdout)
-    names = [str(hybrid), "cosine alone", "BM25 alone", "memory alone"]
+    names = [str(hybrid), *ALONE]
     assert list(found["systems"]) == names
     assert list(found["model_minus"]) == names[1:]
     bare = _without_ranker(hybrid)
@@ -276,11 +273,11 @@ def test_held_out_clicks_are_ranked_by_the_ranker_and_its_parts(hybrid, data, tm
 def test_compare_has_a_row_for_the_ranker_and_each_part(hybrid, data, tmp_path):
     args = ("--models", "random", "--compare-with", hybrid, "--seeds", 1, "--json")
     found = json.loads(run("compare", data, "-o", tmp_path / "all", *args).stdout)
-    names = ["random", "model", "model-cosine", "model-bm25", "model-memory"]
+    names = ["random", "model", *(f"model-{part}" for part in list(PARTS)[:4])]
     assert {row["row"] for row in found["rows"]} == set(names)
     again = run("compare", data, "-o", tmp_path / "all", *args)
     assert json.loads(again.stdout) == found
-    alone = run("compare", data, "-o", tmp_path / "one", *args, "--no-ranker").stdout
+    alone = run("compare", data, "-o", tmp_path / "one", *args, "--cosine").stdout
     assert {row["row"] for row in json.loads(alone)["rows"]} == {"random", "model"}
 
 
@@ -289,17 +286,16 @@ def test_explain_says_what_each_part_adds(hybrid, data):
     args = ("a red bath", "--catalogue", catalogue)
     lines = run("explain", hybrid, *args).stdout.splitlines()
     found = json.loads(run("explain", hybrid, *args, "--json").stdout)
-    assert [part["part"] for part in found["ranker"]["parts"]] == ["cosine", "bm25", "memory"]
-    added = sum(part["added"] for part in found["ranker"]["parts"])
-    assert found["ranker"]["score"] == pytest.approx(added)
+    assert [part["part"] for part in found["parts"]] == list(PARTS)
+    added = sum(part["added"] for part in found["parts"])
+    assert found["score"] == pytest.approx(added, abs=1e-6)
     assert lines[0].startswith(f"{added:.3f}  ")
-    assert found["ranker"]["parts"][2]["nearest_query"]["query"] in "\n".join(lines)
+    assert found["parts"][1]["nearest"]["text"] in "\n".join(lines)
     texts = [line.split("\t")[1] for line in catalogue.read_text().splitlines()]
     (best,) = load_ranker(hybrid).rank("a red bath", texts, 1)
     assert found["title"]["text"] == texts[best[0]]
-    alone = run("explain", hybrid, *args, "--no-ranker").stdout
+    alone = run("explain", hybrid, *args, "--cosine").stdout
     assert alone == run("explain", _without_ranker(hybrid), *args).stdout
-    assert "what each part adds" not in alone
 
 
 def test_an_index_that_took_over_the_ranker_is_explained_alike(hybrid, data, tmp_path):
@@ -308,14 +304,72 @@ def test_an_index_that_took_over_the_ranker_is_explained_alike(hybrid, data, tmp
     of_index = json.loads(run("explain", tmp_path / "index", "a red bath", "--json").stdout)
     asked = ("a red bath", "--catalogue", catalogue, "--json")
     of_model = json.loads(run("explain", hybrid, *asked).stdout)
-    for one, other in zip(of_index["ranker"]["parts"], of_model["ranker"]["parts"], strict=True):
+    for one, other in zip(of_index["parts"], of_model["parts"], strict=True):
         assert one["part"] == other["part"]
-        assert one["value"] == pytest.approx(other["value"], abs=1e-5)
-        assert (one.get("nearest_query") or {}).get("query") == (
-            other.get("nearest_query") or {}
-        ).get("query")
+        assert one["value"] == pytest.approx(other["value"], abs=1e-6)
+        assert one.get("nearest", {}).get("text") == other.get("nearest", {}).get("text")
     assert of_index["title"] == of_model["title"]
-    run("explain", tmp_path / "index", "a red bath", "--no-ranker", code=2)
+
+
+# -- one score everywhere ---------------------------------------------------------------------
+
+
+def pairs_of_run(path):
+    """The score of each query and title of a TREC run, by id."""
+    lines = (line.split() for line in path.read_text().splitlines())
+    return {(query, title): float(score) for query, _, title, _, score, _ in lines}
+
+
+@pytest.mark.parametrize("options", [(), ("--cosine",)])
+def test_every_command_gives_a_pair_the_same_score(hybrid, data, tmp_path, options):
+    """Fifty pairs: score, rank, its candidates, search, explain, evaluate and report."""
+    files = [data / "test" / name for name in ("queries.tsv", "docs.tsv")]
+    queries, titles = (
+        dict(line.split("\t") for line in file.read_text().splitlines()) for file in files
+    )
+    queries, titles = dict(list(queries.items())[:5]), dict(list(titles.items())[:10])
+    lines = ["".join(f"{id}\t{text}\n" for id, text in some.items()) for some in (queries, titles)]
+    (tmp_path / "q.tsv").write_text(lines[0])
+    (tmp_path / "t.tsv").write_text(lines[1])
+    run("index", hybrid, tmp_path / "t.tsv", "-o", tmp_path / "index")
+    asked = (tmp_path / "q.tsv", tmp_path / "t.tsv", *options)
+    run("rank", hybrid, *asked, "-k", 0, "-o", tmp_path / "rank.run")
+    expected = pairs_of_run(tmp_path / "rank.run")
+    assert len(expected) == 50
+    candidates = ("--candidates", tmp_path / "rank.run", "-k", 0)
+    run("rank", hybrid, *asked, *candidates, "-o", tmp_path / "again.run")
+    assert pairs_of_run(tmp_path / "again.run") == pytest.approx(expected, abs=1e-6)
+    found = ("--queries", tmp_path / "q.tsv", "-k", 99, "--trec", *options)
+    run("search", tmp_path / "index", *found, "-o", tmp_path / "search.run")
+    assert pairs_of_run(tmp_path / "search.run") == pytest.approx(expected, abs=1e-6)
+    clicks = tmp_path / "clicks.tsv"
+    clicks.write_text("".join(f"{text}\t{titles['t3']}\n" for text in queries.values()))
+    for q, query in queries.items():
+        scored = json.loads(
+            run("score", hybrid, query, *titles.values(), "--json", *options).stdout
+        )
+        for (t, title), one in zip(titles.items(), scored["titles"], strict=True):
+            assert one["score"] == pytest.approx(expected[q, t], abs=1e-6)
+            explained = run("explain", hybrid, query, title, "--json", *options).stdout
+            assert json.loads(explained)["score"] == pytest.approx(expected[q, t], abs=1e-6)
+    ids = {title: t for t, title in titles.items()}
+    for model, more in ((hybrid, ("--catalogue", tmp_path / "t.tsv")), (tmp_path / "index", ())):
+        page = tmp_path / "page.html"
+        run("report", model, clicks, page, "--worst", 5, "--force", *more, *options)
+        shown = data_of(page.read_text())["triage"]
+        assert len(shown["worst"]) == 5
+        for (query, *_), one in zip(shown["rows"], shown["worst"], strict=True):
+            q = next(q for q, text in queries.items() if text == query)
+            of_titles = {ids[shown["titles"][t]]: score for t, _, _, score, *_ in one["titles"]}
+            assert of_titles == {t: pytest.approx(expected[q, t], abs=1e-3) for t in titles}
+        measured = json.loads(
+            run("evaluate", model, clicks, *more, *options, "--per-query", "--json",
+                "--metrics", "mrr@10").stdout
+        )  # fmt: skip
+        for one, q in zip(measured["per_query"], queries, strict=True):
+            right = expected[q, "t3"]
+            rank = 1 + sum(expected[q, t] > right for t in titles)
+            assert one["systems"][str(model)]["mrr@10"] == pytest.approx(1 / rank)
 
 
 def test_a_stale_ranker_is_refused_with_a_remedy(hybrid, data, tmp_path, make_model):
@@ -325,7 +379,7 @@ def test_a_stale_ranker_is_refused_with_a_remedy(hybrid, data, tmp_path, make_mo
     (tmp_path / "model" / "ranker" / "ranker.safetensors").write_bytes(raw)
     result = run("evaluate", tmp_path / "model", data / "test", code=1)
     assert "fitted for another model" in result.stderr
-    assert "--no-ranker" in result.stderr
-    run("evaluate", tmp_path / "model", data / "test", "--no-ranker")
+    assert "--cosine" in result.stderr
+    run("evaluate", tmp_path / "model", data / "test", "--cosine")
     run("tune", tmp_path / "model", data / "dev", "--log", data / "pairs.tsv")
     run("evaluate", tmp_path / "model", data / "test")

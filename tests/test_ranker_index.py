@@ -1,32 +1,35 @@
 """An index with the ranker of a model: it scores as the ranker does, stored and changed."""
 
 import copy
-import json
 import pickle
+import warnings
 
 import numpy as np
 import pytest
-from helpers import list_again, made_up_model
+from helpers import made_up_model
 
 from sentemb import Index, SentembError
-from sentemb.data.click_log import ClickLogBuilder
+from sentemb.data.click_log import ClickLog, ClickLogBuilder
 from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import Recipe
+from sentemb.ranking.recipe import MODEL_ALONE, PARTS, Recipe
+from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
+from sentemb.search.tuning import tune
 
 WORDS = ["red", "green", "blue", "small", "large", "cotton", "woollen", "hat", "bag", "coat"]
-# Words that the model does not know.
+# Words that the model does not know: their trigrams are in no title that it was made from.
 UNKNOWN = ["x7", "q9"]
-QUERIES = ["red hat", "large woollen coat", "blue", "x7", "red x7", "cotton cotton"]
-RECIPE = Recipe(1.0, 0.3, 0.8, k1=1.2, b=0.6, click_weight=0.5)
+QUERIES = ["red hat", "large woollen coat", "blue", "x7", "red x7", "cotton cotton", "nowhere", ""]
+WEIGHTS = {"cosine": 1.0, "memory": 0.8, "bm25": 0.3, "clicked_bm25": -0.1, "unclicked": 0.2}
+RECIPE = Recipe(WEIGHTS, k1=1.2, b=0.6)
 RECIPES = {
     "all": RECIPE,
-    "no cosine": Recipe(0.0, 0.5, 1.0),
-    "memory": Recipe(0.0, 0.0, 1.0),
-    "titles only": Recipe(1.0, 0.4, 1.5, click_weight=0.0),
+    "no cosine": Recipe({"memory": 1.0, "bm25": 0.5}),
+    "memory": Recipe({"memory": 1.0}),
+    "words": Recipe({"bm25": 1.0}),
+    "against words": Recipe({"cosine": 1.0, "bm25": -0.2}),
+    "twice the cosine": Recipe({"cosine": 2.0}),
 }
-
-pytestmark = pytest.mark.filterwarnings("ignore:.*no word that the model knows:UserWarning")
 
 
 def made_up_texts(n, words, seed=0):
@@ -34,7 +37,7 @@ def made_up_texts(n, words, seed=0):
     return [" ".join(rng.choice(words, rng.integers(1, 5))) for _ in range(n)]
 
 
-TITLES = made_up_texts(150, [*WORDS, *UNKNOWN], seed=1)
+TITLES = [*made_up_texts(147, [*WORDS, *UNKNOWN], seed=1), "x7 q9", "q9", "..."]
 IDS = [f"p{place}" for place in range(len(TITLES))]
 
 
@@ -47,216 +50,300 @@ def bag():
 def clicks():
     builder, rng = ClickLogBuilder(), np.random.default_rng(5)
     for query in [*made_up_texts(70, WORDS, seed=2), "x7", "q9 q9"]:
-        for place in rng.integers(0, len(TITLES), rng.integers(1, 4)):
-            builder.add(query, TITLES[place])
+        for place in rng.integers(0, len(TITLES) - 1, rng.integers(1, 4)):
+            builder.add(query, TITLES[place], int(rng.integers(1, 9)))
     builder.add("red", "not in the index")
     return builder.build()
 
 
+@pytest.fixture(scope="module")
+def rankers(bag, clicks):
+    """A function that makes the ranker of a recipe."""
+    return lambda recipe: HybridRanker(bag, recipe, ClickedQueries.of(clicks), threads=1)
+
+
 @pytest.fixture
-def index(bag, clicks):
-    return Index.build(bag, TITLES, IDS, ranker=HybridRanker(bag, RECIPE, clicks), threads=1)
+def index(rankers):
+    return Index.build(rankers(RECIPE), TITLES, IDS, threads=1)
+
+
+# -- scores -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_an_index_scores_as_the_ranker_of_its_model(bag, clicks, name, tmp_path):
-    ranker = HybridRanker(bag, RECIPES[name], clicks, TITLES)
-    index = Index.build(bag, TITLES, IDS, ranker=ranker, threads=1)
+def test_an_index_scores_as_its_ranker_to_the_bit(rankers, name, tmp_path):
+    ranker = rankers(RECIPES[name])
+    index = Index.build(ranker, TITLES, IDS, threads=1)
     assert index.recipe == ranker.recipe
-    places, scores = index.find(QUERIES, 12)
-    _, expected = ranker.find(QUERIES, 12)
-    found = places >= 0
-    # The ranker scores titles that nothing finds, too: with 0.
-    np.testing.assert_allclose(scores[found], expected[found], atol=2e-6)
-    assert (np.abs(expected[~found]) < 1e-6).all() and found[:3].all()
-    pairs = np.nonzero(found)[0], places[found]
-    np.testing.assert_allclose(
-        scores[found], ranker.score_pairs(QUERIES, TITLES, *pairs), atol=2e-6
-    )
+    expected = ranker.over(TITLES).find(QUERIES, 12)
     index.save(tmp_path / "index")
     opened = Index.open(tmp_path / "index", 1)
-    assert opened.recipe == index.recipe
-    for one in (opened, copy.deepcopy(index), pickle.loads(pickle.dumps(opened))):
-        assert one.search(QUERIES, 12) == index.search(QUERIES, 12)
+    Index.verify(tmp_path / "index")
+    for one in (index, opened, copy.deepcopy(index), pickle.loads(pickle.dumps(opened))):
+        assert one.recipe == ranker.recipe and one.search(QUERIES, 12) == index.search(QUERIES, 12)
+        assert all(map(np.array_equal, one.find(QUERIES, 12), expected))
+    opened.save(tmp_path / "index", force=True)
+    assert Index.open(tmp_path / "index", 3).search(QUERIES, 12) == index.search(QUERIES, 12)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "int8"])
-def test_other_dtypes_and_filters_find_about_the_same(index, bag, clicks, dtype):
-    ranker = HybridRanker(bag, RECIPE, clicks)
-    small = Index.build(bag, TITLES, IDS, ranker=ranker, dtype=dtype, threads=1)
-    for query in QUERIES:
-        scores = [[hit.score for hit in one.search(query, 9)] for one in (small, index)]
-        np.testing.assert_allclose(*scores, atol=4e-2)
-        everything = {hit.id: hit for hit in index.search(query, 200)}
-        only = index.search(query, 9, only=IDS[::3])
-        assert all(everything[hit.id].score == hit.score for hit in only)
-        own = sorted((hit.score for id, hit in everything.items() if int(id[1:]) % 3 == 0))
-        assert [hit.score for hit in only] == own[::-1][:9]
-
-
-def test_hits_say_what_they_consist_of(index):
+def test_hits_say_what_they_consist_of(index, clicks):
     for query, hits in zip(QUERIES, index.search(QUERIES, 6), strict=True):
-        best = max(hit.bm25 for hit in index.search(query, 200)) or 1
-        nearest = index.nearest_clicked(query, [hit.id for hit in hits])
-        for hit, clicked in zip(hits, nearest, strict=True):
-            total = hit.cosine + 0.3 * hit.bm25 / best + 0.8 * hit.memory
-            assert hit.score == pytest.approx(total, abs=1e-6)
-            assert hit.memory == max(hit.cosine, -1 if clicked is None else clicked.cosine)
-            assert hit.as_dict()["memory"] == hit.memory
-    assert index.nearest_clicked("x7", IDS[:3]) == [None] * 3, "no known word"
+        explained = index.explain(query, [hit.id for hit in hits])
+        for hit, shares in zip(hits, explained, strict=True):
+            assert list(hit.parts) == [share.part for share in shares] == list(PARTS)
+            assert list(hit.parts.values()) == [share.value for share in shares]
+            assert sum(share.added for share in shares) == pytest.approx(hit.score, abs=1e-12)
+            nearest = shares[1].nearest
+            if nearest is not None:
+                known = clicks.queries if nearest.is_clicked else [hit.title]
+                assert nearest.text in known and nearest.value == hit.parts["memory"]
+            assert hit.as_dict()["parts"] == hit.parts
+    of_cosine = index.explain("red", ["p1"], cosine=True)
+    assert [(share.part, share.weight) for share in of_cosine[0]] == [("cosine", 1.0)]
     with pytest.raises(SentembError, match="the id nowhere is not in the index"):
-        index.nearest_clicked("red", ["p1", "nowhere"])
+        index.explain("red", ["p1", "nowhere"])
+
+
+def test_words_find_what_the_model_does_not_know(index, bag):
+    assert not bag.unit_vectors(["x7"], "query").any()
+    hits = {hit.id: hit for hit in index.search("x7", 300)}
+    assert {id for id, title in zip(IDS, TITLES, strict=True) if "x7" in title.split()} <= {*hits}
+    assert all(hit.parts["cosine"] == 0 < hit.parts["bm25"] for hit in hits.values())
+    assert index.search("x7", cosine=True) == []
+    assert index.n_empty > 1 and not {"p149"} & {hit.id for hit in index.search("red", 300)}
     assert index.search("nowhere") == [] and index.search("") == []
 
 
-def test_a_recipe_of_the_cosine_alone_is_a_plain_index(bag, clicks, tmp_path):
+def test_the_cosine_alone_is_an_index_of_the_model(index, rankers, bag, tmp_path):
     plain = Index.build(bag, TITLES, IDS, threads=1)
-    index = Index.build(bag, TITLES, IDS, ranker=HybridRanker(bag, Recipe()), threads=1)
-    assert index.search(QUERIES) == plain.search(QUERIES)
-    assert "memory" not in plain.search("red", 1)[0].as_dict()
-    for one, name in ((plain, "plain"), (index, "ranker")):
+    assert index.search(QUERIES, cosine=True) == plain.search(QUERIES)
+    other = Index.build(rankers(MODEL_ALONE), TITLES, IDS, threads=1)
+    assert other.search(QUERIES) == plain.search(QUERIES)
+    for one, name in ((plain, "plain"), (other, "ranker")):
         one.save(tmp_path / name)
-    told = (tmp_path / "plain" / "index.json").read_bytes()
-    assert told == (tmp_path / "ranker" / "index.json").read_bytes()
-    found = json.loads(told)
-    assert (found["format"], found["memory"], found["cosine"]) == (1, None, 1)
+    names = [sorted(p.relative_to(tmp_path / name) for p in (tmp_path / name).rglob("*"))
+             for name in ("plain", "ranker")]  # fmt: skip
+    assert names[0] == names[1]
+    told = [(tmp_path / name / "index.json").read_bytes() for name in ("plain", "ranker")]
+    assert told[0] == told[1]
 
 
-def test_a_ranker_of_bm25_alone_finds_what_bm25_finds(bag, clicks):
-    ranker = HybridRanker(bag, Recipe(0.0, 1.0, click_weight=0.5), clicks, TITLES)
-    index = Index.build(bag, TITLES, IDS, ranker=ranker, threads=1)
-    _, scores = index.find(QUERIES, 150)
-    _, expected = ranker.find(QUERIES, 150)
-    np.testing.assert_allclose(scores[scores > 0], expected[expected > 0], atol=1e-6)
-    assert (scores[scores <= 0] == -np.inf).all(), "only titles with a word of the query"
-    plain = Index.build(bag, TITLES, IDS, threads=1)
-    assert index.search(QUERIES, bm25_weight=0) == plain.search(QUERIES)
+def test_filters_do_not_change_scores(index):
+    for query in QUERIES:
+        everything = index.search(query, 200)
+        allowed = {*IDS[::3]}
+        left = [hit for hit in everything if hit.id in allowed]
+        assert index.search(query, 9, only=allowed) == left[:9]
+        least = everything[len(everything) // 2].score if everything else 0
+        found = index.search(query, 200, min_score=least)
+        assert found == [hit for hit in everything if hit.score >= least]
 
 
-def test_add_and_remove_equal_a_new_index(bag, clicks, tmp_path):
-    ranker = HybridRanker(bag, RECIPE, clicks)
-    new = made_up_texts(20, WORDS, seed=9)
-    index = Index.build(bag, TITLES, IDS, ranker=ranker, threads=1)
-    index.save(tmp_path / "index")
+def test_equal_scores_are_in_the_order_of_titles(rankers):
+    """Equal titles have equal clicks: those of their text."""
+    index = Index.build(rankers(RECIPE), [title for title in TITLES for _ in range(3)], threads=1)
+    for k in (1, 2, 7, 450):
+        for hits in index.search(QUERIES, k):
+            keys = [(-hit.score, int(hit.id)) for hit in hits]
+            assert keys == sorted(keys)
+            assert {place // 3 for _, place in keys} == {place // 3 for _, place in keys[::3]}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
+def test_other_dtypes_find_about_the_same(index, rankers, dtype, tmp_path):
+    small = Index.build(rankers(RECIPE), TITLES, IDS, dtype=dtype, threads=1)
+    small.save(tmp_path / "index")
+    assert small.dtype == Index.open(tmp_path / "index").dtype == dtype
+    assert Index.open(tmp_path / "index", 1).search(QUERIES) == small.search(QUERIES)
+    for query in QUERIES:
+        scores = [[hit.score for hit in one.search(query, 9)] for one in (small, index)]
+        np.testing.assert_allclose(*scores, atol=4e-2)
+
+
+def test_clicks_belong_to_ids_and_then_to_titles(bag):
+    clicks = ClickedQueries(
+        ["7", "8"],
+        ["small coat", "blue"],
+        np.array([0, 1, 2]),
+        np.array([0, 1], np.int32),
+        np.array([3, 4]),
+        ["red hat", "green bag"],
+        np.array([0, 1], np.int32),
+    )
+    ranker = HybridRanker(bag, Recipe({"clicked_bm25": 1.0, "cosine": 1e-3}), clicks)
+    titles = ["red hat", "red hat", "other"]
+    index = Index.build(ranker, titles, ["8", "x", "7"])
+    clicked = [{hit.id for hit in index.search(query) if hit.parts["clicked_bm25"]}
+               for query in ("small coat", "blue")]  # fmt: skip
+    assert clicked == [{"x", "7"}, {"8"}]
+    index.add(["blue bag", "green bag"], ["9", "10"])
+    assert {hit.id for hit in index.search("blue") if hit.parts["clicked_bm25"]} == {"8", "10"}
+
+
+# -- changes ----------------------------------------------------------------------------------
+
+
+def test_added_and_removed_is_as_built_from_the_rest(rankers, tmp_path):
+    ranker = rankers(RECIPE)
+    first = Index.build(ranker, TITLES[:100], IDS[:100], threads=1)
+    first.save(tmp_path / "index")
     changed = Index.open(tmp_path / "index", 1)
-    changed.add([f"new {title}" for title in new], [f"n{place}" for place in range(20)])
+    changed.add(TITLES[100:], IDS[100:])
     changed.remove(IDS[20:80])
-    left = [place for place in range(150) if not 20 <= place < 80]
-    titles = [*(TITLES[place] for place in left), *(f"new {title}" for title in new)]
-    ids = [*(IDS[place] for place in left), *(f"n{place}" for place in range(20))]
-    again = Index.build(bag, titles, ids, ranker=ranker, threads=1)
-    assert changed.search(QUERIES, 20) == again.search(QUERIES, 20)
+    left = [*range(20), *range(80, 150)]
+    titles, ids = [TITLES[place] for place in left], [IDS[place] for place in left]
+    again = Index.build(ranker, titles, ids, threads=1)
+    assert changed.search(QUERIES, 90) == again.search(QUERIES, 90)
+    assert changed.explain("red x7", ids) == again.explain("red x7", ids)
     changed.save(tmp_path / "index", force=True)
     again.save(tmp_path / "again")
-    for name in ("queries.txt", "vectors.npy", "list-titles.npy"):
-        own, other = (tmp_path / folder / "memory" / name for folder in ("index", "again"))
-        assert own.read_bytes() == other.read_bytes()
-    assert Index.open(tmp_path / "index", 1).search(QUERIES, 20) == again.search(QUERIES, 20)
+    for part in ("cosine", "memory", "unclicked"):
+        for file in (tmp_path / "again" / part).iterdir():
+            assert file.read_bytes() == (tmp_path / "index" / part / file.name).read_bytes()
+    assert Index.open(tmp_path / "index", 1).search(QUERIES, 90) == again.search(QUERIES, 90)
+    with pytest.raises(SentembError, match="the id p0 is in the index already"):
+        changed.add(["one", "two"], ["new", "p0"])
+    assert changed.search(QUERIES, 90) == again.search(QUERIES, 90)
     changed.remove(ids)
     assert changed.search(QUERIES, 20) == [[]] * len(QUERIES)
+    changed.add(TITLES, IDS)
+    assert changed.search(QUERIES) == Index.build(ranker, TITLES, IDS, threads=1).search(QUERIES)
 
 
-def test_an_index_with_a_log_can_get_a_memory_later(bag, clicks, tmp_path):
-    index = Index.build(bag, TITLES, IDS, bm25=True, log=clicks, threads=1)
-    before = index.search(QUERIES)
-    assert all(hit.memory is None for hits in before for hit in hits)
-    index.save(tmp_path / "index")
-    assert not (tmp_path / "index" / "memory" / "vectors.npy").exists()
-    opened = Index.open(tmp_path / "index", 1)
-    assert opened.search(QUERIES) == before
-    opened.set_bm25(1.2, 0.6, 0.3, 0.5)
-    opened.set_weights(1.0, 0.8)
-    ranker = HybridRanker(bag, RECIPE, clicks)
-    other = Index.build(bag, TITLES, IDS, ranker=ranker, threads=1)
-    assert opened.recipe == RECIPE and opened.search(QUERIES) == other.search(QUERIES)
-    opened.save(tmp_path / "index", force=True)
-    assert Index.open(tmp_path / "index", 1).search(QUERIES) == other.search(QUERIES)
-    opened.set_bm25(0.9, 0.4, 0.1, 1.0)
-    opened.set_weights(1.0, 0.0)
-    assert opened.search(QUERIES) == before
+def test_a_synced_index_has_the_titles_and_clicks_that_it_was_given(rankers):
+    """A title whose text changes keeps the clicks of its id and moves to the end."""
+    ranker = rankers(RECIPE).with_ids(TITLES, IDS)
+    index = Index.build(ranker, TITLES[:100], IDS[:100], threads=1)
+    changed = {IDS[place]: f"{TITLES[place]} velvet" for place in (7, 3, 50)}
+    wanted = {
+        id: changed.get(id, title) for id, title in zip(IDS[90:4:-1], TITLES[90:4:-1], strict=True)
+    }
+    wanted |= {"p3": changed["p3"], "new": "red velvet hat", "p120": TITLES[120]}
+    assert index.sync([*wanted.values()], [*wanted]) == (2, 3, 13)
+    assert dict(zip(index.ids, index.titles, strict=True)) == wanted
+    again = Index.build(ranker, index.titles, index.ids, threads=1)
+    assert index.search(QUERIES, 90) == again.search(QUERIES, 90)
+    assert [*index.ids][-5:] == [id for id in wanted if id in changed or id in ("new", "p120")]
+    unchanged = index.snapshot
+    assert index.sync([*wanted.values()], [*wanted]) == (0, 0, 0) and index.snapshot is unchanged
+    with pytest.raises(SentembError, match="titles 0 and 1 have the same id, a"):
+        index.sync(["red", "blue"], ["a", "a"])
+    assert index.snapshot is unchanged
+    assert index.sync([], []) == (0, 0, 89) and len(index) == 0
 
 
-def test_confidence_belongs_to_all_weights(index, tmp_path):
-    for change in (
-        lambda: index.set_weights(1.0, 0.5),
-        lambda: index.set_weights(0.5, 0.8),
-        lambda: index.set_bm25(1.2, 0.6, 0.3, 1.0),
-    ):
-        index.confidence = Confidence(-1.0, 2.0, 50, 0.2, 0.25)
-        change()
-        assert index.confidence is None
-    index.confidence = Confidence(-1.0, 2.0, 50, 0.2, 0.25)
-    index.save(tmp_path / "index")
-    assert Index.open(tmp_path / "index", 1).confidence == index.confidence
-
-
-def test_what_is_refused(bag, clicks, index):
-    ranker = HybridRanker(bag, RECIPE, clicks)
-    with pytest.raises(SentembError, match="the ranker has a BM25 of its own"):
-        Index.build(bag, TITLES, IDS, ranker=ranker, bm25=True)
-    for given in ({"log": clicks}, {"stem": "english"}):
-        with pytest.raises(SentembError, match="the ranker has a BM25 of its own"):
-            Index.build(bag, TITLES, IDS, ranker=ranker, **given)
-    with pytest.raises(SentembError, match="ranker must be a HybridRanker, not SentenceEncoder"):
-        Index.build(bag, TITLES, IDS, ranker=bag)
+def test_another_ranker_makes_another_index(index, rankers, bag):
+    for recipe in (*RECIPES.values(), MODEL_ALONE):
+        own = copy.copy(index)
+        own.adopt(own.ranked_by(rankers(recipe)), own.snapshot)
+        expected = Index.build(rankers(recipe), TITLES, IDS, threads=1)
+        assert own.recipe == recipe and own.search(QUERIES) == expected.search(QUERIES)
     other = made_up_model(("bag", {}), made_up_texts(30, WORDS), cells=12, dtype=np.float32, seed=4)
     with pytest.raises(SentembError, match="the ranker is of another model"):
-        Index.build(other, TITLES, IDS, ranker=ranker)
-    plain = Index.build(bag, TITLES, IDS, threads=1)
-    with pytest.raises(SentembError, match="the index has no clicked queries"):
-        plain.set_weights(1.0, 0.5)
-    for weights in ((-1, 0), (1, -1), (1, 2000), (1, None)):
-        with pytest.raises(SentembError, match="the weight of the"):
-            index.set_weights(*weights)
+        index.ranked_by(HybridRanker(other, MODEL_ALONE))
 
 
-def test_damaged_files_are_refused(index, tmp_path):
+def test_tune_fits_the_ranker_that_the_index_then_has(index, clicks, tmp_path):
+    dev = ClickLogBuilder()
+    for place in range(0, 90, 2):
+        dev.add(f"{TITLES[place]} woollen", TITLES[place])
+    dev.add(clicks.queries[0], clicks.titles[0])
+    dev = dev.build()
+    for log in (None, clicks):
+        own, notes, steps = copy.copy(index), [], []
+        ranker = tune(own, dev, log, on_note=notes.append, on_progress=lambda *s: steps.append(s))  # noqa: B023
+        assert own.ranker is ranker and own.recipe == ranker.recipe != RECIPE
+        # All clicks are kept for good, and those of dev queries were not seen.
+        assert list(ranker.clicks.queries) == clicks.queries
+        assert ranker.dev["queries"] == len(dev.queries) and steps[-1][0] == steps[-1][1]
+        hits = own.search(dev.queries, 1)
+        expected = Index.build(ranker, TITLES, IDS, threads=1)
+        assert hits == expected.search(dev.queries, 1)
+    own.save(tmp_path / "index")
+    assert Index.open(tmp_path / "index").ranker.dev == ranker.dev
+    assert tune(copy.copy(index), dev).recipe == tune(copy.copy(index), dev, seed=0).recipe
+
+
+# -- confidence -------------------------------------------------------------------------------
+
+
+def test_confidence_belongs_to_the_scores(index, rankers, tmp_path):
+    assert index.search("red hat", 2)[0].confidence is None
+    index.confidence = Confidence(-1.0, 2.0, 50, 0.2, 0.25)
+    first, second = index.search("red hat", 2)
+    assert first.confidence == pytest.approx(1 / (1 + np.exp(1 - 2 * first.score)))
+    assert second.confidence is None
+    assert index.search("red hat", cosine=True)[0].confidence is None
+    index.save(tmp_path / "index")
+    for one in (Index.open(tmp_path / "index", 1), pickle.loads(pickle.dumps(index))):
+        assert one.confidence == index.confidence and one.search(QUERIES) == index.search(QUERIES)
+    sure = [hits[0].confidence if hits else -1 for hits in index.search(QUERIES)]
+    least = float(np.median(sure))
+    kept = index.search(QUERIES, min_confidence=least)
+    assert [bool(hits) for hits in kept] == [one >= least for one in sure]
+    for wrong in (-0.1, 2, "x"):
+        with pytest.raises(SentembError, match=r"min_confidence is .*; give a share from 0 to 1"):
+            index.search("red", min_confidence=wrong)
+    with pytest.raises(SentembError, match="not calibrated for these weights"):
+        index.search("red", cosine=True, min_confidence=0.5)
+    # Nothing is found for a query: no score, no confidence.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert index.search(["nowhere", "red"], 1, min_confidence=0.0)[0] == []
+    # New titles have scores of the same kind; other weights make others.
+    index.remove(["p1"])
+    index.add(["red red"], ["new"])
+    assert index.confidence is not None
+    index.adopt(index.ranked_by(rankers(RECIPES["memory"])), index.snapshot)
+    assert index.confidence is None
+    index.confidence = Confidence(-1.0, 2.0, 50, 0.2, 0.25)
+    index.remove([*index.ids])
+    assert index.confidence is not None and index.search(QUERIES) == [[]] * len(QUERIES)
+
+
+# -- files ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_an_index_in_memory_does_not_look_at_its_files_again(rankers, tmp_path, dtype):
+    made = Index.build(rankers(RECIPE), TITLES, IDS, dtype=dtype, threads=1)
+    made.save(tmp_path / "index")
+    kept = Index.open(tmp_path / "index", threads=1, in_memory=True)
+    for path in (tmp_path / "index").rglob("*"):
+        if path.is_file():
+            with path.open("r+b") as file:
+                file.write(bytes(path.stat().st_size))
+    for query in QUERIES:
+        assert kept.search(query, 9) == made.search(query, 9)
+    assert kept.explain("hat", IDS) == made.explain("hat", IDS)
+    kept.add(["a new x7"], ["new"])
+    made.add(["a new x7"], ["new"])
+    assert kept.search("x7", 50) == made.search("x7", 50)
+
+
+def test_a_folder_that_was_replaced_gives_no_clicks_to_the_index_before(
+    rankers, clicks, bag, tmp_path
+):
+    """What searches need is mapped; clicks are read when they are first needed."""
     folder = tmp_path / "index"
-    index.save(folder)
-    Index.verify(folder)
-    memory = folder / "memory"
-    for name, change in {
-        "list-offsets.npy": lambda a: a[::-1],
-        "list-titles.npy": lambda a: a + 1000,
-        "query-offsets.npy": lambda a: a + 1,
-        "vectors.npy": lambda a: a.astype(np.float64),
-    }.items():
-        file = memory / name
-        whole = file.read_bytes()
-        np.save(file, change(np.load(file)))
-        with pytest.raises(SentembError, match="the index is damaged"):
-            Index.open(folder)
-        listed = (folder / "index.json").read_bytes()
-        list_again(folder)
-        with pytest.raises(SentembError, match="the index is damaged"):
-            Index.open(folder)
-        (folder / "index.json").write_bytes(listed)
-        file.unlink()
-        with pytest.raises(SentembError, match="it is missing"):
-            Index.open(folder)
-        file.write_bytes(whole)
-    file = memory / "vectors.npy"
-    rows = np.load(file)
-    np.save(file, rows * 9)
-    listed = (folder / "index.json").read_bytes()
-    list_again(folder)
-    with pytest.raises(SentembError, match=r"memory.vectors\.npy.*a vector is not of unit length"):
-        Index.open(folder, 1).search(QUERIES)
-    (folder / "index.json").write_bytes(listed)
-    np.save(file, rows)
-    description = folder / "index.json"
-    told = json.loads(description.read_text())
-    own = told["memory"]
-    for wrong in (
-        {"memory": {**own, "weight": -1}},
-        {"memory": {**own, "queries": "3"}},
-        {"memory": 3},
-        {"cosine": None},
-        {"cosine": 1e9},
-    ):
-        description.write_text(json.dumps(told | wrong))
-        with pytest.raises(SentembError, match="is missing or wrong"):
-            Index.open(folder)
-    description.write_text(json.dumps(told | {"memory": {**own, "queries": own["queries"] - 1}}))
-    with pytest.raises(SentembError, match="the index is damaged"):
-        Index.open(folder)
+    Index.build(rankers(RECIPE), TITLES, IDS, threads=1).save(folder)
+    opened, read = Index.open(folder, 1), Index.open(folder, 1)
+    expected, explained = opened.search(QUERIES), read.explain("red", ["p1"])
+    pairs = [(f"{query} other", title) for query, title in zip(clicks.queries, TITLES)]  # noqa: B905
+    other = HybridRanker(bag, RECIPE, ClickedQueries.of(ClickLog.from_pairs(pairs)))
+    Index.build(other, TITLES, IDS, threads=1).save(folder, force=True)
+    assert opened.search(QUERIES) == expected and read.explain("red", ["p1"]) == explained
+    for use in (lambda: opened.explain("red", ["p1"]), lambda: opened.add(["red"], ["new"])):
+        with pytest.raises(SentembError, match="ranker has changed since it was opened; open it"):
+            use()
+    read.add(["red"], ["new"])
+
+
+def test_verify_reads_the_clicks(index, tmp_path):
+    index.save(tmp_path / "index")
+    path = tmp_path / "index/model/ranker/ranker.safetensors"
+    raw = path.read_bytes()
+    path.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
+    assert Index.open(tmp_path / "index", 1).search(QUERIES) == index.search(QUERIES)
+    with pytest.raises(SentembError, match="the ranker is damaged: its contents do not match"):
+        Index.verify(tmp_path / "index")

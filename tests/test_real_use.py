@@ -16,6 +16,7 @@ from helpers import made_up_log, made_up_model, run_python
 from reliability import faces
 from reliability.count import held
 from reliability.faces import TEXTS, answers, in_a_fork, model_of, scorer_of
+from reliability.samples import ALL_PARTS
 
 from sentemb import Index, SentembError, SentenceEncoder, train
 from sentemb.analysis.explanation import explain
@@ -25,6 +26,7 @@ from sentemb.models import word_memory
 from sentemb.ranking import parts
 from sentemb.ranking.ranker import HybridRanker
 from sentemb.ranking.recipe import Recipe
+from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.system.parallel import Workers
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and signals")
@@ -198,15 +200,14 @@ def test_searches_leave_warning_filters_alone(monkeypatch):
     """Two threads that change them for a moment may leave all warnings off for good."""
     model = model_of(1)
     log = ClickLog.from_pairs([("ab cd", "ab"), ("zz", "cd ab"), ("qq", "zz")])
-    ranker = HybridRanker(model, Recipe(1.0, 0.5, 0.5), log)
-    index = Index.build(model, ["ab", "cd ab", "zz", ""], ranker=ranker, threads=1)
+    ranker = HybridRanker(model, ALL_PARTS, ClickedQueries.of(log))
+    index = Index.build(ranker, ["ab", "cd ab", "zz", ""], threads=1)
 
     def use(index):
         index.search(["zz", "", "ab"])
-        index.nearest_clicked("zz", ["0"])
+        index.explain("zz", ["0"])
         index.add(["zz zz"], ["new"])
-        index.set_weights(1.0, 0.0)
-        index.set_weights(1.0, 0.7)
+        index.adopt(index.ranked_by(ranker.alone("memory")), index.snapshot)
         ranker.score_pairs(["zz", "ab"], ["ab", "zz"], np.array([0, 1]), np.array([0, 1]))
         ranker.explain("zz", "ab")
         explain(model, "zz ab", "ab", log)
@@ -225,20 +226,25 @@ def test_searches_leave_warning_filters_alone(monkeypatch):
 
 
 def test_of_several_threads_one_prepares_a_ranker(monkeypatch):
-    prepared, log = [], ClickLog.from_pairs([("ab cd", "ab"), ("cd", "cd ab")])
-    for place, name in ((parts, "bm25_lists"), (parts.QueryMemory, "build")):
-        real = getattr(place, name)
+    prepared, clicks = (
+        [],
+        ClickedQueries.of(ClickLog.from_pairs([("ab cd", "ab"), ("cd", "cd ab")])),
+    )
 
-        def slow(*arguments, real=real, name=name):
+    def slowly(name, real):
+        def called(*arguments):
             prepared.append(name)
             time.sleep(0.05)
             return real(*arguments)
 
-        monkeypatch.setattr(place, name, slow)
-    ranker = HybridRanker(model_of(1), Recipe(1.0, 0.5, 0.5), lambda: prepared.append("log") or log)
+        return called
+
+    monkeypatch.setattr(parts.MemoryRows, "of", slowly("memory", parts.MemoryRows.of))
+    read = slowly("log", lambda: clicks)
+    ranker = HybridRanker(model_of(1), Recipe({"cosine": 1.0, "memory": 0.5}), read)
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: ranker.find(["ab", "cd"], 2)[1].tolist(), range(16)))
-    assert sorted(prepared) == ["bm25_lists", "build", "log"]
+    assert sorted(prepared) == ["log", "memory"]
     assert all(one == found[0] for one in found)
 
 

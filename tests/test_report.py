@@ -22,6 +22,9 @@ from sentemb.analysis.triage import triage
 from sentemb.cli import COMMANDS, main
 from sentemb.data.click_log import write_click_log
 from sentemb.data.judged_set import JudgedSet
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.ranking.recipe import Recipe
+from sentemb.retrieval.clicked_queries import ClickedQueries
 
 QUERY, TITLE = "hotels in shanghai", "Shanghai hotels and resorts"
 NASTY = "</script><img src=x onerror=alert(1)> <!-- {{data}} & \u2028 hotels"
@@ -492,7 +495,9 @@ class TestTriage:
         ).stderr
         assert "1 relevant titles are not in the catalogue" in said
         assert data_of(out.read_text())["triage"]["has_log"]
-        Index.build(model, ["bath tub", TITLE], bm25=True).save(tmp_path / "index")
+        clicks = ClickedQueries.of(ClickLog.from_pairs([("tub", "bath tub"), ("stay", TITLE)]))
+        ranker = HybridRanker(model, Recipe({"cosine": 1, "bm25": 0.3}), clicks)
+        Index.build(ranker, ["bath tub", TITLE]).save(tmp_path / "index")
         run(tmp_path / "index", tmp_path / "dev.tsv", out, "--force")
         shown = data_of(out.read_text())["triage"]
         assert all(len(title) == 5 for one in shown["worst"] for title in one["titles"])

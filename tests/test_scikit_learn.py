@@ -25,9 +25,12 @@ from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
-from sentemb import SIF, Index, SentembError
+from sentemb import SIF, ClickLog, Index, SentembError
 from sentemb.data.labelled import ValuedTexts
 from sentemb.integrations.scikit_learn import SentenceVectorizer, SIFVectorizer
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.ranking.recipe import Recipe
+from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.training.classifier import train_classifier
 from sentemb.vectors.word_vectors import WordVectors
 from sentemb.vectors.writing import write_word_vectors
@@ -402,13 +405,15 @@ def test_a_folder_is_read_once_per_process(folder, monkeypatch):
 
 def test_everything_can_be_copied_while_other_threads_use_it(tmp_path):
     model = made_up_model(("lstm", {}), TEXTS, dtype=np.float32)
-    Index.build(model, TEXTS, bm25=True).save(tmp_path / "index")
+    clicks = ClickedQueries.of(ClickLog.from_pairs(zip(TEXTS[1:], TEXTS[:-1], strict=True)))
+    ranker = HybridRanker(model, Recipe({"cosine": 1, "memory": 1, "bm25": 0.5}), clicks)
+    Index.build(ranker, TEXTS).save(tmp_path / "index")
     examples = ValuedTexts(LABELS, TEXTS)
     settings = {"epochs": 1, "hidden": 2, "map_dim": 2, "threads": 1}
     things = [
         (model, lambda one: one.encode(TEXTS).tolist()),
         (made_up_pair_model(TEXTS), lambda one: one.score(TEXTS, TEXTS).tolist()),
-        (Index.build(model, TEXTS, bm25=True), lambda one: one.search(TEXTS)),
+        (Index.build(ranker, TEXTS), lambda one: one.search(TEXTS)),
         (Index.open(tmp_path / "index"), lambda one: one.search(TEXTS)),
         (
             train_classifier(examples, features=model.encode, **settings),

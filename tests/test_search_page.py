@@ -26,10 +26,19 @@ const rows = (text, shift) => text.split(" ").map((_, t) =>
 const read = (text) => ({ words: text.split(" "), gates: Object.fromEntries(
   ["input", "output", "cell", "y"].map((name, k) => [name, rows(text, k)])) });
 const titleOf = (id) => TITLES.find(([own]) => own === id)[1];
+const partsOf = (j) => {
+  const values = [0.9 - 0.1 * j, 0.8, Math.max(0, 12 - 6 * j), Math.max(0, 5 - 5 * j)];
+  const parts = Object.fromEntries(engine.facts.parts.map(({ part, weight }, k) => [
+    part, { value: values[k], added: weight * values[k] }]));
+  return [parts, Object.values(parts).reduce((sum, { added }) => sum + added, 0)];
+};
 globalThis.asked = [];
 globalThis.engine = {
-  facts: { name: "Hotels <i>&amp;</i>", titles: 12345, model: "lstm", bm25: true, calibrated: true,
-    evidence: true, gates: true },
+  facts: { name: "Hotels <i>&amp;</i>", titles: 12345, model: "lstm", parts: [
+    { part: "cosine", name: "cosine", weight: 1 }, { part: "memory", name: "memory", weight: 0.5 },
+    { part: "bm25", name: "BM25", weight: 0.02 },
+    { part: "clicked_bm25", name: "BM25 of clicked queries", weight: -0.02 },
+    ], calibrated: true, evidence: true, gates: true },
   async search(query, k) {
     asked.push(`${query} ${k}`);
     if (query.startsWith("slow")) await new Promise((done) => setTimeout(done, 300));
@@ -37,8 +46,8 @@ globalThis.engine = {
     const unknown = query.match(/\\bq\\w+/g) || [];
     if (query.startsWith("none")) return { query, unknown, hits: [] };
     const hits = TITLES.map(([id, title], j) => {
-      const [cosine, bm25] = [0.9 - 0.1 * j, Math.max(0, 6 - 3 * j)];
-      return { id, title, cosine, bm25, score: cosine + bm25 / 60, confidence: j ? null : 0.731 };
+      const [parts, score] = partsOf(j);
+      return { id, title, parts, score, confidence: j ? null : 0.731 };
     });
     hits[3].title = query;
     return { query, unknown, hits };
@@ -46,7 +55,13 @@ globalThis.engine = {
   async explain(query, id) {
     if (query.startsWith("broken")) throw new Error("a text without words");
     const clicked = [{ title: MARKUP, clicks: 12 }, { title: "Rooms", clicks: 1 }];
-    return { score: 0.9, query: { ...explained(query), never_in_log: ["quux"] },
+    const [parts, score] = partsOf(TITLES.findIndex(([own]) => own === id));
+    const more = { memory: { nearest: { text: MARKUP, value: 0.8, is_clicked: id === "t1" } },
+      bm25: { words: { cheap: 8, hotels: 4 } } };
+    const shares = engine.facts.parts.map(({ part, weight }) => (
+      { part, weight, ...parts[part], ...more[part] }));
+    return { score: 0.9, ranker: { score, parts: shares },
+      query: { ...explained(query), never_in_log: ["quux"] },
       title: explained(titleOf(id)), nearest_queries: [{ query: MARKUP, score: 0.98, clicked }] };
   },
   async gates(query, id) {
@@ -115,11 +130,23 @@ def test_results_come_as_one_types(page):
     page.keyboard.type("cheap hotels")
     page.locator(".hit .title", has_text="cheap hotels").wait_for()
     assert page.locator(".hit").count() == 4
-    assert page.locator(".hit .score").all_inner_texts() == ["1.000", "0.850", "0.700", "0.600"]
+    assert page.locator(".hit .score").all_inner_texts() == ["1.440", "1.320", "1.100", "1.000"]
     first = page.locator(".hit").first.inner_text()
     assert "likely, confidence 0.73" in " ".join(first.split())
-    assert "cosine 0.900" in first
-    assert "BM25 +0.100" in first
+    legend = page.locator(".hit").first.locator(".of").all_inner_texts()
+    assert legend == [
+        "cosine +0.900",
+        "memory +0.400",
+        "BM25 +0.240",
+        "BM25 of clicked queries −0.100",
+    ]
+    # What lowers a score has no bar, and parts that add nothing are not named.
+    bars = page.locator(".hit").first.locator(".meter i")
+    assert bars.evaluate_all("all => all.map(one => [one.className, one.style.width])") == [
+        ["cosine", "58.4%"],
+        ["memory", "26%"],
+        ["bm25", "15.6%"],
+    ]
     assert "BM25" not in page.locator(".hit").nth(2).inner_text()
     status = page.locator("#status").inner_text()
     assert re.fullmatch(r"4 of 12,345 titles · (under 1|\d+) ms", status)
@@ -135,7 +162,7 @@ def test_texts_with_markup_stay_texts(page):
     show_gates(page)
     assert page.locator(".hit .title").first.inner_text() == MARKUP
     assert page.locator("main img, main b, main i:not(.meter i)").count() == 0
-    assert page.locator("td bdi", has_text=MARKUP).count() == 2
+    assert page.locator("td bdi", has_text=MARKUP).count() == 3
 
 
 def test_an_older_answer_never_replaces_a_newer_one(page):
@@ -195,7 +222,14 @@ def test_an_explanation_names_effects_and_unknown_words(page):
     colours = words.evaluate_all("all => all.map(one => getComputedStyle(one).backgroundColor)")
     assert [colour.startswith("rgba(0, 114, 178") for colour in colours] == [True, False, True]
     text = panel.inner_text()
-    assert "Score 1.000 = cosine 0.900 + 0.100 for shared words (BM25 6.00)." in text
+    assert "Score 1.440: the sum of what its parts add." in text
+    rows = panel.locator(".shares tbody tr").all_inner_texts()
+    assert [row.split("\t") for row in rows] == [
+        ["cosine", "+0.900", "1 × 0.900", ""],
+        ["memory", "+0.400", "0.5 × 0.800", f"clicked for {MARKUP}"],
+        ["BM25", "+0.240", "0.02 × 12.000", "cheap +0.160, hotels +0.080"],
+        ["BM25 of clicked queries", "−0.100", "−0.02 × 5.000", ""],
+    ]
     assert "the cosine minus the cosine without the word" in text
     assert "For 73 % of the queries with such a score" in text
     assert "The model knows nothing of qua." in text
@@ -205,6 +239,7 @@ def test_an_explanation_names_effects_and_unknown_words(page):
     # One explanation at a time.
     page.locator(".hit").nth(1).click()
     page.locator("#panel-1 .effects").first.wait_for()
+    assert "the title itself" in page.locator("#panel-1 .shares").inner_text()
     assert page.locator(".panel:visible").count() == 1
 
 

@@ -13,12 +13,16 @@ from helpers import made_up_model, made_up_pair_model, made_up_texts
 from sentemb import Index, SentembError
 from sentemb.analysis.explanation import explain
 from sentemb.data.click_log import ClickLogBuilder
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.ranking.recipe import PARTS, Recipe
+from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
 from sentemb.serving import limits as limits_module
 from sentemb.serving.answers import Answers
 from sentemb.serving.app import create_app, replace_index
 from sentemb.serving.hosts import checked_hosts, checked_origins, host_name, is_loopback
 from sentemb.serving.limits import Limits, Rates
+from sentemb.storage.model_files import fingerprint
 
 MARKUP = '<script>alert(1)</script> & "hotels"'
 TITLES = [
@@ -36,6 +40,8 @@ QUERIES = [
 ]
 # The server's own command ignores these warnings; its answers name unknown words.
 pytestmark = pytest.mark.filterwarnings("ignore::sentemb.face.TextWarning")
+# Every part, with weights of either sign.
+WEIGHTS = {"cosine": 2.0, "memory": 0.6, "bm25": 0.3, "clicked_bm25": -0.1, "unclicked": 0.05}
 EVERY = ["/", "/search?q=a", "/explain?q=a&id=t0", "/gates?q=a&id=t0", "/health"]
 
 
@@ -48,11 +54,12 @@ def log():
 
 
 @pytest.fixture(scope="module")
-def index():
+def index(log):
     model = made_up_model(("lstm", {"forget_gate": True}), TITLES[:41] + QUERIES[:40],
                           dtype=np.float32)  # fmt: skip
-    made = Index.build(model, TITLES, [f"t{k}" for k in range(len(TITLES))], bm25=True)
-    made.set_bm25(1.2, 0.75, 0.3)
+    recipe = Recipe(WEIGHTS, k1=1.2, b=0.75)
+    ranker = HybridRanker(model, recipe, ClickedQueries.of(log))
+    made = Index.build(ranker, TITLES, [f"t{k}" for k in range(len(TITLES))])
     made.confidence = Confidence(-3.0, 5.0, 100, 0.1, 0.1)
     return made
 
@@ -90,36 +97,16 @@ def refusal(found):
 # -- answers -----------------------------------------------------------------------------------
 
 
-def expected(index, query, **how):
-    hits = [hit.as_dict() for hit in index.search(query, **how)]
+def expected(index, query, cosine=False, **how):
+    hits = [hit.as_dict() for hit in index.search(query, cosine=cosine, **how)]
+    for hit in hits:
+        hit["parts"] = {
+            part: {"value": value, "added": value * (1 if cosine else WEIGHTS[part])}
+            for part, value in hit["parts"].items()
+        }
     features = index.model.vocabulary.features
     unknown = [word for word in dict.fromkeys(query.split()) if not features(word)]
     return {"query": query, "unknown": unknown, "hits": hits}
-
-
-def test_a_ranker_with_a_memory_names_the_nearest_clicked_query(index, log):
-    made = Index.build(index.model, TITLES, index.ids, bm25=True, log=log)
-    made.set_weights(1.0, 0.6)
-    client = create_app(made).test_client()
-    assert asked(client, "/health")["weights"] == {"cosine": 1.0, "memory": 0.6}
-    queries = [log.queries[0], TITLES[3], "qqqq"]
-    for query in queries:
-        hits = asked(client, "/search", q=query, k=5)["hits"]
-        own = made.search(query, 5)
-        nearest = made.nearest_clicked(query, [hit.id for hit in own])
-        assert [hit["memory"] for hit in hits] == [hit.memory for hit in own]
-        assert [hit["nearest_query"] for hit in hits] == [
-            None if one is None else {"query": one.query, "cosine": one.cosine} for one in nearest
-        ]
-    (title,) = (log.titles[t] for t in log.title_index[:1])
-    id = made.ids[list(made.titles).index(title)]
-    found = asked(client, "/explain", q=log.queries[0], id=id)["memory"]
-    assert found["weight"] == 0.6
-    assert found["nearest_query"]["cosine"] == pytest.approx(1, abs=1e-5)
-    without = create_app(index).test_client()
-    assert "memory" not in asked(without, "/search", q=TITLES[3], k=1)["hits"][0]
-    assert "memory" not in asked(without, "/explain", q="a", id="t0")
-    assert "weights" not in asked(without, "/health")
 
 
 def test_a_search_has_the_bits_of_the_index(client, index):
@@ -127,7 +114,25 @@ def test_a_search_has_the_bits_of_the_index(client, index):
         assert asked(client, "/search", q=query, k=7) == expected(index, query, k=7)
     first = asked(client, "/search", q=TITLES[5])["hits"]
     assert len(first) == 10 and 0 < first[0]["confidence"] < 1 and first[1]["confidence"] is None
-    assert first[0]["bm25"] > 0 and first[0]["score"] > first[0]["cosine"]
+    assert list(first[0]["parts"]) == list(WEIGHTS) and first[0]["parts"]["bm25"]["value"] > 0
+    for hit in first:
+        added = [part["added"] for part in hit["parts"].values()]
+        assert hit["score"] == pytest.approx(sum(added), abs=1e-12)
+
+
+def test_the_model_alone_can_be_asked(client, index):
+    for query in QUERIES[:9]:
+        own = expected(index, query, cosine=True, k=5)
+        assert asked(client, "/search", q=query, k=5, cosine="true") == own
+        assert asked(client, "/search", q=query, cosine="false") == expected(index, query)
+        body = {"queries": [query], "k": 5, "cosine": True}
+        assert posted(client, "/search", body) == {"results": [own]}
+        for hit in own["hits"]:
+            assert list(hit["parts"]) == ["cosine"] and hit["confidence"] is None
+    found = asked(client, "/explain", q=QUERIES[3], id="t4", cosine="true")["ranker"]
+    assert [part["part"] for part in found["parts"]] == ["cosine"]
+    (hit,) = [hit for hit in index.search(QUERIES[3], 99, cosine=True) if hit.id == "t4"]
+    assert found["score"] == hit.score
 
 
 def test_a_batch_has_the_bits_of_single_queries(client, index):
@@ -175,16 +180,41 @@ def test_concurrent_requests_have_the_answers_of_single_ones(index, log):
         assert list(pool.map(all_of, QUERIES[:10])) == one_by_one
 
 
-def test_explain_is_that_of_the_analysis(client, index, log):
+def test_explain_is_that_of_the_analysis_and_of_the_index(client, index, log):
     for query, place in (("a", 0), (QUERIES[3], 40), ("上海 " + QUERIES[1], 41)):
         found = asked(client, "/explain", q=query, id=f"t{place}")
+        ranker = found.pop("ranker")
         told = explain(index.model, query, TITLES[place], log).as_dict()
+        del told["parts"]
         assert found == json.loads(json.dumps(told))
         assert len(found["nearest_queries"]) == 5
+        (shares,) = index.explain(query, [f"t{place}"])
+        assert ranker["parts"] == json.loads(json.dumps([share.as_dict() for share in shares]))
+        hits = index.search(query, len(index))
+        (score,) = [hit.score for hit in hits if hit.id == f"t{place}"]
+        assert ranker["score"] == pytest.approx(score, abs=1e-12)
     without = create_app(index).test_client()
     found = asked(without, "/explain", q="a", id="t0")
-    assert set(found) == {"score", "query", "title"}
+    assert set(found) == {"score", "query", "title", "ranker"}
     assert asked(without, "/health")["evidence"] is False
+
+
+def test_an_explanation_names_the_nearest_clicked_query_and_the_words(client, index, log):
+    query, title = log.queries[0], log.titles[log.title_index[0]]
+    id = index.ids[list(index.titles).index(title)]
+    parts = asked(client, "/explain", q=query, id=id)["ranker"]["parts"]
+    of = {part["part"]: part for part in parts}
+    assert list(of) == list(WEIGHTS) and [part["weight"] for part in parts] == [*WEIGHTS.values()]
+    share = log.clicks[0] / log.clicks[log.query_index == 0].sum()
+    assert of["memory"]["nearest"]["text"] == query and of["memory"]["nearest"]["is_clicked"]
+    assert of["memory"]["value"] == pytest.approx(share**0.5, abs=0.02)
+    for name in ("bm25", "clicked_bm25"):
+        words = of[name]["words"]
+        assert set(words) <= set(query.split()) and words
+        assert sum(words.values()) == pytest.approx(of[name]["value"], abs=1e-6)
+    unclicked = asked(client, "/explain", q=query, id="t20")["ranker"]["parts"]
+    (memory,) = [part for part in unclicked if part["part"] == "memory"]
+    assert not memory["nearest"]["is_clicked"] and memory["nearest"]["text"] == TITLES[20]
 
 
 def test_gates_are_those_of_the_traces(client, index):
@@ -206,9 +236,11 @@ def test_other_models(variant):
     model = made_up_model((variant, {}), TITLES, dtype=np.float32)
     client = create_app(Index.build(model, TITLES)).test_client()
     health = asked(client, "/health")
-    assert health["bm25"] is health["calibrated"] is False
+    assert health["calibrated"] is False
+    assert health["parts"] == [{"part": "cosine", "name": "cosine", "weight": 1.0}]
     (hit,) = asked(client, "/search", q=TITLES[2], k=1)["hits"]
-    assert hit["bm25"] is hit["confidence"] is None and hit["score"] == hit["cosine"]
+    assert hit["parts"] == {"cosine": {"value": hit["score"], "added": hit["score"]}}
+    assert hit["confidence"] is None
     gates = asked(client, "/gates", q="a", id="0")
     if variant == "bag":
         assert gates is None and health["gates"] is False
@@ -230,10 +262,13 @@ def test_encode_is_that_of_the_model(client, index):
 def test_health(client, index):
     found = asked(client, "/health")
     assert found["status"] == "ok" and found["titles"] == len(TITLES) and found["name"] == "hotels"
-    assert found["model_sha256"] == index.model_sha256 and found["dim"] == index.model.dim
+    assert found["model_sha256"] == fingerprint(index.model.saved())
+    assert found["dim"] == index.model.dim
     assert found["uptime_seconds"] >= 0
-    shown = ("bm25", "calibrated", "evidence", "gates")
-    assert [found[name] for name in shown] == [True] * 4
+    assert [found[name] for name in ("calibrated", "evidence", "gates")] == [True] * 3
+    assert found["parts"] == [
+        {"part": part, "name": PARTS[part], "weight": weight} for part, weight in WEIGHTS.items()
+    ]
 
 
 def test_another_index_takes_over(index, log):
@@ -299,6 +334,9 @@ def test_every_answer_has_the_headers(client):
         ("/search?q=a&k=-1", 400, "give an integer"),
         ("/search?q=a&k=1.0", 400, "give an integer"),
         ("/search?q=a&k=", 400, "give an integer"),
+        ("/search?q=a&cosine=1", 400, "cosine is '1'; give true or false"),
+        ("/explain?q=a&id=t0&cosine=", 400, "cosine is ''; give true or false"),
+        ("/gates?q=a&id=t0&cosine=true", 400, "unknown parameter 'cosine'; there is q, id"),
         ("/search?q=a&k=1_0", 400, "give an integer"),
         ("/search?q=a&k=%D9%A3", 400, "give an integer"),
         (f"/search?q=a&k={'9' * 5000}", 400, "give an integer"),
@@ -368,6 +406,7 @@ TOO_DEEP = b'{"queries": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
         ({"queries": ["a"], "k": 1.5}, "k is 1.5"),
         ({"queries": ["a"], "k": True}, "k is True"),
         ({"queries": ["a"], "k": None}, "k is None"),
+        ({"queries": ["a"], "cosine": 1}, "cosine is a number; give true or false"),
         ({"queries": ["a"], "only": "t1"}, "only is a text; give a list of ids"),
         ({"queries": ["a"], "only": ["t1", 2]}, "only[1] is a number; give an id"),
     ],

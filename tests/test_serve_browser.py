@@ -13,6 +13,9 @@ from test_serve_network import running
 
 from sentemb import Index
 from sentemb.data.click_log import ClickLogBuilder
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.ranking.recipe import Recipe
+from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
 from sentemb.serving.app import create_app
 
@@ -28,21 +31,27 @@ QUERY = " ".join(TITLES[7].split()[:2])
 
 
 @pytest.fixture(scope="module")
-def index():
+def log():
+    builder = ClickLogBuilder()
+    for place in range(40):
+        builder.add(" ".join(TITLES[place].split()[1:]), TITLES[place], place + 1)
+    builder.add(NASTY, NASTY)
+    return builder.build()
+
+
+@pytest.fixture(scope="module")
+def index(log):
     model = made_up_model(("lstm", {}), TITLES[:61], dtype=np.float32)
-    made = Index.build(model, TITLES, [f"t{k}" for k in range(len(TITLES))], bm25=True)
-    made.set_bm25(1.2, 0.75, 0.3)
+    recipe = Recipe({"cosine": 1.0, "memory": 0.5, "bm25": 0.3, "clicked_bm25": -0.1})
+    ranker = HybridRanker(model, recipe, ClickedQueries.of(log))
+    made = Index.build(ranker, TITLES, [f"t{k}" for k in range(len(TITLES))])
     made.confidence = Confidence(-3.0, 5.0, 100, 0.1, 0.1)
     return made
 
 
 @pytest.fixture(scope="module")
-def app(index):
-    builder = ClickLogBuilder()
-    for place in range(40):
-        builder.add(" ".join(TITLES[place].split()[1:]), TITLES[place], place + 1)
-    builder.add(NASTY, NASTY)
-    return create_app(index, builder.build(), name=f"shop {NASTY}")
+def app(index, log):
+    return create_app(index, log, name=f"shop {NASTY}")
 
 
 @pytest.fixture(scope="module")

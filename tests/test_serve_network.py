@@ -26,6 +26,7 @@ from helpers import made_up_texts
 from sentemb import Index, SentembError
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
+from sentemb.serving.answers import Answers
 from sentemb.serving.app import create_app
 from sentemb.serving.limits import Limits
 from sentemb.serving.runner import Server, _in_one_line, _signals
@@ -57,6 +58,11 @@ def running(app, port=0, **settings):
 def port(index):
     with running(create_app(index)) as port:
         yield port
+
+
+def hits_of(index, query, k):
+    """What the server answers without a network."""
+    return Answers(index).search([query], k)[0]["hits"]
 
 
 def connected(port):
@@ -142,7 +148,7 @@ def check_crowd(found, index):
     """Each is answered rightly."""
     for number, (status, body) in enumerate(found):
         query = f"{number} a"
-        hits = [hit.as_dict() for hit in index.search(query, 3)]
+        hits = hits_of(index, query, 3)
         assert status == 200
         assert json.loads(body)["query"] == query and json.loads(body)["hits"] == hits
 
@@ -509,7 +515,7 @@ def test_the_command_serves_reads_again_and_ends(folder, index):
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+", address)
         status, found = fetched(address, "/search?q=hotels+3&k=4")
         assert status == 200
-        assert found["hits"] == [hit.as_dict() for hit in index.search("hotels 3", 4)] != []
+        assert found["hits"] == hits_of(index, "hotels 3", 4) != []
         # The folder is replaced: the old index answers until the signal.
         smaller = Index.open(folder / "index")
         smaller.remove(["0"])
@@ -597,7 +603,7 @@ def test_an_index_in_memory_survives_that_its_files_are_overwritten(index, tmp_p
             assert process.wait(20) == -signal.SIGBUS
             return
         found = fetched(address, "/search?q=hotels+3&k=4")[1]
-        assert found["hits"] == [hit.as_dict() for hit in index.search("hotels 3", 4)] != []
+        assert found["hits"] == hits_of(index, "hotels 3", 4) != []
         # What is there now cannot be opened, and the server says so.
         process.send_signal(signal.SIGHUP)
         assert process.stderr.readline() == "Ctrl-C ends the server\n"

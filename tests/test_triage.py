@@ -14,6 +14,9 @@ from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.held_out import evaluate_clicks
 from sentemb.evaluation.metrics import ndcg
 from sentemb.models.nearest import TitleVectors
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.ranking.recipe import Recipe
+from sentemb.retrieval.clicked_queries import ClickedQueries
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +166,9 @@ class TestCatalogue:
 
     def test_an_index_ranks_its_own_titles(self, encoder, log):
         index = Index.build(encoder, log.titles)
-        with_words = Index.build(encoder, log.titles, bm25=True)
+        recipe = Recipe({"cosine": 1, "memory": 0.5, "bm25": 0.3})
+        ranker = HybridRanker(encoder, recipe, ClickedQueries.of(log, log.queries[:20]))
+        with_words = Index.build(ranker, log.titles)
         plain = triage(encoder, log, log.titles, worst=4)
         found = triage(index, log, worst=4)
         np.testing.assert_allclose(found.values, plain.values)
@@ -173,7 +178,7 @@ class TestCatalogue:
         np.testing.assert_allclose(hybrid.values, measured.values[:, 0])
         for one in hybrid.worst:
             hits = with_words.search(log.queries[one.number], 3)
-            assert [(hit.title, hit.score, hit.cosine) for hit in hits] == [
+            assert [(hit.title, hit.score, hit.parts["cosine"]) for hit in hits] == [
                 (title.title, title.score, title.cosine) for title in one.titles
             ]
         with pytest.raises(SentembError, match="leave the catalogue out"):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self, TypeAlias, Unpack, overload
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,7 @@ from sentemb.models.encoder import Embed, Encoder
 from sentemb.models.ensemble import joined
 from sentemb.models.nearest import nearest
 from sentemb.models.recurrent import RecurrentEncoder
-from sentemb.models.similarity import cosines, indexed_cosines, pairwise_cosines, unit_rows
+from sentemb.models.similarity import cosines, indexed_dots, pairwise_cosines, unit_rows
 from sentemb.models.towers import SIDES, Towers
 from sentemb.models.word_memory import WordMemory
 from sentemb.protocols import Arrays
@@ -87,6 +87,19 @@ class GateTrace:
                 for _, values in rows
             ],
         )
+
+
+class _Read(NamedTuple):
+    """Embeddings of texts, and whether the model knows a word of each.
+
+    vectors, is_known : (k, dim), (k,) bool
+    without_words : int
+        How many texts have no words at all.
+    """
+
+    vectors: np.ndarray
+    is_known: np.ndarray
+    without_words: int
 
 
 class SentenceEncoder(Face):
@@ -361,12 +374,12 @@ class SentenceEncoder(Face):
         options = EncodeOptions.of(side, keywords, self.dim) if keywords else plain_options(side)
         single = isinstance(texts, str)
         listed = [texts] if isinstance(texts, str) else as_texts(texts)
-        vectors, without_words, unknown = self._encode(listed, options.side, options.show)
-        if without_words or unknown:
+        vectors, is_known, without_words = self._encode(listed, options.side, options.show)
+        if not is_known.all():
             warn_of_texts(
                 len(vectors),
                 without_words,
-                unknown,
+                int((~is_known).sum()) - without_words,
                 "their vectors are zero",
                 "their vectors say nothing about them",
                 depth=5,
@@ -375,34 +388,53 @@ class SentenceEncoder(Face):
         finished: np.ndarray = options.finished(vectors, depth=5)
         return finished[0] if single else finished
 
-    def _encode(
-        self, texts: list[str], side: str, show: bool | None = False
-    ) -> tuple[np.ndarray, int, int]:
-        """The embeddings of a list of texts, and how many have no words, and none that is known."""
+    def unit_vectors(self, texts: Sequence[str], side: str) -> np.ndarray:
+        """Embeddings of unit length, zero for a text in which the model knows no word.
+
+        For rankings, which must not treat such texts as alike: no warning is given.
+
+        Parameters
+        ----------
+        texts : list of str
+            The texts.
+        side : {"query", "document"}
+            Which tower reads them.
+
+        Returns
+        -------
+        (k, dim) ndarray
+            Of the model's dtype.
+        """
+        read = self._encode(as_texts(texts), side)
+        vectors = unit_rows(read.vectors)
+        vectors[~read.is_known] = 0
+        return vectors
+
+    def _encode(self, texts: list[str], side: str, show: bool | None = False) -> _Read:
+        """The embeddings of a list of texts, and what is known of them."""
         _check_side(side)
         if len(texts) == 1 and not show:  # a few microseconds, of which passes would be a part
             with self._turn, signals_from_kernels():
                 return self._pass(texts, *self._tower(side))
         vectors = np.empty((len(texts), self.dim), self.dtype)
-        end = without_words = unknown = 0
+        is_known = np.empty(len(texts), np.bool_)
+        end = without_words = 0
         with self._turn, signals_from_kernels():
             tower = self._tower(side)
             for part in with_progress(_parts(texts), len(texts), show):
                 first, end = end, end + len(part)
-                vectors[first:end], none, vague = self._pass(part, *tower)
-                without_words += none
-                unknown += vague
-        return vectors, without_words, unknown
+                read = self._pass(part, *tower)
+                vectors[first:end], is_known[first:end] = read.vectors, read.is_known
+                without_words += read.without_words
+        return _Read(vectors, is_known, without_words)
 
-    def _pass(
-        self, texts: list[str], memory: WordMemory, embed: Embed
-    ) -> tuple[np.ndarray, int, int]:
+    def _pass(self, texts: list[str], memory: WordMemory, embed: Embed) -> _Read:
         """What `_encode` returns, for texts of one pass."""
         read = memory.look_up(texts, self._workers)
         vectors = embed(read.P, read.word_index, read.offsets, self._workers)
         if read.n_known is None:
-            return vectors, 0, 0
-        return vectors, int(read.without_words().sum()), int(read.unknown().sum())
+            return _Read(vectors, np.ones(len(texts), np.bool_), 0)
+        return _Read(vectors, read.n_known > 0, int(read.without_words().sum()))
 
     def _tower(self, side: str) -> tuple[WordMemory, Embed]:
         """What reads the texts of a side, and what embeds them."""
@@ -528,7 +560,7 @@ class SentenceEncoder(Face):
         Returns
         -------
         (k,) float64
-            Higher is better; 0 where a text has no words.
+            Higher is better; 0 where a text has no known words.
 
         Raises
         ------
@@ -537,9 +569,8 @@ class SentenceEncoder(Face):
         """
         first, second = as_texts(queries), as_texts(titles)
         pairs = as_pairs(query_index, title_index, len(first), len(second))
-        Yq, *_ = self._encode(first, "query")
-        Yd, *_ = self._encode(second, "document")
-        return indexed_cosines(Yq, Yd, *pairs)
+        units = self.unit_vectors(first, "query"), self.unit_vectors(second, "document")
+        return indexed_dots(*units, *pairs)
 
     # -- what happens inside ------------------------------------------------------------------
 

@@ -52,10 +52,8 @@ WHOLE = {
         *("--compare-with", "bm25-clicks", "--log", "log.tsv"),
     ),
     "index": ("index", "bag", "docs.tsv", "-o", "new"),
-    "index --bm25": (
-        *("index", "bag", "docs.tsv", "-o", "new", "--bm25", "--log", "log.tsv"),
-        *("--dtype", "int8"),
-    ),
+    "index of a ranker": ("index", "ranked", "docs.tsv", "-o", "new", "--dtype", "int8"),
+    "index --sync": ("index", "sums", "--sync", "docs.tsv", "-o", "new"),
     "index --add": ("index", "index", "--add", "more.tsv", "--remove", "ids.txt", "-o", "new"),
     "search": ("search", "index", "hotels in rome"),
     "search sums": ("search", "sums", "hotels in rome", "--json", "--only", "ids.txt"),
@@ -73,10 +71,10 @@ WHOLE = {
     "neighbours": ("neighbours", "bag", "hotels"),
     "synonyms": ("synonyms", "bag", "--log", "log.tsv", "--min-uses", "1", "-o", "new.txt"),
     "average": ("average", "bag", "lstm", "-o", "new"),
-    "rank INDEX": ("rank", "bag", "queries.tsv", "index"),
+    "rank with a ranker": ("rank", "ranked", "queries.tsv", "docs.tsv"),
     "encode --ids": ("encode", "bag", "docs.tsv", "--ids", "-o", "new.npy"),
     "export elasticsearch": (
-        *("export", "sums", "new", "--to", "elasticsearch", "--log", "log.tsv"),
+        *("export", "sums", "new", "--to", "elasticsearch", "--clicked-queries", "no"),
         *("--part-bytes", "2000"),
     ),
     "export -": ("export", "index8", "-", "--to", "page"),
@@ -114,7 +112,7 @@ INPUTS = {
     "evaluate --compare-with": ("folder", ("evaluate", "bag", "held.tsv", "--compare-with", "X")),
     "index MODEL": ("folder", ("index", "X", "docs.tsv", "-o", "new")),
     "index TITLES": ("file", ("index", "bag", "X", "-o", "new")),
-    "index --log": ("file", ("index", "bag", "docs.tsv", "-o", "new", "--bm25", "--log", "X")),
+    "index --sync": ("file", ("index", "sums", "--sync", "X")),
     "index INDEX": ("folder", ("index", "X", "--add", "more.tsv")),
     "index --add": ("file", ("index", "index", "--add", "X")),
     "index --remove": ("file", ("index", "index", "--remove", "X")),
@@ -147,10 +145,6 @@ INPUTS = {
     "average MODEL": ("folder", ("average", "bag", "X", "-o", "new")),
     "export INDEX": ("folder", ("export", "X", "new.html", "--to", "page")),
     "export MODEL": ("folder", ("export", "X", "new", "--to", "sentence-transformers")),
-    "export --log": (
-        "file",
-        ("export", "sums", "new", "--to", "opensearch", "--log", "X"),
-    ),
     "serve INDEX": ("folder", ("serve", "X", "--port", "0")),
     "serve --log": ("file", (*SERVE, "--log", "X")),
     "data orcas ORCAS": ("file", ("data", "orcas", "X", "marco/msmarco-docs.tsv", "new")),
@@ -180,12 +174,10 @@ NUMBERS = {
         "--top-k": (("-1", "0", HUGE), ("2147483647",)),
         "--min-score": (("nan",), ("-1e300", "inf", "-inf")),
         "--min-confidence": (("nan", "-1", "2", "inf", "0.5"), ()),
-        "--bm25-weight": (("nan", "-1", "inf", "1e300", "1"), ("0",)),
         "--threads": (("0", "-1", HUGE), ()),
     },
     "search sums": {
         "--min-confidence": (("nan", "-1", "2", "inf"), ("0", "1")),
-        "--bm25-weight": (("nan", "-1", "inf", "1e300"), ("0", "1000")),
         "--top-k": ((HUGE,), ("2147483647",)),
     },
     "split": {
@@ -222,7 +214,15 @@ NUMBERS = {
 
 PRINTS = (
     *("search", "search sums", "search --queries", "search --trec", "evaluate clicks", "tune"),
-    *("calibrate", "explain", "explain INDEX", "diff", "neighbours", "rank INDEX", "export -"),
+    *(
+        "calibrate",
+        "explain",
+        "explain INDEX",
+        "diff",
+        "neighbours",
+        "rank with a ranker",
+        "export -",
+    ),
 )
 OUTPUT_FILES = {
     "import -o": (".tsv", ("import", "clicks.csv", "-o", "X", "--clicks", "n")),
@@ -303,11 +303,9 @@ def usage():
         (("index", "bag", "docs.tsv"), "-o"),
         (("index", "bag"), "TITLES"),
         (("index", "index"), "--add"),
-        (("index", "index", "--add", "more.tsv", "--bm25"), "--bm25"),
+        (("index", "index", "--add", "more.tsv", "--sync", "docs.tsv"), "--sync"),
         (("index", "index", "docs.tsv", "--add", "more.tsv"), "--add"),
         (("index", "index", "--add", "-", "--remove", "-"), "standard input"),
-        (("index", "bag", "docs.tsv", "-o", "new", "--log", "log.tsv"), "--bm25"),
-        (("index", "bag", "docs.tsv", "-o", "new", "--stem", "english"), "--bm25"),
         (("search", "index"), "QUERY"),
         (("search", "index", "hotels", "--queries", "queries.tsv"), "QUERY"),
         (("search", "index", "hotels", "--json", "--tsv"), "--json"),
@@ -323,19 +321,15 @@ def usage():
     for argv, says in (
         (("index", "index", "docs.tsv", "-o", "new"), "--add"),
         (("index", "arc2", "docs.tsv", "-o", "new"), "pair"),
-        (("index", "bag", "docs.tsv", "-o", "new", "--bm25", "--stem", "klingon"), "klingon"),
         (("search", "bag", "hotels"), "index"),
-        (("tune", "index", "held.tsv"), "BM25"),
-        (("tune", "sums", "held.tsv", "--metric", "best@9"), "metric"),
-        (("tune", "sums", "held.tsv", "--metric", "hit@0"), "hit@0"),
         (("evaluate", "bag", "held.tsv", "--metrics", ""), "metric"),
         (("evaluate", "bag", "held.tsv", "--metrics", "ndcg@99999999999999999999"), "ndcg"),
         (("evaluate", "bag", "held.tsv", "--metrics", "mrr@10,,"), "metric"),
         (("average", "bag", "arc2", "-o", "new"), "pair"),
-        (("rank", "lstm", "queries.tsv", "index"), "model"),
         (("export", "bag", "new", "--to", "page"), "index"),
         (("export", "arc2", "new", "--to", "onnx"), "pair"),
         (("export", "sums", "new", "--to", "elasticsearch", "--name", "../x"), "name"),
+        (("export", "sums", "new", "--to", "opensearch", "--clicked-queries", "x"), "'yes', 'no'"),
         (("export", "sums", "-", "--to", "parquet"), "standard output"),
         (("export", "sums", "sums", "--to", "opensearch", "--force"), "sums"),
         (("export", "sums", "new", "--to", "parquet", "--dtype", "x"), "dtype"),
@@ -505,11 +499,12 @@ def damaged():
     """Every file of an index, damaged in every way that the table of models has."""
     files = {
         "index": ("index.json", "ids.txt", "titles.txt", "id-offsets.npy", "title-offsets.npy",
-                  "vectors.npy", "empty.npy", "model/model.safetensors"),
-        "index8": ("scales.npy", "vectors.npy"),
-        "sums": ("bm25/bm25.json", "bm25/words.npy", "bm25/word_offsets.npy",
-                 "bm25/list_offsets.npy", "bm25/list_titles.npy", "bm25/list_counts.npy",
-                 "bm25/list_weights.npy"),
+                  "cosine/vectors.npy", "empty.npy", "model/model.safetensors"),
+        "index8": ("cosine/codes.npy", "cosine/scales.npy"),
+        "sums": ("memory/offsets.npy", "memory/codes.npy", "memory/scales.npy", "memory/texts.npy",
+                 "bm25/words.npy", "bm25/offsets.npy", "bm25/titles.npy", "bm25/weights.npy",
+                 "clicked_bm25/titles.npy", "unclicked/values.npy",
+                 "model/ranker/ranker.safetensors"),
     }  # fmt: skip
     for folder, names in files.items():
         for name in names:
@@ -557,11 +552,11 @@ def texts():
         return f"control characters on stdout: {bad[:4]!r}" if bad else None
 
     for what, titles in TITLES.items():
-        for more in ((), ("--bm25",)):
-            name = "--bm25" if more else "plain"
+        for model in ("bag", "ranked"):
             yield Case(
-                f"shop texts: index {name}, {what}", ("index", "bag", "titles.tsv", "-o", "new", *more),  # noqa: E501
-                0, setup=lambda box, t=titles: (box / "titles.tsv").write_text(t, newline=""),
+                f"shop texts: index of {model}, {what}",
+                ("index", model, "titles.tsv", "-o", "new"), 0,
+                setup=lambda box, t=titles: (box / "titles.tsv").write_text(t, newline=""),
                 makes=MAKES,
             )  # fmt: skip
         for name, argv in {

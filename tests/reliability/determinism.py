@@ -20,7 +20,8 @@ from helpers import made_up_judged_set, made_up_log, run_python
 
 from reliability.count import Count
 from sentemb import SIF, train
-from sentemb.data.click_log import write_click_log
+from sentemb.data.best_graded import read_clicks
+from sentemb.data.click_log import read_click_log, write_click_log
 from sentemb.data.judged_set import read_texts
 from sentemb.data.labelled import ValuedTexts
 from sentemb.data.splitting import split_file
@@ -174,16 +175,16 @@ def of_a_shop(threads):
             {key[7:]: array for key, array in arrays.items() if key.startswith("memory ")},
         )
         ids, titles = read_texts(folder / "split/titles.tsv")
+        held_out = read_clicks(folder / "split/dev.tsv")
         for dtype in ("float32", "float16", "int8"):
-            index = Index.build(
-                model, titles, ids, dtype=dtype, bm25=True, log=log, threads=threads
-            )
-            tune(index, log)
+            index = Index.build(model, titles, ids, dtype=dtype, threads=threads)
+            tune(index, held_out, read_click_log(folder / "split/pairs.tsv"))
             calibrate(index, log)
             index.save(folder / "index" / dtype)
-            found = index.find_sums(log.queries, 5)
-            arrays |= {f"{dtype} {key}": array for key, array in found._asdict().items()}
-            near = index.find_sums(log.queries, 5, bm25_weight=0)
+            found = index.ranked(log.queries, 5)
+            values = {"places": found.places, "scores": found.scores, **found.values}
+            arrays |= {f"{dtype} {key}": array for key, array in values.items()}
+            near = index.ranked(log.queries, 5, cosine=True)
             arrays[f"{dtype} near"] = near.places
         for path in sorted((folder / part for part in ("split", "index")), key=str):
             for file in sorted(path.rglob("*")):

@@ -8,6 +8,8 @@ from pathlib import Path
 import helpers
 import numpy as np
 
+from sentemb.ranking.recipe import Recipe
+
 ENCODERS = {
     "lstm": ("lstm", {"forget_gate": True, "peepholes": "diagonal"}),
     "bilstm": ("bilstm", {"bag_dim": 2}),
@@ -36,6 +38,9 @@ PAIR_TRAINING = {
     "dropout": 0.5,
     "threads": 1,
 }
+ALL_PARTS = Recipe(
+    {"cosine": 0.5, "memory": 2.0, "bm25": 0.7, "clicked_bm25": -0.3, "unclicked": 0.4}, 1.2, 0.6
+)
 PLACES = ("paris", "rome", "oslo", "lima", "cairo", "delhi")
 THINGS = ("hotels", "maps", "trains", "museums")
 DIM = 4  # of word vectors
@@ -174,21 +179,24 @@ def write_skip_thought(folder):
 
 
 def write_indexes(folder):
-    """Indexes over ``docs.tsv``: plain, int8, with BM25 and a confidence."""
+    """A model with a ranker, and indexes over ``docs.tsv``: plain, int8, and one with all parts."""
     from sentemb.data.click_log import read_click_log
     from sentemb.data.judged_set import read_texts
+    from sentemb.ranking.ranker import HybridRanker
+    from sentemb.retrieval.clicked_queries import ClickedQueries
     from sentemb.search.confidence import Confidence
     from sentemb.search.index import Index
 
     ids, titles = read_texts(folder / "docs.tsv")
     bag = make_model("bag")
-
-    def build(**settings):
-        return Index.build(bag, [*titles, "..."], [*ids, "none"], threads=1, **settings)
-
-    build().save(folder / "index")
-    build(dtype="int8").save(folder / "index8")
-    sums = build(dtype="float16", bm25=True, log=read_click_log(folder / "log.tsv"))
+    # The last title has no clicks and no word that the model knows.
+    contents = [*titles, "..."], [*ids, "none"]
+    Index.build(bag, *contents, threads=1).save(folder / "index")
+    Index.build(bag, *contents, dtype="int8", threads=1).save(folder / "index8")
+    ranker = HybridRanker(bag, ALL_PARTS, ClickedQueries.of(read_click_log(folder / "log.tsv")))
+    bag.save_pretrained(folder / "ranked")
+    ranker.save(folder / "ranked")
+    sums = Index.build(ranker, *contents, dtype="float16", threads=1)
     sums.confidence = Confidence(-1.0, 2.0, 30, 0.2, 0.25)
     sums.save(folder / "sums")
 

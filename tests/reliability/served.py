@@ -19,6 +19,9 @@ from reliability.count import Count
 from reliability.faces import PACKAGE, TEXTS, model_of
 from sentemb import Index, SentembError, __version__
 from sentemb.distributed.cluster import opened
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.ranking.recipe import Recipe
+from sentemb.serving.answers import Answers
 
 TITLES, QUERIES = TEXTS[:200], TEXTS[200:]
 _K = 5
@@ -31,13 +34,15 @@ _MOST_MORE_MEGABYTES = 20
 def served():
     """A process of ``sentemb serve``, its port, and the body of the answer to each query."""
     with tempfile.TemporaryDirectory() as folder:
-        index = Index.build(model_of(), TITLES, bm25=True)
+        ranker = HybridRanker(model_of(), Recipe({"cosine": 1.0, "bm25": 0.5}))
+        index = Index.build(ranker, TITLES)
         index.save(Path(folder) / "index")
         command = [sys.executable, "-m", "sentemb.cli", "serve", f"{folder}/index", "--port", "0"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             port = int(process.stdout.readline().rsplit(":", 1)[1])
-            right = {query: [hit.as_dict() for hit in index.search(query, _K)] for query in QUERIES}
+            found = Answers(index).search(QUERIES, _K)
+            right = dict(zip(QUERIES, (one["hits"] for one in found), strict=True))
             yield process.pid, port, right
         finally:
             process.terminate()

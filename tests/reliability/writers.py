@@ -18,16 +18,19 @@ from helpers import made_up_judged_set, made_up_log, made_up_model
 
 from reliability.count import Count
 from reliability.filesystem import ERRORS, Faults, failure, in_a_child
+from reliability.samples import ALL_PARTS
 from sentemb import SIF, SentembError, SentenceEncoder, load, prepare_log, train
 from sentemb.comparison.data import Data
 from sentemb.comparison.rows import rows_of
 from sentemb.comparison.runner import Comparison
-from sentemb.data.click_log import write_click_log
+from sentemb.data.click_log import ClickLog, write_click_log
 from sentemb.data.importers.click_table import Columns, import_clicks
 from sentemb.data.importers.columns import Reading
 from sentemb.data.lines import write_lines
 from sentemb.data.splitting import split_file
 from sentemb.exporting.targets import export
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.index import Index
 from sentemb.system.locks import temporary_folder
 from sentemb.training.checkpoints import has_checkpoints
@@ -173,7 +176,9 @@ def _read_sif(folder):
 def _index(letters, **settings):
     """An index of some titles, whose texts tell which it is."""
     titles = [f"{letters} {text}" for text in TEXTS]
-    return Index.build(_model(0), titles, threads=1, bm25=True, **settings)
+    clicks = ClickedQueries.of(ClickLog.from_pairs(zip(TEXTS, titles, strict=True)))
+    ranker = HybridRanker(_model(0), ALL_PARTS, clicks, threads=1)
+    return Index.build(ranker, titles, threads=1, **settings)
 
 
 def _save_index(letters, force):

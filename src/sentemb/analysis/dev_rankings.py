@@ -17,9 +17,10 @@ from sentemb.evaluation.catalogue import Catalogue, in_tie_order
 from sentemb.evaluation.evaluate import judged_run
 from sentemb.evaluation.held_out import AllPairs
 from sentemb.evaluation.metrics import ndcg, tie_ranks
-from sentemb.models.nearest import TitleVectors
 from sentemb.pair_scorer import PairScorer
 from sentemb.protocols import Retriever
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.ranking.recipe import Recipe
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.text.checks import as_texts
 
@@ -32,27 +33,19 @@ _Integers: TypeAlias = NDArray[np.int64]
 _Floats: TypeAlias = NDArray[np.float64]
 
 
-class _Sums(Protocol):
-    """What an `Index` finds, and the cosine in each score; see `sentemb.search.hybrid.Found`."""
-
-    @property
-    def places(self) -> _Integers: ...
-    @property
-    def cosines(self) -> _Floats: ...
-
-
 class SearchedIndex(Retriever, Protocol):
     """What is needed of a `sentemb.Index`."""
 
     model: SentenceEncoder
 
     @property
-    def titles(self) -> Sequence[str]:
-        """The catalogue."""
+    def recipe(self) -> Recipe:
+        """What the scores add up."""
         ...
 
-    def find_sums(self, queries: Sequence[str], k: int) -> _Sums:
-        """The best titles, with the cosines in their scores."""
+    @property
+    def titles(self) -> Sequence[str]:
+        """The catalogue."""
         ...
 
 
@@ -96,7 +89,7 @@ class DevRankings:
 
 
 def rank_judged_titles(
-    model: SentenceEncoder | PairScorer, judged: JudgedSet, top: int
+    model: HybridRanker | PairScorer, judged: JudgedSet, top: int
 ) -> DevRankings:
     """The judged titles of each query, ranked as `evaluate_model` ranks them."""
     run = judged_run(model, judged)
@@ -119,21 +112,21 @@ def rank_judged_titles(
 
 
 def rank_catalogue(
-    model: SentenceEncoder | PairScorer | SearchedIndex,
+    model: HybridRanker | PairScorer | SearchedIndex,
     held_out: JudgedSet | ClickLog,
     titles: Sequence[str] | None,
     top: int,
 ) -> DevRankings:
     """All titles of a catalogue, ranked for each query."""
     retriever: Retriever
-    if isinstance(model, SentenceEncoder | PairScorer):
+    if isinstance(model, HybridRanker | PairScorer):
         given = held_out.titles if titles is None else as_texts(titles)
         texts = in_tie_order({title.strip() for title in given})
         catalogue = Catalogue(texts)
         if isinstance(model, PairScorer):
             retriever = AllPairs(model, texts)
         else:
-            retriever = TitleVectors(model, texts)
+            retriever = model.over(texts)
     else:
         catalogue, retriever = Catalogue(model.titles), model
     offsets, title, grade, every = _judgments(held_out, catalogue)

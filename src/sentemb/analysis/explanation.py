@@ -1,23 +1,20 @@
 """Why a query and a title have their score: words, and what the log says of similar queries."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import numpy as np
 
-from sentemb.analysis.attribution import left_out_effects
 from sentemb.analysis.labels import TEXT_NAMES, fitting
 from sentemb.bounds import whole
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
-from sentemb.face import keeping_text_warnings
-from sentemb.models.nearest import TitleVectors, nearest
-from sentemb.models.similarity import unit_rows
+from sentemb.models.nearest import nearest
 from sentemb.pair_scorer import PairScorer
 from sentemb.ranking.ranker import HybridRanker, Share
-from sentemb.ranking.recipe import PART_NAMES
+from sentemb.ranking.recipe import MODEL_ALONE, PARTS
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.html_tables import html_table, shade
 from sentemb.tables import aligned, visible
@@ -29,7 +26,6 @@ _PORTION = 8192
 # Characters of a text in a table for a terminal.
 _SHOWN = 48
 _EFFECTS = "effect of each word: the score minus the score without it"
-_EFFECTS_ON_COSINE = "effect of each word: the cosine, {:.3f}, minus the cosine without it"
 _SHARES = "what each part adds to the score"
 _EVIDENCE = "the nearest queries of the log, and what was clicked for them"
 
@@ -97,50 +93,40 @@ class Explanation:
     Attributes
     ----------
     score : float
-        The cosine of the query and the title.
+        What the title is ranked by.
     query, title : ExplainedText
     similar : list of SimilarQuery or None
         The nearest queries of the log, nearest first; None without a log.
-    shares : list of Share or None
-        What each part adds to the score of a ranker; None for a model alone.
+    shares : list of Share
+        What each part adds to the score.
     """
 
     score: float
     query: ExplainedText
     title: ExplainedText
     similar: list[SimilarQuery] | None
-    shares: list[Share] | None = None
+    shares: list[Share]
 
     def as_dict(self) -> dict[str, Any]:
         """All of it, as JSON can hold it."""
-        found: dict[str, Any] = {"score": self.score}
-        found |= {"query": self.query.as_dict(), "title": self.title.as_dict()}
-        if self.shares is not None:
-            found["ranker"] = {
-                "score": self._total,
-                "parts": [share.as_dict() for share in self.shares],
-            }
+        found: dict[str, Any] = {
+            "score": self.score,
+            "parts": [share.as_dict() for share in self.shares],
+            "query": self.query.as_dict(),
+            "title": self.title.as_dict(),
+        }
         if self.similar is None:
             return found
-        return {**found, "nearest_queries": [one.as_dict() for one in self.similar]}
+        return {**found, "nearest_queries": [similar.as_dict() for similar in self.similar]}
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
-    @property
-    def _total(self) -> float:
-        """The score of the ranker."""
-        return sum(share.added for share in self.shares or ())
-
     def _lines(self) -> Iterator[str]:
-        if self.shares is None:
-            yield f"{self.score:.3f}  {visible(self.title.text)}"
-            yield _EFFECTS
-        else:
-            yield f"{self._total:.3f}  {visible(self.title.text)}"
-            yield _SHARES
-            yield from (f"  {line}" for line in aligned(map(_cells_of, self.shares), left=4))
-            yield _EFFECTS_ON_COSINE.format(self.score)
+        yield f"{self.score:.3f}  {visible(self.title.text)}"
+        yield _SHARES
+        yield from (f"  {line}" for line in aligned(map(_cells_of, self.shares), left=4))
+        yield _EFFECTS
         for name, text in self._texts():
             falling = np.argsort(-text.effects, kind="stable")
             shown = (f"{visible(text.words[k])} {text.effects[k]:+.2f}" for k in falling)
@@ -166,12 +152,12 @@ class Explanation:
             yield f"the model knows nothing of: {', '.join(text.unknown)}"
 
     def _repr_html_(self) -> str:
-        score = self.score if self.shares is None else self._total
-        parts = [f"<p><b>{score:.3f}</b> {escape(self.title.text)}</p>"]
-        if self.shares is not None:
-            heads = ["part", "adds", "weight and value", "nearest clicked query"]
-            parts.append(html_table([_cells_of(share) for share in self.shares], heads))
-            parts.append(f"<p>{escape(_EFFECTS_ON_COSINE.format(self.score))}</p>")
+        heads = ["part", "adds", "weight and value", "from"]
+        parts = [
+            f"<p><b>{self.score:.3f}</b> {escape(self.title.text)}</p>",
+            html_table([_cells_of(share) for share in self.shares], heads),
+            f"<p>{escape(_EFFECTS)}</p>",
+        ]
         for name, text in self._texts():
             largest = np.abs(text.effects).max() or 1.0
             parts.append(
@@ -189,12 +175,15 @@ class Explanation:
 
 
 def _cells_of(share: Share) -> list[str]:
-    """A row of a table: the part, what it adds, how, and what the memory remembers."""
-    nearest = ""
+    """A row of a table: the part, what it adds, how, and where its value comes from."""
+    source = ""
     if share.nearest is not None:
-        nearest = f"{share.nearest.cosine:.3f} {fitting(share.nearest.query, _SHOWN)}"
+        kind = "clicked query" if share.nearest.is_clicked else "the title itself"
+        source = f"{kind}: {fitting(share.nearest.text, _SHOWN)}"
+    elif share.words:
+        source = "  ".join(f"{visible(word)} {value:.2f}" for word, value in share.words)
     how = f"{share.weight:g} × {share.value:.3f}"
-    return [PART_NAMES[share.part], f"{share.added:+.3f}", how, nearest]
+    return [PARTS[share.part], f"{share.added:+.3f}", how, source]
 
 
 def _clicked(clicked: Sequence[tuple[str, int]]) -> str:
@@ -212,8 +201,8 @@ class Explainer:
 
     Parameters
     ----------
-    model : SentenceEncoder
-        A model with two towers.
+    ranker : HybridRanker or SentenceEncoder
+        The ranker of a model with two towers, or the model, which is ranked by its cosine.
     log : ClickLog, optional
         Shows which queries are the nearest, what was clicked for them, and which words are new.
     on_progress : function, optional
@@ -233,19 +222,23 @@ class Explainer:
 
     def __init__(
         self,
-        model: SentenceEncoder,
+        ranker: HybridRanker | SentenceEncoder,
         log: ClickLog | None = None,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        if isinstance(model, PairScorer):
+        if isinstance(ranker, PairScorer):
             raise SentembError(
-                f"explain needs the vectors of a model with two towers, and a {model.model.name} "
+                f"explain needs the vectors of a model with two towers, and a {ranker.model.name} "
                 "has none; `sentemb plot-match` shows what carries its scores"
             )
-        self.model = model
-        self._evidence = None if log is None else _Evidence(model, log, on_progress)
+        if isinstance(ranker, SentenceEncoder):
+            ranker = HybridRanker(ranker, MODEL_ALONE)
+        self.ranker, self.model = ranker, ranker.model
+        self._evidence = None if log is None else _Evidence(self.model, log, on_progress)
 
-    def explain(self, query: str, title: str, k: int = 5) -> Explanation:
+    def explain(
+        self, query: str, title: str, k: int = 5, id: str | None = None, cosine: bool = False
+    ) -> Explanation:
         """Explain the score of a query and a title.
 
         Parameters
@@ -254,6 +247,10 @@ class Explainer:
             Texts with at least one word.
         k : int
             How many queries of the log to show.
+        id : str, optional
+            The id of the title, by which its clicks are known; by default its text.
+        cosine : bool
+            Explain the cosine of the model alone.
 
         Raises
         ------
@@ -261,15 +258,17 @@ class Explainer:
             For a text without words.
         """
         whole("k", k, 1, _MOST_QUERIES)
-        words = _words_of(self.model, query, title)
-        score, of_query, of_title = left_out_effects(self.model, *words)
+        query_words, title_words = _words_of(self.model, query, title)
+        ranker = HybridRanker(self.model, MODEL_ALONE) if cosine else self.ranker
+        found = ranker.left_out(query, title, query_words, title_words, id)
         evidence = self._evidence
         seen = (None, None) if evidence is None else (evidence.query_words, evidence.title_words)
         return Explanation(
-            score,
-            self._explained(query, of_query, seen[0]),
-            self._explained(title, of_title, seen[1]),
+            found.score,
+            self._explained(query, found.of_query, seen[0]),
+            self._explained(title, found.of_title, seen[1]),
             None if evidence is None else evidence.similar_queries(query, k),
+            ranker.explain(query, title, id),
         )
 
     def _explained(self, text: str, effects: np.ndarray, seen: set[str] | None) -> ExplainedText:
@@ -294,8 +293,7 @@ def explain(
     Parameters
     ----------
     model : SentenceEncoder or HybridRanker
-        A model with two towers, or its ranker: then the best title is that of the ranker, and the
-        explanation has what each part adds to its score.
+        The ranker of a model with two towers, or the model, which is ranked by its cosine.
     query : str
         A query with at least one word.
     title : str, optional
@@ -323,23 +321,20 @@ def explain(
     >>> log = read_click_log("pairs.tsv")  # doctest: +SKIP
     >>> print(explain(model, "coder", log=log))  # doctest: +SKIP
     """
-    ranker = model if isinstance(model, HybridRanker) else None
-    encoder = model.model if isinstance(model, HybridRanker) else model
-    Explainer(encoder)  # refuses a pair model before the titles are read
+    Explainer(model)  # refuses a pair model before the titles are read
+    ranker = HybridRanker(model, MODEL_ALONE) if isinstance(model, SentenceEncoder) else model
     whole("k", k, 1, _MOST_QUERIES)
     catalogue = log.titles if titles is None and log is not None else titles
-    if ranker is not None and catalogue is not None:
-        ranker = ranker.over(catalogue)
     if title is None:
         if not catalogue:
             raise SentembError("nothing to explain; give a title, some titles or a log")
         catalogue = as_texts(catalogue)
-        finder = TitleVectors(encoder, catalogue) if ranker is None else ranker
-        places, _ = finder.find([as_text(query)], 1)
-        title = catalogue[places[0, 0]]
-    _words_of(encoder, query, title)  # refuses a text without words before the log is embedded
-    found = Explainer(encoder, log).explain(query, title, k)
-    return found if ranker is None else replace(found, shares=ranker.explain(query, title))
+        best = ranker.rank(as_text(query), catalogue, 1)
+        if not best:
+            raise SentembError("nothing is found for this query; give a title to explain")
+        title = catalogue[best[0][0]]
+    _words_of(ranker.model, query, title)  # refuses a text without words before the log is read
+    return Explainer(ranker, log).explain(query, title, k)
 
 
 def _words_of(model: SentenceEncoder, *texts: str) -> list[list[str]]:
@@ -373,9 +368,7 @@ class _Evidence:
         self._vectors = np.empty((n, model.dim), model.dtype)
         for first in range(0, n, _PORTION):
             some = slice(first, min(first + _PORTION, n))
-            with keeping_text_warnings():
-                # A query of the log without a known word is not what the user asks about.
-                self._vectors[some] = unit_rows(model.encode_query(log.queries[some]))
+            self._vectors[some] = model.unit_vectors(log.queries[some], "query")
             if on_progress is not None:
                 on_progress(some.stop, n)
         # Pairs by query, the most clicked first, equally clicked ones in the order of the log.
@@ -385,7 +378,7 @@ class _Evidence:
     def similar_queries(self, query: str, k: int) -> list[SimilarQuery]:
         """The ``k`` queries of the log whose vectors are nearest to that of ``query``."""
         log = self._log
-        places, scores = nearest(unit_rows(self._model.encode_query([query])), self._vectors, k)
+        places, scores = nearest(self._model.unit_vectors([query], "query"), self._vectors, k)
         similar = []
         for place, score in zip(places[0].tolist(), scores[0].tolist(), strict=True):
             own = self._pairs[self._first[place] : self._first[place + 1]]

@@ -42,6 +42,8 @@ from sentemb.data.click_log import ClickLog
 from sentemb.data.judged_set import JudgedSet
 from sentemb.errors import SentembError
 from sentemb.pair_scorer import PairScorer
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.ranking.recipe import MODEL_ALONE
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.html_tables import excerpt, facts_table
 
@@ -67,7 +69,7 @@ class RankedTitle(NamedTuple):
     score : float or None
         None if `rank` is None.
     cosine : float or None
-        The cosine in the score of an index with BM25; None for all other rankings.
+        The cosine of the model, if the score has other parts.
     """
 
     title: str
@@ -211,8 +213,8 @@ def triage(
 
     Parameters
     ----------
-    model : SentenceEncoder, PairScorer or Index
-        An index ranks its own titles, for a judged set too.
+    model : HybridRanker, SentenceEncoder, PairScorer or Index
+        What ranks. An index ranks its own titles, for a judged set too.
     held_out : JudgedSet or ClickLog
         The judged set, or the held-out clicks.
     titles : sequence of str, optional
@@ -245,15 +247,19 @@ def triage(
     """
     whole("worst", worst, 0, MOST_WORST)
     whole("top", top, 1, MOST_TOP)
-    index = None if isinstance(model, SentenceEncoder | PairScorer) else model
-    face = model if isinstance(model, SentenceEncoder | PairScorer) else model.model
+    if isinstance(model, SentenceEncoder):
+        model = HybridRanker(model, MODEL_ALONE)
+    index = None if isinstance(model, HybridRanker | PairScorer) else model
+    face = model if isinstance(model, PairScorer) else model.model
+    is_cosine = not isinstance(model, PairScorer) and model.recipe == MODEL_ALONE
     if index is not None and titles is not None:
         raise SentembError("an index has titles of its own; leave the catalogue out")
     queries = held_out.queries
     if isinstance(held_out, JudgedSet) and index is None and titles is None:
-        rankings = rank_judged_titles(face, held_out, top)
+        assert isinstance(model, HybridRanker | PairScorer)
+        rankings = rank_judged_titles(model, held_out, top)
     else:
-        rankings = rank_catalogue(index or face, held_out, titles, top)
+        rankings = rank_catalogue(model, held_out, titles, top)
     values = rankings.values
     best = _best_titles(rankings)
     first = [
@@ -268,13 +274,12 @@ def triage(
         known = set(log.titles)
         seen = np.array([one is not None and one.title.strip() in known for one in best], np.bool_)
     detailed = [_triaged(rankings, q, best[q]) for q in order[:worst].tolist()]
-    if index is not None and detailed:
-        detailed = list(_with_cosines(index, queries, detailed, top))
+    if isinstance(face, SentenceEncoder) and not is_cosine:
+        detailed = [_with_cosines(face, queries, one) for one in detailed]
     named = {title.title for one in detailed for title in (*one.titles[:1], one.best)}
     clicks = None
     if isinstance(held_out, ClickLog):
         clicks = np.bincount(held_out.query_index, held_out.clicks, len(queries)).astype(np.int64)
-    is_cosine = isinstance(face, SentenceEncoder) and not _has_bm25(model)
     kinds = {
         "Words in the query": by_length(n_words),
         "Words that the model knows nothing of": by_share(n_unknown, n_words),
@@ -353,30 +358,18 @@ def _triaged(rankings: DevRankings, q: int, best: RankedTitle | None) -> Triaged
     return TriagedQuery(q, list(_first_titles(rankings, q, rankings.top[q])), best, ranked)
 
 
-def _has_bm25(model: object) -> bool:
-    """Whether the scores of an index are more than cosines."""
-    return getattr(model, "bm25", None) is not None
-
-
 def _with_cosines(
-    index: SearchedIndex, queries: Sequence[str], worst: Sequence[TriagedQuery], top: int
-) -> Iterator[TriagedQuery]:
-    """The worst queries, with the cosine in the score of their titles if that has other parts."""
-    if not _has_bm25(index):
-        yield from worst
-        return
-    found = index.find_sums([queries[one.number] for one in worst], max(top, DEPTH))
-    for one, places, cosines in zip(worst, found.places, found.cosines, strict=True):
-        wanted = {title.title for title in (*one.titles, one.best)}
-        of_text: dict[str, float] = {}
-        for place, cosine in zip(places.tolist(), cosines.tolist(), strict=True):
-            if place >= 0 and (text := index.titles[place].strip()) in wanted:
-                of_text.setdefault(text, cosine)
-
-        def told(title: RankedTitle, known: dict[str, float] = of_text) -> RankedTitle:
-            return title._replace(cosine=known.get(title.title))
-
-        yield TriagedQuery(one.number, [told(t) for t in one.titles], told(one.best), one.n_titles)
+    encoder: SentenceEncoder, queries: Sequence[str], triaged: TriagedQuery
+) -> TriagedQuery:
+    """One of the worst queries, with the cosines of its titles."""
+    titles = [*triaged.titles, triaged.best]
+    pairs = np.zeros(len(titles), np.int64), np.arange(len(titles))
+    texts = [title.title for title in titles]
+    cosines = encoder.score_pairs([queries[triaged.number]], texts, *pairs).tolist()
+    *ranked, best = [
+        title._replace(cosine=cosine) for title, cosine in zip(titles, cosines, strict=True)
+    ]
+    return TriagedQuery(triaged.number, ranked, best, triaged.n_titles)
 
 
 def _evidence(log: ClickLog, titles: set[str]) -> dict[str, Evidence]:

@@ -1,4 +1,4 @@
-"""BM25, with and without Porter stems, as a baseline; see `InvertedIndex`.
+"""BM25, with and without Porter stems, as a baseline; see `sentemb.retrieval.bm25`.
 
 The collection consists of the titles that are ranked.
 """
@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.baselines.baseline import Baseline
-from sentemb.baselines.inverted_index import K1, MAX_K1, B, InvertedIndex
-from sentemb.baselines.words_and_stems import words_of
 from sentemb.bounds import number, share
+from sentemb.retrieval.bm25 import K1, MAX_K1, B, TitleWords
+from sentemb.retrieval.words_and_stems import words_of
 
 
 class BM25(Baseline):
@@ -40,5 +40,5 @@ class BM25(Baseline):
         title_index: NDArray[np.integer],
     ) -> NDArray[np.float64]:
         """BM25 scores, (k,) float64; see `sentemb.protocols.Ranker`."""
-        index = InvertedIndex(titles, self.k1, self.b, self._words)
-        return index.scores(queries, np.asarray(query_index, int), np.asarray(title_index, int))
+        by_words = TitleWords(titles, self.k1, self.b, self._words)
+        return by_words.score_pairs(queries, query_index, title_index)

@@ -33,26 +33,8 @@ def with_clicked_queries(titles: Sequence[str], log: ClickLog) -> list[str]:
     >>> with_clicked_queries(["Repair a Faucet", "Paint a Wall"], builder.build())
     ['Repair a Faucet fix tap drip', 'Paint a Wall']
     """
-    clicked = clicked_texts(titles, log)
-    return [
-        f"{title} {text}" if text else title for title, text in zip(titles, clicked, strict=True)
-    ]
-
-
-def clicked_texts(titles: Sequence[str], log: ClickLog) -> list[str]:
-    """For each title of a catalogue the queries that it was clicked for, as one text.
-
-    For BM25 that counts the words of clicked queries with a weight of their own; see
-    `sentemb.baselines.inverted_index.InvertedIndex`. The parameters are those of
-    `with_clicked_queries`.
-
-    Returns
-    -------
-    list of str
-        As long as ``titles``; empty for a title without clicks.
-    """
     queries_of = clicked_queries(log)
-    return [" ".join(queries_of.get(title.strip(), ())) for title in titles]
+    return [" ".join([title, *queries_of.get(title.strip(), ())]) for title in titles]
 
 
 def clicked_queries(log: ClickLog) -> dict[str, list[str]]:

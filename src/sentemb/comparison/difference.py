@@ -14,6 +14,7 @@ from sentemb.errors import SentembError
 from sentemb.evaluation.overlap import Overlap, agreements, overlap
 from sentemb.evaluation.significance import Difference, compare_all
 from sentemb.protocols import Retriever
+from sentemb.search.index import Index
 from sentemb.system.html_tables import excerpt, facts_table
 from sentemb.tables import visible
 from sentemb.text.checks import as_texts
@@ -225,6 +226,31 @@ class RankingDifference:
 def _cut(text: str) -> str:
     text = visible(text)
     return text if len(text) <= _COLUMN else text[:_COLUMN]
+
+
+class Numbered:
+    """An index whose titles have the numbers of a common list: a `sentemb.protocols.Retriever`.
+
+    Parameters
+    ----------
+    index : Index
+        Its equal titles count once, the first.
+    titles : sequence of str
+        All titles of the index, stripped, and perhaps others, each once.
+    """
+
+    def __init__(self, index: Index, titles: Sequence[str]) -> None:
+        self.model, self._index = index.model, index
+        number_of = {title: number for number, title in enumerate(titles)}
+        self._number_of = np.array([number_of[title.strip()] for title in index.titles], np.int64)
+        _, first = np.unique(self._number_of, return_index=True)
+        self._is_first = np.zeros(len(self._number_of), np.bool_)
+        self._is_first[first] = True
+
+    def find(self, queries: Sequence[str], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The best titles of the index; see `sentemb.protocols.Retriever`."""
+        places, scores = self._index.find(queries, k, self._is_first)
+        return np.where(places >= 0, self._number_of[places], -1), scores
 
 
 def difference(

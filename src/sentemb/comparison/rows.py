@@ -16,7 +16,7 @@ from sentemb.loading import load
 from sentemb.protocols import Ranker
 from sentemb.ranking.opening import load_ranker
 from sentemb.ranking.ranker_files import has_ranker
-from sentemb.ranking.recipe import COSINE, PARTS
+from sentemb.ranking.recipe import COSINE, UNCLICKED
 from sentemb.storage.folder import RANKER, RANKER_FILE, TENSORS
 from sentemb.storage.model_files import load_model
 from sentemb.system.files import path_of, reading
@@ -133,7 +133,7 @@ class RankerRow(ModelRow):
             return [row]
         with reading(path_of(folder) / RANKER / RANKER_FILE) as file:
             fixed = {**row.fixed, "ranker": hashlib.file_digest(file, "sha256").hexdigest()}
-        alone = [part for part in PARTS if part == COSINE or ranker.recipe.weight(part)]
+        alone = [COSINE, *(part for part in ranker.recipe.parts if part not in (COSINE, UNCLICKED))]
         rows: list[ModelRow] = [cls(row.name, {**fixed, "part": "sum"})]
         for part in alone:
             name = f"{row.name}-{part}"

@@ -42,6 +42,7 @@ def encoded(
     side: str,
     *,
     unit_length: bool = False,
+    known_only: bool = False,
     cluster: Cluster | None = None,
     path: AnyPath | None = None,
 ) -> Iterator[np.ndarray]:
@@ -57,6 +58,8 @@ def encoded(
         Which tower reads them.
     unit_length : bool
         Divide each vector by its length.
+    known_only : bool
+        As `SentenceEncoder.unit_vectors`: also zero where the model knows no word, and no warning.
     cluster : Cluster, optional
         Its workers encode; without it this process does.
     path : path, optional
@@ -75,7 +78,7 @@ def encoded(
     """
     if cluster is None:
         for some in portions:
-            yield _vectors(encoder, some, side, unit_length)
+            yield _vectors(encoder, some, side, unit_length, known_only)
         return
     source = _Source.of(encoder, path, cluster)
     under_way: deque[list[str]] = deque()
@@ -83,13 +86,14 @@ def encoded(
     def tasks() -> Iterator[tuple[Any, ...]]:
         for some in portions:
             under_way.append(some)
-            yield source.sha256, source.folder, source.pickled, some, side, unit_length
+            yield source.sha256, source.folder, source.pickled, some, side, unit_length, known_only
 
     for there in cluster.in_order(_encode_there, tasks()):
         some, found = under_way.popleft(), there
         if found is None:  # by a worker that came later and does not find the model
             source.send(encoder, cluster)
-            arguments = source.sha256, None, source.pickled, some, side, unit_length
+            how = side, unit_length, known_only
+            arguments = source.sha256, None, source.pickled, some, *how
             (found,) = cluster.results([cluster.submit(_encode_there, *arguments)])
         vectors, told = found
         for count, what in told:
@@ -98,8 +102,10 @@ def encoded(
 
 
 def _vectors(
-    encoder: SentenceEncoder, texts: list[str], side: str, unit_length: bool
+    encoder: SentenceEncoder, texts: list[str], side: str, unit_length: bool, known_only: bool
 ) -> np.ndarray:
+    if known_only:
+        return encoder.unit_vectors(texts, side)
     return encoder.encode(texts, side, normalize_embeddings=unit_length, show_progress_bar=False)
 
 
@@ -172,6 +178,7 @@ def _encode_there(
     texts: list[str],
     side: str,
     unit_length: bool,
+    known_only: bool,
 ) -> tuple[np.ndarray, list[tuple[int, str]]] | None:
     """The vectors of some texts, and what to warn of: how many texts, and why.
 
@@ -181,5 +188,5 @@ def _encode_there(
     if model is None:
         return None
     with keeping_text_warnings() as kept:
-        vectors = _vectors(model, texts, side, unit_length)
+        vectors = _vectors(model, texts, side, unit_length, known_only)
     return vectors, [(one.count, one.what) for one in kept]

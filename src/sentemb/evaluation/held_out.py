@@ -173,7 +173,7 @@ def evaluate_clicks(
     Parameters
     ----------
     retriever : Retriever
-        Built for ``titles``: `TitleVectors`, `InvertedIndex`, `AllPairs`.
+        Built for ``titles``: `TitleVectors`, `TitleWords`, `AllPairs`.
     clicks : ClickLog
         The held-out clicks.
     titles : sequence of str

@@ -45,10 +45,8 @@ class TargetOption:
 
 OPTIONS = {
     "name": TargetOption("What the engine calls its index. [default: titles]", metavar="NAME"),
-    "log": TargetOption(
-        "Click log: each title gets the queries that it was clicked for, and the weight of words "
-        "fits the scores of these queries.",
-        metavar="LOG",
+    "clicked_queries": TargetOption(
+        "Whether titles are written with the queries that they were clicked for. [default: yes]"
     ),
     "part_bytes": TargetOption(
         "Size of a bulk file before compression. [default: 50000000]", int, "BYTES"
@@ -122,7 +120,7 @@ class Exported:
     notes: list[str] = field(default_factory=list)
 
 
-_ENGINE: Values = {"name": (), "log": (), "part_bytes": ()}
+_ENGINE: Values = {"name": (), "clicked_queries": ("yes", "no"), "part_bytes": ()}
 
 TARGETS = {
     "elasticsearch": Target(
@@ -191,9 +189,9 @@ def export(
     on_progress : callable, optional
         Called with how many titles are written and how many there are.
     **options
-        What the target allows: ``name``, ``log`` and ``part_bytes`` of ``elasticsearch`` and
-        ``opensearch``, ``dtype`` of ``parquet`` and ``page``, ``title`` and ``min_queries`` of
-        ``page``.
+        What the target allows: ``name``, ``clicked_queries`` and ``part_bytes`` of
+        ``elasticsearch`` and ``opensearch``, ``dtype`` of ``parquet`` and ``page``, ``title`` and
+        ``min_queries`` of ``page``.
 
     Returns
     -------

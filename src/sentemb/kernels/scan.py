@@ -55,7 +55,7 @@ def merge_rows(places, scores, exact, errors, rows, scales, mask, low, products)
                 continue
             for q in range(m):
                 if not products[r, q] <= limits[q]:
-                    score = _exact(exact[q], rows[r])
+                    score = exact_dot(exact[q], rows[r])
                     if scales.size:
                         score *= scales[r]
                     if score > scores[q, 0]:
@@ -93,7 +93,7 @@ def _limit(score, error):
 
 
 @strict_kernel
-def _exact(query, row):
+def exact_dot(query, row):
     """The sum of the products in float64, in four parts in a fixed order."""
     a = b = c = d = 0.0
     whole = query.size - query.size % 4

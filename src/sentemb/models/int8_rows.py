@@ -41,3 +41,8 @@ class Int8Rows:
     def vectors(self) -> NDArray[np.float32]:
         """The vectors, (n, dim)."""
         return self.codes * self.scales[:, None]
+
+    def joined(self, more: "Int8Rows") -> "Int8Rows":
+        """These rows, then those of ``more``."""
+        codes = np.concatenate([self.codes, more.codes])
+        return Int8Rows(codes, np.concatenate([self.scales, more.scales]))

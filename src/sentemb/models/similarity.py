@@ -4,9 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sentemb.errors import SentembError
-
-# Pairs whose vectors are copied at a time.
-_PAIRS = 1 << 16
+from sentemb.kernels.dense import products_of_pairs
 
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:
@@ -41,10 +39,13 @@ def pairwise_cosines(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     return np.sum(unit_rows(A) * unit_rows(B), axis=1)
 
 
-def indexed_cosines(
+def indexed_dots(
     A: np.ndarray, B: np.ndarray, a_index: np.ndarray, b_index: np.ndarray
 ) -> np.ndarray:
-    """Cosines of ``A[a_index[j]]`` with ``B[b_index[j]]``: (k,) float64, 0 with a zero vector.
+    """Dot products of ``A[a_index[j]]`` with ``B[b_index[j]]``: (k,) float64.
+
+    Sums are in float64 in a fixed order, so a product has the same bits in every call, and those of
+    a ranking.
 
     Parameters
     ----------
@@ -53,11 +54,10 @@ def indexed_cosines(
     a_index, b_index : (k,) int
         Rows of A and of B.
     """
-    unit_A, unit_B = unit_rows(A), unit_rows(B)
     found = np.empty(len(a_index))
-    for first in range(0, len(found), _PAIRS):
-        some = slice(first, first + _PAIRS)
-        found[some] = np.einsum("kd,kd->k", unit_A[a_index[some]], unit_B[b_index[some]])
+    queries, rows = np.ascontiguousarray(A, np.float64), np.ascontiguousarray(B)
+    numbers = np.asarray(a_index, np.int64), np.asarray(b_index, np.int64)
+    products_of_pairs(found, queries, *numbers, rows, np.empty(0, np.float32), 0, len(found))
     return found
 
 

@@ -8,6 +8,7 @@ from sentemb.loading import load
 from sentemb.pair_scorer import PairScorer
 from sentemb.ranking.ranker import HybridRanker
 from sentemb.ranking.ranker_files import has_ranker, read_ranker
+from sentemb.ranking.recipe import MODEL_ALONE
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.model_files import fingerprint
 from sentemb.system.files import path_of
@@ -45,13 +46,13 @@ def load_ranker(
             f"{path}: the model has no ranker; fit one with `sentemb tune {path} DEV --log LOG`, "
             "or take the model alone with sentemb.load"
         )
-    return _opened(path_of(path), model, titles, threads)
+    return opened_ranker(path_of(path), model, titles, threads)
 
 
 def load_best(
-    path: AnyPath, threads: int | None = None, use_ranker: bool = True
-) -> SentenceEncoder | PairScorer | HybridRanker:
-    """The ranker of a model folder that has one, otherwise the model.
+    path: AnyPath, threads: int | None = None, cosine: bool = False
+) -> HybridRanker | PairScorer:
+    """The ranking of a model folder: what scores pairs and finds titles.
 
     Parameters
     ----------
@@ -59,8 +60,13 @@ def load_best(
         A model folder.
     threads : int, optional
         By default all processors.
-    use_ranker : bool
-        False for the model in any case.
+    cosine : bool
+        Rank by the model alone, even if the folder has a ranker.
+
+    Returns
+    -------
+    HybridRanker or PairScorer
+        For two towers the ranker of the folder, or one that is the cosine of the model alone.
 
     Raises
     ------
@@ -68,9 +74,11 @@ def load_best(
         As `load_ranker`, except for a folder without a ranker.
     """
     model = load(path, threads)
-    if isinstance(model, PairScorer) or not (use_ranker and has_ranker(path)):
+    if isinstance(model, PairScorer):
         return model
-    return _opened(path_of(path), model, None, threads)
+    if cosine or not has_ranker(path):
+        return HybridRanker(model, MODEL_ALONE, threads=threads)
+    return opened_ranker(path_of(path), model, None, threads)
 
 
 def with_two_towers(model: SentenceEncoder | PairScorer) -> SentenceEncoder:
@@ -83,7 +91,7 @@ def with_two_towers(model: SentenceEncoder | PairScorer) -> SentenceEncoder:
     return model
 
 
-def _opened(
+def opened_ranker(
     folder: Path, model: SentenceEncoder, titles: Sequence[str] | None, threads: int | None
 ) -> HybridRanker:
     """The ranker in ``folder``, whose model is ``model``."""
@@ -91,6 +99,15 @@ def _opened(
     if stored.model_sha256 != fingerprint(model.saved()):
         raise SentembError(
             f"{folder}: the ranker there was fitted for another model; fit it again with "
-            f"`sentemb tune {folder} DEV --log LOG`, or use --no-ranker"
+            f"`sentemb tune {folder} DEV --log LOG`, or use --cosine"
         )
-    return HybridRanker(model, stored.recipe, stored.clicks, titles, stored.dev, threads)
+    return HybridRanker(
+        model,
+        stored.recipe,
+        stored.clicks,
+        stored.fields,
+        titles,
+        stored.dev,
+        stored.floor,
+        threads,
+    )

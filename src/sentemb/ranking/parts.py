@@ -1,260 +1,528 @@
-"""The parts of a ranker's score over one catalogue of titles.
+"""The parts of a score, each over one catalogue of titles.
 
-    cosine(q, t)   of the two towers
-    BM25(q, t)     divided by the highest BM25 score of q over all titles of the catalogue
-    memory(q, t)   the larger of cosine(q, t) and the highest cosine of q and a query that t was
-                   clicked for, both read by the query tower
+    cosine(q, t)        of the two towers
+    memory(q, t)        see `sentemb.retrieval.memory`
+    bm25(q, t)          BM25 over the words of t and of its clicked queries
+    clicked_bm25(q, t)  BM25 over the words of its clicked queries alone
+    unclicked(q, t)     1 for a title without clicks, else 0
 
-A catalogue is all titles that are ranked: those of an index, of held-out clicks, or of a judged
-set. Each part is prepared when it is first asked for, so a part without weight costs nothing.
+A part is one class: it is built from a `Material`, adds its scores of all titles in float32 with a
+bound on their errors, scores pairs exactly, and is copied when titles come and go. `PART_TYPES`
+lists them: the fit, the index and its files take them from there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.baselines.clicked_queries import clicked_texts
-from sentemb.baselines.inverted_index import InvertedIndex
-from sentemb.baselines.words_and_stems import words_of
-from sentemb.data.click_log import ClickLog
-from sentemb.face import keeping_text_warnings
-from sentemb.kernels.matmul import add_matmul
-from sentemb.models.similarity import indexed_cosines, unit_rows
-from sentemb.ranking.memory import QueryMemory, Remembered
-from sentemb.ranking.recipe import BM25, COSINE, MEMORY, Recipe
-from sentemb.sentence_encoder import SentenceEncoder
-from sentemb.system.parallel import Turn, Workers
-from sentemb.system.paths import AnyPath
+from sentemb.kernels.dense import add_products
+from sentemb.models.int8_rows import LARGEST, Int8Rows
+from sentemb.protocols import Arrays, Runner
+from sentemb.ranking.recipe import BM25, CLICKED_BM25, COSINE, MEMORY, UNCLICKED, Recipe
+from sentemb.retrieval.bm25 import AskedWords, CountedFields, Counts, Lists, Statistics, count_words
+from sentemb.retrieval.clicked_queries import ClicksOfTitles
+from sentemb.retrieval.memory import Embed, MemoryRows
+from sentemb.retrieval.rows import LONGEST, QueryRows, exact_products, products
+from sentemb.retrieval.words_and_stems import words_of
+from sentemb.text.batch import Tokens, tokenize
 
-# Scores of one part in memory at a time: 16 MB of them.
-_CELLS = 4_000_000
-
-T = TypeVar("T")
-# Part -> scores.
-PairParts: TypeAlias = dict[str, NDArray[np.float64]]
-AllParts: TypeAlias = dict[str, NDArray[np.float32]]
+# Titles that are multiplied at a time.
+_TITLES = 4096
+_UNIT = 2.0**-24
 
 
-class TitleParts:
-    """The parts of the score over a catalogue.
+class Fields(NamedTuple):
+    """The statistics of both fields of BM25; see `sentemb.retrieval.bm25`."""
+
+    whole: Statistics
+    clicked: Statistics
+
+    @classmethod
+    def of(cls, counted: CountedFields) -> Self:
+        return cls(Statistics.of(counted.whole), Statistics.of(counted.clicked))
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """What parts are built from.
+
+    Attributes
+    ----------
+    titles : sequence of str
+    rows : (n_titles, dim) float32 or float16, or Int8Rows
+        By the document tower, of unit length, or zero for a title with no known words.
+    clicks : ClicksOfTitles
+        The clicked queries of the titles, as numbers of ``queries``.
+    queries : sequence of str
+    embed : function
+        Unit vectors of texts by the query tower.
+    recipe : Recipe
+        The parameters of BM25.
+    statistics : Fields or None
+        Those of BM25; None for those of these titles.
+    """
+
+    titles: Sequence[str]
+    rows: np.ndarray | Int8Rows
+    clicks: ClicksOfTitles
+    queries: Sequence[str]
+    embed: Embed
+    recipe: Recipe
+    statistics: Fields | None = None
+
+    @cached_property
+    def is_empty(self) -> NDArray[np.bool_]:
+        """Which titles have no known words, (n_titles,)."""
+        rows = self.rows.codes if isinstance(self.rows, Int8Rows) else self.rows
+        return np.logical_not(rows.any(axis=1))
+
+    def with_recipe(self, recipe: Recipe) -> Material:
+        """The same material with other parameters of BM25; its words are not counted again."""
+        changed = replace(self, recipe=recipe)
+        if recipe.stem == self.recipe.stem:
+            changed.__dict__.update(counted=self.counted, fields=self.fields)
+        return changed
+
+    @cached_property
+    def counted(self) -> CountedFields:
+        """The words of the titles."""
+        return count_words(self.titles, self.clicks, self.queries, words_of(self.recipe.stem))
+
+    @cached_property
+    def fields(self) -> Fields:
+        """The statistics that BM25 uses."""
+        return self.statistics or Fields.of(self.counted)
+
+
+class Asked:
+    """Queries in the forms that parts need.
 
     Parameters
     ----------
-    model : SentenceEncoder
-        Embeds queries and titles.
-    titles : list of str
-        The catalogue.
-    recipe : Recipe
-        The parameters of BM25. Its weights are not used here.
-    clicks : ClickLog or None
-        What BM25 and the memory read; None if they read nothing.
-    workers : Workers
-        Threads; no score depends on their number.
-    lists : InvertedIndex, optional
-        That of `bm25_lists`, if it exists already.
+    queries : sequence of str
+    embed : function
+        Unit vectors of texts by the query tower; zero for a query with no known words.
+    stem : str or None
+        How BM25 splits texts into words.
     """
 
-    def __init__(
-        self,
-        model: SentenceEncoder,
-        titles: list[str],
-        recipe: Recipe,
-        clicks: ClickLog | None,
-        workers: Workers,
-        lists: InvertedIndex | None = None,
-    ) -> None:
-        self.titles = titles
-        self._model, self._recipe, self._clicks = model, recipe, clicks
-        self._workers = workers
-        # What has been prepared, by name; of several threads one prepares and the others wait.
-        self._prepared: dict[str, Any] = {} if lists is None else {"lists": lists}
-        self._turn = Turn()
+    def __init__(self, queries: Sequence[str], embed: Embed, stem: str | None) -> None:
+        self.queries = queries
+        self._embed, self._stem = embed, stem
+        self._words_in: dict[int, tuple[Lists, AskedWords]] = {}
 
-    def _once(self, name: str, prepare: Callable[[], T]) -> T:
-        with self._turn.lock:
-            if name not in self._prepared:
-                self._prepared[name] = prepare()
-            found: T = self._prepared[name]
-            return found
+    def __len__(self) -> int:
+        return len(self.queries)
 
-    @property
-    def lists(self) -> InvertedIndex:
-        """BM25 over the titles."""
-        return self._once("lists", lambda: bm25_lists(self.titles, self._clicks, self._recipe))
+    def part(self, some: slice) -> Asked:
+        """Some of the queries."""
+        return Asked(self.queries[some], self._embed, self._stem)
 
-    @property
-    def memory(self) -> QueryMemory:
-        """The clicked queries of the titles."""
-        clicks = self._clicks
-        assert clicks is not None  # a recipe with a weight for the memory needs clicks
-        return self._once("memory", lambda: QueryMemory.build(self._model, self.titles, clicks))
+    @cached_property
+    def rows(self) -> QueryRows:
+        """The queries by the query tower."""
+        return QueryRows(self._embed(list(self.queries)))
 
-    @property
-    def _vectors(self) -> np.ndarray:
-        """The vectors of the titles, (n_titles, dim) float."""
-        return self._once("vectors", lambda: self._model.encode_document(self.titles))
+    @cached_property
+    def tokens(self) -> Tokens:
+        """Their words, as BM25 reads them."""
+        return tokenize(self.queries, words_of(self._stem))
 
-    @property
-    def _across(self) -> NDArray[np.float32]:
-        """The unit vectors of the titles, one per column, (dim, n_titles)."""
+    def words_in(self, lists: Lists) -> AskedWords:
+        """Their words, as numbers of ``lists``."""
+        found = self._words_in.get(id(lists))
+        if found is None or found[0] is not lists:
+            found = self._words_in[id(lists)] = lists, lists.look_up(self.tokens)
+        return found[1]
 
-        def across() -> NDArray[np.float32]:
-            vectors = self._prepared.get("vectors")
-            if vectors is None:  # they are not kept twice
-                vectors = self._model.encode_document(self.titles)
-            return np.ascontiguousarray(unit_rows(vectors).T, np.float32)
 
-        return self._once("across", across)
+class Bound(NamedTuple):
+    """What is known of float32 scores that a part has added.
 
-    # -- some pairs ---------------------------------------------------------------------------
+    Attributes
+    ----------
+    error : (m,) or () float64
+        At least the difference between the part's float32 and its exact scores.
+    reach : (m,) or () float64
+        At least the absolute value of its scores.
+    steps : int
+        How often at most a sum was rounded.
+    """
+
+    error: NDArray[np.float64] | float
+    reach: NDArray[np.float64] | float
+    steps: int
+
+
+class Unfit(Exception):
+    """An array that does not fit the others; ``args`` are its name and the reason."""
+
+
+def _check(name: str, is_right: bool, why: str = "it does not fit the other files") -> None:
+    if not is_right:
+        raise Unfit(name, why)
+
+
+def _check_offsets(name: str, offsets: np.ndarray, n: int, size: int) -> None:
+    is_right = offsets.shape == (n + 1,) and not offsets[0] and offsets[-1] == size
+    _check(name, is_right and bool((offsets[1:] >= offsets[:-1]).all()))
+
+
+class Part(Protocol):
+    """A part of the score over one catalogue.
+
+    Attributes
+    ----------
+    name : str
+    is_evidence : bool
+        Whether a score other than 0 says that the title has to do with the query.
+    needs_clicks : bool
+        Whether the part is useless for a log without clicks on the titles.
+    """
+
+    name: ClassVar[str]
+    is_evidence: ClassVar[bool]
+    needs_clicks: ClassVar[bool]
+
+    @classmethod
+    def build(cls, material: Material) -> Self:
+        """The part over the titles of ``material``."""
+        ...
+
+    def add(
+        self, total: NDArray[np.float32], weight: float, asked: Asked, workers: Runner
+    ) -> Bound:
+        """Add ``weight`` times the scores of all titles to ``total``, (n_queries, n_titles)."""
+        ...
 
     def of_pairs(
         self,
-        queries: Sequence[str],
-        query_index: NDArray[np.integer],
-        title_index: NDArray[np.integer],
-        parts: Sequence[str],
-    ) -> PairParts:
-        """Scores of some pairs, each (k,) float64, by part.
+        asked: Asked,
+        query_index: NDArray[np.int64],
+        title_index: NDArray[np.int64],
+        workers: Runner,
+    ) -> NDArray[np.float64]:
+        """The scores of pairs, (k,) float64, with the same bits whatever else is scored."""
+        ...
 
-        Parameters
-        ----------
-        queries : sequence of str
-            The queries.
-        query_index, title_index : (k,) int
-            Pair j is ``queries[query_index[j]]`` with title number ``title_index[j]``.
-        parts : sequence of str
-            Which parts to compute.
-        """
-        pairs = np.asarray(query_index, np.int64), np.asarray(title_index, np.int64)
-        found: PairParts = {}
-        if COSINE in parts or MEMORY in parts:
-            with keeping_text_warnings():
-                # `SentenceEncoder.score_pairs` does not warn of texts without known words either.
-                vectors = self._model.encode_query(queries)
-                cosines = indexed_cosines(vectors, self._vectors, *pairs)
-            if COSINE in parts:
-                found[COSINE] = cosines
-            if MEMORY in parts:
-                remembered = self.memory.scores_of_pairs(unit_rows(vectors), *pairs, self._workers)
-                found[MEMORY] = np.maximum(cosines, remembered)
-        if BM25 in parts:
-            sums = self.lists.scores(queries, *pairs, self._workers)
-            found[BM25] = sums / self._highest(queries)[pairs[0]]
-        return found
+    def without(self, is_kept: NDArray[np.bool_]) -> Self:
+        """The part over the titles where ``is_kept``, (n_titles,), is true."""
+        ...
 
-    def _highest(self, queries: Sequence[str]) -> NDArray[np.float64]:
-        """The highest BM25 score of each query, 1 where no title has a word of it."""
-        if not self.titles:
-            return np.ones(len(queries))
-        _, highest = self.lists.find(queries, 1, self._workers)
-        return np.where(highest[:, 0] > 0, highest[:, 0], 1.0)
+    def joined(self, more: Any) -> Self:
+        """The part over its own titles, then those of ``more``, of the same class."""
+        ...
 
-    def nearest(self, query: str, place: int) -> Remembered | None:
-        """The nearest query that title number ``place`` was clicked for; None without clicks."""
-        with keeping_text_warnings():
-            (vector,) = unit_rows(self._model.encode_query([query]))
-        return self.memory.nearest(vector, place)
+    def arrays(self) -> Arrays:
+        """Everything in the part, by name: what a folder keeps of it."""
+        ...
 
-    # -- all titles ---------------------------------------------------------------------------
+    @classmethod
+    def of_arrays(cls, arrays: Arrays, n_titles: int, dim: int) -> Self:
+        """The inverse of `arrays`.
 
-    def of_all(
-        self, queries: Sequence[str], parts: Sequence[str]
-    ) -> Iterator[tuple[slice, AllParts]]:
-        """Scores of all titles, for one portion of the queries after the other.
-
-        Memory is bounded, whatever the numbers of queries and titles are.
-
-        Yields
+        Raises
         ------
-        some : slice
-            Which queries.
-        scores : dict of str to (m, n_titles) float32
-            By part.
+        Unfit
+            If kernels could not use an array: they do not look before they read.
         """
-        needs_vectors = COSINE in parts or MEMORY in parts
-        vectors = unit_rows(self._model.encode_query(queries)) if needs_vectors else None
-        for some in self._portions(len(queries)):
-            found: AllParts = {}
-            if vectors is not None:
-                cosines = self._cosines(np.ascontiguousarray(vectors[some], np.float32))
-                if COSINE in parts:
-                    found[COSINE] = cosines
-                if MEMORY in parts:
-                    remembered = self.memory.scores(vectors[some], self._workers)
-                    found[MEMORY] = np.maximum(cosines, remembered)
-            if BM25 in parts:
-                found[BM25] = self._bm25(list(queries[some]))
-            yield some, found
-
-    def _portions(self, n_queries: int) -> Iterator[slice]:
-        size = max(1, _CELLS // max(1, len(self.titles)))
-        for first in range(0, n_queries, size):
-            yield slice(first, min(first + size, n_queries))
-
-    def _cosines(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        products = np.zeros((len(vectors), len(self.titles)), np.float32)
-        across = self._across
-
-        def multiply(first: int, end: int) -> None:
-            add_matmul(products[first:end], vectors[first:end], across)
-
-        self._workers.over(len(vectors), multiply)
-        return products
-
-    def _bm25(self, queries: list[str]) -> NDArray[np.float32]:
-        scores = np.zeros((len(queries), len(self.titles)), np.float32)
-        lists = self.lists
-        offsets, words = lists.look_up(queries)
-
-        def add(first: int, end: int) -> None:
-            for q in range(first, end):
-                places, sums = lists.matches(words[offsets[q] : offsets[q + 1]])
-                if places.size:
-                    scores[q, places] = sums / sums.max()
-
-        self._workers.over(len(queries), add)
-        return scores
+        ...
 
 
-def bm25_lists(
-    titles: Sequence[str],
-    clicks: ClickLog | None,
-    recipe: Recipe,
-    scratch: AnyPath | None = None,
-) -> InvertedIndex:
-    """BM25 with the parameters of a recipe over titles and the queries that they were clicked for.
+@dataclass(frozen=True, eq=False)
+class Cosine:
+    """The cosine of the two towers.
 
-    Parameters
+    Attributes
     ----------
-    titles : sequence of str
-        The catalogue.
-    clicks : ClickLog or None
-        Not read if the recipe's ``click_weight`` is 0.
-    recipe : Recipe
-        The parameters.
-    scratch : path, optional
-        See `InvertedIndex`.
+    rows : (n_titles, dim) float32 or float16, or Int8Rows
     """
-    words = words_of(recipe.stem)
-    if clicks is None or not recipe.click_weight:
-        return InvertedIndex(titles, recipe.k1, recipe.b, words, scratch=scratch)
-    clicked, weight = clicked_texts(titles, clicks), recipe.click_weight
-    return InvertedIndex(titles, recipe.k1, recipe.b, words, clicked, weight, scratch)
+
+    rows: np.ndarray | Int8Rows
+    name: ClassVar[str] = COSINE
+    is_evidence: ClassVar[bool] = True
+    needs_clicks: ClassVar[bool] = False
+
+    @classmethod
+    def build(cls, material: Material) -> Self:
+        return cls(material.rows)
+
+    def add(
+        self, total: NDArray[np.float32], weight: float, asked: Asked, workers: Runner
+    ) -> Bound:
+        n_tasks = -(-len(self.rows) // _TITLES)
+        workers.over(n_tasks, self._add, total, np.float32(weight), asked.rows)
+        reach = abs(weight) * LONGEST
+        return Bound(abs(weight) * asked.rows.error + 2 * _UNIT * reach, reach, 1)
+
+    def _add(
+        self,
+        total: NDArray[np.float32],
+        weight: np.float32,
+        queries: QueryRows,
+        first: int,
+        end: int,
+    ) -> None:
+        for low in range(first * _TITLES, min(end * _TITLES, len(self.rows)), _TITLES):
+            some = slice(low, low + _TITLES)
+            rows = self.rows.rows(some) if isinstance(self.rows, Int8Rows) else self.rows[some]
+            add_products(total, weight, products(queries, rows), low)
+
+    def of_pairs(
+        self,
+        asked: Asked,
+        query_index: NDArray[np.int64],
+        title_index: NDArray[np.int64],
+        workers: Runner,
+    ) -> NDArray[np.float64]:
+        return exact_products(asked.rows, self.rows, query_index, title_index, workers)
+
+    def without(self, is_kept: NDArray[np.bool_]) -> Self:
+        kept = np.flatnonzero(is_kept)
+        rows = self.rows.rows(kept) if isinstance(self.rows, Int8Rows) else self.rows[kept]
+        return type(self)(rows)
+
+    def joined(self, more: Cosine) -> Self:
+        if isinstance(self.rows, Int8Rows) and isinstance(more.rows, Int8Rows):
+            return type(self)(self.rows.joined(more.rows))
+        assert not isinstance(self.rows, Int8Rows) and not isinstance(more.rows, Int8Rows)
+        return type(self)(np.concatenate([self.rows, more.rows]))
+
+    def arrays(self) -> Arrays:
+        rows = self.rows
+        if isinstance(rows, Int8Rows):
+            return {"codes": rows.codes, "scales": rows.scales}
+        return {"vectors": rows}
+
+    @classmethod
+    def of_arrays(cls, arrays: Arrays, n_titles: int, dim: int) -> Self:
+        if "vectors" in arrays:
+            rows = arrays["vectors"]
+            is_float = rows.dtype in (np.float32, np.float16)
+            _check("vectors", rows.shape == (n_titles, dim) and is_float)
+            return cls(rows)
+        return cls(_int8_rows(arrays, n_titles, dim))
 
 
-def weighted_sum(
-    recipe: Recipe, scores: Mapping[str, NDArray[np.floating[Any]]]
-) -> NDArray[np.floating[Any]]:
-    """The scores of the parts, each times its weight, added in the order of `PARTS`."""
-    total: NDArray[np.floating[Any]] | None = None
-    for part in recipe.parts:
-        weight = recipe.weight(part)
-        term = scores[part] if weight == 1 else scores[part] * scores[part].dtype.type(weight)
-        total = term if total is None else total + term
-    assert total is not None  # a recipe has at least one weight
-    return total
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """The memory of the log; see `sentemb.retrieval.memory`."""
+
+    memory: MemoryRows
+    name: ClassVar[str] = MEMORY
+    is_evidence: ClassVar[bool] = True
+    needs_clicks: ClassVar[bool] = True
+
+    @classmethod
+    def build(cls, material: Material) -> Self:
+        of_log = material.clicks, material.queries, material.embed
+        rows = material.rows
+        vectors = rows.vectors() if isinstance(rows, Int8Rows) else rows
+        return cls(MemoryRows.of(vectors, material.titles, *of_log))
+
+    def add(
+        self, total: NDArray[np.float32], weight: float, asked: Asked, workers: Runner
+    ) -> Bound:
+        self.memory.add(total, weight, asked.rows, workers)
+        reach = abs(weight) * LONGEST
+        return Bound(abs(weight) * asked.rows.error + 2 * _UNIT * reach, reach, 1)
+
+    def of_pairs(
+        self,
+        asked: Asked,
+        query_index: NDArray[np.int64],
+        title_index: NDArray[np.int64],
+        workers: Runner,
+    ) -> NDArray[np.float64]:
+        return self.memory.best(asked.rows, query_index, title_index, workers)[0]
+
+    def without(self, is_kept: NDArray[np.bool_]) -> Self:
+        return type(self)(self.memory.without(is_kept))
+
+    def joined(self, more: Memory) -> Self:
+        return type(self)(self.memory.joined(more.memory))
+
+    def arrays(self) -> Arrays:
+        memory = self.memory
+        return {
+            "offsets": memory.offsets,
+            "codes": memory.rows.codes,
+            "scales": memory.rows.scales,
+            "texts": memory.texts,
+        }
+
+    @classmethod
+    def of_arrays(cls, arrays: Arrays, n_titles: int, dim: int) -> Self:
+        texts, offsets = arrays["texts"], arrays["offsets"]
+        rows = _int8_rows(arrays, texts.size, dim)
+        _check("texts", texts.ndim == 1 and texts.dtype == np.int32)
+        _check("offsets", offsets.dtype == np.int64)
+        _check_offsets("offsets", offsets, n_titles, texts.size)
+        return cls(MemoryRows(offsets, rows, texts))
+
+
+@dataclass(frozen=True, eq=False)
+class Bm25:
+    """BM25 over titles and clicked queries.
+
+    Attributes
+    ----------
+    lists : Lists
+    """
+
+    lists: Lists
+    name: ClassVar[str] = BM25
+    is_evidence: ClassVar[bool] = True
+    needs_clicks: ClassVar[bool] = False
+
+    @classmethod
+    def build(cls, material: Material) -> Self:
+        counts, statistics = cls._field(material)
+        return cls(Lists.of(counts, statistics, material.recipe.k1, material.recipe.b))
+
+    @staticmethod
+    def _field(material: Material) -> tuple[Counts, Statistics]:
+        return material.counted.whole, material.fields.whole
+
+    def add(
+        self, total: NDArray[np.float32], weight: float, asked: Asked, workers: Runner
+    ) -> Bound:
+        words = asked.words_in(self.lists)
+        self.lists.add(total, weight, words, workers)
+        lengths = np.diff(words.offsets)
+        of_query = np.repeat(np.arange(len(asked)), lengths)
+        largest = self.lists.largest[words.words].astype(np.float64)
+        reach = abs(weight) * np.bincount(of_query, largest, len(asked)).astype(np.float64)
+        return Bound(2 * _UNIT * reach, reach, int(lengths.max(initial=0)))
+
+    def of_pairs(
+        self,
+        asked: Asked,
+        query_index: NDArray[np.int64],
+        title_index: NDArray[np.int64],
+        workers: Runner,
+    ) -> NDArray[np.float64]:
+        return self.lists.scores(asked.words_in(self.lists), query_index, title_index, workers)
+
+    def without(self, is_kept: NDArray[np.bool_]) -> Self:
+        return type(self)(self.lists.without(is_kept))
+
+    def joined(self, more: Bm25) -> Self:
+        return type(self)(self.lists.joined(more.lists))
+
+    def arrays(self) -> Arrays:
+        lists = self.lists
+        words = np.frombuffer("\n".join([*lists.words, ""]).encode(), np.uint8)
+        return {
+            "words": words,
+            "offsets": lists.offsets,
+            "titles": lists.titles,
+            "weights": lists.weights,
+        }
+
+    @classmethod
+    def of_arrays(cls, arrays: Arrays, n_titles: int, dim: int) -> Self:
+        try:
+            words = arrays["words"].tobytes().decode().split("\n")[:-1]
+        except UnicodeDecodeError:
+            raise Unfit("words", "it is not UTF-8") from None
+        offsets, titles, weights = (arrays[name] for name in ("offsets", "titles", "weights"))
+        _check("titles", titles.ndim == 1 and titles.dtype == np.int32)
+        _check("weights", weights.shape == titles.shape and weights.dtype == np.float32)
+        _check("offsets", offsets.dtype == np.int64)
+        _check_offsets("offsets", offsets, len(words), titles.size)
+        _check("words", len(set(words)) == len(words), "a word is in it twice")
+        if titles.size:
+            is_there = 0 <= int(titles.min()) <= int(titles.max()) < n_titles
+            _check("titles", is_there, "it names a title that does not exist")
+            _check("weights", bool(np.isfinite(weights).all()), "a weight is not finite")
+            _check("offsets", bool((offsets[1:] > offsets[:-1]).all()), "a word has no title")
+        return cls(Lists(words, offsets, titles, weights, n_titles))
+
+
+class ClickedBm25(Bm25):
+    """BM25 over clicked queries alone."""
+
+    name: ClassVar[str] = CLICKED_BM25
+    needs_clicks: ClassVar[bool] = True
+
+    @staticmethod
+    def _field(material: Material) -> tuple[Counts, Statistics]:
+        return material.counted.clicked, material.fields.clicked
+
+
+@dataclass(frozen=True, eq=False)
+class Unclicked:
+    """A constant for titles without clicks.
+
+    Attributes
+    ----------
+    values : (n_titles,) float32
+        1 without clicks, else 0.
+    """
+
+    values: NDArray[np.float32]
+    name: ClassVar[str] = UNCLICKED
+    is_evidence: ClassVar[bool] = False
+    needs_clicks: ClassVar[bool] = True
+
+    @classmethod
+    def build(cls, material: Material) -> Self:
+        return cls((np.diff(material.clicks.offsets) == 0).astype(np.float32))
+
+    def add(
+        self, total: NDArray[np.float32], weight: float, asked: Asked, workers: Runner
+    ) -> Bound:
+        total += np.float32(weight) * self.values
+        return Bound(_UNIT * abs(weight), abs(weight), 1)
+
+    def of_pairs(
+        self,
+        asked: Asked,
+        query_index: NDArray[np.int64],
+        title_index: NDArray[np.int64],
+        workers: Runner,
+    ) -> NDArray[np.float64]:
+        return self.values[title_index].astype(np.float64)
+
+    def without(self, is_kept: NDArray[np.bool_]) -> Self:
+        return type(self)(self.values[is_kept])
+
+    def joined(self, more: Unclicked) -> Self:
+        return type(self)(np.concatenate([self.values, more.values]))
+
+    def arrays(self) -> Arrays:
+        return {"values": self.values}
+
+    @classmethod
+    def of_arrays(cls, arrays: Arrays, n_titles: int, dim: int) -> Self:
+        values = arrays["values"]
+        is_right = values.shape == (n_titles,) and values.dtype == np.float32
+        _check("values", is_right and bool(np.isin(values, (0, 1)).all()))
+        return cls(values)
+
+
+PART_TYPES: tuple[type[Part], ...] = (Cosine, Memory, Bm25, ClickedBm25, Unclicked)
+
+
+def _int8_rows(arrays: Arrays, n: int, dim: int) -> Int8Rows:
+    codes, scales = arrays["codes"], arrays["scales"]
+    _check("codes", codes.shape == (n, dim) and codes.dtype == np.int8)
+    _check("scales", scales.shape == (n,) and scales.dtype == np.float32)
+    is_unit = bool(((scales >= 0) & (scales <= LONGEST / LARGEST)).all())
+    _check("scales", is_unit, "a vector is not of unit length")
+    return Int8Rows(codes, scales)
+
+
+def stored_rows(vectors: np.ndarray, dtype: str) -> np.ndarray | Int8Rows:
+    """Unit vectors as they are stored: float32, float16 or int8."""
+    rows = np.asarray(vectors, np.float32)
+    if dtype == "int8":
+        return Int8Rows.of(rows)
+    return rows.astype(dtype, copy=False)

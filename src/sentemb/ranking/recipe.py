@@ -1,19 +1,30 @@
-"""What a ranker adds up: the weight of each part, and the parameters of BM25."""
+"""What a ranking adds up: the weight of each part, and the parameters of BM25."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
-from sentemb.baselines.inverted_index import K1, MAX_K1, B
 from sentemb.bounds import brief, number, share
 from sentemb.errors import SentembError
+from sentemb.retrieval.bm25 import K1, MAX_K1, B
 
-# The parts in the order in which tables list them.
-COSINE, BM25, MEMORY = PARTS = ("cosine", "bm25", "memory")
-# What tables and messages call them.
-PART_NAMES = {COSINE: "cosine", BM25: "BM25", MEMORY: "memory"}
+COSINE, MEMORY, BM25, CLICKED_BM25, UNCLICKED = (
+    "cosine",
+    "memory",
+    "bm25",
+    "clicked_bm25",
+    "unclicked",
+)
+# In the order in which they are added and in which tables list them, with their names in tables.
+PARTS = {
+    COSINE: "cosine",
+    MEMORY: "memory",
+    BM25: "BM25",
+    CLICKED_BM25: "BM25 of clicked queries",
+    UNCLICKED: "no clicks",
+}
 MAX_WEIGHT = 1e3
 
 
@@ -23,39 +34,34 @@ class Recipe:
 
     Attributes
     ----------
-    cosine, bm25, memory : float
-        The weights, from 0 to 1000. At least one is above 0.
+    weights : mapping
+        By part, from -1000 to 1000; at least one is not 0. A part that is missing has the weight 0.
     k1, b : float
         Saturation of a word's count in BM25, from 0, and how much a title's length reduces it, from
         0 to 1.
-    click_weight : float
-        From 0 to 1: how much a word of a clicked query counts in BM25, compared with a word of the
-        title. With 0 BM25 reads titles only.
     stem : str or None
         The language of the stemmer of BM25; None for plain words.
 
     Raises
     ------
     SentembError
-        For a number out of range.
+        For a number out of range, or an unknown part.
     """
 
-    cosine: float = 1.0
-    bm25: float = 0.0
-    memory: float = 0.0
+    weights: Mapping[str, float]
     k1: float = K1
     b: float = B
-    click_weight: float = 1.0
     stem: str | None = None
 
     def __post_init__(self) -> None:
-        for part in PARTS:
-            number(f"the weight of {PART_NAMES[part]}", self.weight(part), 0, MAX_WEIGHT)
-        if not any(map(self.weight, PARTS)):
-            raise SentembError("all weights of the ranker are 0; give one part a weight")
+        for part, weight in self.weights.items():
+            if part not in PARTS:
+                raise SentembError(f"{brief(part)} is not a part; choose from {', '.join(PARTS)}")
+            number(f"the weight of {PARTS[part]}", weight, -MAX_WEIGHT, MAX_WEIGHT)
+        if not any(self.weights.values()):
+            raise SentembError("all weights of the ranking are 0; give a part a weight")
         number("k1", self.k1, 0, MAX_K1)
         share("b", self.b)
-        share("click_weight", self.click_weight)
         if not isinstance(self.stem, str | None):
             raise SentembError(f"stem is {brief(self.stem)}; give a language or None")
 
@@ -68,48 +74,55 @@ class Recipe:
         SentembError
             For a value that is missing, unknown or out of range.
         """
+        if not isinstance(values.get("weights"), dict):
+            raise SentembError("the recipe of the ranking has no weights")
         try:
             return cls(**values)
         except TypeError as error:
-            raise SentembError(f"the recipe of the ranker: {error}") from None
+            raise SentembError(f"the recipe of the ranking: {error}") from None
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, as JSON can hold it."""
-        return asdict(self)
+        """A JSON-serialisable dict."""
+        return {"weights": dict(self.weights), "k1": self.k1, "b": self.b, "stem": self.stem}
 
     def weight(self, part: str) -> float:
         """The weight of one of `PARTS`."""
-        found: float = getattr(self, part)
-        return found
+        return float(self.weights.get(part, 0))
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts with a weight."""
+        """The parts with a weight, in the order of `PARTS`."""
         return tuple(part for part in PARTS if self.weight(part))
 
     @property
+    def reads_words(self) -> bool:
+        """Whether a part is a BM25."""
+        return bool(self.weight(BM25) or self.weight(CLICKED_BM25))
+
+    @property
     def needs_clicks(self) -> bool:
-        """Whether a part reads the log."""
-        return bool(self.memory or (self.bm25 and self.click_weight))
+        """Whether the score of a title depends on its clicks."""
+        return self.parts != (COSINE,)
 
     def alone(self, part: str) -> Self:
         """The same parameters with ``part`` as the only one, with the weight 1."""
-        return self.weighted(**{one: float(one == part) for one in PARTS})
+        return self.weighted({part: 1.0})
 
-    def weighted(self, cosine: float, bm25: float, memory: float) -> Self:
+    def weighted(self, weights: Mapping[str, float]) -> Self:
         """The same parameters of BM25 with other weights."""
-        return replace(self, cosine=cosine, bm25=bm25, memory=memory)
+        return type(self)(weights, self.k1, self.b, self.stem)
 
     def __str__(self) -> str:
-        terms = []
+        terms = ""
         for part in self.parts:
             weight = self.weight(part)
-            times = "" if weight == 1 else f"{weight:g} "
-            terms.append(f"{times}{PART_NAMES[part]}{self._parameters if part == BM25 else ''}")
-        return " + ".join(terms)
-
-    @property
-    def _parameters(self) -> str:
+            sign = ("" if weight > 0 else "-") if not terms else (" + " if weight > 0 else " - ")
+            times = "" if abs(weight) == 1 else f"{abs(weight):.3g} "
+            terms += f"{sign}{times}{PARTS[part]}"
+        if not self.reads_words:
+            return terms
         words = "plain words" if self.stem is None else f"{self.stem} stems"
-        clicks = f"clicked queries × {self.click_weight:g}" if self.click_weight else "titles only"
-        return f" (k1 {self.k1:g}, b {self.b:g}, {clicks}, {words})"
+        return f"{terms} (BM25: k1 {self.k1:g}, b {self.b:g}, {words})"
+
+
+MODEL_ALONE = Recipe({COSINE: 1.0})

@@ -1,11 +1,10 @@
-"""The titles of an index: embedded, and changed as a whole when titles are added or removed."""
+"""Titles and ids as an index stores them, checked, and the vectors of titles."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sentemb.bounds import brief, plain
 from sentemb.data.lines import is_id
@@ -13,12 +12,11 @@ from sentemb.data.texts import Texts
 from sentemb.distributed.cluster import Cluster
 from sentemb.distributed.encoding import encoded, portions_of
 from sentemb.errors import SentembError
-from sentemb.face import keeping_text_warnings
 from sentemb.models.int8_rows import Int8Rows
-from sentemb.models.similarity import unit_rows
+from sentemb.ranking.parts import stored_rows
 from sentemb.search.index_files import DTYPES
 from sentemb.search.places import Places
-from sentemb.search.snapshot import Contents, Vectors
+from sentemb.search.snapshot import Vectors
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.growing import Growing
 from sentemb.system.parallel import Workers
@@ -65,20 +63,19 @@ def checked(
 def embedded(
     encoder: SentenceEncoder,
     titles: Texts,
-    ids: Texts,
     dtype: str,
     on_progress: Callable[[int, int], None] | None,
     workers: Workers,
     scratch: AnyPath | None,
     cluster: Cluster | None = None,
-) -> Contents:
-    """Titles and ids with the vectors of the titles.
+) -> Vectors:
+    """The unit vectors of titles; zero for a title with no known words.
 
     Parameters
     ----------
     encoder : SentenceEncoder
         Embeds titles.
-    titles, ids : Texts
+    titles : Texts
         From `checked`.
     dtype : str
         One of `DTYPES`.
@@ -94,24 +91,20 @@ def embedded(
     """
     n, dim = len(titles), encoder.dim
     kept, scales = Growing(scratch), Growing(scratch)
-    empty = [np.empty(0, np.int64)]
     end = 0
-    with keeping_text_warnings():  # such titles are counted
-        for rows in encoded(encoder, portions_of(titles), "document", cluster=cluster):
-            is_empty, coded = np.empty(len(rows), np.bool_), _room(len(rows), dim, dtype)
-            workers.over(len(rows), _store, coded, is_empty, rows)
-            empty.append(end + np.flatnonzero(is_empty))
-            if isinstance(coded, Int8Rows):
-                kept.append(coded.codes)
-                scales.append(coded.scales)
-            else:
-                kept.append(coded)
-            end += len(rows)
-            if on_progress is not None:
-                on_progress(end, n)
+    for rows in encoded(encoder, portions_of(titles), "document", known_only=True, cluster=cluster):
+        coded = _room(len(rows), dim, dtype)
+        workers.over(len(rows), _store, coded, rows)
+        if isinstance(coded, Int8Rows):
+            kept.append(coded.codes)
+            scales.append(coded.scales)
+        else:
+            kept.append(coded)
+        end += len(rows)
+        if on_progress is not None:
+            on_progress(end, n)
     array = kept.array(DTYPES[dtype], n, dim)
-    vectors = Int8Rows(array, scales.array(np.float32)) if dtype == "int8" else array
-    return Contents(ids, titles, vectors, np.concatenate(empty))
+    return Int8Rows(array, scales.array(np.float32)) if dtype == "int8" else array
 
 
 def _room(n: int, dim: int, dtype: str) -> Vectors:
@@ -120,17 +113,14 @@ def _room(n: int, dim: int, dtype: str) -> Vectors:
     return np.empty((n, dim), dtype)
 
 
-def _store(
-    vectors: Vectors, empty: NDArray[np.bool_], rows: np.ndarray, first: int, end: int
-) -> None:
-    """Store ``rows[first:end]`` at unit length, and mark those of zeros."""
-    units = unit_rows(rows[first:end])
-    empty[first:end] = ~units.any(axis=1)
+def _store(vectors: Vectors, rows: np.ndarray, first: int, end: int) -> None:
+    dtype = "int8" if isinstance(vectors, Int8Rows) else vectors.dtype.name
+    stored = stored_rows(rows[first:end], dtype)
     if isinstance(vectors, Int8Rows):
-        coded = Int8Rows.of(units)
-        vectors.codes[first:end], vectors.scales[first:end] = coded.codes, coded.scales
+        assert isinstance(stored, Int8Rows)
+        vectors.codes[first:end], vectors.scales[first:end] = stored.codes, stored.scales
     else:
-        vectors[first:end] = units
+        vectors[first:end] = stored
 
 
 def _check_ids(ids: list[str], start: int = 0) -> None:
@@ -180,55 +170,3 @@ def _check_lines(titles: list[str], ids: list[str], start: int = 0) -> None:
             raise SentembError(
                 f"title {place:,} or its id is not valid Unicode: {brief(title)}; correct it"
             ) from None
-
-
-def extended(old: Contents, more: Contents, scratch: AnyPath | None) -> Contents:
-    """The titles of ``old``, then those of ``more``; ``scratch`` as for `embedded`."""
-    vectors: Vectors
-    if isinstance(old.vectors, Int8Rows) and isinstance(more.vectors, Int8Rows):
-        vectors = Int8Rows(
-            _taken([old.vectors.codes, more.vectors.codes], scratch),
-            _taken([old.vectors.scales, more.vectors.scales], scratch),
-        )
-    else:
-        assert not isinstance(old.vectors, Int8Rows) and not isinstance(more.vectors, Int8Rows)
-        vectors = _taken([old.vectors, more.vectors], scratch)
-    return Contents(
-        old.ids.joined(more.ids, scratch),
-        old.titles.joined(more.titles, scratch),
-        vectors,
-        np.concatenate([old.empty, more.empty + len(old.ids)]),
-    )
-
-
-def of_kept(old: Contents, kept: NDArray[np.bool_], scratch: AnyPath | None) -> Contents:
-    """The titles where ``kept``, (n,), is true; those behind the others move up.
-
-    ``scratch`` is as for `embedded`.
-    """
-    places = np.flatnonzero(kept)
-    vectors: Vectors
-    if isinstance(old.vectors, Int8Rows):
-        vectors = Int8Rows(
-            _taken([old.vectors.codes], scratch, kept), _taken([old.vectors.scales], scratch, kept)
-        )
-    else:
-        vectors = _taken([old.vectors], scratch, kept)
-    empty = np.searchsorted(places, old.empty[kept[old.empty]])
-    ids, titles = old.ids.take(kept, scratch), old.titles.take(kept, scratch)
-    return Contents(ids, titles, vectors, empty)
-
-
-def _taken(
-    arrays: Sequence[np.ndarray], scratch: AnyPath | None, kept: NDArray[np.bool_] | None = None
-) -> np.ndarray:
-    """The rows of some arrays, one array after the other; of one alone those that are kept."""
-    found, n = Growing(scratch), 0
-    for array in arrays:
-        for first in range(0, len(array), _PORTION):
-            rows = array[first : first + _PORTION]
-            if kept is not None:
-                rows = rows[kept[first : first + _PORTION]]
-            found.append(rows)
-            n += len(rows)
-    return found.array(arrays[0].dtype, n, *arrays[0].shape[1:])

@@ -11,49 +11,38 @@ from typing import Any
 
 import numpy as np
 
-from sentemb.baselines.inverted_index import InvertedIndex
-from sentemb.bounds import is_finite, is_integer
-from sentemb.data.texts import Texts, mapped_texts
+from sentemb.bounds import is_integer
+from sentemb.data.texts import mapped_texts
 from sentemb.errors import SentembError
-from sentemb.models.int8_rows import Int8Rows
-from sentemb.ranking.memory import QueryMemory
-from sentemb.ranking.recipe import MAX_WEIGHT
+from sentemb.loading import load
+from sentemb.ranking.opening import opened_ranker
+from sentemb.ranking.parts import PART_TYPES, Part, Unfit
+from sentemb.ranking.ranker import Catalogue, HybridRanker
+from sentemb.ranking.ranker_files import has_ranker, write_ranker
+from sentemb.ranking.recipe import COSINE, MEMORY, MODEL_ALONE
 from sentemb.search.confidence import Confidence
-from sentemb.search.lexical import Lexical
-from sentemb.search.memory import Memory
-from sentemb.search.snapshot import Contents, Snapshot
+from sentemb.search.snapshot import Snapshot
+from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.storage.folder import FILES
+from sentemb.storage.model_files import fingerprint, save_model
 from sentemb.system import descriptions
-from sentemb.system.checked_files import CheckedFiles, are_listed, checksum, sample
-from sentemb.system.files import (
-    is_file,
-    is_folder,
-    make_folder,
-    path_of,
-    status,
-    writing,
-)
+from sentemb.system.checked_files import CheckedFiles, are_listed, sample
+from sentemb.system.files import is_file, is_folder, make_folder, path_of, status, writing
 from sentemb.system.paths import AnyPath
 
-DESCRIPTION, MODEL, BM25 = "index.json", "model", "bm25"
-MEMORY = "memory"
-IDS, TITLES, VECTORS, SCALES, EMPTY = (
-    "ids.txt",
-    "titles.txt",
-    "vectors.npy",
-    "scales.npy",
-    "empty.npy",
-)
-# In the folder of the memory.
-QUERIES, QUERY_OFFSETS, MEMORY_VECTORS = "queries.txt", "query-offsets.npy", "vectors.npy"
-LIST_OFFSETS, LIST_TITLES = "list-offsets.npy", "list-titles.npy"
+DESCRIPTION, MODEL = "index.json", "model"
+IDS, TITLES, EMPTY = "ids.txt", "titles.txt", "empty.npy"
 ID_OFFSETS, TITLE_OFFSETS = "id-offsets.npy", "title-offsets.npy"
 FORMAT = 1
-# How vectors are stored, and the dtype of vectors.npy.
+# How vectors are stored, and the dtype of their file.
 DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1"}
 _MOST = 2**31 - 1
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _PIECE = 1 << 20
+# What the arrays of parts may be, with or without a second axis.
+_DTYPES = {"uint8": "|u1", "int8": "|i1", "int32": "<i4", "int64": "<i8"} | {
+    "float16": "<f2", "float32": "<f4"
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -67,18 +56,15 @@ class Description:
     dtype : str
         One of `DTYPES`.
     empty : int
-        Titles without a vector: the model knows none of their words.
+        Titles with no known words.
     model_sha256 : str
         See `sentemb.storage.model_files.fingerprint`.
-    bm25 : mapping or None
-        ``weight`` of BM25; None without BM25.
+    recipe : mapping
+        Weights and parameters, as `Recipe.as_dict` has them.
+    parts : mapping
+        The dtype and shape of each array of each part of the score.
     files : mapping
         Size in bytes and SHA-256 of each file of the folder but this one and those of the model.
-    memory : mapping or None
-        ``weight`` of the memory, and how many clicked ``queries`` it has, with how many titles
-        in all (``entries``); None without clicks.
-    cosine : float
-        Weight of the cosine.
     confidence : mapping or None
         What `Confidence.of_json` reads; None without a calibration.
     """
@@ -88,10 +74,9 @@ class Description:
     dtype: str
     empty: int
     model_sha256: str
-    bm25: Mapping[str, Any] | None
+    recipe: Mapping[str, Any]
+    parts: Mapping[str, Mapping[str, Any]]
     files: Mapping[str, Mapping[str, Any]]
-    memory: Mapping[str, Any] | None
-    cosine: float
     confidence: Mapping[str, Any] | None
 
     @property
@@ -103,38 +88,40 @@ class Description:
 # -- writing ----------------------------------------------------------------------------------
 
 
-def write_contents(snapshot: Snapshot, model_sha256: str, folder: Path) -> None:
-    """Write all files but those of the model into a folder."""
-    contents, bm25, memory = snapshot.contents, snapshot.bm25, snapshot.memory
-    files = {name: _write(folder / name, array) for name, array in _arrays(contents).items()}
-    told_of_bm25 = None
-    if bm25 is not None:
-        bm25.lists.save(folder / BM25)
-        told_of_bm25 = {"weight": bm25.weight}
-        for path in sorted((folder / BM25).iterdir()):
-            files[f"{BM25}/{path.name}"] = checksum(path)
-    told_of_memory = None
-    if memory is not None:
-        make_folder(folder / MEMORY)
-        for name, array in _arrays_of(memory).items():
-            files[f"{MEMORY}/{name}"] = _write(folder / MEMORY / name, array)
-        told_of_memory = {
-            "weight": memory.weight,
-            "queries": len(memory.lists.queries),
-            "entries": len(memory.lists.places),
-        }
+def write_contents(snapshot: Snapshot, folder: Path) -> None:
+    """Write all files of an index into a folder."""
+    catalogue, ranker = snapshot.catalogue, snapshot.ranker
+    empty = np.flatnonzero(catalogue.is_empty)
+    arrays: dict[str, np.ndarray] = {
+        IDS: snapshot.ids.raw,
+        ID_OFFSETS: snapshot.ids.offsets,
+        TITLES: snapshot.titles.raw,
+        TITLE_OFFSETS: snapshot.titles.offsets,
+        EMPTY: empty,
+    }
+    parts: dict[str, dict[str, Any]] = {}
+    for name, part in catalogue.parts.items():
+        make_folder(folder / name)
+        parts[name] = {}
+        for array_name, array in part.arrays().items():
+            parts[name][array_name] = [array.dtype.name, *array.shape]
+            arrays[f"{name}/{array_name}.npy"] = array
+    files = {name: _write(folder / name, array) for name, array in arrays.items()}
     for name, listed in files.items():
         listed["sample"] = sample(folder / name)
+    saved = ranker.model.saved()
+    save_model(saved, folder / MODEL)
+    if ranker.recipe != MODEL_ALONE:
+        write_ranker(folder / MODEL, ranker.stored())
     description = Description(
-        titles=len(contents.ids),
-        dim=contents.dim,
-        dtype=contents.dtype,
-        empty=len(contents.empty),
-        model_sha256=model_sha256,
-        bm25=told_of_bm25,
+        titles=len(snapshot.ids),
+        dim=ranker.model.dim,
+        dtype=snapshot.dtype,
+        empty=len(empty),
+        model_sha256=fingerprint(saved),
+        recipe=ranker.recipe.as_dict(),
+        parts=parts,
         files=files,
-        memory=told_of_memory,
-        cosine=snapshot.cosine,
         confidence=None if snapshot.confidence is None else vars(snapshot.confidence),
     )
     told = json.dumps({"format": FORMAT, **vars(description)}, indent=1)
@@ -142,35 +129,9 @@ def write_contents(snapshot: Snapshot, model_sha256: str, folder: Path) -> None:
         file.write(f"{told}\n".encode())
 
 
-def _arrays(contents: Contents) -> dict[str, np.ndarray]:
-    """The arrays by the names of their files, those of texts as bytes."""
-    found: dict[str, np.ndarray] = {
-        IDS: contents.ids.raw,
-        ID_OFFSETS: contents.ids.offsets,
-        TITLES: contents.titles.raw,
-        TITLE_OFFSETS: contents.titles.offsets,
-        EMPTY: contents.empty,
-    }
-    if isinstance(contents.vectors, Int8Rows):
-        found[VECTORS], found[SCALES] = contents.vectors.codes, contents.vectors.scales
-    else:
-        found[VECTORS] = contents.vectors
-    return found
-
-
-def _arrays_of(memory: Memory) -> dict[str, np.ndarray]:
-    """The arrays of a memory by the names of their files."""
-    lists = memory.lists
-    queries = lists.queries if isinstance(lists.queries, Texts) else Texts.of(lists.queries)
-    found: dict[str, np.ndarray] = {
-        QUERIES: queries.raw,
-        QUERY_OFFSETS: queries.offsets,
-        LIST_OFFSETS: lists.offsets,
-        LIST_TITLES: lists.places,
-    }
-    if lists.vectors is not None:
-        found[MEMORY_VECTORS] = lists.vectors
-    return found
+def part_file(part: str) -> str:
+    """The file in which the vectors of a part are, for messages."""
+    return {COSINE: f"{COSINE}/vectors.npy", MEMORY: f"{MEMORY}/scales.npy"}[part]
 
 
 def _write(path: Path, array: np.ndarray) -> dict[str, Any]:
@@ -252,21 +213,24 @@ def _is_between(least: int) -> Callable[[Any], bool]:
     return lambda value: is_integer(value) and least <= value <= _MOST
 
 
-def _is_of_bm25(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return value is None
-    return value.keys() == {"weight"} and _is_weight(value["weight"])
+def _are_parts(value: Any) -> bool:
+    names = {part.name for part in PART_TYPES}
+    return (
+        isinstance(value, dict)
+        and COSINE in value
+        and value.keys() <= names
+        and all(isinstance(arrays, dict) and arrays for arrays in value.values())
+        and all(_is_array(array) for arrays in value.values() for array in arrays.values())
+        and all(name.isidentifier() for arrays in value.values() for name in arrays)
+    )
 
 
-def _is_of_memory(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return value is None
-    counts = (value.get(name) for name in ("queries", "entries"))
-    return _is_weight(value.get("weight")) and all(map(_is_between(0), counts))
-
-
-def _is_weight(value: Any) -> bool:
-    return is_finite(value) and 0 <= value <= MAX_WEIGHT
+def _is_array(value: Any) -> bool:
+    if not isinstance(value, list) or len(value) not in (2, 3):
+        return False
+    dtype, *shape = value
+    is_known = isinstance(dtype, str) and dtype in _DTYPES
+    return is_known and all(is_integer(size) and size >= 0 for size in shape)
 
 
 _IS_RIGHT: dict[str, Callable[[Any], bool]] = {
@@ -275,82 +239,88 @@ _IS_RIGHT: dict[str, Callable[[Any], bool]] = {
     "dtype": lambda value: isinstance(value, str) and value in DTYPES,
     "empty": _is_between(0),
     "model_sha256": lambda value: isinstance(value, str) and bool(_SHA256.fullmatch(value)),
-    "bm25": _is_of_bm25,
+    "recipe": lambda value: isinstance(value, dict),
+    "parts": _are_parts,
     "files": are_listed,
-    "memory": _is_of_memory,
-    "cosine": _is_weight,
     "confidence": lambda value: value is None or Confidence.of_json(value) is not None,
 }
 
 
-def open_contents(folder: AnyPath, description: Description, in_memory: bool) -> Contents:
-    """Map or read the files of an index. Sizes and shapes are checked, the contents are not."""
+def open_model(folder: AnyPath, description: Description, threads: int | None) -> HybridRanker:
+    """The ranker of an index: that in the folder of its model, or the model alone."""
+    place = path_of(folder) / MODEL
+    model = load(place, threads)
+    if (
+        not isinstance(model, SentenceEncoder)
+        or model.dim != description.dim
+        or fingerprint(model.saved()) != description.model_sha256
+    ):
+        raise damaged(place, "it is another model than that of the vectors")
+    if has_ranker(place):
+        ranker = opened_ranker(place, model, None, threads)
+    else:
+        ranker = HybridRanker(model, MODEL_ALONE, threads=threads)
+    if ranker.recipe.as_dict() != description.recipe:
+        raise damaged(place, f"its ranker is another one than {DESCRIPTION} says")
+    return ranker
+
+
+def open_snapshot(
+    folder: AnyPath, description: Description, ranker: HybridRanker, in_memory: bool
+) -> Snapshot:
+    """Map the files of an index. Sizes and shapes are checked; vectors and texts are not read."""
     place, n, dim = path_of(folder), description.titles, description.dim
     files = _files(folder, description, in_memory)
-
-    def array(name: str, dtype: str, *shape: int) -> np.ndarray:
-        return files.array(name, dtype, shape, read_only=True)
-
-    rows = array(VECTORS, DTYPES[description.dtype], n, dim)
-    is_int8 = description.dtype == "int8"
-    vectors = Int8Rows(rows, array(SCALES, "<f4", n)) if is_int8 else rows
     texts = [
         mapped_texts(files, name, offsets, n)
         for name, offsets in ((IDS, ID_OFFSETS), (TITLES, TITLE_OFFSETS))
     ]
-    empty = array(EMPTY, "<i8", description.empty)
+    empty = files.array(EMPTY, "<i8", (description.empty,), read_only=True)
     if empty.size and not 0 <= empty.min() <= empty.max() < n:
         raise damaged(place / EMPTY, "it names a title that does not exist")
-    return Contents(texts[0], texts[1], vectors, empty)
-
-
-def open_memory(folder: AnyPath, description: Description, in_memory: bool) -> Memory | None:
-    """The clicked queries of an index; their texts and vectors are mapped or read."""
-    if description.memory is None:
-        return None
-    place, n, dim = path_of(folder), description.titles, description.dim
-    weight, n_queries = description.memory["weight"], description.memory["queries"]
-    names = (f"{MEMORY}/{name}" for name in (LIST_OFFSETS, LIST_TITLES, MEMORY_VECTORS))
-    list_offsets, list_titles, list_vectors = names
-    texts, text_offsets = f"{MEMORY}/{QUERIES}", f"{MEMORY}/{QUERY_OFFSETS}"
-    files = _files(folder, description, in_memory)
-    queries = mapped_texts(files, texts, text_offsets, n_queries)
-
-    def array(name: str, dtype: str, *shape: int) -> np.ndarray:
-        return files.array(name, dtype, shape, read_only=True)
-
-    offsets = array(list_offsets, "<i8", n_queries + 1)
-    places = array(list_titles, "<i4", description.memory["entries"])
-    # The kernel does not look before it reads.
-    if offsets[0] or offsets[-1] != places.size or (offsets[1:] <= offsets[:-1]).any():
-        raise damaged(place / list_offsets, "it does not fit the titles of queries")
-    if places.size and not 0 <= places.min() <= places.max() < n:
-        raise damaged(place / list_titles, "it names a title that does not exist")
-    vectors = array(list_vectors, "<f4", n_queries, dim) if weight else None
-    return Memory(QueryMemory(queries, vectors, offsets, places, n), float(weight))
+    is_empty = np.zeros(n, np.bool_)
+    is_empty[empty] = True
+    parts: dict[str, Part] = {}
+    for part in PART_TYPES:
+        if part.name in description.parts:
+            arrays = {
+                name: files.array(
+                    f"{part.name}/{name}.npy", _DTYPES[dtype], tuple(shape), read_only=True
+                )
+                for name, (dtype, *shape) in description.parts[part.name].items()
+            }
+            try:
+                parts[part.name] = part.of_arrays(arrays, n, dim)
+            except KeyError as error:
+                why = f"the part {part.name} has no {error.args[0]}"
+                raise damaged(place / DESCRIPTION, why) from None
+            except Unfit as error:
+                name, why = error.args
+                raise damaged(place / part.name / f"{name}.npy", why) from None
+    lacking = set(ranker.recipe.parts) - parts.keys()
+    if lacking:
+        raise damaged(place / DESCRIPTION, f"the part {min(lacking)} is missing")
+    snapshot = Snapshot(
+        ranker,
+        texts[0],
+        Catalogue(texts[1], parts, is_empty),
+        Confidence.of_json(description.confidence),
+        (place.resolve(), description.identity),
+    )
+    if snapshot.dtype != description.dtype:
+        raise damaged(place / DESCRIPTION, '"dtype" is another one than that of the vectors')
+    return snapshot
 
 
 def check_files(folder: AnyPath, description: Description) -> None:
     """Refuse a folder in which a listed file is missing, of no part, or that of another index."""
-    for part, told in ((BM25, description.bm25), (MEMORY, description.memory)):
-        if told is None and any(name.startswith(f"{part}/") for name in description.files):
-            path = path_of(folder) / DESCRIPTION
-            raise damaged(path, f'"{part}" is null, and files of it are listed')
+    wanted = {IDS, ID_OFFSETS, TITLES, TITLE_OFFSETS, EMPTY} | {
+        f"{part}/{name}.npy" for part, arrays in description.parts.items() for name in arrays
+    }
+    if wanted != description.files.keys():
+        path = path_of(folder) / DESCRIPTION
+        raise damaged(path, "it lists other files than those of its parts")
     _files(folder, description).check_samples()
-
-
-def open_bm25(folder: AnyPath, description: Description, in_memory: bool) -> Lexical | None:
-    """BM25 over the titles of an index; `check_files` comes first."""
-    if description.bm25 is None:
-        return None
-    place = path_of(folder) / BM25
-    lists = InvertedIndex.open(place, in_memory)
-    for name in lists.file_names():
-        if f"{BM25}/{name}" not in description.files:
-            raise damaged(place / name, f"{DESCRIPTION} does not list it")
-    if lists.n_titles != description.titles:
-        raise damaged(place, "it is not of the titles of the index")
-    return Lexical(lists, float(description.bm25["weight"]))
 
 
 def verify_contents(folder: AnyPath, description: Description) -> None:

@@ -30,7 +30,7 @@ def best_titles(
     encoder : SentenceEncoder
         Embeds the titles.
     queries : (m, dim) float
-        Unit vectors of the queries.
+        From `SentenceEncoder.unit_vectors`: nothing is found for a query with no known words.
     ids, titles : sequence of str
         The catalogue; `sentemb.search.title_files.read_titles` reads one of any size.
     k : int
@@ -43,25 +43,25 @@ def best_titles(
     Returns
     -------
     list of list of (score, id, place)
-        For each query the best titles, best first, equal scores by falling id, as trec_eval has
-        them. Scores are those of `sentemb.models.nearest.nearest` over all titles, to the bit.
+        For each query the best titles with known words, best first, equal scores by falling id, as
+        trec_eval has them. Scores are those of `sentemb.models.nearest.nearest` over all titles, to
+        the bit.
     """
     best: list[list[tuple[float, str, int]]] = [[] for _ in queries]
     size = max(_PORTION, 2 * k)
     for first in range(0, len(titles), size):
         own = ids[first : first + size]
         falling = sorted(range(len(own)), key=own.__getitem__, reverse=True)
-        vectors = encoder.encode_document(
-            titles[first : first + size], normalize_embeddings=True, show_progress_bar=False
-        )
-        places, scores = nearest(queries, vectors[falling], k, workers=workers)
+        vectors = encoder.unit_vectors(titles[first : first + size], "document")[falling]
+        places, scores = nearest(queries, vectors, k, np.asarray(vectors.any(axis=1)), workers)
+        places[~queries.any(axis=1)] = -1
         for kept, some, their in zip(best, places.tolist(), scores.tolist(), strict=True):
             if len(kept) == k and (not k or their[0] < kept[-1][0]):
                 continue
-            found = [falling[place] for place in some]
             kept += [
-                (score, own[place], first + place)
-                for place, score in zip(found, their, strict=True)
+                (score, own[falling[place]], first + falling[place])
+                for place, score in zip(some, their, strict=True)
+                if place >= 0
             ]
             kept.sort(reverse=True)
             del kept[k:]

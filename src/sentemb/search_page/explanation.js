@@ -63,7 +63,8 @@ function fill(panel, hit, found) {
     ...SIDES.flatMap((side) => found[side].words.map((word) => Math.abs(word.effect))),
   );
   panel.replaceChildren(
-    make("p", {}, ...account(hit)),
+    make("p", {}, ...account(hit, found.ranker)),
+    ...(isSum(found.ranker) ? [partsTable(found.ranker)] : []),
     make("h2", {}, "What each word does"),
     make(
       "p",
@@ -77,40 +78,57 @@ function fill(panel, hit, found) {
   );
 }
 
-/** What cosine, memory and BM25 add to a score. */
-function sharesOf(hit) {
-  const weights = engine.facts.weights ?? { cosine: 1, memory: 0 };
-  const cosine = weights.cosine * hit.cosine;
-  const memory = weights.memory * (hit.memory ?? 0);
-  return { cosine, memory, words: hit.bm25 === null ? 0 : hit.score - cosine - memory };
+/** Whether a score is anything but the cosine. */
+function isSum({ parts }) {
+  return parts.some(({ part, weight }) => part !== "cosine" || weight !== 1);
 }
 
-/** How the score came about. */
-function account(hit) {
-  const parts = [`Score ${fixed(hit.score, 3)}`];
-  const shares = sharesOf(hit);
-  const isSum = hit.bm25 !== null || engine.facts.weights;
-  if (!isSum) parts.push(": the cosine of the query and the title.");
-  else {
-    parts.push(` = cosine ${fixed(shares.cosine, 3)}`);
-    if (hit.bm25 !== null) {
-      parts.push(` + ${fixed(shares.words, 3)} for shared words (BM25 ${fixed(hit.bm25, 2)})`);
-    }
-    if (engine.facts.weights?.memory) {
-      parts.push(` + ${fixed(shares.memory, 3)} for the memory of the log`);
-    }
-    parts.push(".");
-  }
-  if (hit.nearest_query) {
-    const cosine = fixed(hit.nearest_query.cosine, 3);
-    parts.push(" Clicked for ", isolated(hit.nearest_query.query), `, cosine ${cosine}.`);
-  }
+/** What the score is, how sure it is, and the id. */
+function account(hit, ranker) {
+  const what = isSum(ranker) ? "the sum of what its parts add" : "the cosine of the query and the title";
+  const parts = [`Score ${fixed(hit.score, 3)}: ${what}.`];
   if (hit.confidence !== null) {
     const percent = fixed(100 * hit.confidence, 0);
     parts.push(` For ${percent} % of the queries with such a score, the best title is a clicked one.`);
   }
   parts.push(" Id ", isolated(hit.id), ".");
   return parts;
+}
+
+/** What each part adds to the score, and where that comes from. */
+function partsTable({ parts }) {
+  const heads = ["Part", "Adds", "Weight × value", "From"];
+  const names = new Map(engine.facts.parts.map(({ part, name }) => [part, name]));
+  const rows = parts.map((one) => {
+    const weight = String(Number(one.weight.toPrecision(3))).replace("-", "−");
+    return make(
+      "tr",
+      {},
+      make("th", { scope: "row" }, names.get(one.part)),
+      make("td", { className: "number" }, signed(one.added, 3)),
+      make("td", { className: "number" }, `${weight} × ${fixed(one.value, 3)}`),
+      make("td", {}, ...sourceOf(one)),
+    );
+  });
+  return make(
+    "table",
+    { className: "shares" },
+    make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))),
+    make("tbody", {}, ...rows),
+  );
+}
+
+/** The text that the memory found, or the words of BM25 with what each adds to the score. */
+function sourceOf({ weight, nearest, words }) {
+  if (nearest) {
+    if (!nearest.is_clicked) return ["the title itself"];
+    return nearest.text === null ? ["a clicked query"] : ["clicked for ", isolated(nearest.text)];
+  }
+  return Object.entries(words ?? {}).flatMap(([word, value], k) => [
+    ...(k ? [", "] : []),
+    isolated(word),
+    ` ${signed(weight * value, 3)}`,
+  ]);
 }
 
 function effects(side, some, largest) {

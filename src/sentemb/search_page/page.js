@@ -89,8 +89,8 @@ function show(found, milliseconds) {
   maps = [];
   explaining?.abort();
   const hits = found.hits;
-  // Shares of one scale for all results; a score below 0 has no bar.
-  const highest = Math.max(1, ...hits.map((hit) => hit.score));
+  // Bars of one scale for all results; what lowers a score has none.
+  const highest = Math.max(1, ...hits.map((hit) => sum(raising(hit))));
   $("results").replaceChildren(...hits.map((hit, k) => result(hit, k, highest)));
   showStatus(found, milliseconds);
   showRemark(found);
@@ -114,11 +114,7 @@ function showRemark(found) {
   remark.hidden = !found.unknown.length;
   if (remark.hidden) return;
   if (knowsNone(found)) {
-    const rest = found.hits.length
-      ? engine.facts.bm25 && found.hits[0].bm25
-        ? " What follows shares words with it."
-        : " What follows is not about it."
-      : "";
+    const rest = found.hits.length ? " What follows was found by its words alone." : "";
     remark.textContent = `The model knows no word of this query.${rest}`;
   } else {
     remark.replaceChildren("The model does not know ", ...listed(found.unknown), ".");
@@ -142,21 +138,15 @@ function result(hit, k, highest) {
     const sure = make("span", { className: "sure" }, nameOf(hit.confidence));
     parts.append(make("span", {}, sure, `, confidence ${fixed(hit.confidence, 2)}`));
   }
-  if (engine.facts.bm25 || engine.facts.weights) {
-    parts.append(make("span", { className: "of-cosine" }, `cosine ${fixed(shares.cosine, 3)}`));
-    if (shares.words) {
-      parts.append(make("span", { className: "of-words" }, `BM25 ${signed(shares.words, 3)}`));
-    }
-    if (shares.memory) {
-      parts.append(make("span", { className: "of-memory" }, `memory ${signed(shares.memory, 3)}`));
+  if (shares.length > 1) {
+    for (const { part, name, added } of shares.filter((one) => one.added)) {
+      parts.append(make("span", { className: `of ${part}` }, `${name} ${signed(added, 3)}`));
     }
   }
   const meter = make(
     "span",
     { className: "meter", "aria-hidden": "true" },
-    bar("cosine", Math.max(shares.cosine, 0) / highest),
-    bar("words", shares.words / highest),
-    ...(shares.memory > 0 ? [bar("memory", shares.memory / highest)] : []),
+    ...raising(hit).map(({ part, added }) => bar(part, added / highest)),
   );
   const button = make(
     "button",
@@ -183,6 +173,20 @@ function result(hit, k, highest) {
   const panel = make("div", { className: "panel", id: `panel-${k}`, role: "region", hidden: true });
   panel.setAttribute("aria-labelledby", `hit-${k}`);
   return make("li", {}, button, panel);
+}
+
+/** The parts of a score, each with what it adds. */
+function sharesOf(hit) {
+  const { parts } = engine.facts;
+  return parts.filter(({ part }) => part in hit.parts).map((one) => ({ ...one, ...hit.parts[one.part] }));
+}
+
+function raising(hit) {
+  return sharesOf(hit).filter(({ added }) => added > 0);
+}
+
+function sum(shares) {
+  return shares.reduce((total, { added }) => total + added, 0);
 }
 
 function bar(className, share) {

@@ -3,13 +3,14 @@
 One page for a server and for a file that searches by itself. `search_page` puts it together with a
 script, its *engine*, which answers. The engine sets ``globalThis.engine`` to an object with
 
-- ``facts``: ``{name, titles, model, bm25, calibrated, evidence, gates}``: how many titles there
-  are, a line about the model, and what the engine can show (bool); and ``weights: {cosine,
-  memory}`` unless they are 1 and 0;
-- ``search(query, k, signal)``: ``{query, unknown: [word], hits: [{id, title, score, cosine, bm25,
-  confidence}]}``, named as in `sentemb.search.index.Hit`; null for a number that the index lacks;
-  with a memory also ``memory``, and ``nearest_query: {query, cosine}`` or null if it is known;
-- ``explain(query, id, signal)``: what `Explanation.as_dict` returns;
+- ``facts``: ``{name, titles, model, parts: [{part, name, weight}], calibrated, evidence, gates}``:
+  how many titles there are, a line about the model, the parts of a score, and what the engine can
+  show (bool);
+- ``search(query, k, signal)``: ``{query, unknown: [word], hits: [{id, title, score, parts: {part:
+  {value, added}}, confidence}]}``: what each part scores, and what that times its weight adds to
+  the score; the confidence is null unless it is known;
+- ``explain(query, id, signal)``: what `Explanation.as_dict` returns, with the shares of the parts;
+  the text of a nearest query is null where the engine has none;
 - ``gates(query, id, signal)``: ``{query: {words, gates: {name: [[number]]}}, title: ...}``, one row
   of numbers per word, with the names ``input``, ``forget``, ``output``, ``candidate``, ``cell`` and
   ``y``; null if the model is not recurrent;
@@ -24,6 +25,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sentemb.models.recurrent import RecurrentEncoder
+from sentemb.ranking.recipe import PARTS
 from sentemb.search.index import Index
 from sentemb.system.html_pages import Page, filled, resource, script, style
 from sentemb.version import __version__
@@ -46,19 +48,18 @@ def facts_of(index: Index, name: str, evidence: bool = False) -> dict[str, Any]:
         Whether explanations have queries of a click log.
     """
     encoder = index.model.encoder
-    weights = {"cosine": index.cosine_weight, "memory": index.memory_weight}
-    found: dict[str, Any] = {
+    return {
         "name": name,
         "titles": len(index),
         "model": f"{encoder.name}, vectors of {index.model.dim:,} numbers",
-        "bm25": index.bm25 is not None and index.bm25.weight > 0,
+        "parts": [
+            {"part": part, "name": PARTS[part], "weight": index.recipe.weight(part)}
+            for part in index.recipe.parts
+        ],
         "calibrated": index.confidence is not None,
         "evidence": evidence,
         "gates": isinstance(encoder, RecurrentEncoder),
     }
-    if weights != {"cosine": 1, "memory": 0}:
-        found["weights"] = weights
-    return found
 
 
 def search_page(

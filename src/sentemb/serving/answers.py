@@ -10,9 +10,11 @@ from sentemb.analysis.explanation import Explainer, unknown_words
 from sentemb.bounds import valid_unicode
 from sentemb.data.click_log import ClickLog
 from sentemb.models.recurrent import RecurrentEncoder
+from sentemb.ranking.recipe import MODEL_ALONE, Recipe
 from sentemb.search.index import Hit, Index
 from sentemb.search_page.page import facts_of
 from sentemb.sentence_encoder import GateTrace
+from sentemb.storage.model_files import fingerprint
 from sentemb.version import __version__
 
 # Pairs of a query and a title that are scored between two looks at the clock.
@@ -56,9 +58,9 @@ class Answers:
         on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.index, self.name, self._has_log = index, valid_unicode(name), log is not None
-        self._explainer = Explainer(index.model, log, on_progress)
+        self._explainer = Explainer(index.ranker, log, on_progress)
         self._is_recurrent = isinstance(index.model.encoder, RecurrentEncoder)
-        self._remembers = index.memory_weight > 0
+        self._model_sha256 = fingerprint(index.model.saved())
         self._began = time.monotonic()
         index.place_of()  # made on first use, which takes a moment
 
@@ -74,7 +76,7 @@ class Answers:
             "uptime_seconds": round(time.monotonic() - self._began, 3),
             "dim": self.index.model.dim,
             "dtype": self.index.dtype,
-            "model_sha256": self.index.model_sha256,
+            "model_sha256": self._model_sha256,
             **self.facts(),
         }
 
@@ -84,13 +86,14 @@ class Answers:
         k: int,
         min_score: float | None = None,
         only: Sequence[str] | None = None,
+        cosine: bool = False,
         check: Callable[[], None] = _go_on,
     ) -> list[dict[str, Any]]:
         """What the index finds for each query.
 
         Parameters
         ----------
-        queries, k, min_score, only
+        queries, k, min_score, only, cosine
             As for `Index.search`.
         check : function
             Called before each portion of queries; raises an exception once the time is up.
@@ -100,25 +103,17 @@ class Answers:
         for first in range(0, len(queries), portion):
             check()
             some = queries[first : first + portion]
-            hits = self.index.search(some, k, only=only, min_score=min_score)
-            found += [self._found(*one) for one in zip(some, hits, strict=True)]
+            hits = self.index.search(some, k, only=only, min_score=min_score, cosine=cosine)
+            found += [self._found(*one, cosine) for one in zip(some, hits, strict=True)]
         return found
 
-    def _found(self, query: str, hits: list[Hit]) -> dict[str, Any]:
+    def _found(self, query: str, hits: list[Hit], cosine: bool) -> dict[str, Any]:
+        recipe = MODEL_ALONE if cosine else self.index.recipe
         return {
             "query": query,
             "unknown": unknown_words(self.index.model, query),
-            "hits": self._with_nearest(query, hits),
+            "hits": [_hit(hit, recipe) for hit in hits],
         }
-
-    def _with_nearest(self, query: str, hits: list[Hit]) -> list[dict[str, Any]]:
-        """Hits as JSON, with the nearest clicked query where the memory is part of the score."""
-        found = [hit.as_dict() for hit in hits]
-        if self._remembers and hits:
-            nearest = self.index.nearest_clicked(query, [hit.id for hit in hits])
-            for hit, one in zip(found, nearest, strict=True):
-                hit["nearest_query"] = None if one is None else one._asdict()
-        return found
 
     def n_unknown(self, ids: Sequence[str]) -> int:
         """How many of ``ids`` are not in the index."""
@@ -133,22 +128,24 @@ class Answers:
         """The number of words that the model reads in ``text``."""
         return len(self.index.model.vocabulary.split(text))
 
-    def explain(self, query: str, id: str) -> dict[str, Any]:
+    def explain(self, query: str, id: str, cosine: bool = False) -> dict[str, Any]:
         """Why a title has its score; see `sentemb.analysis.explanation.Explanation.as_dict`.
 
-        If the memory is part of the score, ``memory`` has its weight and the nearest query that the
-        title was clicked for.
+        Parameters
+        ----------
+        query, id : str
+            The query, and the id of a title of the index.
+        cosine : bool
+            As for `Index.search`.
         """
         title = self.title_of(id)
         assert title is not None  # the caller has looked
-        found = self._explainer.explain(query, title).as_dict()
-        if self._remembers:
-            (nearest,) = self.index.nearest_clicked(query, [id])
-            found["memory"] = {
-                "weight": self.index.memory_weight,
-                "nearest_query": None if nearest is None else nearest._asdict(),
-            }
-        return found
+        # The effects of words are those on the cosine, as on the page without a server.
+        found = self._explainer.explain(query, title, id=id, cosine=True).as_dict()
+        del found["parts"]
+        (shares,) = self.index.explain(query, [id], cosine)
+        score = sum(share.added for share in shares)
+        return {**found, "ranker": {"score": score, "parts": [share.as_dict() for share in shares]}}
 
     def gates(self, query: str, title: str) -> dict[str, Any] | None:
         """What the cells do word by word; None if the model has none."""
@@ -165,6 +162,15 @@ class Answers:
         model = self.index.model
         vectors = model.encode(texts, side=side, normalize_embeddings=normalise)
         return {"side": side, "dim": model.dim, "vectors": vectors.tolist()}
+
+
+def _hit(hit: Hit, recipe: Recipe) -> dict[str, Any]:
+    """A hit with what each part scores, and what that adds to the score."""
+    parts = {
+        part: {"value": value, "added": recipe.weight(part) * value}
+        for part, value in hit.parts.items()
+    }
+    return {**hit.as_dict(), "parts": parts}
 
 
 def _gates(trace: GateTrace) -> dict[str, Any]:

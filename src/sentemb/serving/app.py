@@ -188,17 +188,16 @@ class _App:
     def _search(self) -> Response:
         if self._flask.request.method == "POST":
             return self._search_many()
-        given = self._parameters("q", "k")
+        given = self._parameters("q", "k", "cosine")
         query = asked.text("q", asked.needed(given, "q"), self._limits.characters)
-        k = given.get("k", str(_DEFAULT_K))
+        k = asked.count_in_address("k", given.get("k", str(_DEFAULT_K)), self._limits.k)
+        cosine = asked.flag_in_address("cosine", given.get("cosine", "false"))
         self._charge(1)
-        (found,) = self._answers.search(
-            [query], asked.count_in_address("k", k, self._limits.k), check=self._clock()
-        )
+        (found,) = self._answers.search([query], k, cosine=cosine, check=self._clock())
         return self._json(found)
 
     def _search_many(self) -> Response:
-        given = self._object("queries", "k", "min_score", "only")
+        given = self._object("queries", "k", "min_score", "only", "cosine")
         limits = self._limits
         queries = asked.texts(
             "queries", asked.needed(given, "queries"), limits.texts, limits.characters
@@ -206,21 +205,24 @@ class _App:
         k = asked.count("k", given.get("k", _DEFAULT_K), limits.k)
         min_score = asked.number("min_score", given.get("min_score"))
         only = asked.ids("only", given.get("only"))
+        cosine = asked.flag("cosine", given.get("cosine", False))
         self._charge(len(queries))
         answers = self._answers
         found: dict[str, Any] = {
-            "results": answers.search(queries, k, min_score, only, self._clock())
+            "results": answers.search(queries, k, min_score, only, cosine, self._clock())
         }
         if only is not None:
             found["unknown_ids"] = answers.n_unknown(only)
         return self._json(found)
 
     def _explain(self) -> Response:
-        answers, query, id, _ = self._pair()
-        return self._json(answers.explain(query, id))
+        given = self._parameters("q", "id", "cosine")
+        cosine = asked.flag_in_address("cosine", given.get("cosine", "false"))
+        answers, query, id, _ = self._pair(given)
+        return self._json(answers.explain(query, id, cosine))
 
     def _gates(self) -> Response:
-        answers, query, _, title = self._pair()
+        answers, query, _, title = self._pair(self._parameters("q", "id"))
         return self._json(answers.gates(query, title))
 
     def _encode(self) -> Response:
@@ -250,9 +252,8 @@ class _App:
             )
         return asked.json_object(request.get_data(cache=False), names)
 
-    def _pair(self) -> tuple[Answers, str, str, str]:
+    def _pair(self, given: dict[str, str]) -> tuple[Answers, str, str, str]:
         """The answers, and the query, the id and the title of a request about both."""
-        given = self._parameters("q", "id")
         answers = self._answers
         query = asked.text("q", asked.needed(given, "q"), self._limits.characters)
         id = asked.needed(given, "id")

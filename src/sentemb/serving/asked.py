@@ -189,3 +189,10 @@ def flag(name: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise Refusal(400, f"{name} is {_kind(value)}; give true or false")
     return value
+
+
+def flag_in_address(name: str, value: str) -> bool:
+    """``value`` if it is true or false, written in these words."""
+    if value not in ("true", "false"):
+        raise Refusal(400, f"{name} is {brief(value)}; give true or false")
+    return value == "true"

@@ -110,24 +110,41 @@ class Rows(list[ItemT]):
         What is in the list.
     caption : str
         A line above.
+    reason : str, optional
+        Why the list is empty.
+
+    Attributes
+    ----------
+    reason : str or None
     """
 
-    def __init__(self, items: Iterable[ItemT] = (), caption: str = "") -> None:
+    def __init__(
+        self, items: Iterable[ItemT] = (), caption: str = "", reason: str | None = None
+    ) -> None:
         super().__init__(items)
-        self._caption = caption
+        self._caption, self.reason = caption, reason
 
     def _repr_html_(self) -> str:
         caption = f"<p><b>{escape(_shown(self._caption))}</b></p>" if self._caption else ""
-        return caption + (self._table() if self else "<p>nothing found</p>")
+        nothing = "nothing found" if self.reason is None else f"no good match: {self.reason}"
+        return caption + (self._table() if self else f"<p>{escape(nothing)}</p>")
 
     def _table(self) -> str:
         items: list[Any] = self[:_LISTED]
-        names = getattr(items[0], "_fields", None)
-        if names is None:
+        if not hasattr(items[0], "_fields"):
             shown = "".join(item._repr_html_() for item in items[:_BELOW_EACH_OTHER])
             return shown + _more(len(self) - _BELOW_EACH_OTHER)
+        rows = [_by_column(item) for item in items]
         # A column without any value says nothing.
-        columns = [k for k in range(len(names)) if any(item[k] is not None for item in items)]
-        texts = [at for at, k in enumerate(columns) if isinstance(items[0][k], str)]
-        rows = ([item[k] for k in columns] for item in items)
-        return _first(rows, len(self), _LISTED, [names[k] for k in columns], texts)
+        columns = [name for name in rows[0] if any(row[name] is not None for row in rows)]
+        texts = [at for at, name in enumerate(columns) if isinstance(rows[0][name], str)]
+        values = ([row[name] for name in columns] for row in rows)
+        return _first(values, len(self), _LISTED, columns, texts)
+
+
+def _by_column(item: Any) -> dict[str, Any]:
+    """The values of a named tuple; a dict in it has a column for each of its keys."""
+    found: dict[str, Any] = {}
+    for name, value in item._asdict().items():
+        found |= value if isinstance(value, dict) else {name: value}
+    return found

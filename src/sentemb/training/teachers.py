@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.baselines.inverted_index import K1, B, InvertedIndex
 from sentemb.bounds import brief
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
 from sentemb.face import keeping_text_warnings
 from sentemb.loading import load
+from sentemb.retrieval.bm25 import K1, AskedWords, B, TitleWords
 from sentemb.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
@@ -121,12 +121,14 @@ class _BM25Teacher(Teacher):
     def _lists(
         self, log: ClickLog, workers: Workers, stopped: Callable[[], bool]
     ) -> NDArray[np.int32]:
-        index = InvertedIndex(log.titles)
-        words, clicked = index.look_up(log.queries), log.titles_of_queries()
+        by_words = TitleWords(log.titles)
+        asked, clicked = by_words.look_up(log.queries), log.titles_of_queries()
 
         def fill(lists: NDArray[np.int32], first: int, end: int) -> None:
-            arguments = lists, part(words, first, end), part(clicked, first, end)
-            workers.over(end - first, index.highest, *arguments)
+            some = AskedWords(*part(asked, first, end))
+            lists[:], _ = by_words.lists.best(
+                some, lists.shape[1], workers, part(clicked, first, end)
+            )
 
         return lists_of_all(len(log.queries), fill, stopped)
 

@@ -7,26 +7,26 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.baselines.inverted_index import Contents
-from sentemb.baselines.words_and_stems import Stems
 from sentemb.exporting.characters import cased_and_ignored
 from sentemb.exporting.page.public_words import WITHHELD, PublicWords
 from sentemb.exporting.page.stem_forms import forms_of_stems
 from sentemb.models.int8_rows import LARGEST, Int8Rows
 from sentemb.models.towers import Towers
+from sentemb.ranking.parts import Bm25, Cosine, Memory, Unclicked
+from sentemb.retrieval.bm25 import Lists
+from sentemb.retrieval.memory import MemoryRows
+from sentemb.retrieval.words_and_stems import words_of
 from sentemb.text.words import plain_words
 
 if TYPE_CHECKING:
     from sentemb.search.index import Index
-    from sentemb.search.lexical import Lexical
-    from sentemb.search.memory import Memory
 
 # Typed arrays of JavaScript begin at multiples of the size of their numbers.
 _ALIGNED = 8
@@ -94,11 +94,10 @@ def add_index(
     notes : list of str
         What the user should know.
     """
-    towers = index.model.towers
+    towers, catalogue = index.model.towers, index.snapshot.catalogue
     arrays.add_texts("ids", index.ids)
     arrays.add_texts("titles", index.titles)
-    arrays.add("empty", np.flatnonzero(~_has_vector(index)).astype("<u4"))
-    arrays.add_rows("vectors", _vectors(index, dtype))
+    arrays.add("empty", np.flatnonzero(catalogue.is_empty).astype("<u4"))
     for name, edges in _code_points().items():
         arrays.add(name, edges)
     model_words = public.of_model(towers.vocabulary.words)
@@ -113,29 +112,29 @@ def add_index(
         "shared": towers.shared,
         "splitting": towers.vocabulary.splitting,
         "vectors": 0 if known is None else known.dim,
-        "bm25": None,
-        "memory": None,
-        "cosine": index.cosine_weight,
         "confidence": None,
     }
     notes: list[str] = []
     if index.confidence is not None:
         fitted = index.confidence
         header["confidence"] = {"intercept": fitted.intercept, "slope": fitted.slope}
-    if index.bm25 is not None and index.bm25.weight > 0:
-        header["bm25"] = _add_bm25(arrays, index.bm25, index, model_words, public, notes)
-    if index.memory is not None and index.memory.weight > 0:
-        header["memory"] = _add_memory(arrays, index.memory, dtype)
+    fields: dict[str, Lists] = {}
+    for name in index.recipe.parts:
+        part = catalogue.parts[name]
+        if isinstance(part, Cosine):
+            arrays.add_rows("vectors", _vectors(index, dtype))
+        elif isinstance(part, Memory):
+            _add_memory(arrays, part.memory)
+        elif isinstance(part, Bm25):
+            fields[name] = part.lists
+        elif isinstance(part, Unclicked):
+            arrays.add(name, part.values.astype(np.uint8))
+    if fields:
+        _add_words(arrays, fields, index, model_words, public, notes)
     return header, notes
 
 
 # -- vectors and weights ---------------------------------------------------------------------------
-
-
-def _has_vector(index: Index) -> NDArray[np.bool_]:
-    vectors = index.vectors
-    numbers = vectors.codes if isinstance(vectors, Int8Rows) else vectors
-    return np.asarray(numbers.any(axis=1))
 
 
 def _vectors(index: Index, dtype: str) -> np.ndarray | Int8Rows:
@@ -210,66 +209,64 @@ def _edges(letters: Iterable[str]) -> NDArray[np.uint32]:
     return np.flatnonzero(np.diff(is_in)).astype("<u4")
 
 
-def _add_bm25(
+def _add_words(
     arrays: Arrays,
-    half: Lexical,
+    fields: Mapping[str, Lists],
     index: Index,
     model_words: list[str],
     public: PublicWords,
     notes: list[str],
-) -> dict[str, Any]:
-    """The list of each public word, and which list a word of a query is compared with."""
-    lists = half.lists
-    contents = _of_words(
-        lists.contents(),
-        lambda words: public.of_bm25(
-            words, lists.words if isinstance(lists.words, Stems) else None
-        ),
-    )
-    forms = {word: place for place, word in enumerate(contents.words)}
-    if isinstance(lists.words, Stems):
-        seen = {word for title in index.titles for word in plain_words(title)}
-        seen.update(word for text in model_words for word in plain_words(text))
-        forms = forms_of_stems(lists.words, contents.words, seen)
+) -> None:
+    """The public words of BM25, which of them a word of a query is, and the lists of each field."""
+    stem = index.recipe.stem
+    split = words_of(stem)
+    every = sorted({word for lists in fields.values() for word in lists.words})
+    words = public.of_bm25(every, None if stem is None else split)
+    forms = {word: number for number, word in enumerate(words)}
+    if stem is not None:
+        seen = {word for text in (*public.words, *model_words) for word in plain_words(text)}
+        forms = forms_of_stems(split, words, seen)
         notes.append(
             "BM25 compares stems, which a browser cannot compute: the page has the stems of "
             f"{len(forms):,} words, and BM25 ignores any other word of a query"
         )
-    arrays.add_texts("bm25 words", forms)
-    arrays.add("bm25 lists", np.fromiter(forms.values(), "<u4", len(forms)))
-    holding = np.diff(contents.offsets)
-    arrays.add("bm25 holding", holding.astype("<u4"))
-    steps = np.diff(contents.titles, prepend=0)
-    first = contents.offsets[:-1]
-    steps[first] = contents.titles[first]
-    arrays.add("bm25 steps", steps.astype("<u2"))
-    counts = contents.counts
-    is_whole = (counts == np.rint(counts)).all()
-    # With a weight of clicked queries counts are not integers.
-    arrays.add("bm25 counts", counts.astype("<u4" if is_whole else "<f8"))
-    return {"k1": lists.k1, "b": lists.b, "weight": half.weight}
+    arrays.add_texts("words of bm25", forms)
+    arrays.add("numbers of words", np.fromiter(forms.values(), "<u4", len(forms)))
+    for name, lists in fields.items():
+        _add_lists(arrays, name, lists, words)
 
 
-def _of_words(contents: Contents, kept: Callable[[list[str]], list[str]]) -> Contents:
-    """The lists of those words that ``kept`` does not withhold."""
-    words = kept(contents.words)
-    is_kept = np.array([word != WITHHELD for word in words], np.bool_)
-    lengths = np.diff(contents.offsets)
-    entries = np.repeat(is_kept, lengths)
-    offsets = np.concatenate([[0], np.cumsum(lengths[is_kept])])
-    held = [word for word in words if word != WITHHELD]
-    return Contents(held, offsets, contents.titles[entries], contents.counts[entries])
+def _add_lists(arrays: Arrays, name: str, lists: Lists, words: Sequence[str]) -> None:
+    """The lists of ``words``, empty where the field has none."""
+    place_of = {word: place for place, word in enumerate(lists.words)}
+    places = np.array([place_of.get(word, -1) for word in words], np.int64)
+    lengths = np.diff(lists.offsets, append=lists.offsets[-1])[places]
+    ends = np.cumsum(lengths)
+    entries = np.repeat(lists.offsets[places] - (ends - lengths), lengths)
+    entries += np.arange(entries.size)
+    titles = lists.titles[entries]
+    steps = np.diff(titles, prepend=0)
+    first = (ends - lengths)[lengths > 0]
+    steps[first] = titles[first]
+    arrays.add(f"{name} lengths", lengths.astype("<u4"))
+    arrays.add(f"{name} steps", steps.astype("<u2"))
+    arrays.add(f"{name} weights", lists.weights[entries])
 
 
 # -- memory ----------------------------------------------------------------------------------------
 
 
-def _add_memory(arrays: Arrays, memory: Memory, dtype: str) -> dict[str, Any]:
-    """The vectors of clicked queries and their titles; the page has no use for the queries."""
-    lists = memory.lists
-    assert lists.vectors is not None  # its weight is not 0
-    rows = np.asarray(lists.vectors)
-    arrays.add_rows("memory vectors", Int8Rows.of(rows) if dtype == "int8" else rows)
-    arrays.add("memory holding", np.diff(lists.offsets).astype("<u4"))
-    arrays.add("memory titles", lists.places.astype("<u4"))
-    return {"weight": memory.weight}
+def _add_memory(arrays: Arrays, memory: MemoryRows) -> None:
+    """The rows of each title, without the texts of clicked queries.
+
+    A query that was clicked for several titles is a row of each, and only the scales differ: equal
+    rows are stored once.
+    """
+    codes = np.ascontiguousarray(memory.rows.codes)
+    whole = codes.view(f"V{codes.shape[1]}").ravel()
+    _, first, row_of = np.unique(whole, return_index=True, return_inverse=True)
+    arrays.add("memory lengths", np.diff(memory.offsets).astype("<u4"))
+    arrays.add("memory rows", row_of.astype("<u4"))
+    arrays.add("memory scales", memory.rows.scales)
+    arrays.add("memory is clicked", (memory.texts >= 0).astype(np.uint8))
+    arrays.add("memory codes", codes[first])

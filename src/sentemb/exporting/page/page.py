@@ -29,7 +29,7 @@ _ALPHABET = (
     string.digits + string.ascii_uppercase + string.ascii_lowercase + "!#$%&()*+-;<=>?@^_`{|}~"
 ).replace("<", ",")
 # In the order in which they refer to each other.
-_PARTS = ("texts", "towers", "bm25", "memory", "engine")
+_PARTS = ("texts", "towers", "parts", "engine")
 
 
 def write(
@@ -54,8 +54,8 @@ def write(
     out : path
         An HTML file; - is standard output.
     dtype : {"int8", "float32"}
-        How input weights and vectors are stored. int8 takes a quarter; its scores are rounded, by
-        0.02 at most in benchmarks/page_speed.py.
+        How input weights and vectors are stored. int8 takes a quarter; cosines are rounded then, by
+        0.02 at most in benchmarks/page_speed.py. The memory of the log is int8 in any case.
     title : str, optional
         What the page is called; by default the name of the file without its ending.
     min_queries : int

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from sentemb.bounds import whole
 from sentemb.text.words import plain_words
 
@@ -33,6 +35,8 @@ class PublicWords:
 
     Attributes
     ----------
+    words : set of str
+        All of them.
     of_titles, of_queries : int
         Words of titles, and further words that at least ``min_queries`` clicked queries have.
     """
@@ -40,17 +44,18 @@ class PublicWords:
     def __init__(self, index: Index, min_queries: int) -> None:
         self.min_queries = whole("min_queries", min_queries, 1, _MOST)
         self._splits = {plain_words, index.model.vocabulary.split}
-        self.knows_queries = index.memory is not None
         public = set()
         for title in index.titles:
             public |= self._words(title)
         self.of_titles = len(public)
-        queries = () if index.memory is None else index.memory.lists.queries
+        clicks = index.ranker.clicks
+        queries = [clicks.queries[q] for q in np.unique(clicks.clicked).tolist()]
+        self.knows_queries = bool(queries)
         different = {" ".join(plain_words(query)): query for query in queries}
         counts = Counter(word for query in different.values() for word in self._words(query))
         public.update(word for word, count in counts.items() if count >= min_queries)
         self.of_queries = len(public) - self.of_titles
-        self._public = public
+        self.words = public
         self._withheld: set[str] = set()
 
     def _words(self, text: str) -> set[str]:
@@ -60,16 +65,16 @@ class PublicWords:
         """``words`` of a model, with `WITHHELD` in the place of each that is not public."""
         if not self.knows_queries:
             return list(words)
-        return self._kept(words, self._public)
+        return self._kept(words, self.words)
 
     def of_bm25(
         self, words: Iterable[str], stem_words: Callable[[str], list[str]] | None
     ) -> list[str]:
-        """``words`` or stems of BM25, with `WITHHELD` in the place of each that is not public."""
-        public = self._public
+        """Those of ``words``, or of stems, of BM25 that are public."""
+        public = self.words
         if stem_words is not None:
             public = set(stem_words(" ".join(sorted(public))))
-        return self._kept(words, public)
+        return [word for word in self._kept(words, public) if word != WITHHELD]
 
     def _kept(self, words: Iterable[str], public: set[str]) -> list[str]:
         words = list(words)

@@ -2,7 +2,8 @@
 
 Both give a vector the score (1 + cosine) / 2: Elasticsearch for ``dot_product``, OpenSearch for
 ``cosinesimil`` with Lucene, in all versions that have it. Both have Lucene's BM25, whose form is
-also that of `sentemb.baselines.inverted_index`.
+also that of `sentemb.retrieval.bm25`, and a second pass over the best titles whose factors may be
+negative (``rescore``).
 """
 
 from __future__ import annotations
@@ -11,18 +12,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sentemb.baselines.words_and_stems import stem_of
-from sentemb.search.lexical import Lexical
+from sentemb.exporting.search_engines.scoring import (
+    CLICKED,
+    NEAREST,
+    SECOND_PASS,
+    TITLE,
+    VECTOR,
+    WORDS,
+    Scoring,
+)
 
-TITLE, CLICKED, WORDS, VECTOR = "title", "clicked_queries", "words", "vector"
 # What query.json has in the place of a query.
 QUERY_TEXT, QUERY_VECTOR = "QUERY TEXT", "QUERY VECTOR"
 
 _SIMILARITY, _ANALYZER, _STEMS = "sentemb_bm25", "sentemb_words", "sentemb_stems"
 # Neighbours per title and candidates for a new one, the defaults of both engines.
 _M, _EF_CONSTRUCTION = 16, 100
-# Titles that the vectors find, and candidates that are looked at for them.
-_K, _CANDIDATES = 100, 1000
+# Candidates that are looked at for the nearest titles.
+_CANDIDATES = 1000
 # Stemmers of Snowball that Lucene has too.
 _LANGUAGES = {
     *("armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french"),
@@ -48,7 +55,7 @@ class Engine:
     vector_field : function
         The mapping of vectors, given their length.
     search : function
-        The body of a search, given the ``match`` query or None.
+        The parts of a search that find titles, given whether vectors do and the clauses of words.
     """
 
     title: str
@@ -56,10 +63,10 @@ class Engine:
     max_dim: int
     settings: dict[str, Any]
     vector_field: Callable[[int], dict[str, Any]]
-    search: Callable[[dict[str, Any] | None], dict[str, Any]]
+    search: Callable[[bool, list[dict[str, Any]]], dict[str, Any]]
 
 
-def mapping(engine: Engine, dim: int, half: Lexical | None, with_clicks: bool) -> dict[str, Any]:
+def mapping(engine: Engine, dim: int, scoring: Scoring) -> dict[str, Any]:
     """The body of the request that creates the engine's index.
 
     Parameters
@@ -68,30 +75,22 @@ def mapping(engine: Engine, dim: int, half: Lexical | None, with_clicks: bool) -
         Who is told.
     dim : int
         Length of a vector.
-    half : Lexical, optional
-        BM25 of our index: its k1, b and stems are used.
-    with_clicks : bool
-        Whether titles have clicked queries. If a word of them counts as much as one of the title,
-        one field holds the words of both, as in our BM25.
+    scoring : Scoring
+        Its k1, b and stems are used, and it says whether titles have clicked queries.
     """
+    recipe = scoring.recipe
     text: dict[str, Any] = {"type": "text"}
     settings = dict(engine.settings)
-    if half is not None:
+    if recipe.reads_words:
         text["similarity"] = _SIMILARITY
-        settings["similarity"] = {
-            _SIMILARITY: {"type": "BM25", "k1": half.lists.k1, "b": half.lists.b}
-        }
-        language = stem_of(half.lists.words)
-        if language is not None and has_stemmer(language):
+        settings["similarity"] = {_SIMILARITY: {"type": "BM25", "k1": recipe.k1, "b": recipe.b}}
+        if recipe.stem is not None and has_stemmer(recipe.stem):
             text["analyzer"] = _ANALYZER
-            settings["analysis"] = _analysis(language)
-    is_one_field = with_clicks and half is not None and half.lists.click_weight == 1
-    copied = {**text, "copy_to": WORDS} if is_one_field else text
-    properties = {TITLE: copied}
-    if with_clicks:
-        properties[CLICKED] = copied
-    if is_one_field:
-        properties[WORDS] = text
+            settings["analysis"] = _analysis(recipe.stem)
+    copied = {**text, "copy_to": WORDS}
+    properties = {TITLE: text}
+    if scoring.has_clicks:
+        properties = {TITLE: copied, CLICKED: copied, WORDS: text}
     properties[VECTOR] = engine.vector_field(dim)
     index = {"settings": {"index": settings}} if settings else {}
     return {**index, "mappings": {"properties": properties}}
@@ -116,30 +115,35 @@ def _analysis(language: str) -> dict[str, Any]:
     }
 
 
-def query(
-    engine: Engine, boost: float | None, with_clicks: bool, click_weight: float = 1.0
-) -> dict[str, Any]:
+def query(engine: Engine, scoring: Scoring) -> dict[str, Any]:
     """The body of a search, with `QUERY_TEXT` and `QUERY_VECTOR` in the place of a query.
 
     Parameters
     ----------
     engine : Engine
         Who is told.
-    boost : float, optional
-        Factor of BM25 in the score, next to (1 + cosine) / 2; None leaves words out.
-    with_clicks : bool
-        As in `mapping`.
-    click_weight : float
-        How much a word of a clicked query counts. Unless it is 1, the scores of two fields are
-        added: an engine cannot weigh the words of one field.
+    scoring : Scoring
+        What is added up.
     """
-    match: dict[str, Any] | None = None
-    if boost is not None and with_clicks and click_weight != 1:
-        fields = [f"{TITLE}^{boost:g}", f"{CLICKED}^{boost * click_weight:g}"]
-        match = {"multi_match": {"query": QUERY_TEXT, "type": "most_fields", "fields": fields}}
-    elif boost is not None:
-        match = {"match": {WORDS if with_clicks else TITLE: {"query": QUERY_TEXT, "boost": boost}}}
-    return {"size": 10, "_source": [TITLE], **engine.search(match)}
+    clauses = [_match(field, boost=factor) for field, factor in scoring.finding.items()]
+    again = [(_match(field), factor) for field, factor in scoring.second_pass.items()]
+    if scoring.unclicked:
+        without = {"bool": {"must_not": {"exists": {"field": CLICKED}}}}
+        again.append(({"constant_score": {"filter": without}}, scoring.unclicked))
+    body = {"size": 10, "_source": [TITLE], **engine.search(scoring.uses_vectors, clauses)}
+    if again:
+        body["rescore"] = [
+            {
+                "window_size": SECOND_PASS,
+                "query": {"rescore_query": clause, "rescore_query_weight": factor},
+            }
+            for clause, factor in again
+        ]
+    return body
+
+
+def _match(field: str, **options: float) -> dict[str, Any]:
+    return {"match": {field: {"query": QUERY_TEXT, **options}}}
 
 
 def _elasticsearch_field(dim: int) -> dict[str, Any]:
@@ -153,14 +157,18 @@ def _elasticsearch_field(dim: int) -> dict[str, Any]:
     }
 
 
-def _elasticsearch_search(match: dict[str, Any] | None) -> dict[str, Any]:
-    knn = {
-        "field": VECTOR,
-        "query_vector": QUERY_VECTOR,
-        "k": _K,
-        "num_candidates": _CANDIDATES,
-    }
-    return {"knn": knn} if match is None else {"knn": knn, "query": match}
+def _elasticsearch_search(by_vector: bool, clauses: list[dict[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if by_vector:
+        found["knn"] = {
+            "field": VECTOR,
+            "query_vector": QUERY_VECTOR,
+            "k": NEAREST,
+            "num_candidates": _CANDIDATES,
+        }
+    if clauses:
+        found["query"] = {"bool": {"should": clauses}}
+    return found
 
 
 def _opensearch_field(dim: int) -> dict[str, Any]:
@@ -176,9 +184,9 @@ def _opensearch_field(dim: int) -> dict[str, Any]:
     }
 
 
-def _opensearch_search(match: dict[str, Any] | None) -> dict[str, Any]:
-    knn = {"knn": {VECTOR: {"vector": QUERY_VECTOR, "k": _K}}}
-    return {"query": {"bool": {"should": [knn] if match is None else [knn, match]}}}
+def _opensearch_search(by_vector: bool, clauses: list[dict[str, Any]]) -> dict[str, Any]:
+    knn = [{"knn": {VECTOR: {"vector": QUERY_VECTOR, "k": NEAREST}}}] if by_vector else []
+    return {"query": {"bool": {"should": [*knn, *clauses]}}}
 
 
 ENGINES = {

@@ -1,15 +1,10 @@
 """The files of an export to a search engine that people read and run."""
 
+from collections.abc import Sequence
 from textwrap import fill
 
-from sentemb.exporting.search_engines.requests import (
-    CLICKED,
-    QUERY_TEXT,
-    QUERY_VECTOR,
-    TITLE,
-    VECTOR,
-    Engine,
-)
+from sentemb.exporting.search_engines.requests import QUERY_TEXT, QUERY_VECTOR, Engine
+from sentemb.exporting.search_engines.scoring import CLICKED, NEAREST, TITLE, VECTOR, WORDS, Scoring
 
 README, SCRIPT = "README.md", "send.sh"
 
@@ -48,20 +43,28 @@ echo
 def readme(
     engine: Engine,
     name: str,
-    *,
+    scoring: Scoring,
+    differences: Sequence[str],
     titles: int,
     without_vector: int,
-    with_clicks: bool,
-    boost: str,
-    two_fields: bool = False,
 ) -> str:
     """What the files are and how to use them.
 
-    ``boost`` says where the boost of words is from, ``two_fields`` whether words are looked up in
-    titles and in clicked queries.
+    Parameters
+    ----------
+    engine : Engine
+        Who reads the files.
+    name : str
+        What the engine calls its index.
+    scoring : Scoring
+        What query.json adds up.
+    differences : sequence of str
+        How this ranks otherwise than the index.
+    titles, without_vector : int
+        How many there are.
     """
-    filling = _FILL[engine.title] % _MATCHES[engine.title][two_fields]
-    clicked = f"`{CLICKED}` holds the queries that it was clicked for. " if with_clicks else ""
+    clicked = f"`{CLICKED}` holds the queries that it was clicked for, and `{WORDS}` the words of "
+    clicked = f"{clicked}both. " if scoring.has_clicks else ""
     sending = (
         f"creates the index `{name}` from `mapping.json` and sends the bulk files one by one. It "
         "stops at the first file with a title that is refused. Arguments go to curl, such as "
@@ -74,7 +77,16 @@ def readme(
     )
     searching = (
         f"`query.json` is a search with {QUERY_TEXT} and {QUERY_VECTOR} in the places of a query. "
-        f"{boost} This fills it in:"
+        f"The score is {scoring}. The index ranks by {scoring.recipe}; the order is the same "
+        "whatever all weights are multiplied by. The rankings differ:"
+    )
+    listed = "\n".join(
+        _filled(f"- {text}", "  ")
+        for text in [
+            *differences,
+            "the engine splits texts into words by its own rules, and counts them in its titles",
+            f"a title that is not among the {NEAREST} nearest has no `{VECTOR}` in its score",
+        ]
     )
     return f"""\
 # {titles:,} titles for {engine.title}
@@ -91,6 +103,10 @@ URL=http://localhost:9200 sh {SCRIPT}
 
 {_filled(searching)}
 
+{listed}
+
+This fills in a query:
+
 ```python
 import json
 from pathlib import Path
@@ -102,52 +118,28 @@ template = Path("query.json").read_text(encoding="utf-8")
 
 
 def request(text: str) -> dict:
-    body = json.loads(template)
     vector = model.encode_query(text, normalize_embeddings=True)
-{filling}
+    body = template.replace('"{QUERY_VECTOR}"', json.dumps(vector.tolist()))
+    body = json.loads(body.replace('"{QUERY_TEXT}"', json.dumps(text)))
+    if not vector.any():  # the model knows no word of the text
+{_WITHOUT_VECTOR[engine.title]}
     return body
 ```
 """
 
 
-def _filled(text: str) -> str:
+def _filled(text: str, indent: str = "") -> str:
     """A paragraph in lines of moderate length."""
-    return fill(text, 100, break_long_words=False, break_on_hyphens=False)
+    return fill(text, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
-# How the two places of a query are filled in.
-_FILL = {
+# How the search by vectors is taken out of a request.
+_WITHOUT_VECTOR = {
     "Elasticsearch": """\
-%s
-    if vector.any():
-        body["knn"]["query_vector"] = vector.tolist()
-    else:  # the model knows no word of the text
-        del body["knn"]
+        body.pop("knn", None)
         body.setdefault("query", {"match_none": {}})""",
     "OpenSearch": """\
-    should = body["query"]["bool"]["should"]
-%s
-    if vector.any():
-        should[0]["knn"]["vector"]["vector"] = vector.tolist()
-    else:  # the model knows no word of the text
-        should[0] = {"match_none": {}}""",
-}
-
-# The same of the words, without and with two fields.
-_MATCHES = {
-    "Elasticsearch": (
-        """\
-    for field in body.get("query", {}).get("match", {}).values():
-        field["query"] = text""",
-        """\
-    body["query"]["multi_match"]["query"] = text""",
-    ),
-    "OpenSearch": (
-        """\
-    for part in should[1:]:
-        for field in part["match"].values():
-            field["query"] = text""",
-        """\
-    should[1]["multi_match"]["query"] = text""",
-    ),
+        parts = body["query"]["bool"]
+        words = [part for part in parts["should"] if "knn" not in part]
+        parts["should"] = words or [{"match_none": {}}]""",
 }

@@ -99,24 +99,15 @@ async function open() {
   }
   const [ids, titles] = [texts("ids"), texts("titles")];
   await breathe();
+  const { dim } = towers.query.encoder;
   return {
     vocabulary,
     towers,
     ids,
     titles,
     place: new Map(ids.map((id, place) => [id, place])),
-    vectors: table("vectors", towers.query.encoder.dim),
     empty: new Set(array("empty")),
-    bm25: HEADER.bm25 ? openBm25(array, texts, splitterOf(plainWords, sets)) : null,
-    memory: HEADER.memory
-      ? new Memory(
-          HEADER.memory.weight,
-          titles.length,
-          table("memory vectors", towers.query.encoder.dim),
-          array("memory holding"),
-          array("memory titles"),
-        )
-      : null,
+    parts: openParts(array, texts, (name) => table(name, dim), splitterOf(plainWords, sets)),
   };
 }
 
@@ -126,27 +117,49 @@ function places(flags) {
   return Int32Array.from(flags, (flag) => (flag ? row++ : -1));
 }
 
-function openBm25(array, texts, split) {
-  const holding = array("bm25 holding");
-  const offsets = new Uint32Array(holding.length + 1);
-  for (let w = 0; w < holding.length; w++) offsets[w + 1] = offsets[w] + holding[w];
-  // Places of titles are stored as steps from one to the next.
-  const titles = Uint32Array.from(array("bm25 steps"));
-  for (let w = 0; w < holding.length; w++) {
-    for (let e = offsets[w] + 1; e < offsets[w + 1]; e++) titles[e] += titles[e - 1];
+/** The parts of the score with their weights, in the order in which they are added. */
+function openParts(array, texts, table, split) {
+  const makers = {
+    cosine: () => new Cosine(table("vectors")),
+    memory: () =>
+      new Memory(
+        table("memory codes"),
+        ends("memory"),
+        array("memory rows"),
+        array("memory scales"),
+        array("memory is clicked"),
+      ),
+    bm25: () => bm25("bm25"),
+    clicked_bm25: () => bm25("clicked_bm25"),
+    unclicked: () => new Unclicked(array("unclicked")),
+  };
+  const ends = (name) => {
+    let end = 0;
+    return Uint32Array.from(array(`${name} lengths`), (length) => (end += length));
+  };
+  const numberOf = new Map();
+  if ("words of bm25" in HEADER.arrays) {
+    const numbers = array("numbers of words");
+    texts("words of bm25").forEach((word, k) => numberOf.set(word, numbers[k]));
   }
-  const listOf = new Map();
-  const lists = array("bm25 lists");
-  texts("bm25 words").forEach((word, k) => listOf.set(word, lists[k]));
-  const facts = { ...HEADER.bm25, n: HEADER.facts.titles };
-  return new Bm25(facts, listOf, split, offsets, titles, array("bm25 counts"));
+  const bm25 = (name) => {
+    const own = ends(name);
+    // Places of titles are stored as steps from one to the next.
+    const titles = Uint32Array.from(array(`${name} steps`));
+    own.forEach((end, w) => {
+      for (let e = (w ? own[w - 1] : 0) + 1; e < end; e++) titles[e] += titles[e - 1];
+    });
+    const lists = { ends: own, titles, weights: array(`${name} weights`) };
+    return new Bm25(HEADER.facts.titles, split, numberOf, lists);
+  };
+  return HEADER.facts.parts.map(({ part, weight }) => ({ part, weight, own: makers[part]() }));
 }
 
 /** The k places with the highest scores, equal scores in the order of the titles. */
-function highest(scores, isFindable, k) {
+function highest(scores, isFound, k) {
   const best = [];
   for (let place = 0; place < scores.length; place++) {
-    if (!isFindable(place)) continue;
+    if (!isFound[place]) continue;
     if (best.length === k && scores[place] <= scores[best[k - 1]]) continue;
     let at = best.length === k ? k - 1 : best.length;
     for (; at > 0 && scores[best[at - 1]] < scores[place]; at--) best[at] = best[at - 1];
@@ -161,35 +174,52 @@ function confidenceOf(score) {
   return 1 / (1 + Math.exp(-x));
 }
 
-async function search(query, k) {
-  const { vocabulary, towers, ids, titles, vectors, empty, bm25, memory } = await engine.ready;
+/** A query as words and as a vector, which is zero if the model knows none of them. */
+function read(query, { vocabulary, towers }) {
   const words = vocabulary.split(query);
-  const vector = towers.query.embed(words);
-  const isKnown = vector.some((x) => x !== 0);
-  const cosines = isKnown ? vectors.products(vector) : new Float64Array(titles.length);
-  const remembered = memory && (isKnown ? memory.scores(vector, cosines) : cosines);
-  const scores = cosines.map((cosine) => HEADER.cosine * cosine);
-  if (memory) remembered.forEach((own, place) => (scores[place] += memory.weight * own));
-  const sums = bm25 && bm25.weight ? bm25.scores(query) : null;
-  if (sums) {
-    const most = sums.reduce((one, other) => Math.max(one, other), 0) || 1;
-    for (let place = 0; place < sums.length; place++) {
-      scores[place] += bm25.weight * (sums[place] / most);
-    }
-  }
-  const isNear = (place) => !empty.has(place) || (memory !== null && memory.hasClicks[place] > 0);
-  const hasVectors = isKnown && (HEADER.cosine > 0 || memory !== null);
-  const isFindable = (place) => (hasVectors && isNear(place)) || (sums !== null && sums[place] > 0);
-  const hits = highest(scores, isFindable, k).map((place, rank) => ({
+  const unknown = vocabulary.unknown(words);
+  const isKnown = words.some((word) => !unknown.includes(word));
+  return { query, unknown, isKnown, vector: isKnown ? towers.query.embed(words) : null };
+}
+
+async function search(query, k) {
+  const { ids, titles, empty, parts, ...model } = await engine.ready;
+  const asked = read(query, model);
+  const scores = new Float64Array(titles.length);
+  const values = {};
+  const add = ({ part, weight, own }) => {
+    values[part] = own.scores(asked);
+    for (let place = 0; place < scores.length; place++) scores[place] += weight * values[part][place];
+  };
+  parts.filter(({ own }) => own.isEvidence).forEach(add);
+  // Titles and queries of which the model knows nothing are found only where there is evidence.
+  const isFound = Array.from(scores, (score, place) => score !== 0 || (asked.isKnown && !empty.has(place)));
+  parts.filter(({ own }) => !own.isEvidence).forEach(add);
+  const hits = highest(scores, isFound, k).map((place, rank) => ({
     id: ids[place],
     title: titles[place],
     score: scores[place],
-    cosine: cosines[place],
-    bm25: sums && sums[place],
-    memory: remembered && remembered[place],
+    parts: Object.fromEntries(
+      parts.map(({ part, weight }) => {
+        const value = values[part][place];
+        return [part, { value, added: weight * value }];
+      }),
+    ),
     confidence: rank === 0 && HEADER.confidence ? confidenceOf(scores[place]) : null,
   }));
-  return { query, unknown: vocabulary.unknown(words), hits };
+  return { query, unknown: asked.unknown, hits };
+}
+
+/** What each part adds to the score of a title, and where that comes from. */
+async function sharesOf(query, id) {
+  const { place, titles, parts, ...model } = await engine.ready;
+  const [asked, title] = [read(query, model), place.get(id)];
+  const shares = parts.map(({ part, weight, own }) => {
+    const value = own.scores(asked)[title];
+    const share = { part, weight, value, added: weight * value };
+    return { ...share, ...own.source(asked, title, titles[title]) };
+  });
+  return { score: shares.reduce((sum, { added }) => sum + added, 0), parts: shares };
 }
 
 /** The words of the query and of a title. */
@@ -211,7 +241,7 @@ async function explain(query, id, signal) {
   const breathe = breather(signal);
   const vectors = { query: towers.query.embed(words.query), title: towers.title.embed(words.title) };
   const score = dot(vectors.query, vectors.title);
-  const found = { score };
+  const found = { score, ranker: await sharesOf(query, id) };
   for (const [side, other, text] of [
     ["query", "title", query],
     ["title", "query", title],

@@ -269,6 +269,10 @@ class Table {
     Object.assign(this, { values, scales, width });
   }
 
+  get length() {
+    return this.values.length / this.width;
+  }
+
   /** Add a row, times `factor`. */
   addRow(row, sum, factor = 1) {
     const [{ values, width }, scale] = [this, this.scales ? factor * this.scales[row] : factor];
@@ -279,7 +283,7 @@ class Table {
   /** The dot product of every row with x. */
   products(x) {
     const { values, scales, width } = this;
-    const found = new Float64Array(values.length / width);
+    const found = new Float64Array(this.length);
     for (let row = 0, at = 0; row < found.length; row++, at += width) {
       let sum = 0;
       for (let j = 0; j < width; j++) sum += values[at + j] * x[j];

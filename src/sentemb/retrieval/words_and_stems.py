@@ -1,6 +1,7 @@
 """How lexical rankers split texts into words, with and without stems."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TypeAlias
 
 from sentemb.bounds import brief
@@ -45,15 +46,7 @@ class Stems:
         return Stems, (self.language,)
 
 
+@lru_cache
 def words_of(stem: str | None) -> Words:
     """`Stems` of a language, or `plain_words` without one."""
     return plain_words if stem is None else Stems(stem)
-
-
-def stem_of(words: Words) -> str | None:
-    """What `words_of` made ``words`` from; a `SentembError` for any other function."""
-    if isinstance(words, Stems):
-        return words.language
-    if words is plain_words:
-        return None
-    raise SentembError("only plain words and stems can be saved; use words_of")

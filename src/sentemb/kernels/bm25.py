@@ -1,0 +1,189 @@
+"""Sums of the weights of the words that titles share with a query.
+
+All kernels get words and lists in the same form:
+
+    query_offsets, query_words : (n_queries + 1,) int64, (n,) int32
+        The words of every query, as numbers of lists.
+    offsets, titles, weights : (n_words + 1,) int64, (n_entries,) int32, (n_entries,) float32
+        Word w is held by ``titles[offsets[w]:offsets[w + 1]]``, ascending, with these weights.
+"""
+
+import numpy as np
+
+from sentemb.kernels.jit import inner_kernel, kernel, strict_kernel
+
+
+@kernel
+def add_lists(total, factor, query_offsets, query_words, offsets, titles, weights, first, end):
+    """total[q, t] += factor · the sum of the weights of title t over the words of query q.
+
+    Parameters
+    ----------
+    total : (n_queries, n_titles) float32, updated
+    factor : float32
+    query_offsets, query_words, offsets, titles, weights
+        See above.
+    first, end : int
+        The queries to do.
+    """
+    for q in range(first, end):
+        for word in query_words[query_offsets[q] : query_offsets[q + 1]]:
+            for entry in range(offsets[word], offsets[word + 1]):
+                total[q, titles[entry]] += factor * weights[entry]
+
+
+@kernel
+def entries_of_pairs(
+    entries,
+    starts,
+    query_offsets,
+    query_words,
+    query_index,
+    title_index,
+    offsets,
+    titles,
+    first,
+    end,
+):
+    """The entry of every word of a pair's query in the list of that word.
+
+    Parameters
+    ----------
+    entries : (n,) int64, written
+        From ``starts[p]`` on those of pair p, one per word of its query; -1 where the title does
+        not hold the word.
+    starts : (n_pairs,) int64
+    query_offsets, query_words, offsets, titles
+        See above.
+    query_index, title_index : (n_pairs,) int64
+    first, end : int
+        The pairs to do.
+    """
+    for p in range(first, end):
+        query, place = query_index[p], starts[p]
+        for word in query_words[query_offsets[query] : query_offsets[query + 1]]:
+            entries[place] = _entry(titles, offsets[word], offsets[word + 1], title_index[p])
+            place += 1
+
+
+@inner_kernel
+def _entry(titles, low, end, title):
+    """The place of ``title`` in ``titles[low:end]``, ascending; -1 if it is not there."""
+    high = end
+    while low < high:
+        middle = (low + high) // 2
+        if titles[middle] < title:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < end and titles[low] == title else -1
+
+
+@strict_kernel
+def sums_of_pairs(
+    scores,
+    query_offsets,
+    query_words,
+    query_index,
+    title_index,
+    offsets,
+    titles,
+    weights,
+    first,
+    end,
+):
+    """scores[p] = the sum for one query and one title, in float64, in the order of the words.
+
+    Parameters
+    ----------
+    scores : (n_pairs,) float64, written
+    query_offsets, query_words, offsets, titles, weights
+        See above.
+    query_index, title_index : (n_pairs,) int64
+    first, end : int
+        The pairs to do.
+    """
+    for p in range(first, end):
+        query, title = query_index[p], title_index[p]
+        score = 0.0
+        for word in query_words[query_offsets[query] : query_offsets[query + 1]]:
+            entry = _entry(titles, offsets[word], offsets[word + 1], title)
+            if entry >= 0:
+                score += weights[entry]
+        scores[p] = score
+
+
+@kernel
+def best_titles(
+    best,
+    largest,
+    query_offsets,
+    query_words,
+    offsets,
+    titles,
+    weights,
+    n_titles,
+    left_out_offsets,
+    left_out,
+    first,
+    end,
+):
+    """best[q] = the titles with the largest sums of weights above 0, largest first.
+
+    Only the lists of the words of a query are read. Equal sums are in the order of the titles.
+
+    Parameters
+    ----------
+    best, largest : (n_queries, k) int32, (n_queries, k) float32, written
+        The titles and their sums, -1 and 0 where there are not enough; k is at least 1.
+    query_offsets, query_words, offsets, titles, weights
+        See above; all weights are above 0.
+    n_titles : int
+    left_out_offsets, left_out : (n_queries + 1,) int64, (n,) int32
+        The titles of every query that are not wanted.
+    first, end : int
+        The queries to do.
+    """
+    sums = np.zeros(n_titles, np.float32)
+    met = np.empty(n_titles, np.int32)
+    for q in range(first, end):
+        n_met = 0
+        for word in query_words[query_offsets[q] : query_offsets[q + 1]]:
+            for entry in range(offsets[word], offsets[word + 1]):
+                title = titles[entry]
+                if sums[title] == 0:
+                    met[n_met] = title
+                    n_met += 1
+                sums[title] += weights[entry]
+        for entry in range(left_out_offsets[q], left_out_offsets[q + 1]):
+            sums[left_out[entry]] = 0
+        _take_largest(best[q], largest[q], sums, met[:n_met])
+
+
+@inner_kernel
+def _take_largest(best, largest, sums, met):
+    """Move the titles with the largest sums above 0 to ``best``; all sums become 0.
+
+    best, largest : (k,) int32, (k,) float32, written
+    sums, met : (n_titles,) float32, (n_met,) int32
+        The titles whose sums may be above 0.
+    """
+    k = best.size
+    best[:] = -1
+    largest[:] = 0
+    for title in met:
+        total = sums[title]
+        sums[title] = 0
+        place = k
+        while place > 0 and _is_before(total, title, largest[place - 1], best[place - 1]):
+            if place < k:
+                best[place], largest[place] = best[place - 1], largest[place - 1]
+            place -= 1
+        if place < k:
+            best[place], largest[place] = title, total
+
+
+@kernel
+def _is_before(total, title, other_total, other_title):
+    """Whether a title ranks before another. An empty place has the sum 0 and is the last."""
+    return total > other_total or (total == other_total and title < other_title)

@@ -1,0 +1,80 @@
+"""Scores of all titles: added up in float32, and the titles that can be among the best."""
+
+import numpy as np
+
+from sentemb.kernels.jit import kernel
+from sentemb.kernels.scan import exact_dot
+from sentemb.kernels.top_k import highest_places
+
+
+@kernel
+def add_products(total, factor, products, low):
+    """total[q, low + r] += factor · products[r, q].
+
+    Parameters
+    ----------
+    total : (m, n_titles) float32, updated
+    factor : float32
+    products : (n, m) float32
+    low : int
+        The title of the first row.
+    """
+    n, m = products.shape
+    for q in range(m):
+        for r in range(n):
+            total[q, low + r] += factor * products[r, q]
+
+
+@kernel
+def products_of_pairs(scores, queries, query_index, title_index, rows, scales, first, end):
+    """scores[p] = the dot product of one query and one row, in float64 in a fixed order.
+
+    Parameters
+    ----------
+    scores : (n_pairs,) float64, written
+    queries : (n_queries, dim) float64
+    query_index, title_index : (n_pairs,) int64
+    rows, scales : (n, dim) float32 or int8, (n,) float32 or (0,)
+        The rows, and the factor of each if there are factors.
+    first, end : int
+        The pairs to do.
+    """
+    for p in range(first, end):
+        score = exact_dot(queries[query_index[p]], rows[title_index[p]])
+        if scales.size:
+            score *= scales[title_index[p]]
+        scores[p] = score
+
+
+@kernel
+def candidates(places, counts, total, errors, k, first, end):
+    """The titles whose exact scores may be among the k highest.
+
+    Parameters
+    ----------
+    places : (m, room) int32, written
+        Ascending; as many as there is room for.
+    counts : (m,) int64, written
+        How many there are, perhaps more than there is room for.
+    total : (m, n_titles) float32
+        -inf for titles that are not wanted.
+    errors : (m,) float64
+        No score is further from the exact one.
+    k : int
+        From 1 to n_titles.
+    first, end : int
+        The queries to do.
+    """
+    best = np.empty(k, np.int64)
+    for q in range(first, end):
+        highest_places(best, total[q])
+        # Titles with at least this: the k best so far have at least that minus the error.
+        limit = total[q, best[k - 1]] - 2 * errors[q]
+        n = 0
+        for title in range(total.shape[1]):
+            # What is not a number is not left out: its exact score tells that a file is damaged.
+            if not total[q, title] < limit and total[q, title] != -np.inf:
+                if n < places.shape[1]:
+                    places[q, n] = title
+                n += 1
+        counts[q] = n

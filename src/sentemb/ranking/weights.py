@@ -1,0 +1,111 @@
+"""The weights of a ranking: a convex fit to the right titles of some queries.
+
+For query q with the candidates C(q), of which R(q) are right, and x(q, t) the vector of what all
+parts score, the weights w minimise
+
+    mean over q of mean over r in R(q) of -log softmax(w · x(q, ·) over C(q))[r] + ridge |w s|² / 2
+
+s are the standard deviations of the parts, so that the penalty does not depend on their units.
+Newton's method finds the only minimum.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+_RIDGE = 1e-4
+_STEPS = 50
+_TOLERANCE = 1e-9
+
+
+class Candidates(NamedTuple):
+    """Pairs of a query and a candidate, in the order of the queries.
+
+    Attributes
+    ----------
+    query_index, title_index : (n,) int64
+        Every query has at least one right and one other candidate.
+    is_right : (n,) bool
+    """
+
+    query_index: NDArray[np.int64]
+    title_index: NDArray[np.int64]
+    is_right: NDArray[np.bool_]
+
+
+class Fit(NamedTuple):
+    """Weights and their loss.
+
+    Attributes
+    ----------
+    weights : (n_parts,) float64
+    loss : float
+    """
+
+    weights: NDArray[np.float64]
+    loss: float
+
+
+def fit_weights(
+    features: NDArray[np.float64],
+    candidates: Candidates,
+    start: NDArray[np.float64] | None = None,
+) -> Fit:
+    """The weights with the lowest loss.
+
+    Parameters
+    ----------
+    features : (n, n_parts) float64
+        What each part scores for each candidate.
+    candidates : Candidates
+        The pairs.
+    start : (n_parts,) float64, optional
+        Weights near the best ones.
+    """
+    scale = features.std(axis=0)
+    scale[scale == 0] = 1
+    X = features / scale
+    first = np.flatnonzero(np.diff(candidates.query_index, prepend=-1))
+    sizes = np.diff(np.append(first, len(X)))
+    n_right = np.add.reduceat(candidates.is_right.astype(np.float64), first)
+    # Every query counts the same, and so does each of its right titles.
+    target = candidates.is_right / np.repeat(n_right, sizes) / first.size
+    w = np.zeros(X.shape[1]) if start is None else start * scale
+    loss, gradient, curvature = _loss(w, X, target, first, sizes)
+    for _ in range(_STEPS):
+        step = np.linalg.solve(curvature, gradient)
+        decrease = float(gradient @ step)
+        if decrease < _TOLERANCE:
+            break
+        size = 1.0
+        while True:
+            found = _loss(w - size * step, X, target, first, sizes)
+            if found[0] <= loss - 1e-4 * size * decrease or size < 1e-6:
+                break
+            size /= 2
+        w = w - size * step
+        loss, gradient, curvature = found
+    return Fit(w / scale, loss)
+
+
+def _loss(
+    w: NDArray[np.float64],
+    X: NDArray[np.float64],
+    target: NDArray[np.float64],
+    first: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """Loss, gradient and Hessian."""
+    z = X @ w
+    z -= np.repeat(np.maximum.reduceat(z, first), sizes)
+    e = np.exp(z)
+    sums = np.add.reduceat(e, first)
+    p = e / np.repeat(sums, sizes) / first.size
+    loss = -float(target @ (z - np.repeat(np.log(sums), sizes))) + _RIDGE / 2 * float(w @ w)
+    gradient = X.T @ (p - target) + _RIDGE * w
+    means = np.add.reduceat(X * p[:, None], first, axis=0) * np.sqrt(first.size)
+    curvature = (X.T * p) @ X - means.T @ means + _RIDGE * np.eye(w.size)
+    return loss, gradient, curvature

@@ -1,0 +1,440 @@
+"""BM25 over the words of titles and of the queries that they were clicked for.
+
+Robertson and Zaragoza, "The probabilistic relevance framework: BM25 and beyond" (2009), in the form
+that Lucene uses. A word that occurs f times in a title of l words adds
+
+    idf · f / (f + k1 · (1 - b + b · l / mean l)),   idf = ln(1 + (N - n + 0.5) / (n + 0.5))
+
+N, n (the titles that hold the word) and the mean length are those of the titles that the statistics
+were taken from, whatever titles are scored. So the score of a title does not depend on others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.kernels.bm25 import add_lists, best_titles, entries_of_pairs, sums_of_pairs
+from sentemb.protocols import Runner
+from sentemb.retrieval.clicked_queries import ClickedQueries, ClicksOfTitles
+from sentemb.retrieval.words_and_stems import Words
+from sentemb.system.parallel import Workers
+from sentemb.text.batch import Tokens, tokenize
+from sentemb.text.words import plain_words
+
+# Saturation of a word's count, and how much a title's length reduces it.
+K1, B, MAX_K1 = 0.9, 0.4, 1e6
+
+
+class Counts(NamedTuple):
+    """How often titles hold words.
+
+    Attributes
+    ----------
+    words : list of str
+    offsets : (n_words + 1,) int64
+        Word w is in the entries ``offsets[w]`` to ``offsets[w + 1]`` of the next two.
+    titles : (n_entries,) int32
+        Ascending within a word.
+    counts : (n_entries,) float64
+        Above 0. A word of a clicked query counts as much as the title's share of its clicks.
+    n_titles : int
+    """
+
+    words: list[str]
+    offsets: NDArray[np.int64]
+    titles: NDArray[np.int32]
+    counts: NDArray[np.float64]
+    n_titles: int
+
+    def lengths(self) -> NDArray[np.float64]:
+        """The sum of the counts of each title, (n_titles,)."""
+        return np.bincount(self.titles, self.counts, self.n_titles).astype(np.float64)
+
+
+class CountedFields(NamedTuple):
+    """The two fields: titles with their clicked queries, and clicked queries alone."""
+
+    whole: Counts
+    clicked: Counts
+
+
+def count_words(
+    titles: Sequence[str], clicks: ClicksOfTitles, queries: Sequence[str], words: Words
+) -> CountedFields:
+    """Count the words of titles and of their clicked queries.
+
+    Parameters
+    ----------
+    titles : sequence of str
+        The titles.
+    clicks : ClicksOfTitles
+        Their clicked queries, as numbers of ``queries``.
+    queries : sequence of str
+        Only those that are clicked are read.
+    words : function of a str
+        Splits a text into words.
+    """
+    n = len(titles)
+    asked, query_of = np.unique(clicks.queries, return_inverse=True)
+    of_titles = tokenize(titles, words)
+    of_queries = tokenize([queries[q] for q in asked.tolist()], words)
+    number_of = {word: number for number, word in enumerate(of_titles.words)}
+    numbers = np.array(
+        [number_of.setdefault(word, len(number_of)) for word in of_queries.words], np.int64
+    )
+    # One entry for each word of a title, then for each word of each of its clicked queries.
+    title_of = np.repeat(np.arange(n), np.diff(of_titles.offsets))
+    lengths = np.diff(of_queries.offsets)[query_of]
+    entry_of = np.repeat(np.arange(query_of.size), lengths)
+    starts = of_queries.offsets[:-1][query_of] - (np.cumsum(lengths) - lengths)
+    token_of = np.repeat(starts, lengths) + np.arange(entry_of.size)
+    clicked_word = numbers[of_queries.word_index[token_of]] if entry_of.size else entry_of
+    clicked_title = np.repeat(np.arange(n), np.diff(clicks.offsets))[entry_of]
+    share = clicks.shares[entry_of]
+    known = list(number_of)
+    whole = _summed(
+        known,
+        np.concatenate([of_titles.word_index, clicked_word]),
+        np.concatenate([title_of, clicked_title]),
+        np.concatenate([np.ones(title_of.size), share]),
+        n,
+    )
+    return CountedFields(whole, _summed(known, clicked_word, clicked_title, share, n))
+
+
+def _summed(
+    known: list[str],
+    words: NDArray[np.integer],
+    titles: NDArray[np.integer],
+    counts: NDArray[np.float64],
+    n_titles: int,
+) -> Counts:
+    """Counts from one entry per occurrence; equal ones are added in the order given."""
+    cells = words.astype(np.int64) * n_titles + titles
+    order = np.argsort(cells, kind="stable")
+    cells, counts = cells[order], counts[order]
+    first = np.flatnonzero(np.diff(cells, prepend=-1))
+    sums = np.add.reduceat(counts, first) if first.size else np.empty(0)
+    held = cells[first] // max(n_titles, 1)
+    present, number = np.unique(held, return_inverse=True)
+    offsets = np.searchsorted(number, np.arange(present.size + 1))
+    return Counts(
+        [known[word] for word in present.tolist()],
+        offsets.astype(np.int64),
+        (cells[first] % max(n_titles, 1)).astype(np.int32),
+        sums,
+        n_titles,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """What BM25 knows of a collection.
+
+    Attributes
+    ----------
+    words : sequence of str
+        Words that some title holds.
+    holding : (n_words,) int64
+        How many titles hold each.
+    n_titles : int
+    mean_length : float
+        Words per title.
+    """
+
+    words: Sequence[str]
+    holding: NDArray[np.int64]
+    n_titles: int
+    mean_length: float
+
+    @classmethod
+    def of(cls, counts: Counts) -> Self:
+        """The statistics of counted titles."""
+        total = float(counts.counts.sum())
+        mean = total / counts.n_titles if total else 1.0
+        return cls(counts.words, np.diff(counts.offsets), counts.n_titles, mean)
+
+    @cached_property
+    def _holding_of(self) -> dict[str, int]:
+        return dict(zip(self.words, self.holding.tolist(), strict=True))
+
+    def held_by(self, words: Sequence[str]) -> NDArray[np.int64]:
+        """How many titles hold each of some words, (n,)."""
+        holding_of = self._holding_of
+        return np.fromiter((holding_of.get(word, 0) for word in words), np.int64, len(words))
+
+    def idf(self, words: Sequence[str]) -> NDArray[np.float64]:
+        """The weights of words, (n,): that of a word which no title holds is the largest."""
+        holding = self.held_by(words)
+        return np.log(1 + (self.n_titles - holding + 0.5) / (holding + 0.5))
+
+
+class AskedWords(NamedTuple):
+    """The words of queries, as numbers of a `Lists`.
+
+    Attributes
+    ----------
+    offsets, words : (n_queries + 1,) int64, (n,) int32
+        Repeats included; words that no title holds are left out.
+    """
+
+    offsets: NDArray[np.int64]
+    words: NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """For each word the titles that hold it, and what it adds to their scores.
+
+    Attributes
+    ----------
+    words : sequence of str
+    offsets : (n_words + 1,) int64
+        Word w is in the entries ``offsets[w]`` to ``offsets[w + 1]`` of the next two.
+    titles, weights : (n_entries,) int32, (n_entries,) float32
+        Titles ascending within a word.
+    n_titles : int
+    """
+
+    words: Sequence[str]
+    offsets: NDArray[np.int64]
+    titles: NDArray[np.int32]
+    weights: NDArray[np.float32]
+    n_titles: int
+
+    @classmethod
+    def of(cls, counts: Counts, statistics: Statistics, k1: float, b: float) -> Self:
+        """Weigh counted words."""
+        lengths = counts.lengths() / statistics.mean_length
+        saturation = k1 * (1 - b + b * lengths)
+        idf = np.repeat(statistics.idf(counts.words), np.diff(counts.offsets))
+        weights = idf * (counts.counts / (counts.counts + saturation[counts.titles]))
+        return cls(
+            counts.words, counts.offsets, counts.titles, weights.astype(np.float32), counts.n_titles
+        )
+
+    @cached_property
+    def _number_of(self) -> dict[str, int]:
+        return {word: number for number, word in enumerate(self.words)}
+
+    @cached_property
+    def largest(self) -> NDArray[np.float64]:
+        """The largest weight of each word, (n_words,)."""
+        if not self.weights.size:
+            return np.zeros(len(self.words))
+        return np.maximum.reduceat(self.weights, self.offsets[:-1]).astype(np.float64)
+
+    def look_up(self, tokens: Tokens) -> AskedWords:
+        """Queries as words of these lists."""
+        number_of = self._number_of
+        numbers = np.fromiter(
+            (number_of.get(word, -1) for word in tokens.words), np.int32, len(tokens.words)
+        )[tokens.word_index]
+        known = np.concatenate([[0], np.cumsum(numbers >= 0)])
+        return AskedWords(known[tokens.offsets], numbers[numbers >= 0])
+
+    def add(
+        self, total: NDArray[np.float32], weight: float, asked: AskedWords, workers: Runner
+    ) -> None:
+        """Add ``weight`` times the score of every title to ``total``, (n_queries, n_titles)."""
+        arguments = total, np.float32(weight), *asked, self.offsets, self.titles, self.weights
+        workers.over(len(total), add_lists, *arguments)
+
+    def scores(
+        self,
+        asked: AskedWords,
+        query_index: NDArray[np.int64],
+        title_index: NDArray[np.int64],
+        workers: Runner,
+    ) -> NDArray[np.float64]:
+        """The scores of pairs, (k,): sums in float64 in the order of the query's words."""
+        scores = np.empty(query_index.size)
+        arguments = scores, *asked, query_index, title_index
+        lists = self.offsets, self.titles, self.weights
+        workers.over(scores.size, sums_of_pairs, *arguments, *lists)
+        return scores
+
+    def best(
+        self,
+        asked: AskedWords,
+        k: int,
+        workers: Runner,
+        left_out: tuple[NDArray[np.int64], NDArray[np.int32]] | None = None,
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The titles with the highest scores, by the lists of the words alone.
+
+        Parameters
+        ----------
+        asked : AskedWords
+            The queries.
+        k : int
+            Titles per query, from 1.
+        workers : Runner
+            Threads; the result does not depend on their number.
+        left_out : (n_queries + 1,) int64, (n,) int32, optional
+            Offsets and titles: those of each query that are not wanted.
+
+        Returns
+        -------
+        titles, scores : (n_queries, k) int32, (n_queries, k) float32
+            Best first, equal scores in the order of the titles; -1 and 0 where fewer titles have a
+            word of the query. The scores are sums in float32.
+        """
+        n = len(asked.offsets) - 1
+        titles, sums = np.empty((n, k), np.int32), np.empty((n, k), np.float32)
+        nothing = np.zeros(n + 1, np.int64), np.empty(0, np.int32)
+        lists = self.offsets, self.titles, self.weights, self.n_titles
+        workers.over(n, best_titles, titles, sums, *asked, *lists, *(left_out or nothing))
+        return titles, sums
+
+    def entries(
+        self,
+        asked: AskedWords,
+        query_index: NDArray[np.int64],
+        title_index: NDArray[np.int64],
+        workers: Runner,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where pairs have common words, for many sets of weights.
+
+        Returns
+        -------
+        pairs, entries : (n,) int64
+            The number of the pair and the entry of each common word.
+        """
+        lengths = np.diff(asked.offsets)[query_index]
+        starts = np.cumsum(lengths) - lengths
+        entries = np.empty(int(lengths.sum()), np.int64)
+        arguments = entries, starts, *asked, query_index, title_index, self.offsets, self.titles
+        workers.over(query_index.size, entries_of_pairs, *arguments)
+        pairs = np.repeat(np.arange(query_index.size), lengths)
+        return pairs[entries >= 0], entries[entries >= 0]
+
+    def of_words(self, tokens: Tokens, title: int) -> tuple[tuple[str, float], ...]:
+        """The words of one query that a title holds, each with what it adds to the score."""
+        found: dict[str, float] = {}
+        for number in tokens.word_index.tolist():
+            word = tokens.words[number]
+            place = self._number_of.get(word, -1)
+            low, high = self.offsets[place : place + 2] if place >= 0 else (0, 0)
+            entry = low + int(np.searchsorted(self.titles[low:high], title))
+            if entry < high and self.titles[entry] == title:
+                found[word] = found.get(word, 0.0) + float(self.weights[entry])
+        return tuple(found.items())
+
+    def without(self, is_kept: NDArray[np.bool_]) -> Self:
+        """The lists of the titles where ``is_kept``, (n_titles,), is true."""
+        entries = is_kept[self.titles]
+        number = np.cumsum(is_kept) - 1
+        offsets = np.concatenate([[0], np.cumsum(entries)])[self.offsets].astype(np.int64)
+        n = int(is_kept.sum())
+        titles = number[self.titles[entries]].astype(np.int32)
+        return type(self)(self.words, offsets, titles, self.weights[entries], n)._compact()
+
+    def joined(self, more: Lists) -> Self:
+        """These lists with the titles of other ones behind them."""
+        number_of = dict(self._number_of)
+        numbers = np.array(
+            [number_of.setdefault(word, len(number_of)) for word in more.words], np.int64
+        )
+        word_of = np.concatenate(
+            [
+                np.repeat(np.arange(len(self.words)), np.diff(self.offsets)),
+                np.repeat(numbers, np.diff(more.offsets)),
+            ]
+        )
+        order = np.argsort(word_of, kind="stable")
+        titles = np.concatenate([self.titles, more.titles + np.int32(self.n_titles)])[order]
+        counts = np.bincount(word_of, minlength=len(number_of))
+        return type(self)(
+            list(number_of),
+            np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            titles.astype(np.int32),
+            np.concatenate([self.weights, more.weights])[order],
+            self.n_titles + more.n_titles,
+        )
+
+    def _compact(self) -> Self:
+        """The same lists without words that no title holds."""
+        held = np.flatnonzero(np.diff(self.offsets))
+        if held.size == len(self.words):
+            return self
+        words = [self.words[w] for w in held.tolist()]
+        offsets = np.concatenate([[0], self.offsets[1:][held]]).astype(np.int64)
+        return type(self)(words, offsets, self.titles, self.weights, self.n_titles)
+
+
+class TitleWords:
+    """Finds titles by BM25 over their words: a `sentemb.protocols.Retriever`.
+
+    Parameters
+    ----------
+    titles : sequence of str
+        The catalogue; the statistics are taken from it.
+    k1, b : float
+        Saturation of a word's count, and how much a title's length reduces it.
+    words : function of a str
+        Splits titles and queries into words.
+    threads : int, optional
+        By default all processors. No score depends on it.
+
+    Attributes
+    ----------
+    lists : Lists
+    words : function of a str
+
+    Examples
+    --------
+    >>> found = TitleWords(["red shoes", "blue shoes", "garden tools"]).find(["red shoes"], 2)
+    >>> found[0].tolist(), found[1].round(3).tolist()
+    ([[0, 1]], [[0.764, 0.247]])
+    """
+
+    def __init__(
+        self,
+        titles: Sequence[str],
+        k1: float = K1,
+        b: float = B,
+        words: Words = plain_words,
+        threads: int | None = None,
+    ) -> None:
+        no_clicks = ClickedQueries.nothing().of_titles(titles)
+        counts = count_words(titles, no_clicks, (), words).whole
+        self.lists = Lists.of(counts, Statistics.of(counts), k1, b)
+        self.words = words
+        self._workers = Workers(threads)
+
+    def look_up(self, queries: Sequence[str]) -> AskedWords:
+        """The words of queries that some title holds."""
+        return self.lists.look_up(tokenize(queries, self.words))
+
+    def find(self, queries: Sequence[str], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The titles with the highest scores; see `sentemb.protocols.Retriever`.
+
+        Parameters
+        ----------
+        queries : sequence of str
+            The queries.
+        k : int
+            Titles per query, from 1; at most all are found, and none without a word of the query.
+        """
+        k = min(k, self.lists.n_titles)
+        if not k:
+            return np.empty((len(queries), 0), np.int64), np.empty((len(queries), 0))
+        titles, sums = self.lists.best(self.look_up(queries), k, self._workers)
+        return titles.astype(np.int64), np.where(titles < 0, -np.inf, sums.astype(np.float64))
+
+    def score_pairs(
+        self,
+        queries: Sequence[str],
+        query_index: NDArray[np.integer],
+        title_index: NDArray[np.integer],
+    ) -> NDArray[np.float64]:
+        """The scores of pairs, (k,): ``queries[query_index[j]]`` with title ``title_index[j]``."""
+        pairs = np.asarray(query_index, np.int64), np.asarray(title_index, np.int64)
+        return self.lists.scores(self.look_up(queries), *pairs, self._workers)

@@ -1,0 +1,154 @@
+"""The memory of a click log: a title is as good as its best row.
+
+The rows of a title are its vector by the document tower, its text read by the query tower, and the
+queries that it was clicked for, each times the root of the title's share of the query's clicks:
+
+    memory(q, t) = max(cos(q, t), cos_q(q, t), max over clicked c of sqrt(share(t, c)) cos_q(q, c))
+
+The root makes a stray click worth what it is: one click among a hundred counts a tenth of the
+cosine. Rows are stored as 8-bit integers; the memory is defined by these, so it has no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.kernels.memory import add_best, best_of_pairs
+from sentemb.models.int8_rows import Int8Rows
+from sentemb.protocols import Runner
+from sentemb.retrieval.clicked_queries import ClicksOfTitles
+from sentemb.retrieval.rows import FEW, QueryRows, products
+
+# Rows that are multiplied at a time, with many queries and with few.
+_ROWS, _ROWS_OF_FEW = 4096, 65536
+# Rows without a text of the log: the title by the document tower, and by the query tower.
+DOCUMENT, TITLE = -2, -1
+
+# Unit vectors of texts by the query tower.
+Embed = Callable[[Sequence[str]], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryRows:
+    """The rows of all titles, one title after the other.
+
+    Attributes
+    ----------
+    offsets : (n_titles + 1,) int64
+        Title t has the rows ``offsets[t]`` to ``offsets[t + 1]``; none if the model knows nothing
+        of it.
+    rows : Int8Rows
+    texts : (n_rows,) int32
+        The clicked query of each row, `DOCUMENT` or `TITLE`.
+    """
+
+    offsets: NDArray[np.int64]
+    rows: Int8Rows
+    texts: NDArray[np.int32]
+
+    @property
+    def n_titles(self) -> int:
+        return self.offsets.size - 1
+
+    @classmethod
+    def of(
+        cls,
+        vectors: np.ndarray,
+        titles: Sequence[str],
+        clicks: ClicksOfTitles,
+        queries: Sequence[str],
+        embed: Embed,
+    ) -> Self:
+        """Embed titles and their clicked queries.
+
+        Parameters
+        ----------
+        vectors : (n_titles, dim) float
+            Titles by the document tower, of unit length or zero.
+        titles : sequence of str
+            The texts of the titles.
+        clicks : ClicksOfTitles
+            Their clicked queries, as numbers of ``queries``.
+        queries : sequence of str
+            Only those that are clicked are embedded.
+        embed : function
+            Reads texts by the query tower.
+        """
+        n = len(titles)
+        asked, number = np.unique(clicks.queries, return_inverse=True)
+        of_queries = embed([queries[q] for q in asked.tolist()])
+        parts = [vectors, embed(list(titles)), of_queries]
+        coded = [Int8Rows.of(np.asarray(part, np.float32)) for part in parts]
+        lengths = np.diff(clicks.offsets)
+        title_of = np.concatenate([np.arange(n), np.arange(n), np.repeat(np.arange(n), lengths)])
+        texts = np.concatenate([np.full(n, DOCUMENT), np.full(n, TITLE), clicks.queries])
+        number = np.concatenate([np.arange(n), n + np.arange(n), 2 * n + number])
+        scales = np.concatenate([part.scales for part in coded])[number]
+        scales[2 * n :] *= np.sqrt(clicks.shares).astype(np.float32)
+        # A stable sort keeps the order of a title's rows; one of zeros would count as a cosine.
+        order = np.argsort(title_of, kind="stable")
+        order = order[scales[order] > 0]
+        codes = np.concatenate([part.codes for part in coded])
+        counts = np.bincount(title_of[order], minlength=n)
+        return cls(
+            np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            Int8Rows(codes[number[order]], scales[order]),
+            texts[order].astype(np.int32),
+        )
+
+    def add(
+        self, total: NDArray[np.float32], weight: float, queries: QueryRows, workers: Runner
+    ) -> None:
+        """Add ``weight`` times the memory of every title to ``total``, (n_queries, n_titles)."""
+        size = _ROWS_OF_FEW if len(queries) < FEW else _ROWS
+        n_tasks = max(1, -(-int(self.offsets[-1]) // size))
+        bounds = np.searchsorted(self.offsets, np.arange(n_tasks) * size)
+        bounds = np.append(bounds, self.n_titles)
+        workers.over(n_tasks, self._add, total, np.float32(weight), queries, bounds)
+
+    def _add(
+        self,
+        total: NDArray[np.float32],
+        weight: np.float32,
+        queries: QueryRows,
+        bounds: NDArray[np.int64],
+        first: int,
+        end: int,
+    ) -> None:
+        for task in range(first, end):
+            low, high = int(bounds[task]), int(bounds[task + 1])
+            some = slice(int(self.offsets[low]), int(self.offsets[high]))
+            found = products(queries, self.rows.rows(some))
+            add_best(total, weight, found, self.offsets, some.start, low, high)
+
+    def best(
+        self,
+        queries: QueryRows,
+        query_index: NDArray[np.int64],
+        title_index: NDArray[np.int64],
+        workers: Runner,
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """The memory of pairs, (k,), and the row that it comes from; 0 and -1 without rows."""
+        scores, rows = np.empty(query_index.size), np.empty(query_index.size, np.int64)
+        pairs = queries.exact, query_index, title_index
+        arguments = scores, rows, *pairs, self.offsets, self.rows.codes, self.rows.scales
+        workers.over(scores.size, best_of_pairs, *arguments)
+        return scores, rows
+
+    def without(self, is_kept: NDArray[np.bool_]) -> Self:
+        """The rows of the titles where ``is_kept``, (n_titles,), is true."""
+        lengths = np.diff(self.offsets)
+        kept = np.repeat(is_kept, lengths)
+        offsets = np.concatenate([[0], np.cumsum(lengths[is_kept])]).astype(np.int64)
+        return type(self)(offsets, self.rows.rows(np.flatnonzero(kept)), self.texts[kept])
+
+    def joined(self, more: MemoryRows) -> Self:
+        """These rows with those of more titles behind them."""
+        rows = self.rows.joined(more.rows)
+        offsets = np.concatenate([self.offsets, self.offsets[-1] + more.offsets[1:]])
+        return type(self)(offsets, rows, np.concatenate([self.texts, more.texts]))

@@ -1,0 +1,116 @@
+"""Clicked queries of products: their shares, and what is left when some are taken out."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sentemb.data.click_log import ClickLog
+from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.text.words import query_key
+
+WORDS = ["tap", "Tap", "bath", "red", "tub"]
+QUERIES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
+TITLES = st.sampled_from(["Fix a Tap", "A Bath", "Red Tub", "Nothing", "tap"])
+PAIRS = st.lists(st.tuples(QUERIES, TITLES, st.integers(1, 9)), min_size=1, max_size=25)
+# The last titles are in no log, and one of the others has white space around it.
+CATALOGUE = ["tap", "Red Tub", " A Bath", "Fix a Tap", "nowhere", "", "Red Tub"]
+
+
+def expected_clicks(log, without=()):
+    """Clicks of each query on each product, by the definition."""
+    left_out = {query_key(query) for query in without}
+    found = {}
+    for pair, count in enumerate(log.clicks.tolist()):
+        query = log.queries[log.query_index[pair]]
+        if query_key(query) not in left_out:
+            cell = query, log.titles[log.title_index[pair]]
+            found[cell] = found.get(cell, 0) + count
+    return found
+
+
+def clicks_of(clicks):
+    return {
+        (clicks.queries[q], key): int(n)
+        for key, low, high in zip(clicks.keys, clicks.offsets[:-1], clicks.offsets[1:], strict=True)
+        for q, n in zip(clicks.clicked[low:high], clicks.clicks[low:high], strict=True)
+    }
+
+
+def shares_of(expected):
+    totals = {}
+    for (query, _), count in expected.items():
+        totals[query] = totals.get(query, 0) + count
+    return {cell: count / totals[cell[0]] for cell, count in expected.items()}
+
+
+def entries(found, clicks):
+    """For each title of a catalogue {query: share}."""
+    return [
+        {
+            clicks.queries[q]: share
+            for q, share in zip(found.queries[low:high], found.shares[low:high], strict=True)
+        }
+        for low, high in zip(found.offsets[:-1], found.offsets[1:], strict=True)
+    ]
+
+
+@given(PAIRS, st.lists(QUERIES, max_size=3))
+def test_clicks_are_those_of_the_log(pairs, without):
+    log = ClickLog.from_pairs(pairs)
+    clicks = ClickedQueries.of(log, without)
+    expected = expected_clicks(log, without)
+    assert clicks_of(clicks) == expected
+    assert list(clicks.queries) == [q for q in log.queries if q in {q for q, _ in expected}]
+    shares = shares_of(expected)
+    # A title, and an id before the title, has the clicks of its product.
+    found = clicks.of_titles(CATALOGUE)
+    product_of = dict(zip(clicks.titles, clicks.product_of.tolist(), strict=True))
+    keys = [product_of.get(title.strip()) for title in CATALOGUE]
+    of_key = {
+        key: {query: share for (query, own), share in shares.items() if own == key}
+        for key in clicks.keys
+    }
+    own = [{} if key is None else of_key[clicks.keys[key]] for key in keys]
+    assert entries(found, clicks) == own
+    ids = ["even", *(f"x{k}" for k in range(1, len(CATALOGUE)))]
+    own[0] = of_key.get("even", own[0])
+    assert entries(clicks.of_titles(CATALOGUE, ids), clicks) == own
+
+
+@given(PAIRS, st.lists(QUERIES, max_size=3))
+def test_leaving_queries_out_is_as_if_they_had_not_been_there(pairs, without):
+    """Whatever their spelling; not even their text is left."""
+    log = ClickLog.from_pairs(pairs)
+    found, expected = (
+        ClickedQueries.of(log).without_queries(without),
+        ClickedQueries.of(log, without),
+    )
+    for name in ("keys", "queries", "titles"):
+        assert list(getattr(found, name)) == list(getattr(expected, name))
+    for name in ("offsets", "clicked", "clicks", "product_of", "shares"):
+        one, other = getattr(found, name), getattr(expected, name)
+        assert np.array_equal(one, other) and one.dtype == other.dtype, name
+
+
+@given(PAIRS, st.data())
+def test_products_without_clicks_leave_the_shares_of_others(pairs, data):
+    clicks = ClickedQueries.of(ClickLog.from_pairs(pairs))
+    n = len(clicks.keys)
+    is_left_out = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)), bool)
+    left = clicks.without_products(is_left_out)
+    before, after = (entries(one.of_titles(clicks.keys), one) for one in (clicks, left))
+    assert after == [{} if out else own for out, own in zip(is_left_out, before, strict=True)]
+
+
+def test_products_known_by_titles_take_the_ids_of_a_catalogue():
+    pairs = [("hat", "red hat"), ("bag", "green bag"), ("coat", "blue coat"), ("cap", "cap")]
+    catalogue = ["green bag", " red hat", "red hat", "new", "blue coat"]
+    ids = ["cap", "p1", "p2", "p3", "p4"]
+    clicks = ClickedQueries.of(ClickLog.from_pairs(pairs)).with_ids(catalogue, ids)
+    # The first of equal titles has the product, and no id is given twice.
+    assert clicks.keys == ["p1", "green bag", "p4", "cap"]
+    renamed = clicks.of_titles(["scarlet hat", "red hat", "sea coat"], ["p1", "p2", "p4"])
+    queries = [clicks.queries[q] for q in renamed.queries]
+    assert queries == ["hat", "hat", "coat"]
+    # Products that have ids keep them.
+    assert clicks.with_ids(catalogue, ids).keys == clicks.keys

@@ -1,0 +1,169 @@
+"""The floor: what it refuses, that it is stored, and what a search says below it."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from helpers import made_up_model
+
+from sentemb import Index, SentembError
+from sentemb.cli import main
+from sentemb.data.click_log import read_click_log
+from sentemb.data.simulation.simulator import simulate
+from sentemb.data.splitting import split_log
+from sentemb.ranking.engine import Ranked
+from sentemb.ranking.fitting import fit_weights_of
+from sentemb.ranking.floor import FEATURES, REFUSED, Letters, nonsense
+from sentemb.ranking.opening import load_ranker
+from sentemb.ranking.ranker import HybridRanker
+from sentemb.retrieval.bm25 import Statistics
+from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.search.index import BELOW_FLOOR, NOTHING_KNOWN
+from sentemb.storage.tensor_files import open_tensors, write_tensors
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory):
+    """Clicks to learn from, to fit the floor to, and to test it."""
+    folder = tmp_path_factory.mktemp("log")
+    simulate(folder / "log", pairs=3000, dev_queries=20, test_queries=20, seed=1)
+    return split_log(read_click_log(folder / "log" / "pairs.tsv"), dev=0.2, test=0.2)
+
+
+@pytest.fixture(scope="module")
+def ranker(sides):
+    log, dev, _ = sides
+    model = made_up_model(("bag", {}), [*log.queries, *log.titles], cells=16, dtype=np.float32)
+    clicks = ClickedQueries.of(log)
+    return fit_weights_of(model, dev, sorted({*log.titles, *dev.titles}), None, clicks, clicks)
+
+
+@pytest.fixture(scope="module")
+def folder(ranker, tmp_path_factory):
+    """A model with its ranker, and an index."""
+    folder = tmp_path_factory.mktemp("floor")
+    ranker.model.save_pretrained(folder / "model")
+    ranker.save(folder / "model")
+    index = Index.build(ranker, sorted(set(ranker.clicks.titles)))
+    index.save(folder / "index")
+    return folder
+
+
+def below(ranker, queries):
+    over = ranker.over(sorted(set(ranker.clicks.titles)))
+    return ranker.is_below_floor(queries, over.ranked(queries, 1))
+
+
+def test_it_refuses_random_letters_and_words_and_few_real_queries(ranker, sides):
+    refused = below(ranker, nonsense(99, ranker.fields.whole, sides[2].queries))
+    assert refused[:300].mean() > 0.95, "random letters"
+    assert refused[300:].mean() > 0.2, "random words of titles"
+    assert below(ranker, sides[2].queries).mean() < 0.06
+    assert below(ranker, ranker.clicks.queries).mean() < 0.05
+
+
+def test_it_refuses_one_dev_query_in_fifty(ranker, sides):
+    titles = sorted({*sides[0].titles, *sides[1].titles})
+    queries = list(dict.fromkeys(sides[1].queries))
+    share = ranker.is_below_floor(queries, ranker.over(titles).ranked(queries, 1)).mean()
+    assert share == pytest.approx(REFUSED, abs=2 / len(queries))
+
+
+def test_nonsense_is_a_function_of_its_seed(ranker, sides):
+    made = [nonsense(seed, ranker.fields.whole, sides[1].queries) for seed in (1, 1, 2)]
+    assert made[0] == made[1] != made[2]
+    known = set(ranker.fields.whole.words)
+    assert all(word in known for text in made[0][300:] for word in text.split())
+
+
+def test_letters_have_the_probabilities_of_their_definition():
+    letters = Letters.of(Statistics(["ab", "ac"], np.array([3, 1]), 4, 1.0))
+    b, e = "\x02", "\x03"
+    assert letters.counts == {f"{b}{b}a": 4, f"{b}ab": 3, f"ab{e}": 3, f"{b}ac": 1, f"ac{e}": 1}
+    shares = [(4 + 0.1) / (4 + 4), (3 + 0.1) / (4 + 4), (3 + 0.1) / (3 + 4)]
+    assert letters.log_probability("ab") == pytest.approx(np.log(shares).mean())
+    assert letters.log_probability("qz") < letters.log_probability("ac")
+
+
+def test_it_is_stored_with_the_ranker_and_the_index(ranker, folder, sides):
+    queries = [*sides[2].queries, *nonsense(7, ranker.fields.whole, sides[2].queries)]
+    expected = below(ranker, queries)
+    stored = load_ranker(folder / "model")
+    assert stored.floor.as_dict() == ranker.floor.as_dict()
+    assert stored.floor.letters.counts == ranker.floor.letters.counts
+    assert np.array_equal(below(stored, queries), expected)
+    hits = Index.open(folder / "index").search(queries, 1)
+    reasons = [found.reason for found in hits]
+    assert set(reasons) == {None, BELOW_FLOOR, NOTHING_KNOWN}
+    assert [bool(found) for found in hits] == [reason is None for reason in reasons]
+    for reason, is_below in zip(reasons, expected, strict=True):
+        assert is_below if reason == BELOW_FLOOR else reason == NOTHING_KNOWN or not is_below
+
+
+def test_another_recipe_or_none_has_no_floor(ranker):
+    assert ranker.alone("bm25").floor is None and ranker.over(["a"]).floor is ranker.floor
+    bare = HybridRanker(ranker.model, ranker.recipe, ranker.clicks, ranker.fields)
+    queries = ["qzx wvk"]
+    assert not below(bare, queries).any()
+    nothing = Ranked(np.zeros((1, 0), np.int64), np.zeros((1, 0)), {})
+    assert not ranker.is_below_floor(queries, nothing).any()
+
+
+def test_search_says_why_and_shows_the_nearest_titles_on_request(ranker, folder, sides):
+    index = Index.open(folder / "index")
+    texts = nonsense(7, ranker.fields.whole, sides[2].queries)[300:]
+    query = next(
+        text for text, hits in zip(texts, index.search(texts), strict=True)
+        if hits.reason == BELOW_FLOOR
+    )  # fmt: skip
+
+    def search(*options):
+        result = CliRunner().invoke(main, ["search", str(folder / "index"), query, *options])
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    assert search() == f"       no good match: {BELOW_FLOOR}; --all shows the nearest titles\n"
+    found = json.loads(search("--json"))
+    assert found["titles"] == [] and found["no_match"] == BELOW_FLOOR
+    everything = json.loads(search("--json", "--all"))
+    assert len(everything["titles"]) == 10 and "no_match" not in everything
+    assert [hit["id"] for hit in everything["titles"]] == [
+        hit.id for hit in index.search(query, everything=True)
+    ]
+    assert len(json.loads(search("--json", "--cosine"))["titles"]) == 10
+
+
+def other_floor(folder, tmp_path, change):
+    """A copy of the model whose floor ``change`` has changed, with a right checksum."""
+    path = folder / "model" / "ranker" / "ranker.safetensors"
+    with open_tensors(path) as file:
+        contents = file.metadata
+        tensors = {name: np.array(array) for name, array in file.checked()}
+    change(contents, tensors)
+    load_ranker(folder / "model").model.save_pretrained(tmp_path / "model")
+    (tmp_path / "model" / "ranker").mkdir()
+    write_tensors(tmp_path / "model" / "ranker" / path.name, tensors, contents)
+    return tmp_path / "model"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda told, _: told.update(floor=None),
+        lambda told, _: told["floor"].pop("weights"),
+        lambda told, _: told["floor"].update(weights=[1.0] * len(FEATURES)),
+        lambda told, _: told["floor"]["weights"].__setitem__(0, "1"),
+        lambda told, _: told["floor"].update(threshold=None),
+        lambda _, tensors: tensors.pop("letters"),
+        lambda _, tensors: tensors.update(letter_counts=tensors["letter_counts"][1:]),
+        lambda _, tensors: tensors["letter_counts"].__setitem__(0, 0),
+        lambda _, tensors: tensors.update(letters=np.roll(tensors["letters"], 1)),
+    ],
+)
+def test_a_damaged_floor_is_refused(folder, tmp_path, change):
+    damaged = other_floor(folder, tmp_path, change)
+    with pytest.raises(SentembError, match=r"the ranker is damaged.*sentemb tune"):
+        load_ranker(damaged)
+    other = other_floor(folder, tmp_path / "same", lambda *_: None)
+    assert load_ranker(other).floor is not None

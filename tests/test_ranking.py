@@ -1,0 +1,376 @@
+"""The ranking: its parts against their definitions, its engine against scoring every pair."""
+
+import naive
+import numpy as np
+import pytest
+
+from sentemb.data.click_log import ClickLog
+from sentemb.kernels import dense
+from sentemb.models.int8_rows import Int8Rows
+from sentemb.ranking import engine
+from sentemb.ranking.parts import PART_TYPES, Bound, Fields, stored_rows
+from sentemb.ranking.ranker import HybridRanker, shares
+from sentemb.ranking.recipe import PARTS, Recipe
+from sentemb.ranking.weights import Candidates, fit_weights
+from sentemb.retrieval.bm25 import count_words
+from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.retrieval.words_and_stems import words_of
+from sentemb.system.parallel import Workers
+
+WORDS = ("hotels", "in", "shanghai", "resorts", "fix", "a", "bath", "tub", "repair", "and", "red")
+ALL = Recipe(
+    {"cosine": 0.5, "memory": 2.0, "bm25": 0.7, "clicked_bm25": -0.3, "unclicked": 0.4},
+    k1=1.2,
+    b=0.6,
+)
+QUERIES = ["hotels in shanghai", "red tub", "a a bath", "nothing known", "qqqq zzzz", "fix tub xyz"]
+
+
+def made_texts(rng, count):
+    """Distinct texts of two to five words."""
+    found = {}
+    while len(found) < count:
+        found[" ".join(rng.choice(WORDS, rng.integers(2, 6)))] = None
+    return list(found)
+
+
+def made_log(seed=0, n_queries=60, n_titles=25):
+    """Clicks on titles that share a word with the query, mostly; queries share titles unequally."""
+    rng = np.random.default_rng(seed)
+    titles = made_texts(rng, n_titles)
+    pairs = []
+    for query in made_texts(rng, n_queries):
+        near = [title for title in titles if set(title.split()) & set(query.split())]
+        clicked = rng.choice(near or titles, 2)
+        pairs += [(query, str(title), int(rng.integers(1, 20))) for title in clicked]
+    return ClickLog.from_pairs(pairs)
+
+
+@pytest.fixture(scope="module")
+def bag(make_model):
+    return make_model("bag")
+
+
+@pytest.fixture(scope="module")
+def log():
+    """Some titles have clicks only for a query of which the model knows nothing."""
+    log = made_log()
+    pairs = zip(log.query_index, log.title_index, log.clicks.tolist(), strict=True)
+    known = [(log.queries[q], log.titles[t], count) for q, t, count in pairs]
+    more = ["tub tub", "resorts resorts", "and a repair", "shanghai bath"]
+    return ClickLog.from_pairs([*known, *(("jjjj", title) for title in more)])
+
+
+@pytest.fixture(scope="module")
+def titles(log):
+    return [*log.titles, "never clicked tub", "zzzz qqqq", "in a red bath", " red  tub"]
+
+
+def made_ranker(model, log, titles, recipe=ALL, threads=1):
+    clicks = ClickedQueries.of(log)
+    words = words_of(recipe.stem)
+    fields = Fields.of(count_words(titles, clicks.of_titles(titles), clicks.queries, words))
+    return HybridRanker(model, recipe, clicks, fields, titles, threads=threads)
+
+
+def naive_parts(model, recipe, query, titles, log):
+    """What each part scores for all titles, by the definition."""
+
+    def vector(text, side):
+        known = any(word in WORDS for word in text.lower().split())
+        found = model.encode(text, side=side) if known else np.zeros(model.dim, np.float32)
+        return found / (np.linalg.norm(found) or 1)
+
+    def rounded(row):
+        return Int8Rows.of(np.asarray(row, np.float32)[None]).vectors()[0].astype(float)
+
+    asked = vector(query, "query").astype(float)
+    total = {q: sum(log.clicks[log.query_index == q]) for q in range(len(log.queries))}
+    clicked = {title: [] for title in map(str.strip, titles)}
+    for q, t, n in zip(log.query_index, log.title_index, log.clicks, strict=True):
+        if log.titles[t] in clicked:
+            clicked[log.titles[t]].append((log.queries[q], n / total[q]))
+    of_titles = [clicked[title.strip()] for title in titles]
+    rows = []
+    for title, some in zip(titles, of_titles, strict=True):
+        own = [(vector(title, "document"), 1), (vector(title, "query"), 1)]
+        own += [(vector(text, "query"), share) for text, share in some]
+        rows.append([rounded(row) @ asked * share**0.5 for row, share in own if row.any()])
+    fields = [naive.word_counts(*one) for one in zip(titles, of_titles, strict=True)]
+    lexical = []
+    for field in zip(*fields, strict=True):
+        statistics = naive.field_statistics(field)
+        lexical.append(naive.bm25_of_fields(query, field, statistics, recipe.k1, recipe.b))
+    cosines = [asked @ vector(title, "document") for title in titles]
+    return cosines, rows, *lexical, [bool(some) for some in of_titles]
+
+
+def naive_scores(model, recipe, query, titles, log):
+    return naive.ranker_scores(recipe.weights, *naive_parts(model, recipe, query, titles, log))
+
+
+def all_pairs(ranker, queries, titles):
+    q, t = np.divmod(np.arange(len(queries) * len(titles)), len(titles))
+    return ranker.score_pairs(queries, titles, q, t).reshape(len(queries), len(titles))
+
+
+# -- parts ------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:1 of 1 texts")
+@pytest.mark.parametrize(
+    "weights",
+    [ALL.weights, *({name: weight} for name in PARTS for weight in (1.0, -0.5))],
+    ids=lambda weights: "+".join(f"{name}{weight:g}" for name, weight in weights.items()),
+)
+def test_scores_are_those_of_the_definition(bag, log, titles, weights):
+    recipe = ALL.weighted(weights)
+    expected = [naive_scores(bag, recipe, query, titles, log) for query in QUERIES]
+    found = all_pairs(made_ranker(bag, log, titles, recipe), QUERIES, titles)
+    np.testing.assert_allclose(found, expected, atol=2e-5)
+
+
+def test_the_score_of_a_title_does_not_depend_on_others(bag, log, titles):
+    ranker = made_ranker(bag, log, titles)
+    of_all = all_pairs(ranker, QUERIES, titles)
+    some = [titles[t] for t in (3, 1, 27, 8)]
+    assert np.array_equal(all_pairs(ranker, QUERIES, some), of_all[:, [3, 1, 27, 8]])
+
+
+def test_a_stray_click_is_worth_its_share(bag):
+    pairs = [("red tub", "fix a bath", 99), ("red tub", "hotels in shanghai", 1)]
+    ranker = made_ranker(bag, ClickLog.from_pairs(pairs), ["fix a bath", "hotels in shanghai"])
+    nearest = [
+        next(share.nearest for share in ranker.explain("red tub", title) if share.nearest)
+        for title in ranker.titles
+    ]
+    assert nearest[0].text == "red tub" and nearest[0].value == pytest.approx(0.99**0.5, abs=0.01)
+    assert nearest[1].value < 0.99 and (
+        not nearest[1].is_clicked or nearest[1].value == pytest.approx(0.1, abs=0.01)
+    )
+
+
+def test_every_part_bounds_its_errors(bag, log, titles):
+    """The float32 scores of a part are no further from the exact ones than it says."""
+    ranker = made_ranker(bag, log, titles)
+    catalogue, workers = ranker.catalogue(titles), Workers(1)
+    q, t = np.divmod(np.arange(len(QUERIES) * len(titles)), len(titles))
+    for queries in (QUERIES, QUERIES[:2]):
+        asked = ranker.asked(queries)
+        for name, part in catalogue.parts.items():
+            total = np.zeros((len(queries), len(titles)), np.float32)
+            bound = part.add(total, -1.5, asked, workers)
+            assert isinstance(bound, Bound) and bound.steps >= 1, name
+            own = q < len(queries)
+            exact = -1.5 * part.of_pairs(asked, q[own], t[own], workers).reshape(total.shape)
+            limit = np.broadcast_to(bound.error, len(queries))[:, None]
+            limit = limit + 2 * bound.steps * 2.0**-24 * np.reshape(bound.reach, (-1, 1))
+            assert (np.abs(total - exact) <= limit).all(), name
+            assert (np.abs(exact).max(axis=1) <= np.broadcast_to(bound.reach, len(queries))).all()
+
+
+# -- the engine -------------------------------------------------------------------------------
+
+
+def best_by_pairs(ranker, queries, titles, k, mask=None):
+    """What `engine.best` must find, from the scores of all pairs."""
+    catalogue = ranker.catalogue(titles)
+    scores = all_pairs(ranker, queries, titles)
+    asked = ranker.asked(queries)
+    found = []
+    for q, row in enumerate(scores):
+        names = [name for name in ranker.recipe.parts if catalogue.parts[name].is_evidence]
+        pairs = np.full(len(titles), q), np.arange(len(titles))
+        values = [catalogue.parts[name].of_pairs(asked, *pairs, Workers(1)) for name in names]
+        has_evidence = np.any(values, axis=0)
+        unknown = not asked.rows.exact[q].any()
+        allowed = np.where(unknown | catalogue.is_empty, has_evidence, True)
+        if mask is not None:
+            allowed &= mask
+        order = [t for t in np.lexsort((np.arange(len(row)), -row)) if allowed[t]][:k]
+        found.append([(t, row[t]) for t in order])
+    return found
+
+
+def as_pairs(places, scores):
+    return [
+        [(t, s) for t, s in zip(*rows, strict=True) if t >= 0]
+        for rows in zip(places.tolist(), scores.tolist(), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("k", [1, 4, 100])
+@pytest.mark.parametrize("weights", [ALL.weights, {"cosine": 2.0}, {"bm25": 1.0}, {"memory": -1.0}])
+def test_the_best_titles_are_those_of_all_pairs_to_the_bit(bag, log, titles, k, weights):
+    ranker = made_ranker(bag, log, titles, ALL.weighted(weights))
+    found = as_pairs(*ranker.find(QUERIES, k))
+    expected = best_by_pairs(ranker, QUERIES, titles, k)
+    assert found == expected
+    assert [as_pairs(*ranker.find([query], k))[0] for query in QUERIES] == expected
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
+def test_other_vectors_and_a_mask(bag, log, titles, dtype):
+    ranker, workers = made_ranker(bag, log, titles), Workers(1)
+    vectors = stored_rows(bag.unit_vectors(titles, "document"), dtype)
+    catalogue, asked = ranker.catalogue(titles, vectors=vectors), ranker.asked(QUERIES)
+    mask = np.arange(len(titles)) % 3 > 0
+    k = 6
+    arguments = catalogue.parts, ALL, asked
+    found = engine.best(*arguments, k, catalogue.is_empty, workers, mask)
+    q, t = np.divmod(np.arange(len(QUERIES) * len(titles)), len(titles))
+    scores, _ = engine.of_pairs(*arguments, q, t, workers)
+    scores = scores.reshape(len(QUERIES), -1)
+    near = all_pairs(ranker, QUERIES, titles)
+    assert np.abs(scores - near).max() < (1e-3 if dtype == "float16" else 0.02)
+    for row, places, of_row in zip(scores, found.places, found.scores, strict=True):
+        there = places >= 0
+        assert mask[places[there]].all() and np.array_equal(row[places[there]], of_row[there])
+        assert not there.all() or (row[mask & ~catalogue.is_empty] > of_row[-1]).sum() < k
+
+
+def test_no_score_depends_on_threads_or_blocks(bag, log, titles, monkeypatch):
+    queries = made_texts(np.random.default_rng(5), 40)
+    expected = made_ranker(bag, log, titles).find(queries, 7)
+    monkeypatch.setattr(engine, "_CELLS", 3 * len(titles))
+    found = made_ranker(bag, log, titles, threads=3).find(queries, 7)
+    assert all(map(np.array_equal, found, expected))
+
+
+def test_many_equal_scores_fill_the_room_for_candidates(bag, log, monkeypatch):
+    titles = ["red tub"] * 150 + ["blue tub"]
+    monkeypatch.setattr(engine, "_ROOM", 1)
+    places, scores = made_ranker(bag, log, titles).find(["red tub"], 3)
+    assert places.tolist() == [[0, 1, 2]] and len(set(scores[0])) == 1
+
+
+def test_candidates_keep_titles_within_twice_the_error():
+    total = np.array([[5.0, 4.9, 4.0, 4.95, -np.inf]], np.float32)
+    places, counts = np.empty((1, 5), np.int32), np.empty(1, np.int64)
+    for error, expected in [(0.0, [0]), (0.03, [0, 3]), (0.0501, [0, 1, 3]), (9.0, [0, 1, 2, 3])]:
+        dense.candidates(places, counts, total, np.array([error]), 1, 0, 1)
+        assert places[0, : counts[0]].tolist() == expected
+
+
+def test_unknown_words_find_nothing_and_unknown_titles_only_words(bag, log, titles):
+    ranker = made_ranker(bag, log, titles)
+    assert ranker.rank("gggg kkkk") == []
+    place = titles.index("zzzz qqqq")
+    assert [found for found, _ in ranker.rank("qqqq zzzz")] == [place]
+    assert place not in [found for found, _ in ranker.rank("red tub")]
+
+
+# -- changes ----------------------------------------------------------------------------------
+
+
+def test_titles_that_come_and_go_score_as_if_they_had_been_there(bag, log, titles):
+    ranker, workers = made_ranker(bag, log, titles), Workers(1)
+    asked = ranker.asked(QUERIES)
+    is_kept = np.arange(len(titles)) % 4 != 1
+    kept = [title for title, stays in zip(titles, is_kept, strict=True) if stays]
+    more = [*titles[1::4], "a new red hotel"]
+    changed = ranker.catalogue(titles).without(is_kept, kept)
+    changed = changed.joined(ranker.catalogue(more), [*kept, *more])
+    again = ranker.catalogue([*kept, *more])
+    assert list(changed.parts) == [part.name for part in PART_TYPES]
+    for k in (1, 5, 50):
+        found = [
+            engine.best(one.parts, ALL, asked, k, one.is_empty, workers) for one in (changed, again)
+        ]
+        assert np.array_equal(found[0].places, found[1].places)
+        assert np.array_equal(found[0].scores, found[1].scores)
+
+
+def test_all_titles_removed(bag, log, titles):
+    ranker = made_ranker(bag, log, titles)
+    nothing = ranker.catalogue(titles).without(np.zeros(len(titles), bool), [])
+    found = engine.best(nothing.parts, ALL, ranker.asked(QUERIES), 3, nothing.is_empty, Workers(1))
+    assert found.places.shape == (len(QUERIES), 0)
+    back = nothing.joined(ranker.catalogue(["red tub"]), ["red tub"])
+    assert engine.best(
+        back.parts, ALL, ranker.asked(["red tub"]), 3, back.is_empty, Workers(1)
+    ).places.tolist() == [[0]]
+
+
+# -- clicks -----------------------------------------------------------------------------------
+
+
+def test_clicks_of_titles_and_their_shares():
+    log = ClickLog.from_pairs([("a", "x", 3), ("b", "x"), ("a", "y", 1), ("c", "z")])
+    clicks = ClickedQueries.of(log, without=["C"])
+    found = clicks.of_titles(["y", "nowhere", " x "])
+    assert found.offsets.tolist() == [0, 1, 1, 3]
+    assert [clicks.queries[q] for q in found.queries] == ["a", "a", "b"]
+    assert found.shares.tolist() == [0.25, 0.75, 1.0]
+    left = clicks.without_products(np.array([key == "x" for key in clicks.keys]))
+    assert left.of_titles(["x", "y"]).shares.tolist() == [0.25]
+    assert ClickedQueries.nothing().of_titles(["x"]).offsets.tolist() == [0, 0]
+    assert clicks.of_titles([]).offsets.tolist() == [0]
+
+
+# -- explanations -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("title", [0, "never clicked tub", "zzzz qqqq"])
+@pytest.mark.parametrize("query", ["a red bath", "qqqq zzzz"])
+def test_shares_and_words_add_up_to_the_score(bag, log, titles, query, title):
+    title = titles[title] if isinstance(title, int) else title
+    ranker = made_ranker(bag, log, titles)
+    found = ranker.explain(query, title)
+    (score,) = all_pairs(ranker, [query], [title])[0]
+    assert sum(share.added for share in found) == pytest.approx(score, abs=1e-12)
+    assert [share.part for share in found] == list(PARTS)
+    for share in found:
+        if share.part in ("bm25", "clicked_bm25"):
+            assert sum(added for _, added in share.words) == pytest.approx(share.value, abs=1e-6)
+            assert {word for word, _ in share.words} <= set(query.split())
+    among_all = shares(
+        ranker.catalogue(titles), ALL, ranker.asked([query]), titles.index(title),
+        ranker.clicks.queries, Workers(1),
+    )  # fmt: skip
+    assert among_all == found
+
+
+# -- weights ----------------------------------------------------------------------------------
+
+
+def made_candidates(seed=0, n_queries=40, n=12):
+    rng = np.random.default_rng(seed)
+    query = np.repeat(np.arange(n_queries), n)
+    is_right = np.tile(np.arange(n) < 2, n_queries)
+    features = rng.normal(size=(query.size, 3)) * [1, 5, 0.2]
+    features[is_right] += [0.5, -1.0, 0.1]
+    return features, Candidates(query, np.tile(np.arange(n), n_queries), is_right)
+
+
+def test_weights_are_at_the_minimum():
+    features, candidates = made_candidates()
+    fit = fit_weights(features, candidates)
+    deviation = features.std(axis=0)
+
+    def loss(weights):
+        found = naive.softmax_loss(weights, features, candidates.query_index, candidates.is_right)
+        return found + 1e-4 / 2 * float(np.sum((weights * deviation) ** 2))
+
+    assert fit.loss == pytest.approx(loss(fit.weights), rel=1e-9)
+    for part in range(3):
+        step = np.eye(3)[part] * 1e-4 / deviation[part]
+        slope = (loss(fit.weights + step) - loss(fit.weights - step)) / 2e-4
+        assert abs(slope) < 1e-5
+    again = fit_weights(features, candidates, fit.weights * 3)
+    np.testing.assert_allclose(again.weights, fit.weights, rtol=1e-4)
+
+
+def test_weights_follow_the_units_of_the_parts():
+    features, candidates = made_candidates()
+    fit = fit_weights(features, candidates)
+    scaled = fit_weights(features * [1, 10, 0.01], candidates)
+    np.testing.assert_allclose(scaled.weights * [1, 10, 0.01], fit.weights, rtol=1e-5)
+
+
+def test_a_part_that_separates_everything_has_a_finite_weight():
+    features, candidates = made_candidates()
+    features[:, 0] = candidates.is_right
+    assert np.isfinite(fit_weights(features, candidates).weights).all()
+    features[:, 1] = 7
+    assert abs(fit_weights(features, candidates).weights[1]) < 1e-9
