@@ -98,7 +98,8 @@ def refusal(found):
 
 
 def expected(index, query, cosine=False, **how):
-    hits = [hit.as_dict() for hit in index.search(query, cosine=cosine, **how)]
+    found = index.search(query, cosine=cosine, **how)
+    hits = [hit.as_dict() for hit in found]
     for hit in hits:
         hit["parts"] = {
             part: {"value": value, "added": value * (1 if cosine else WEIGHTS[part])}
@@ -106,7 +107,8 @@ def expected(index, query, cosine=False, **how):
         }
     features = index.model.vocabulary.features
     unknown = [word for word in dict.fromkeys(query.split()) if not features(word)]
-    return {"query": query, "unknown": unknown, "hits": hits}
+    answer = {"query": query, "unknown": unknown, "hits": hits}
+    return answer if found.reason is None else {**answer, "no_match": found.reason}
 
 
 def test_a_search_has_the_bits_of_the_index(client, index):
@@ -638,7 +640,23 @@ def test_names_of_hosts():
 def test_an_index_of_no_titles_is_served(index):
     empty = Index.build(index.model, ["a"], ["x"])
     empty.remove(["x"])
-    assert Answers(empty).search(["a"], 3) == [{"query": "a", "unknown": [], "hits": []}]
+    (found,) = Answers(empty).search(["a"], 3)
+    assert found == {"query": "a", "unknown": [], "hits": [], "no_match": empty.search("a").reason}
+
+
+def test_a_query_below_the_floor_has_a_reason_and_its_titles_if_all_are_asked_for(
+    client, index, monkeypatch
+):
+    below = np.ones(1, bool)
+    monkeypatch.setattr(HybridRanker, "is_below_floor", lambda *arguments: below)
+    found = asked(client, "/search", q=QUERIES[3])
+    assert found["hits"] == [] and found["no_match"] == index.search(QUERIES[3]).reason
+    for answer in (
+        asked(client, "/search", q=QUERIES[3], all="true"),
+        posted(client, "/search", {"queries": [QUERIES[3]], "all": True})["results"][0],
+    ):
+        ids = [hit.id for hit in index.search(QUERIES[3], everything=True)]
+        assert [hit["id"] for hit in answer["hits"]] == ids and "no_match" not in answer
 
 
 def test_a_pair_model_cannot_be_served(tmp_path):

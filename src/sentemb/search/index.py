@@ -50,8 +50,8 @@ from sentemb.system.whole_folder import check_exchangeable, check_free, replacin
 from sentemb.text.checks import as_text, as_texts
 
 # Why a search finds nothing.
-NOTHING_KNOWN = "neither the model nor a title knows a word of it"
-BELOW_FLOOR = "it looks like no query that the titles can answer"
+NOTHING_KNOWN = "the model and the titles know none of its words"
+BELOW_FLOOR = "it does not look like a query that these titles answer"
 NO_TITLES = "there is no title to choose from"
 # Ids that are looked up at a time.
 _IDS = 8192

@@ -100,7 +100,7 @@ function show(found, milliseconds) {
 
 function showStatus(found, milliseconds) {
   const { facts } = engine;
-  let status = "Nothing found.";
+  let status = found.no_match ? `No good match: ${found.no_match}.` : "Nothing found.";
   if (!found.query.trim()) status = `Type to search ${counted(facts.titles, "title")}.`;
   else if (found.hits.length) {
     const time = milliseconds < 1 ? "under 1" : Math.round(milliseconds).toLocaleString("en");

@@ -87,13 +87,14 @@ class Answers:
         min_score: float | None = None,
         only: Sequence[str] | None = None,
         cosine: bool = False,
+        everything: bool = False,
         check: Callable[[], None] = _go_on,
     ) -> list[dict[str, Any]]:
         """What the index finds for each query.
 
         Parameters
         ----------
-        queries, k, min_score, only, cosine
+        queries, k, min_score, only, cosine, everything
             As for `Index.search`.
         check : function
             Called before each portion of queries; raises an exception once the time is up.
@@ -103,17 +104,20 @@ class Answers:
         for first in range(0, len(queries), portion):
             check()
             some = queries[first : first + portion]
-            hits = self.index.search(some, k, only=only, min_score=min_score, cosine=cosine)
+            limits: dict[str, Any] = {"only": only, "min_score": min_score}
+            hits = self.index.search(some, k, cosine=cosine, everything=everything, **limits)
             found += [self._found(*one, cosine) for one in zip(some, hits, strict=True)]
         return found
 
     def _found(self, query: str, hits: list[Hit], cosine: bool) -> dict[str, Any]:
         recipe = MODEL_ALONE if cosine else self.index.recipe
-        return {
+        found: dict[str, Any] = {
             "query": query,
             "unknown": unknown_words(self.index.model, query),
             "hits": [_hit(hit, recipe) for hit in hits],
         }
+        reason = getattr(hits, "reason", None)
+        return found if reason is None else {**found, "no_match": reason}
 
     def n_unknown(self, ids: Sequence[str]) -> int:
         """How many of ``ids`` are not in the index."""

@@ -188,16 +188,18 @@ class _App:
     def _search(self) -> Response:
         if self._flask.request.method == "POST":
             return self._search_many()
-        given = self._parameters("q", "k", "cosine")
+        given = self._parameters("q", "k", "cosine", "all")
         query = asked.text("q", asked.needed(given, "q"), self._limits.characters)
         k = asked.count_in_address("k", given.get("k", str(_DEFAULT_K)), self._limits.k)
         cosine = asked.flag_in_address("cosine", given.get("cosine", "false"))
         self._charge(1)
-        (found,) = self._answers.search([query], k, cosine=cosine, check=self._clock())
+        everything = asked.flag_in_address("all", given.get("all", "false"))
+        how: dict[str, Any] = {"cosine": cosine, "everything": everything}
+        (found,) = self._answers.search([query], k, **how, check=self._clock())
         return self._json(found)
 
     def _search_many(self) -> Response:
-        given = self._object("queries", "k", "min_score", "only", "cosine")
+        given = self._object("queries", "k", "min_score", "only", "cosine", "all")
         limits = self._limits
         queries = asked.texts(
             "queries", asked.needed(given, "queries"), limits.texts, limits.characters
@@ -206,11 +208,11 @@ class _App:
         min_score = asked.number("min_score", given.get("min_score"))
         only = asked.ids("only", given.get("only"))
         cosine = asked.flag("cosine", given.get("cosine", False))
+        everything = asked.flag("all", given.get("all", False))
         self._charge(len(queries))
         answers = self._answers
-        found: dict[str, Any] = {
-            "results": answers.search(queries, k, min_score, only, cosine, self._clock())
-        }
+        how = cosine, everything, self._clock()
+        found: dict[str, Any] = {"results": answers.search(queries, k, min_score, only, *how)}
         if only is not None:
             found["unknown_ids"] = answers.n_unknown(only)
         return self._json(found)
