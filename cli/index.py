@@ -129,7 +129,7 @@ def _check_usage(
         raise click.UsageError("--sync adds and removes; leave --add and --remove out")
     if is_change:
         if titles is not None:
-            raise click.UsageError("to change an index, give INDEX --sync TITLES")
+            raise click.UsageError("to change an index, give its new titles with --sync or --add, not as TITLES")
         given = next((name for name, value in new.items() if value), None)
         if given:
             raise click.UsageError(f"--{given} is for a new index; make the index again")
