@@ -90,7 +90,7 @@ class Laboratory:
     @cached_property
     def vectors(self):
         """The word vectors, read once."""
-        from sentemb.vectors.reading import read_word_vectors
+        from sentemb.models.vectors.reading import read_word_vectors
 
         return read_word_vectors(self.data / "word_vectors" / "vectors.txt.gz")
 

@@ -18,7 +18,7 @@ from arc_parts import (
     SIZES,
 )
 
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 
 PRINTED = Path(__file__).with_name("arc_printed.csv")
 KINDS = (FIXED, LEARNED)
@@ -486,7 +486,7 @@ _CHOICES = (
     ("Initial weights", "He's, biases 0. Smaller ones hardly train."),
     ("Early stopping in Table 3", "On a dev set; the paper reads as if it were on test."),
     ("uRAE and DeepMatch", "A chain instead of a parse tree, and PLSA instead of LDA; see the "
-     "docstrings of `sentemb.matching.urae` and `sentemb.matching.deepmatch`."),
+     "docstrings of `sentemb.models.pairs.urae` and `sentemb.models.pairs.deepmatch`."),
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ Measures nothing: run it after the scripts that write docs/results.
 
 from pages import DOCS, README, read_csv, write_section
 
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 
 PAGE, FIGURES = DOCS / "benchmarks.md", DOCS / "figures"
 SETS = {

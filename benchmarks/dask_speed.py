@@ -16,14 +16,14 @@ import numpy as np
 from pages import DATA, machine, write_results
 
 from sentemb.data.click_log import read_click_log
-from sentemb.distributed.cluster import opened
-from sentemb.distributed.encoding import encoded, portions_of
-from sentemb.distributed.recurrences import divided_words
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.models.cluster_encoding import encoded, portions_of
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.system.cluster import opened
 from sentemb.system.parallel import Workers
-from sentemb.tables import markdown_table
-from sentemb.training import hard_negatives
-from sentemb.training.corpus import Corpus
+from sentemb.system.tables import markdown_table
+from sentemb.training.batches.corpus import Corpus
+from sentemb.training.negatives import hard_negatives
+from sentemb.training.recurrences import divided_words
 from sentemb.training.settings import Settings
 from sentemb.training.two_tower_task import TwoTowerTask
 

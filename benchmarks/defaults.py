@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from pages import DATA, ROOT, SETS, machine, write_results
 
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 
 # Name -> settings, and what it is.
 VARIANTS = {

@@ -17,15 +17,15 @@ import numpy as np
 from pages import ROOT, SETS, options_for, write_results
 
 from sentemb import Index, export, load_ranker
+from sentemb.bridges.export.search_engines.scoring import CLICKED, NEAREST, TITLE, WORDS
 from sentemb.data.best_graded import best_graded
 from sentemb.data.judged_set import read_judged_set
 from sentemb.evaluation.held_out import HeldOutClicks
 from sentemb.evaluation.significance import compare_all
-from sentemb.exporting.search_engines.scoring import CLICKED, NEAREST, TITLE, WORDS
 from sentemb.retrieval.bm25 import TitleWords
 from sentemb.retrieval.words_and_stems import words_of
 from sentemb.system.parallel import Workers
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 
 BUILD = ROOT / "build" / "systems"
 METRICS = {"mrr@10": "MRR@10", "hit@1": "hit@1", "recall@10": "recall@10"}
@@ -34,7 +34,7 @@ BLOCK = 256
 
 
 class Engine:
-    """A stand-in for Elasticsearch: a `sentemb.protocols.Retriever` over an exported folder.
+    """A stand-in for Elasticsearch: a `sentemb.models.contracts.Retriever` over an exported folder.
 
     Parameters
     ----------

@@ -22,8 +22,8 @@ import sentemb
 from sentemb.data.click_log import ClickLogBuilder, read_click_log
 from sentemb.data.judged_set import read_judged_set
 from sentemb.evaluation.evaluate import evaluate_model
-from sentemb.evaluation.overlap import overlap
-from sentemb.models.nearest import TitleVectors
+from sentemb.evaluation.rank_overlap import overlap
+from sentemb.retrieval.nearest import TitleVectors
 
 KEPT = ROOT / "build" / "fresh"
 # The set, and what is changed in the defaults of every training, for its time.

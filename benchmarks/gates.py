@@ -12,9 +12,9 @@ import numpy as np
 from pages import ROOT, write_section
 
 from sentemb.gradients.pair_models import PairPasses
-from sentemb.matching import make_pair_model
-from sentemb.matching.arc1_in_arc2 import arc2_from_arc1
-from sentemb.matching.matcher import Matcher
+from sentemb.models.pairs import make_pair_model
+from sentemb.models.pairs.arc1_in_arc2 import arc2_from_arc1
+from sentemb.models.pairs.matcher import Matcher
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary

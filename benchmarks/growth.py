@@ -3,7 +3,7 @@
 from contenders import Contender
 from rounds import Bench, note
 
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 
 CELLS = (8, 32, 96, 192, 288, 512)
 TRIGRAMS = (5_000, 20_000, 50_000, 100_000, 200_000)

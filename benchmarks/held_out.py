@@ -16,16 +16,16 @@ import numpy as np
 import systems
 from pages import DATA, ROOT, SETS, sections_of, write_results
 
-from sentemb.baselines.clicked_queries import with_clicked_queries
+from sentemb.comparison.baselines.clicked_queries import with_clicked_queries
 from sentemb.data.click_log import ClickLog, read_click_log
 from sentemb.data.judged_set import read_texts
 from sentemb.data.splitting import split_file
 from sentemb.evaluation.held_out import HeldOutClicks
 from sentemb.evaluation.significance import compare_all
-from sentemb.models.nearest import TitleVectors
 from sentemb.retrieval.bm25 import TitleWords
+from sentemb.retrieval.nearest import TitleVectors
 from sentemb.retrieval.words_and_stems import words_of
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 
 BUILD = ROOT / "build" / "held-out"
 TITLE = "Held-out clicks over whole catalogues"

@@ -21,7 +21,7 @@ from pages import machine, write_results
 from rounds import Spread, note
 from synthetic import lexicon
 
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 
 TARGET = 150_000
 SIZES = (1_000_000, 4_000_000)

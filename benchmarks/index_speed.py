@@ -27,14 +27,14 @@ from sentemb.data.click_log import ClickLog, read_click_log
 from sentemb.data.judged_set import read_judged_set
 from sentemb.data.lines import write_lines
 from sentemb.data.simulation.simulator import simulate
-from sentemb.models.int8_rows import Int8Rows
-from sentemb.models.nearest import nearest
-from sentemb.models.similarity import unit_rows
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import BM25, COSINE, MEMORY, Recipe
 from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.retrieval.int8_rows import Int8Rows
+from sentemb.retrieval.nearest import nearest
+from sentemb.retrieval.similarity import unit_rows
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import BM25, COSINE, MEMORY, Recipe
 from sentemb.system.parallel import Workers, available_threads
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 
 K = 10
 # Rows of one product of the contender that is a bare matrix product, and of one look-up in it.

@@ -35,7 +35,7 @@ from systems import (
 from sentemb.data.click_log import ClickLogBuilder, read_click_log
 from sentemb.data.judged_set import read_judged_set
 from sentemb.evaluation.significance import compare_all
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 
 SETS = ("tldr", "occupations", "msdocs_index")
 DENOMINATORS = (32, 16, 8, 4, 2, 1)

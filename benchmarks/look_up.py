@@ -17,10 +17,10 @@ import numpy as np
 from pages import machine, write_results
 
 from sentemb.system.parallel import Workers
-from sentemb.tables import markdown_table
-from sentemb.training import hard_negatives
+from sentemb.system.tables import markdown_table
+from sentemb.training.negatives import hard_negatives
+from sentemb.training.negatives.title_clusters import PROBED, TitleClusters, n_clusters
 from sentemb.training.settings import HARD_AMONG
-from sentemb.training.title_clusters import PROBED, TitleClusters, n_clusters
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 DIM = 96

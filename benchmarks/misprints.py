@@ -22,14 +22,14 @@ from pages import ROOT, write_section
 from sentemb.gradients.pairs import PairProblem
 from sentemb.gradients.recursion import delayed
 from sentemb.kernels.nesterov import coefficients
-from sentemb.models import make_encoder
-from sentemb.models.towers import SIDES
-from sentemb.models.truncation import Truncation
-from sentemb.objectives.objective import Objective
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.models.towers import make_encoder
+from sentemb.models.towers.towers import SIDES
+from sentemb.models.towers.truncation import Truncation
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
+from sentemb.training.objectives.objective import Objective
 from sentemb.training.optimisers.nesterov import MomentumSchedule
 
 DOCUMENT = ROOT / "docs" / "gradients.md"

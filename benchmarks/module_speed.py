@@ -19,8 +19,8 @@ from rounds import Spread
 from sentemb import SentenceEncoder
 from sentemb.data.click_log import read_click_log
 from sentemb.data.simulation.simulator import simulate
-from sentemb.models import make_encoder
-from sentemb.tables import markdown_table
+from sentemb.models.towers import make_encoder
+from sentemb.system.tables import markdown_table
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 

@@ -16,12 +16,12 @@ from rounds import CLOCKS, note, take_turns
 from synthetic import write_log
 
 from sentemb import SentenceEncoder
+from sentemb.bridges.export.onnx.tokeniser import Tokeniser
+from sentemb.bridges.export.targets import export
 from sentemb.data.click_log import read_click_log
-from sentemb.exporting.onnx.tokeniser import Tokeniser
-from sentemb.exporting.targets import export
-from sentemb.models import make_encoder
-from sentemb.models.similarity import unit_rows
-from sentemb.tables import markdown_table
+from sentemb.models.towers import make_encoder
+from sentemb.retrieval.similarity import unit_rows
+from sentemb.system.tables import markdown_table
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 

@@ -21,7 +21,7 @@ from sentemb.comparison.data import read_data
 from sentemb.comparison.rows import rows_of
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
 from sentemb.evaluation.significance import compare_all
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 from sentemb.text.words import split_words
 
 RIVALS = ORDER_FREE[:2]

@@ -9,10 +9,10 @@ import numpy as np
 from synthetic import mixed_titles
 
 from sentemb.data.click_log import read_click_log
-from sentemb.objectives.candidates import BatchCandidates
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers, one_after_the_other
-from sentemb.training.corpus import Corpus
+from sentemb.training.batches.corpus import Corpus
+from sentemb.training.objectives.candidates import BatchCandidates
 from sentemb.training.settings import HARD_FROM_EPOCH, Settings
 from sentemb.training.two_tower_task import TwoTowerTask
 

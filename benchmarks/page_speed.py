@@ -20,11 +20,11 @@ from rounds import note
 from synthetic import mixed_titles
 
 from sentemb import Index, fit_ranker
-from sentemb.exporting.page.stem_forms import forms_of_stems
-from sentemb.exporting.targets import export
-from sentemb.models.similarity import unit_rows
+from sentemb.bridges.export.targets import export
+from sentemb.bridges.page.stem_forms import forms_of_stems
+from sentemb.retrieval.similarity import unit_rows
 from sentemb.retrieval.words_and_stems import Stems
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 from sentemb.text.words import plain_words
 
 HOWTO = DOCS / "howto" / "search-page.md"

@@ -17,11 +17,11 @@ import torch.nn.functional as F
 from pages import machine, write_results
 from rounds import DisagreementError, Result, note
 
-from sentemb.matching import make_pair_model
-from sentemb.matching.pair_model import Texts
-from sentemb.models.workspace import Workspace
+from sentemb.models.pairs import make_pair_model
+from sentemb.models.pairs.pair_model import Texts
+from sentemb.models.words.workspace import Workspace
 from sentemb.system.parallel import Workers, one_after_the_other
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 
 LONGEST, EMBEDDING, MLP, WORDS = 32, 50, 200, 2_000
 TRIPLES = 128

@@ -9,7 +9,7 @@ from pages import ROOT
 
 from sentemb import SentenceEncoder, train
 from sentemb.analysis.histories import History, read_history
-from sentemb.baselines.doc2vec import Doc2Vec
+from sentemb.comparison.baselines.doc2vec import Doc2Vec
 from sentemb.data.click_log import ClickLog, read_click_log
 from sentemb.data.judged_set import JudgedSet, read_judged_set
 from sentemb.data.simulation.simulator import simulate

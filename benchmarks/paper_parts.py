@@ -20,9 +20,9 @@ from sentemb.analysis.figures.loss_figure import loss_figure
 from sentemb.analysis.gates import Reading, TextReading, read_texts
 from sentemb.analysis.keywords import DIRECTIONS, NOT_COMPARED, Keywords, extract_keywords
 from sentemb.analysis.topics import query_cells
-from sentemb.baselines.bm25 import BM25
+from sentemb.comparison.baselines.bm25 import BM25
 from sentemb.evaluation.evaluate import evaluate_model
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.models.sentence_encoder import SentenceEncoder
 
 PICTURES = ROOT / "docs" / "paper"
 RESULTS = ROOT / "docs" / "results" / "paper"

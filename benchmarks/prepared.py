@@ -28,7 +28,8 @@ def watch():
         highest = max(highest, anonymous())
 
 import numpy, numba, sentemb
-from sentemb.training import trainer, preparing
+from sentemb.training import trainer
+from sentemb.training.batches import preparing
 before, thread = anonymous(), threading.Thread(target=watch, daemon=True)
 thread.start()
 cpu, found = time.process_time(), {}

@@ -39,10 +39,10 @@ from sentemb.data.best_graded import best_graded
 from sentemb.data.judged_set import read_judged_set
 from sentemb.evaluation.held_out import HeldOutClicks
 from sentemb.evaluation.significance import compare_all
-from sentemb.ranking.recipe import BM25 as WORDS
-from sentemb.ranking.recipe import CLICKED_BM25, COSINE
-from sentemb.ranking.recipe import MEMORY as OF_LOG
-from sentemb.tables import markdown_table
+from sentemb.search.ranking.recipe import BM25 as WORDS
+from sentemb.search.ranking.recipe import CLICKED_BM25, COSINE
+from sentemb.search.ranking.recipe import MEMORY as OF_LOG
+from sentemb.system.tables import markdown_table
 
 SETS = ("tldr", "occupations", "msdocs_index")
 SEEDS = (0, 1, 2)

@@ -29,7 +29,7 @@ from sentemb.retrieval.bm25 import TitleWords
 from sentemb.retrieval.words_and_stems import words_of
 from sentemb.search.confidence import Confidence
 from sentemb.search.index import BELOW_FLOOR, NOTHING_KNOWN
-from sentemb.search.tuning import first_titles
+from sentemb.search.index_tuning import first_titles
 
 TITLES = "bm25, titles alone"
 DROPPED = 0.2

@@ -22,7 +22,7 @@ import numpy as np
 from pages import DATA, ROOT, write_results
 
 from sentemb import load, train
-from sentemb.baselines.bm25 import BM25
+from sentemb.comparison.baselines.bm25 import BM25
 from sentemb.data.click_log import read_click_log
 from sentemb.data.judged_set import JudgedSet, read_judged_set
 from sentemb.evaluation.evaluate import judged_run
@@ -30,7 +30,7 @@ from sentemb.evaluation.fusion import fuse
 from sentemb.evaluation.metrics import ndcg
 from sentemb.evaluation.reranking import Candidates, rank_pairs
 from sentemb.evaluation.significance import compare_all
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 
 SETS = ("tldr", "occupations", "msdocs_index")
 PARTS = ("dev", "test")

@@ -20,11 +20,11 @@ from sif_lab import CHOICES_OF_A
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from sentemb import SIF, SentenceEncoder, train
-from sentemb.baselines.clicked_queries import clicked_queries
+from sentemb.comparison.baselines.clicked_queries import clicked_queries
 from sentemb.comparison.data import read_data
 from sentemb.data.best_graded import best_graded
-from sentemb.models.similarity import unit_rows
 from sentemb.retrieval.bm25 import TitleWords
+from sentemb.retrieval.similarity import unit_rows
 from sentemb.retrieval.words_and_stems import words_of
 from sentemb.system.parallel import Workers
 

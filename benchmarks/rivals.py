@@ -31,7 +31,7 @@ from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.held_out import METRICS, HeldOutClicks
 from sentemb.evaluation.significance import compare_all
 from sentemb.kernels.top_k import top_k
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 
 OURS, TOWER, TUNED, CLICKS = "defaults", "nearest-tower", "minilm-tuned", "bm25-clicks"
 RIVALS = {

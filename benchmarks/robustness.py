@@ -25,11 +25,11 @@ from systems import kept as kept_file
 import sentemb
 from sentemb.data.judged_set import read_judged_set
 from sentemb.evaluation.evaluate import evaluate_model
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 from sentemb.text.batch import TextBatch, Tokens, batch_of, tokenize
 from sentemb.training import two_tower_trainer
-from sentemb.training.corpus import Corpus
-from sentemb.training.text_list import TextList
+from sentemb.training.batches.corpus import Corpus
+from sentemb.training.batches.text_list import TextList
 
 SETS = ("tldr", "occupations")
 TITLE = "Typos, capitals, polite phrases"

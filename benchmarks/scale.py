@@ -22,7 +22,7 @@ from large_log import write_judged, write_large_log
 from pages import DOCS, ROOT, machine, write_results, write_section
 
 from sentemb.data.prepared_log import PreparedLog
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 
 # Distinct pairs -> lines that have about as many.
 LINES = {
@@ -43,7 +43,8 @@ _LEAST_SECONDS = 0.05  # between two looks at a process
 _TRAIN = f"""
 import json, sys, time
 import sentemb
-from sentemb.training import look_ups, settings
+from sentemb.training.negatives import look_ups
+from sentemb.training import settings
 
 settings.HARD_FROM_EPOCH = look_ups.HARD_FROM_EPOCH = 1
 log, output = sys.argv[1:]

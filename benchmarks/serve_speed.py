@@ -30,7 +30,7 @@ from rounds import note
 
 from sentemb import Index, fit_ranker, train
 from sentemb.data.click_log import read_click_log
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 
 SETS = ("occupations", "tldr")
 CLIENTS = (1, 10, 100)

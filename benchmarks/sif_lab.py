@@ -6,16 +6,16 @@ from functools import cached_property
 
 import numpy as np
 
-from sentemb.baselines.baseline import cosines
+from sentemb.comparison.baselines.baseline import cosines
 from sentemb.data.similarity_set import read_similarity_set
 from sentemb.evaluation.correlation import pearson
+from sentemb.models.vectors.averages import averages, moments, only_known
+from sentemb.models.vectors.components import common_components
+from sentemb.models.vectors.probabilities import relative_frequencies, zipf
+from sentemb.models.vectors.weights import idf_code_weights, idf_weights, sif_weights, usif_weights
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.words import plain_words
-from sentemb.vectors.averages import averages, moments, only_known
-from sentemb.vectors.components import common_components
-from sentemb.vectors.probabilities import relative_frequencies, zipf
-from sentemb.vectors.weights import idf_code_weights, idf_weights, sif_weights, usif_weights
 
 YEARS = ("2012", "2013", "2014", "2015", "2016")
 # Parts whose texts, like those of the years, are compared as pairs, and the name of each.
@@ -155,7 +155,7 @@ class Laboratory:
 
     def vectors(self, name):
         """Word vectors, mapped from their file."""
-        from sentemb.vectors.reading import read_word_vectors
+        from sentemb.models.vectors.reading import read_word_vectors
 
         if name not in self._vectors:
             self._vectors[name] = read_word_vectors(self.paths[name])
@@ -215,8 +215,8 @@ class Laboratory:
 class Similarity:
     """Correlations of cosines with people's scores, for one set of word vectors.
 
-    Computes with the functions of `sentemb.vectors` that `SIF` consists of. Each file is split
-    into words once for all settings.
+    Computes with the functions of `sentemb.models.vectors` that `SIF` consists of. Each file is
+    split into words once for all settings.
 
     Parameters
     ----------

@@ -10,8 +10,8 @@ from pages import DATA
 from sif_printed import printed, wrong_means
 from sif_simulation import Settings, cosines, first_component, simulate, sums
 
-from sentemb.vectors.generative import concentration, discourse_vectors, likeliest, on_sphere
-from sentemb.vectors.probabilities import zipf
+from sentemb.models.vectors.generative import concentration, discourse_vectors, likeliest, on_sphere
+from sentemb.models.vectors.probabilities import zipf
 
 COUNTS = DATA / "sts" / "enwiki_vocab_min200.txt"
 HEAD = ["", "the paper", "what is right", "measured effect"]

@@ -11,7 +11,7 @@ from sif_claims import judged, main_vectors, parts_of, supervised_means, widest_
 from sif_lab import CHOICES_OF_A, OTHERS, SOURCE_NAMES, YEARS, group_means
 from sif_printed import MEAN, SYSTEMS, mean_over, printed, tasks_of, wrong_means
 
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 
 REFERENCE = Path(__file__).with_name("sif_reference.csv")
 # An independent computation is reproduced if no mean is further away than this.

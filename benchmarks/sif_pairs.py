@@ -16,9 +16,9 @@ from sif_lab import ROWS, Similarity, read_pairs, sentences_of
 from sentemb.data.click_log import read_click_log
 from sentemb.errors import SentembError
 from sentemb.evaluation.correlation import pearson
+from sentemb.models.vectors.sif import SIF
 from sentemb.text.words import plain_words
 from sentemb.training.trainer import train
-from sentemb.vectors.sif import SIF
 
 # The rows of the paper, as settings of the trainer.
 CELLS = 100

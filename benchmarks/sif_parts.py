@@ -18,14 +18,14 @@ from sif_lab import (
     sentences_of,
 )
 
-from sentemb.baselines.bm25 import BM25
+from sentemb.comparison.baselines.bm25 import BM25
 from sentemb.comparison.data import read_data
 from sentemb.data.judged_set import read_judged_set
 from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.significance import compare_all, holm
-from sentemb.protocols import Ranker
+from sentemb.models.contracts import Ranker
+from sentemb.models.vectors.sif import SIF
 from sentemb.text.words import plain_words, split_words
-from sentemb.vectors.sif import SIF
 
 # Figure 2a of the paper: a from 1e-5 to 1 in steps of a half power of ten.
 SWEEP = tuple(factor * 10.0**-power for power in range(5, 0, -1) for factor in (1, 3)) + (1.0,)
@@ -233,7 +233,7 @@ def ranking(lab):
 
 def own_vectors(lab):
     """Ranking by word vectors that were trained on the log itself."""
-    from sentemb.vectors.skip_gram import train_word_vectors
+    from sentemb.models.vectors.skip_gram import train_word_vectors
 
     rows = [["set", "row", "NDCG@1", "NDCG@3", "NDCG@10", "settings"]]
     for name in JUDGED[1:]:

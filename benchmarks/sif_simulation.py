@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sentemb.objectives.likelihood import Likelihood, Sentences
-from sentemb.vectors.generative import (
+from sentemb.models.vectors.generative import (
     concentration,
     discourse_vectors,
     draw_sentences,
     on_sphere,
 )
-from sentemb.vectors.probabilities import zipf
+from sentemb.models.vectors.likelihood import Likelihood, Sentences
+from sentemb.models.vectors.probabilities import zipf
 
 
 @dataclass(frozen=True)

@@ -21,16 +21,16 @@ from scipy.sparse import csr_matrix
 from synthetic import lexicon
 
 from sentemb import SIF
+from sentemb.models.vectors.averages import averages, moments, only_known
+from sentemb.models.vectors.components import common_components
+from sentemb.models.vectors.probabilities import zipf
+from sentemb.models.vectors.reading import read_word_vectors
+from sentemb.models.vectors.weights import sif_weights
+from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.parallel import Workers
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 from sentemb.text.batch import tokenize
 from sentemb.text.words import plain_words
-from sentemb.vectors.averages import averages, moments, only_known
-from sentemb.vectors.components import common_components
-from sentemb.vectors.probabilities import zipf
-from sentemb.vectors.reading import read_word_vectors
-from sentemb.vectors.weights import sif_weights
-from sentemb.vectors.word_vectors import WordVectors
 
 DIM = 100
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), "1")
@@ -116,7 +116,7 @@ finally:
 """
 COMMAND = "from sentemb.cli import main; sys.argv[0] = 'sentemb'; main()"
 OPENING = (
-    "from sentemb.vectors.reading import read_word_vectors; began = time.perf_counter(); "
+    "from sentemb.models.vectors.reading import read_word_vectors; began = time.perf_counter(); "
     "read_word_vectors(sys.argv[1]); print(time.perf_counter() - began)"
 )
 

@@ -21,19 +21,19 @@ import numpy as np
 from pages import DATA, RESULTS
 
 from sentemb.data.labelled import ValuedTexts, read_labelled, read_valued, score_of
-from sentemb.models import make_encoder
-from sentemb.models.towers import Towers
+from sentemb.models.towers import make_encoder
+from sentemb.models.towers.towers import Towers
+from sentemb.models.vectors.averages import averages, only_known
+from sentemb.models.vectors.counts import read_counts
+from sentemb.models.vectors.probabilities import relative_frequencies
+from sentemb.models.vectors.reading import read_word_vectors
+from sentemb.models.vectors.weights import sif_weights
 from sentemb.system.parallel import Workers
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import split_words
 from sentemb.training.classifier import train_classifier
-from sentemb.vectors.averages import averages, only_known
-from sentemb.vectors.counts import read_counts
-from sentemb.vectors.probabilities import relative_frequencies
-from sentemb.vectors.reading import read_word_vectors
-from sentemb.vectors.weights import sif_weights
 
 CSV = RESULTS / "sif" / "supervised.csv"
 FIELDS = ("vectors", "table", "task", "system", "order", "seed", "dev", "test", "epoch", "seconds")

@@ -18,12 +18,12 @@ from pages import DATA, RESULTS, csv_of
 from sif_misprints import loose_steps, misprints
 from sif_simulation import Settings, cosines, first_component, removed, simulate, sums
 
-from sentemb.objectives.likelihood import Likelihood, Sentences
-from sentemb.tables import markdown_table
+from sentemb.models.vectors.generative import concentration, likeliest, on_sphere
+from sentemb.models.vectors.likelihood import Likelihood, Sentences
+from sentemb.models.vectors.probabilities import zipf
+from sentemb.models.vectors.reading import read_word_vectors
+from sentemb.system.tables import markdown_table
 from sentemb.text.words import plain_words
-from sentemb.vectors.generative import concentration, likeliest, on_sphere
-from sentemb.vectors.probabilities import zipf
-from sentemb.vectors.reading import read_word_vectors
 
 FOLDER = RESULTS / "sif"
 SEEDS = range(10)

@@ -33,10 +33,10 @@ from systems import (
 
 from sentemb.data.click_log import read_click_log
 from sentemb.data.judged_set import read_judged_set
-from sentemb.evaluation.overlap import overlap
+from sentemb.evaluation.rank_overlap import overlap
 from sentemb.evaluation.significance import compare_all
 from sentemb.retrieval.words_and_stems import words_of
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 
 SETS = ("tldr", "occupations", "msdocs_index")
 TITLE = "Slices of the test queries, and churn"

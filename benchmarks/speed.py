@@ -30,7 +30,7 @@ from speed_training import defaults_section, floor_section, log_section, train_s
 from targets import Targets
 from wide import product_section
 
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 
 # Functions of a `Bench`, whether the run is quick, and the `Targets`: lines of Markdown.
 SECTIONS = {

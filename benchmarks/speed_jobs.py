@@ -13,7 +13,7 @@ from quality import sentemb
 from rounds import Spread, note, real_log
 from speed_training import PAIRS, REAL
 
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 
 EPOCHS = 10
 # Parts of a training around its steps.

@@ -19,7 +19,7 @@ from speed_encoding import race_encoding, thread_gains
 from speed_jobs import first_encoding, first_step
 from speed_training import PAIRS, measure_floor
 
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 
 HEADING = "## Record"
 FILE = "speed-record.csv"

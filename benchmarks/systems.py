@@ -17,11 +17,11 @@ from sentemb.data.best_graded import best_graded
 from sentemb.data.click_log import ClickLog, read_click_log
 from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.held_out import HeldOutClicks
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.ranker_files import has_ranker
-from sentemb.ranking.recipe import BM25 as WORDS
-from sentemb.ranking.recipe import COSINE, MEMORY
 from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.ranker_files import has_ranker
+from sentemb.search.ranking.recipe import BM25 as WORDS
+from sentemb.search.ranking.recipe import COSINE, MEMORY
 
 BUILD = ROOT / "build" / "systems"
 MODEL, BM25, RANKER = SYSTEMS = ("model", "bm25-clicks", "ranker")

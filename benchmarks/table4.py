@@ -26,7 +26,7 @@ from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
 from sentemb.evaluation.metrics import ndcg
 from sentemb.evaluation.significance import compare_all
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 
 SIMULATED, PAIRS = "simulated", 60_000
 UNSEEN = "dbpedia_entity_v2"

@@ -32,7 +32,7 @@ import torch
 from pages import DATA, ROOT, SETS
 from torch.nn import functional
 
-from sentemb.baselines.baseline import cosines
+from sentemb.comparison.baselines.baseline import cosines
 from sentemb.comparison.data import read_data
 from sentemb.evaluation.evaluate import evaluate_model
 

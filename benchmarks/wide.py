@@ -6,7 +6,7 @@ import numpy as np
 from contenders import Contender
 from rounds import Result, note
 
-from sentemb.tables import markdown_table
+from sentemb.system.tables import markdown_table
 
 CELLS = (8, 32, 96, 192, 288, 512, 1000)
 TEXTS = 64  # texts that a block reads together

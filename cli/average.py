@@ -25,9 +25,9 @@ def command(models: tuple[str, ...], output: str, force: bool) -> None:
     \b
     sentemb average model-seed0/ model-seed1/ -o model/
     """
-    from sentemb.ranking.ranker_files import has_ranker
-    from sentemb.sentence_encoder import SentenceEncoder
-    from sentemb.storage.folder import check_place
+    from sentemb.models.files.folder import check_place
+    from sentemb.models.sentence_encoder import SentenceEncoder
+    from sentemb.search.ranking.ranker_files import has_ranker
 
     if len(models) < 2:
         raise click.UsageError("give at least two models")

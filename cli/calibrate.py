@@ -35,8 +35,8 @@ def command(index: str, dev: str, dry_run: bool, as_json: bool, threads: int | N
     from sentemb.data.best_graded import read_clicks
     from sentemb.data.lines import write_lines
     from sentemb.search.index import Index
-    from sentemb.search.tuning import calibrate, score_bands
-    from sentemb.tables import aligned
+    from sentemb.search.index_tuning import calibrate, score_bands
+    from sentemb.system.tables import aligned
 
     clicks = read_clicks(dev)
     with warnings_to_stderr():

@@ -14,9 +14,9 @@ from sentemb.system.terminal import ProgressLine
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sentemb.data.texts import Texts
-    from sentemb.pair_scorer import PairScorer
-    from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.data.text_array import Texts
+    from sentemb.models.pair_scorer import PairScorer
+    from sentemb.models.sentence_encoder import SentenceEncoder
 
 # At most this many unknown words are named.
 _NAMED_WORDS = 8
@@ -35,7 +35,7 @@ def warnings_to_stderr() -> Iterator[None]:
 @contextlib.contextmanager
 def sums_of_warnings(n_texts: int) -> Iterator[None]:
     """Print what portions of ``n_texts`` texts warn of as if they were one call."""
-    from sentemb.face import TextWarning, keeping_text_warnings
+    from sentemb.models.face import TextWarning, keeping_text_warnings
 
     with keeping_text_warnings() as found:
         yield

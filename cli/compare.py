@@ -23,7 +23,7 @@ from sentemb.cli.options import (
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import compare_with as compare_with_option
 from sentemb.cli.program import note
-from sentemb.hyperparameters import WORDS
+from sentemb.system.hyperparameters import WORDS
 
 REFERENCE = "lstm-96"
 _LIST = "list"
@@ -145,17 +145,17 @@ def _with_vectors(rows: list[Any], vectors: str | None, p: str | None) -> list[A
     if vectors is None:
         return rows
     from sentemb.comparison.vector_rows import WordSource, with_vectors
-    from sentemb.vectors.options import P_SOURCES
-    from sentemb.vectors.reading import read_word_vectors
+    from sentemb.models.vectors.reading import read_word_vectors
+    from sentemb.models.vectors.vector_options import P_SOURCES
 
     read = read_word_vectors(vectors, note=note)
     return with_vectors(rows, WordSource.of(read, P_SOURCES[0] if p is None else p))
 
 
 def _checked_reference(reference: str | None, names: Sequence[str]) -> str | None:
-    from sentemb.bounds import plain
     from sentemb.comparison.rows import some_of
     from sentemb.errors import SentembError
+    from sentemb.system.bounds import plain
 
     if reference is None and REFERENCE in names:
         return REFERENCE
@@ -200,7 +200,7 @@ def _show(
 def _show_rows(rows: Sequence[Any]) -> None:
     from sentemb.comparison.row import apart
     from sentemb.errors import SentembError
-    from sentemb.tables import aligned
+    from sentemb.system.tables import aligned
 
     cells = [["row", "kind", "settings", "tried on dev"]]
     for row in rows:
@@ -222,7 +222,7 @@ def _show_table(
     lines: Sequence[Any], reference: str | None, comparison: Any, markdown: bool
 ) -> None:
     from sentemb.comparison.table import cells_of, legend
-    from sentemb.tables import aligned, markdown_table, markdown_text
+    from sentemb.system.tables import aligned, markdown_table, markdown_text
 
     # A terminal may be limited to ASCII.
     plus_minus = "±" if markdown else "+-"

@@ -10,7 +10,7 @@ from sentemb.cli.options import Command, Written, option
 from sentemb.cli.program import note
 
 if TYPE_CHECKING:
-    from sentemb.protocols import Embedder
+    from sentemb.models.contracts import Embedder
 
 
 @click.group(cls=Group)
@@ -273,10 +273,10 @@ def _sif_of(path: str) -> Callable[[Sequence[str]], "Embedder"]:
     """A function that fits SIF to texts, with the word vectors of ``path``."""
 
     def fit(texts: Sequence[str]) -> "Embedder":
+        from sentemb.models.vectors.reading import read_word_vectors
+        from sentemb.models.vectors.sif import SIF
         from sentemb.text.batch import tokenize
         from sentemb.text.words import plain_words
-        from sentemb.vectors.reading import read_word_vectors
-        from sentemb.vectors.sif import SIF
 
         words = tokenize(texts, plain_words).words
         vectors = read_word_vectors(path, words=words, note=note)

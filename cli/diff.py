@@ -76,8 +76,8 @@ def command(
     sentemb diff old-index/ new-index/ --clicks test.tsv
     """
     from sentemb.analysis.labels import short_names
+    from sentemb.analysis.report.difference_page import difference_page
     from sentemb.comparison.difference import difference
-    from sentemb.comparison.difference_page import difference_page
     from sentemb.data.click_log import read_click_log
     from sentemb.data.lines import write_lines
     from sentemb.system.files import place_name, write_text
@@ -124,10 +124,10 @@ def _opened(
     from sentemb.comparison.difference import Numbered
     from sentemb.errors import SentembError
     from sentemb.evaluation.catalogue import in_tie_order
-    from sentemb.pair_scorer import PairScorer
-    from sentemb.ranking.opening import load_best
+    from sentemb.models.pair_scorer import PairScorer
     from sentemb.search.index import Index
     from sentemb.search.index_files import is_index
+    from sentemb.search.ranking.opening import load_best
 
     are_indexes = [is_index(folder) for folder in folders]
     if all(are_indexes):

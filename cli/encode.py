@@ -77,9 +77,9 @@ def command(
     sentemb encode model/ titles.tsv --ids --side document -o titles.npy
     """
     from sentemb.data.lines import write_lines
-    from sentemb.distributed.cluster import opened_if
-    from sentemb.distributed.encoding import encoded, portions_of
-    from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.models.cluster_encoding import encoded, portions_of
+    from sentemb.models.sentence_encoder import SentenceEncoder
+    from sentemb.system.cluster import opened_if
     from sentemb.system.files import writing
     from sentemb.system.growing import scratch_folder
 

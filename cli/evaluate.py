@@ -17,7 +17,7 @@ from sentemb.cli.options import (
     per_query_option,
 )
 from sentemb.cli.options import command as new_command
-from sentemb.tables import visible
+from sentemb.system.tables import visible
 
 _CUTOFFS = (1, 3, 10)
 _GAINS = {"exponential": "2^grade - 1", "linear": "grade"}
@@ -197,8 +197,8 @@ def _judged(
     from sentemb.evaluation.evaluate import evaluate_model
     from sentemb.evaluation.metrics import ndcg
     from sentemb.evaluation.trec import read_run
-    from sentemb.ranking.opening import load_best
-    from sentemb.ranking.ranker import HybridRanker
+    from sentemb.search.ranking.opening import load_best
+    from sentemb.search.ranking.ranker import HybridRanker
     from sentemb.system.files import is_folder, path_of, status
 
     model_or_run = path_of(model_or_run)
@@ -288,7 +288,7 @@ def _table(result: Any, alone: Mapping[str, Any], query_ids: Sequence[str]) -> I
 def _labelled(model_dir: str, labelled: str, threshold: str | None, as_json: bool) -> list[str]:
     from sentemb.data.labelled_pairs import read_labelled_pairs
     from sentemb.evaluation.binary import count_predictions, labelled_scores
-    from sentemb.loading import load
+    from sentemb.models.loading import load
 
     pairs = read_labelled_pairs(labelled)
     model = load(model_dir)
@@ -304,7 +304,7 @@ def _threshold(text: str | None, model: Any, model_dir: str) -> tuple[float, str
     from sentemb.data.labelled_pairs import read_labelled_pairs
     from sentemb.errors import SentembError
     from sentemb.evaluation.binary import best_threshold, labelled_scores
-    from sentemb.objectives.options import LOGISTIC
+    from sentemb.training.objectives.objective_options import LOGISTIC
 
     if text is None:
         # The score is the logarithm of the odds of label 1 only where the logistic loss made it so.

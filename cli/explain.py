@@ -57,9 +57,9 @@ def command(
     from sentemb.analysis.explanation import Explainer, explain
     from sentemb.data.click_log import read_click_log
     from sentemb.data.lines import write_lines
-    from sentemb.ranking.opening import load_best
     from sentemb.search.index import Index
     from sentemb.search.index_files import is_index
+    from sentemb.search.ranking.opening import load_best
 
     if title is not None and catalogue is not None:
         raise click.UsageError("give TITLE or --catalogue, not both")

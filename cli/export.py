@@ -5,12 +5,12 @@ from typing import Any
 
 import click
 
+from sentemb.bridges.export.targets import INDEX, MODEL, OPTIONS, TARGETS, checked_target, export
 from sentemb.cli.common import warnings_to_stderr
 from sentemb.cli.options import Written, given, option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note, say
 from sentemb.errors import SentembError
-from sentemb.exporting.targets import INDEX, MODEL, OPTIONS, TARGETS, checked_target, export
 from sentemb.system.terminal import ProgressLine
 
 

@@ -11,8 +11,7 @@ import click
 from sentemb.cli.options import Integers, given, json_option, option, option_of
 from sentemb.cli.options import command as new_command
 from sentemb.errors import SentembError
-from sentemb.gradients.checks import CHECKS, all_checks, check_parameters
-from sentemb.gradients.options import (
+from sentemb.gradients.check_options import (
     ENTRIES,
     FAULTS,
     FORM,
@@ -27,14 +26,15 @@ from sentemb.gradients.options import (
     VECTOR_DIM,
     Problem,
 )
-from sentemb.hyperparameters import CHECK, PROBLEM, Hyperparameter
-from sentemb.matching.registry import PAIR_MODELS, pair_parameters
-from sentemb.models.registry import (
+from sentemb.gradients.checks import CHECKS, all_checks, check_parameters
+from sentemb.models.pairs.registry import PAIR_MODELS, pair_parameters
+from sentemb.models.towers.registry import (
     ENCODERS,
     MODEL_NAME,
     SHARED_TOWERS,
     encoder_parameters,
 )
+from sentemb.system.hyperparameters import CHECK, PROBLEM, Hyperparameter
 
 _ALL = "all"
 # A variant of every encoder, in addition to its own.
@@ -186,8 +186,8 @@ def _reports(model: str, settings: dict[str, Any]) -> Iterator[Any]:
 
 def _explain(entry: str, as_json: bool, **settings: Any) -> None:
     """Print one entry of the check and exit."""
-    from sentemb.gradients.explain import explain
-    from sentemb.tables import aligned
+    from sentemb.gradients.entry_trace import explain
+    from sentemb.system.tables import aligned
 
     found = explain(entry, **settings)
     if as_json:
@@ -272,7 +272,7 @@ def _print_equations(report: Any) -> None:
 
 
 def _print(report: Any) -> None:
-    from sentemb.tables import aligned
+    from sentemb.system.tables import aligned
 
     shape = ", ".join(f"{key} {value}" for key, value in report.settings.items())
     click.echo(f"{report.model}, form {report.form}: {shape}")

@@ -9,17 +9,17 @@ import click
 
 from sentemb.cli.common import read_texts, warnings_to_stderr
 from sentemb.cli.program import note
-from sentemb.tables import aligned, visible
+from sentemb.system.tables import aligned, visible
 
 if TYPE_CHECKING:
     from sentemb.data.click_log import ClickLog
     from sentemb.data.judged_set import JudgedSet
     from sentemb.evaluation.held_out import Evaluation
     from sentemb.evaluation.significance import Difference
-    from sentemb.pair_scorer import PairScorer
-    from sentemb.protocols import Retriever
-    from sentemb.ranking.ranker import HybridRanker
+    from sentemb.models.contracts import Retriever
+    from sentemb.models.pair_scorer import PairScorer
     from sentemb.search.index import Index
+    from sentemb.search.ranking.ranker import HybridRanker
 
 METRICS = ("hit@1", "mrr@10", "recall@10", "recall@100", "ndcg@10")
 # Name of a lexical ranker -> whether it has stems, and the queries clicked on a title.
@@ -75,7 +75,7 @@ def evaluated(
         What `note_known_queries` returned, for the JSON.
     """
     from sentemb.evaluation.held_out import HeldOutClicks
-    from sentemb.ranking.ranker import HybridRanker
+    from sentemb.search.ranking.ranker import HybridRanker
 
     opened = {name: _opened(name, cosine) for name in dict.fromkeys((model, *others))}
     first_model = opened[model]
@@ -125,7 +125,7 @@ def note_known_queries(
         The numbers for JSON, under ``in_log``; empty without a log.
     """
     from sentemb.data.click_log import ClickLog
-    from sentemb.data.overlap import in_log
+    from sentemb.data.seen_queries import in_log
     from sentemb.data.split_description import split_warning
 
     if learned is None:
@@ -149,9 +149,9 @@ def note_known_queries(
 
 def _opened(name: str, cosine: bool) -> "Index | PairScorer | HybridRanker | None":
     """The ranking of the model or the index in folder ``name``; None for one of `LEXICAL`."""
-    from sentemb.ranking.opening import load_best
     from sentemb.search.index import Index
     from sentemb.search.index_files import is_index
+    from sentemb.search.ranking.opening import load_best
 
     if name in LEXICAL:
         return None
@@ -192,13 +192,13 @@ def _retriever(
     n_queries: int,
 ) -> "Retriever":
     """What finds titles under ``name``."""
-    from sentemb.baselines.clicked_queries import with_clicked_queries
+    from sentemb.comparison.baselines.clicked_queries import with_clicked_queries
     from sentemb.errors import SentembError
     from sentemb.evaluation.held_out import AllPairs
-    from sentemb.ranking.ranker import HybridRanker
     from sentemb.retrieval.bm25 import TitleWords
     from sentemb.retrieval.words_and_stems import words_of
     from sentemb.search.index import Index
+    from sentemb.search.ranking.ranker import HybridRanker
 
     if model is None:
         stems, with_clicks = LEXICAL[name]

@@ -129,7 +129,9 @@ def _check_usage(
         raise click.UsageError("--sync adds and removes; leave --add and --remove out")
     if is_change:
         if titles is not None:
-            raise click.UsageError("to change an index, give its new titles with --sync or --add, not as TITLES")
+            raise click.UsageError(
+                "to change an index, give its new titles with --sync or --add, not as TITLES"
+            )
         given = next((name for name, value in new.items() if value), None)
         if given:
             raise click.UsageError(f"--{given} is for a new index; make the index again")
@@ -145,9 +147,9 @@ def _built(
     model: str, titles: str, output: str, new: dict[str, Any], threads: int | None
 ) -> "Index":
     """A new index; ``new`` are the options that were given."""
-    from sentemb.pair_scorer import PairScorer
-    from sentemb.ranking.opening import load_best
+    from sentemb.models.pair_scorer import PairScorer
     from sentemb.search.index import Index
+    from sentemb.search.ranking.opening import load_best
     from sentemb.system.growing import scratch_folder
 
     ranker = load_best(model, threads, new["cosine"])

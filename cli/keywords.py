@@ -55,7 +55,7 @@ def command(
     from sentemb.analysis.keywords import extract_keywords
     from sentemb.analysis.labels import short_names
     from sentemb.data.lines import write_lines
-    from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.models.sentence_encoder import SentenceEncoder
 
     if markdown and as_json:
         raise click.UsageError("give --markdown or --json, not both")
@@ -129,7 +129,7 @@ def _heads(found: Any) -> list[str]:
 
 
 def _table(text: str, found: Sequence[Any], names: Sequence[str]) -> Iterator[str]:
-    from sentemb.tables import aligned, visible
+    from sentemb.system.tables import aligned, visible
 
     rows = [[""], [""]]
     for name, one in zip(names, found, strict=True):
@@ -145,7 +145,7 @@ def _table(text: str, found: Sequence[Any], names: Sequence[str]) -> Iterator[st
 
 
 def _markdown(text: str, found: Sequence[Any], names: Sequence[str]) -> Iterator[str]:
-    from sentemb.tables import markdown_table, markdown_text
+    from sentemb.system.tables import markdown_table, markdown_text
 
     rows = [["word"]]
     for name, one in zip(names, found, strict=True):

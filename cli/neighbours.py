@@ -57,12 +57,12 @@ def command(
     sentemb neighbours model/ cook nurse
     sentemb neighbours model/ cook --log pairs.tsv --side document
     """
-    from sentemb.analysis.neighbours import frequent_words, known_words, neighbours
+    from sentemb.analysis.nearest_words import frequent_words, known_words, neighbours
     from sentemb.data.click_log import read_click_log
     from sentemb.data.lines import clean_lines, write_lines
-    from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.models.sentence_encoder import SentenceEncoder
     from sentemb.system.files import place_name
-    from sentemb.tables import visible
+    from sentemb.system.tables import visible
 
     if words_file is not None and log is not None:
         raise click.UsageError("give --words or --log, not both")

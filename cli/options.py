@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from sentemb.hyperparameters import GROUPS, WORDS, Hyperparameter
-from sentemb.models.registry import describe
+from sentemb.models.towers.registry import describe
+from sentemb.models.vectors.vector_options import P_HELP, P_SOURCES
+from sentemb.system.hyperparameters import GROUPS, WORDS, Hyperparameter
 from sentemb.system.outputs import Output, check_outputs
-from sentemb.vectors.options import P_HELP, P_SOURCES
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 

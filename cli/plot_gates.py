@@ -73,7 +73,7 @@ def command(
     from sentemb.analysis.gate_numbers import check_numbers_path, save_numbers
     from sentemb.analysis.gates import read_texts
     from sentemb.analysis.labels import short_names
-    from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.models.sentence_encoder import SentenceEncoder
 
     if gates is not None and view == "cells":
         raise click.UsageError("--gates is for --view gates; the other view draws y")

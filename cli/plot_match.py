@@ -33,10 +33,10 @@ def command(model: str, query: str, title: str, output: str, as_json: bool) -> N
     """
     from sentemb.analysis.figures.drawing import figure_format, save_figure
     from sentemb.analysis.figures.match_figure import match_figure
-    from sentemb.analysis.matching import match
+    from sentemb.analysis.pair_effects import match
     from sentemb.data.lines import write_lines
     from sentemb.errors import naming
-    from sentemb.pair_scorer import PairScorer
+    from sentemb.models.pair_scorer import PairScorer
 
     if not as_json:
         figure_format(output)  # a wrong ending is reported before any work

@@ -47,7 +47,7 @@ def command(log: str, out: str, splitting: str, skip_bad_lines: bool, force: boo
     sentemb prepare log/pairs.tsv prepared/
     sentemb train prepared/ --dev log/dev.tsv -o model/
     """
-    from sentemb.training.preparing import prepare_log
+    from sentemb.training.batches.preparing import prepare_log
 
     line = ProgressLine()
     shown = _Shown(line)

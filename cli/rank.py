@@ -23,9 +23,9 @@ from sentemb.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
     from sentemb.evaluation.reranking import Candidates, ScoringProgress
-    from sentemb.protocols import Ranker
-    from sentemb.ranking.ranker import HybridRanker
-    from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.models.contracts import Ranker
+    from sentemb.models.sentence_encoder import SentenceEncoder
+    from sentemb.search.ranking.ranker import HybridRanker
 
 _DEPTH = 100
 # If there are more pairs than this, a note says how long they take, once the rate is known.
@@ -90,10 +90,10 @@ def command(
     sentemb rank model/ --query "hotels in shanghai" titles.tsv --table
     sentemb rank reranker/ queries.tsv titles.tsv --candidates model.run --depth 30 -k 0
     """
-    from sentemb.pair_scorer import PairScorer
-    from sentemb.ranking.opening import load_best
-    from sentemb.ranking.recipe import MODEL_ALONE
+    from sentemb.models.pair_scorer import PairScorer
     from sentemb.search.index_files import is_index
+    from sentemb.search.ranking.opening import load_best
+    from sentemb.search.ranking.recipe import MODEL_ALONE
     from sentemb.system.growing import scratch_folder
 
     form = form_of(table=as_table, tsv=as_tsv, json=as_json) or "trec"

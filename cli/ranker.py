@@ -11,7 +11,7 @@ from sentemb.cli.program import note, say
 from sentemb.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
-    from sentemb.ranking.ranker import HybridRanker
+    from sentemb.search.ranking.ranker import HybridRanker
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,10 @@ class RankerOfTraining:
     def fit(self, model: Any) -> None:
         """Fit the ranker of the trained model, save it next to the model and describe it."""
         from sentemb.errors import SentembError
-        from sentemb.ranking.fitting import fit_ranker
-        from sentemb.ranking.opening import load_ranker
-        from sentemb.ranking.ranker_files import has_ranker
-        from sentemb.sentence_encoder import SentenceEncoder
+        from sentemb.models.sentence_encoder import SentenceEncoder
+        from sentemb.search.ranking.fitting import fit_ranker
+        from sentemb.search.ranking.opening import load_ranker
+        from sentemb.search.ranking.ranker_files import has_ranker
 
         if not isinstance(model, SentenceEncoder):
             return
@@ -127,8 +127,8 @@ def fitted(fit: Callable[..., HybridRanker]) -> HybridRanker:
 
 def describe(ranker: HybridRanker, folder: str | None) -> None:
     """Print what a ranker adds up, its dev figures, and which texts are now in ``folder``."""
-    from sentemb.ranking.fitting import FIGURES
-    from sentemb.ranking.recipe import PARTS
+    from sentemb.search.ranking.fitting import FIGURES
+    from sentemb.search.ranking.recipe import PARTS
 
     say(f"ranker: {ranker.recipe}")
     figures = ranker.dev["figures"]

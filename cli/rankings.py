@@ -83,7 +83,7 @@ def write_rankings(output: AnyPath, form: str, rankings: Iterable[Ranking]) -> N
 
 def _table(rankings: Iterable[Ranking]) -> Iterator[str]:
     """Lines to read: a query, below it rank, score and title."""
-    from sentemb.tables import visible
+    from sentemb.system.tables import visible
 
     for ranking in rankings:
         yield visible(ranking.query)
@@ -115,7 +115,7 @@ def _by_column(hit: Mapping[str, Any]) -> dict[str, Any]:
 
 def _cell(value: Any) -> str:
     """``value`` without tabs and line ends, which would begin another cell; None is empty."""
-    from sentemb.tables import visible
+    from sentemb.system.tables import visible
 
     return "" if value is None else visible(str(value).replace("\t", " "))
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from sentemb.analysis.triage import Triage
     from sentemb.data.click_log import ClickLog
     from sentemb.data.judged_set import JudgedSet
-    from sentemb.pair_scorer import PairScorer
-    from sentemb.ranking.ranker import HybridRanker
+    from sentemb.models.pair_scorer import PairScorer
     from sentemb.search.index import Index
+    from sentemb.search.ranking.ranker import HybridRanker
 
 _LIMIT = 20
 # More would make a page that browsers open slowly.
@@ -96,13 +96,13 @@ def command(
     """
     from pathlib import Path
 
-    from sentemb.analysis.report.page import collect, page, triage_report
     from sentemb.analysis.report.pairs import read_pairs
-    from sentemb.pair_scorer import PairScorer
-    from sentemb.ranking.opening import load_best
-    from sentemb.ranking.ranker import HybridRanker
+    from sentemb.analysis.report.report_page import collect, page, triage_report
+    from sentemb.models.pair_scorer import PairScorer
     from sentemb.search.index import Index
     from sentemb.search.index_files import is_index
+    from sentemb.search.ranking.opening import load_best
+    from sentemb.search.ranking.ranker import HybridRanker
     from sentemb.system.files import place_name, write_text
 
     check_ending(output, (".html", ".htm"), "the page is HTML")
@@ -161,7 +161,7 @@ def _triage(
     from sentemb.analysis.triage import triage
     from sentemb.data.click_log import read_click_log
     from sentemb.data.held_out_clicks import read_held_out
-    from sentemb.pair_scorer import PairScorer
+    from sentemb.models.pair_scorer import PairScorer
     from sentemb.search.index import Index
 
     held_out = read_held_out(dev)

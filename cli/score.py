@@ -29,9 +29,9 @@ def command(model: str, query: str, titles: tuple[str, ...], cosine: bool, as_js
     import numpy as np
 
     from sentemb.data.lines import write_lines
-    from sentemb.pair_scorer import PairScorer
-    from sentemb.ranking.opening import load_best
-    from sentemb.tables import visible
+    from sentemb.models.pair_scorer import PairScorer
+    from sentemb.search.ranking.opening import load_best
+    from sentemb.system.tables import visible
 
     ranker = load_best(model, cosine=cosine)
     texts = list(titles)

@@ -124,7 +124,7 @@ def command(
 def _listed(rankings: Iterable[Ranking], several: bool) -> Iterator[str]:
     """Lines to read: rank, score, id and title; the query above if there are several."""
     from sentemb.search.index import BELOW_FLOOR
-    from sentemb.tables import visible
+    from sentemb.system.tables import visible
 
     for ranking in rankings:
         if several:

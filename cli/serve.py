@@ -90,12 +90,12 @@ def command(
     """
     from pathlib import Path
 
-    from sentemb.face import TextWarning
-    from sentemb.ranking.recipe import MEMORY
-    from sentemb.serving.app import create_app, replace_index
-    from sentemb.serving.hosts import LOOPBACK, is_loopback
-    from sentemb.serving.limits import Limits
-    from sentemb.serving.runner import Server
+    from sentemb.bridges.server.app import create_app, replace_index
+    from sentemb.bridges.server.hosts import LOOPBACK, is_loopback
+    from sentemb.bridges.server.limits import Limits
+    from sentemb.bridges.server.runner import Server
+    from sentemb.models.face import TextWarning
+    from sentemb.search.ranking.recipe import MEMORY
 
     hosts = {host, *LOOPBACK, *allow_host} if is_loopback(host) or allow_host else None
     # The answers name unknown words themselves.

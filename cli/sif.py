@@ -8,8 +8,8 @@ import click
 from sentemb.cli.options import Written, given, option, option_of, p_option, threads_option
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import note, say
-from sentemb.hyperparameters import RUN
-from sentemb.vectors.options import HYPERPARAMETERS
+from sentemb.models.vectors.vector_options import HYPERPARAMETERS
+from sentemb.system.hyperparameters import RUN
 
 _NEAREST = 10  # words that the summary names
 
@@ -64,12 +64,12 @@ def command(
     sentemb sif glove.6B.100d.txt titles.txt -o model/
     sentemb sif vectors/ --log pairs.tsv --sides each -o model/
     """
-    from sentemb.storage.folder import check_place
-    from sentemb.storage.model_files import save_model
+    from sentemb.models.files.folder import check_place
+    from sentemb.models.files.model_files import save_model
+    from sentemb.models.vectors.reading import read_word_vectors
+    from sentemb.models.vectors.sif import SIF
+    from sentemb.models.vectors.text_weights import read_fit_texts
     from sentemb.system.files import is_folder
-    from sentemb.vectors.reading import read_word_vectors
-    from sentemb.vectors.sif import SIF
-    from sentemb.vectors.texts import read_fit_texts
 
     began = time.monotonic()
     check_place(output)

@@ -12,7 +12,7 @@ import click
 from sentemb.cli.options import command as new_command
 from sentemb.cli.options import given, json_option, markdown_option, option_of
 from sentemb.cli.program import note
-from sentemb.vectors.options import COMPONENTS, FIT_U, REMOVAL, SIDES_OPTION
+from sentemb.models.vectors.vector_options import COMPONENTS, FIT_U, REMOVAL, SIDES_OPTION
 
 _HEAD = ("set", "pairs", "Pearson", "Spearman")
 
@@ -41,8 +41,8 @@ def command(
     """
     from sentemb.data.lines import write_lines
     from sentemb.data.similarity_set import find_similarity_sets
-    from sentemb.sentence_encoder import SentenceEncoder
-    from sentemb.vectors.sts import sts
+    from sentemb.evaluation.sts import sts
+    from sentemb.models.sentence_encoder import SentenceEncoder
 
     settings = given(options)
     fit_u = settings.get("fit_u", FIT_U.default)
@@ -91,7 +91,7 @@ def _record(one: Any) -> dict[str, Any]:
 
 
 def _table(found: Any, markdown: bool) -> Iterator[str]:
-    from sentemb.tables import aligned, markdown_table, markdown_text
+    from sentemb.system.tables import aligned, markdown_table, markdown_text
 
     prefix = _common([one.name for one in found.sets])
     rows = [list(_HEAD), *(_row(one.name.removeprefix(prefix), one) for one in found.sets)]

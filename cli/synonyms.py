@@ -50,11 +50,11 @@ def command(
     \b
     sentemb synonyms model/ --log pairs.tsv -o synonyms.txt
     """
-    from sentemb.analysis.neighbours import frequent_words
+    from sentemb.analysis.nearest_words import frequent_words
     from sentemb.analysis.synonyms import solr_lines, synonyms
     from sentemb.data.click_log import read_click_log
     from sentemb.data.lines import write_lines
-    from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.models.sentence_encoder import SentenceEncoder
 
     if min_uses is not None and log is None:
         raise click.UsageError("--min-uses needs --log")

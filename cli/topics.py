@@ -75,7 +75,7 @@ def command(
     from sentemb.analysis.figures.drawing import figure_format
     from sentemb.analysis.topics import collect_words, query_cells
     from sentemb.data.lines import write_lines
-    from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.models.sentence_encoder import SentenceEncoder
 
     if heat_map is not None:
         if truth is None:
@@ -187,7 +187,7 @@ def _as_dict(
 
 def _query_lines(queries: Sequence[Any]) -> list[str]:
     """Table III: under each query the words of its cells, the most active cell first."""
-    from sentemb.tables import aligned, visible
+    from sentemb.system.tables import aligned, visible
 
     lines: list[str] = []
     for id, text, query in queries:
@@ -210,7 +210,7 @@ def _cells_lines(
 
 def _overview(collected: Mapping[int, Any], leading: Leading, top_k: int) -> list[str]:
     """One line per cell: its leading topic where topics are known, its first words."""
-    from sentemb.tables import aligned
+    from sentemb.system.tables import aligned
 
     rows = [["cell", "words", "topic", "word (times, share)"]]
     for number, words in collected.items():
@@ -224,7 +224,7 @@ def _overview(collected: Mapping[int, Any], leading: Leading, top_k: int) -> lis
 
 def _cell_lines(cell: int, words: Sequence[Any], leading: Leading) -> list[str]:
     """All words of one cell."""
-    from sentemb.tables import aligned
+    from sentemb.system.tables import aligned
 
     topic = "" if cell not in leading else ", most words from {}: {:.2f}".format(*leading[cell])
     rows = [["word", "times", "share"]]

@@ -21,19 +21,19 @@ from sentemb.cli.options import (
 from sentemb.cli.options import command as new_command
 from sentemb.cli.program import say
 from sentemb.cli.ranker import RankerOfTraining, log_and_share
-from sentemb.hyperparameters import FEATURES, MODEL, NEGATIVES, RUN, Hyperparameter
-from sentemb.matching.registry import PAIR_MODELS, pair_models_with
-from sentemb.models.registry import (
+from sentemb.models.pairs.registry import PAIR_MODELS, pair_models_with
+from sentemb.models.towers.registry import (
     ENCODERS,
     MODEL_NAME,
     SHARED_TOWERS,
     describe,
     encoders_with,
 )
+from sentemb.models.vectors.vector_options import VECTOR_DIM, VECTOR_WORDS
+from sentemb.system.hyperparameters import FEATURES, MODEL, NEGATIVES, RUN, Hyperparameter
 from sentemb.system.terminal import ProgressLine
 from sentemb.training import pair_settings as of_pairs
 from sentemb.training.settings import HYPERPARAMETERS, MOST_SEEDS, PRESETS
-from sentemb.vectors.options import VECTOR_DIM, VECTOR_WORDS
 
 # A model to start from may switch these on.
 _OFF = {SHARED_TOWERS.name: "--separate-towers"}
@@ -266,7 +266,7 @@ def command(
 
 
 def _summarise(model: Any, output: str, seconds: float) -> None:
-    from sentemb.storage.history import DEV_FIGURE, best_epoch
+    from sentemb.models.files.history import DEV_FIGURE, best_epoch
 
     shape, pairs = _shape(model), f"{model.training['pairs']:,} pairs"
     if "seeds" in model.training:
@@ -302,7 +302,7 @@ def _figures(dev: dict[str, float]) -> str:
 
 def _shape(model: Any) -> str:
     """The name of a model and its size."""
-    from sentemb.pair_scorer import PairScorer
+    from sentemb.models.pair_scorer import PairScorer
 
     if "seeds" in model.training:
         n_models = len(model.training["seeds"])

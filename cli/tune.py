@@ -12,7 +12,7 @@ from sentemb.cli.program import note
 from sentemb.cli.ranker import describe, fitted, log_and_share
 
 if TYPE_CHECKING:
-    from sentemb.ranking.ranker import HybridRanker
+    from sentemb.search.ranking.ranker import HybridRanker
 
 
 @new_command("tune")
@@ -68,8 +68,8 @@ def command(
     """
     from sentemb.data.lines import write_lines
     from sentemb.errors import SentembError
+    from sentemb.models.files.folder import is_model
     from sentemb.search.index_files import is_index
-    from sentemb.storage.folder import is_model
 
     if is_index(source):
         _refuse({"--replay": replay, "--catalogue": catalogue}, "an index; it has its titles")
@@ -107,7 +107,7 @@ def _of_model(
     catalogue: str | None,
     threads: int | None,
 ) -> "HybridRanker":
-    from sentemb.ranking.fitting import fit_ranker
+    from sentemb.search.ranking.fitting import fit_ranker
 
     return fitted(
         lambda **asked: fit_ranker(
@@ -128,7 +128,7 @@ def _of_index(
     from sentemb.data.best_graded import read_clicks
     from sentemb.data.click_log import read_click_log
     from sentemb.search.index import Index
-    from sentemb.search.tuning import tune
+    from sentemb.search.index_tuning import tune
 
     clicks = read_clicks(dev)
     learned = None if log is None else read_click_log(log)

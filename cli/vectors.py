@@ -7,8 +7,8 @@ import click
 from sentemb.cli import Group
 from sentemb.cli.options import Command, Text, Written, given, json_option, option, option_of
 from sentemb.cli.program import note, say
+from sentemb.models.vectors.skip_gram import SETTINGS
 from sentemb.system.terminal import ProgressLine
-from sentemb.vectors.skip_gram import SETTINGS
 
 # Words that are printed of a file as a whole.
 _FIRST_WORDS = 10
@@ -65,9 +65,9 @@ def convert(
     """
     from dataclasses import replace
 
-    from sentemb.vectors.counts import counts_of, read_counts
-    from sentemb.vectors.reading import read_word_vectors
-    from sentemb.vectors.writing import check_output, write_word_vectors
+    from sentemb.models.vectors.counts import counts_of, read_counts
+    from sentemb.models.vectors.reading import read_word_vectors
+    from sentemb.models.vectors.writing import check_output, write_word_vectors
 
     check_output(out, force)
     known = None if counts is None else read_counts(counts)
@@ -108,7 +108,7 @@ def show(vectors: str, words: tuple[str, ...], top_k: int, as_json: bool) -> Non
     """
     import json
 
-    from sentemb.vectors.reading import read_word_vectors
+    from sentemb.models.vectors.reading import read_word_vectors
 
     found = read_word_vectors(vectors, verify=not words, note=_note)
     if words:
@@ -165,8 +165,8 @@ def train(log: str, output: str, force: bool, skip_bad_lines: bool, **settings: 
     import time
 
     from sentemb.data.click_log import read_click_log
-    from sentemb.vectors.skip_gram import train_word_vectors
-    from sentemb.vectors.writing import check_output, write_word_vectors
+    from sentemb.models.vectors.skip_gram import train_word_vectors
+    from sentemb.models.vectors.writing import check_output, write_word_vectors
 
     check_output(output, force)
     began = time.monotonic()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from sentemb import SentenceEncoder
-from sentemb.models import make_encoder
+from sentemb.models.towers import make_encoder
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.data.judged_set import JudgedSet
-from sentemb.matching import make_pair_model
-from sentemb.models import make_encoder
-from sentemb.pair_scorer import PairScorer
-from sentemb.sentence_encoder import SentenceEncoder
-from sentemb.storage import tensor_files
+from sentemb.models.files import tensor_files
+from sentemb.models.pair_scorer import PairScorer
+from sentemb.models.pairs import make_pair_model
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.models.towers import make_encoder
 from sentemb.system.checked_files import checksum, sample
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary

@@ -697,7 +697,7 @@ def classifier_gradient(p, target, left, right=None):
 
 
 def highest_dots(queries, titles, k, mask=None):
-    """Twin of `sentemb.models.nearest.nearest`: every score, then a stable sort."""
+    """Twin of `sentemb.retrieval.nearest.nearest`: every score, then a stable sort."""
     queries, titles = np.asarray(queries, np.float64), np.asarray(titles, np.float64)
     places, scores = [], []
     for query in queries:

@@ -4,8 +4,8 @@ import naive
 import numpy as np
 import pytest
 
-from sentemb.protocols import Optimiser
 from sentemb.system.parallel import Workers
+from sentemb.training.contracts import Optimiser
 from sentemb.training.optimisers.adam import Adam
 
 ROWS, WIDTH, UPDATES, RATE = 30, 6, 200, 0.01

@@ -10,7 +10,7 @@ from sentemb import SentembError, train
 from sentemb.cli.ranker import log_and_share
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
 from sentemb.data.labelled_pairs import LabelledPairs
-from sentemb.training.additions import Additions
+from sentemb.training.batches.additions import Additions
 
 TINY = {"epochs": 1, "batch_size": 16, "threads": 1, "hard_negatives": 0, "cells": 2}
 

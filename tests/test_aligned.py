@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sentemb.models import make_encoder
-from sentemb.models.workspace import Workspace
+from sentemb.models.towers import make_encoder
+from sentemb.models.words.workspace import Workspace
 from sentemb.system.aligned import LINE_BYTES, aligned_empty, aligned_zeros
 from sentemb.training.optimisers.adam import Adam
 from sentemb.training.optimisers.nesterov import MomentumSchedule, Nesterov

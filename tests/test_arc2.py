@@ -10,13 +10,13 @@ from sentemb.errors import SentembError
 from sentemb.kernels.convolution2d import Planes, pool_planes, unpool_planes
 from sentemb.kernels.matmul import add_matmul_at
 from sentemb.kernels.windows import pool_pairs
-from sentemb.matching import make_pair_model
-from sentemb.matching.arc2 import ARC2
-from sentemb.matching.head import Dropout
-from sentemb.matching.layer_sizes import layer_sizes, least_words
-from sentemb.matching.pair_model import Texts
-from sentemb.matching.planes import convolved, corners, pooled, rectangles
-from sentemb.models.workspace import Workspace
+from sentemb.models.pairs import make_pair_model
+from sentemb.models.pairs.arc2 import ARC2
+from sentemb.models.pairs.head import Dropout
+from sentemb.models.pairs.layer_sizes import layer_sizes, least_words
+from sentemb.models.pairs.pair_model import Texts
+from sentemb.models.pairs.planes import convolved, corners, pooled, rectangles
+from sentemb.models.words.workspace import Workspace
 from sentemb.system.parallel import Workers
 
 # Odd and even planes, one to three convolutions, the smallest length, a window of one word.
@@ -195,7 +195,7 @@ def test_results_depend_neither_on_threads_nor_on_the_size_of_blocks(monkeypatch
     V = np.random.default_rng(3).standard_normal(example.queries.size)
     results = []
     for threads, cells in ((1, 768), (2, 768), (8, 768), (1, 40), (2, 10**6)):
-        monkeypatch.setattr("sentemb.matching.arc2._BLOCK_CELLS", cells)
+        monkeypatch.setattr("sentemb.models.pairs.arc2._BLOCK_CELLS", cells)
         with Workers(threads) as some:
             scores = example.score(some).scores
             gradient, errors = example.backward(some, V)

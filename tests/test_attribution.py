@@ -6,7 +6,7 @@ from helpers import each_variant, made_up_model, made_up_texts
 
 from sentemb import SentembError
 from sentemb.analysis.attribution import word_effects
-from sentemb.models.truncation import Truncation
+from sentemb.models.towers.truncation import Truncation
 from sentemb.system.parallel import Workers
 
 STEP = 1e-5

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from sentemb import SentembError
-from sentemb.baselines import BASELINES, make_baseline
-from sentemb.baselines.plsa import PLSA
-from sentemb.baselines.skip_thought import SOURCE
+from sentemb.comparison.baselines import BASELINES, make_baseline
+from sentemb.comparison.baselines.plsa import PLSA
+from sentemb.comparison.baselines.skip_thought import SOURCE
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.kernels.plsa import expect_words, fold_in
 from sentemb.text.words import plain_words
@@ -196,7 +196,7 @@ def test_the_likelihood_rises_and_texts_of_a_topic_meet():
 def test_doc2vec_gives_the_same_vectors_in_every_process():
     """Python's hash of a text differs between processes; gensim starts the inference from it."""
     program = """
-from sentemb.baselines import make_baseline
+from sentemb.comparison.baselines import make_baseline
 from sentemb.data.click_log import ClickLogBuilder
 builder = ClickLogBuilder()
 for query, title in [("red shoes", "buy shoes"), ("blue hat", "hats and caps")]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sentemb.kernels.bits import bits_for, renumber
-from sentemb.training.renumbering import Renumbering
+from sentemb.training.batches.renumbering import Renumbering
 
 
 @pytest.mark.parametrize("limit", [1, 63, 64, 65, 128, 1000])

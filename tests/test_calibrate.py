@@ -18,9 +18,9 @@ from sentemb.cli import main
 from sentemb.data.best_graded import best_graded, read_clicks
 from sentemb.data.click_log import ClickLog, ClickLogBuilder, write_click_log
 from sentemb.data.judged_set import JudgedSet, write_judged_set
-from sentemb.ranking.recipe import Recipe
 from sentemb.search.confidence import Confidence
-from sentemb.search.tuning import calibrate, first_titles, score_bands, tune
+from sentemb.search.index_tuning import calibrate, first_titles, score_bands, tune
+from sentemb.search.ranking.recipe import Recipe
 
 WORDS = [a + b + c + "a" for a, b, c in product("krst", "aiou", "bdf")]
 

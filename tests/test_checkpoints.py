@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from helpers import made_up_log
 
-from sentemb.storage.tensor_files import open_tensors
-from sentemb.training import hard_negatives, loop
+from sentemb.models.files.tensor_files import open_tensors
+from sentemb.training import loop
 from sentemb.training.checkpoints import (
     open_checkpoint,
     take_up_checkpoint,
     write_checkpoint,
     write_lasting,
 )
+from sentemb.training.negatives import hard_negatives
 from sentemb.training.stopping import Interrupted
 from sentemb.training.trainer import train
 

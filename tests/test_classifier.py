@@ -12,10 +12,16 @@ import sentemb
 from sentemb import SentembError
 from sentemb.data.labelled import ValuedTexts
 from sentemb.gradients import differences
-from sentemb.models import make_encoder
-from sentemb.models.towers import Towers
-from sentemb.models.workspace import Workspace
-from sentemb.objectives.classifier import (
+from sentemb.models.towers import make_encoder
+from sentemb.models.towers.towers import Towers
+from sentemb.models.words.workspace import Workspace
+from sentemb.system.parallel import Workers
+from sentemb.text.vocabulary import Vocabulary
+from sentemb.training.classifier import train_classifier
+from sentemb.training.classifier_settings import HYPERPARAMETERS, ClassifierSettings
+from sentemb.training.classifier_task import ClassifierTask, Labels, Scores
+from sentemb.training.contracts import Task
+from sentemb.training.objectives.classifier import (
     BLOCKS,
     Head,
     blocks,
@@ -24,12 +30,6 @@ from sentemb.objectives.classifier import (
     probability_tasks,
     score_targets,
 )
-from sentemb.protocols import Task
-from sentemb.system.parallel import Workers
-from sentemb.text.vocabulary import Vocabulary
-from sentemb.training.classifier import train_classifier
-from sentemb.training.classifier_settings import HYPERPARAMETERS, ClassifierSettings
-from sentemb.training.classifier_task import ClassifierTask, Labels, Scores
 from sentemb.training.optimisers.dense_adam import DenseAdam
 from sentemb.training.stopping import Interrupted
 from sentemb.training.text_features import FixedVectors, TrainedTower

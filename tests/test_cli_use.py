@@ -87,7 +87,7 @@ class TestEncode:
         assert summary.startswith("3 texts, 8 dimensions, ")
 
     def test_portions_are_one_array_with_one_warning(self, model, model_dir, files, monkeypatch):
-        from sentemb.distributed import encoding
+        from sentemb.models import cluster_encoding as encoding
 
         monkeypatch.setattr(encoding, "PORTION", 2)
         lines = ["", "bath", "12", "bath tub", " ", "13 14", "hotels"]

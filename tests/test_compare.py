@@ -10,11 +10,10 @@ from click.testing import CliRunner
 from helpers import made_up_pair_model
 
 from sentemb import SentembError, SentenceEncoder, load, train
-from sentemb.analysis.parameters import trained_parameters
-from sentemb.baselines import BASELINES
-from sentemb.baselines.baseline import Baseline
 from sentemb.cli import COMMANDS, main
 from sentemb.comparison import runner, store
+from sentemb.comparison.baselines import BASELINES
+from sentemb.comparison.baselines.baseline import Baseline
 from sentemb.comparison.data import read_data
 from sentemb.comparison.rows import (
     ROWS,
@@ -32,6 +31,7 @@ from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.metrics import ndcg
 from sentemb.evaluation.significance import compare_all
 from sentemb.evaluation.trec import read_run
+from sentemb.models.parameters import trained_parameters
 from sentemb.training.stopping import Interrupted
 
 TINY = {"model": "bag", "cells": 4, "epochs": 1, "batch_size": 64}

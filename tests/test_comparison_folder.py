@@ -11,10 +11,10 @@ from click.testing import CliRunner
 from helpers import failing_calls, tree
 
 from sentemb import SentembError
-from sentemb.baselines import BASELINES
-from sentemb.baselines.baseline import Baseline
 from sentemb.cli import main
 from sentemb.comparison import runner, store
+from sentemb.comparison.baselines import BASELINES
+from sentemb.comparison.baselines.baseline import Baseline
 from sentemb.comparison.data import read_data
 from sentemb.comparison.rows import ROWS, EncoderRow, ModelRow, Row, rows_of
 from sentemb.comparison.runner import Comparison

@@ -11,15 +11,15 @@ from helpers import made_up_judged_set, made_up_log
 from sentemb import SentembError, SentenceEncoder, train
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
-from sentemb.models import make_encoder
-from sentemb.models.nearest import TitleVectors
-from sentemb.models.registry import entry_of
-from sentemb.models.towers import Towers
+from sentemb.models.towers import make_encoder
+from sentemb.models.towers.registry import entry_of
+from sentemb.models.towers.towers import Towers
+from sentemb.retrieval.nearest import TitleVectors
 from sentemb.system.parallel import Workers
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import letter_trigrams
+from sentemb.training.batches.corpus import Corpus
 from sentemb.training.before_and_after import FirstTitles
-from sentemb.training.corpus import Corpus
 from sentemb.training.dev import JudgedDev
 from sentemb.training.settings import CONTINUED, Settings
 from sentemb.training.start import Start

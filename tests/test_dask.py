@@ -22,19 +22,20 @@ from click.testing import CliRunner
 from sentemb import SentembError, SentenceEncoder, train
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
-from sentemb.distributed import cluster as clusters
-from sentemb.distributed import encoding, recurrences
-from sentemb.distributed.cluster import Cluster, opened
-from sentemb.face import TextWarning
-from sentemb.models import make_encoder
-from sentemb.models.input_rows import point_of
-from sentemb.models.workspace import Workspace
+from sentemb.models import cluster_encoding as encoding
+from sentemb.models.face import TextWarning
+from sentemb.models.files.model_files import fingerprint
+from sentemb.models.towers import make_encoder
+from sentemb.models.words.input_rows import point_of
+from sentemb.models.words.workspace import Workspace
 from sentemb.search.index import Index
-from sentemb.storage.model_files import fingerprint
+from sentemb.system import cluster as clusters
+from sentemb.system.cluster import Cluster, opened
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import batch_of, tokenize
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.training import hard_negatives
+from sentemb.training import recurrences
+from sentemb.training.negatives import hard_negatives
 
 WORDS = ["red", "blue", "green", "warm", "cold", "small", "large", "old", "new", "soft", "hard"]
 LSTM = {"cells": 8, "bag_dim": 4, "batch_size": 16, "seed": 5, "threads": 1}

@@ -12,19 +12,19 @@ from click.testing import CliRunner
 from helpers import made_up_model, made_up_pair_model, made_up_texts
 
 from sentemb import SentembError, SentenceEncoder
+from sentemb.analysis.report.difference_page import difference_page
 from sentemb.cli import main
 from sentemb.comparison.difference import difference
-from sentemb.comparison.difference_page import difference_page
 from sentemb.data.click_log import ClickLog, ClickLogBuilder, read_click_log
 from sentemb.data.judged_set import read_texts
 from sentemb.evaluation.held_out import evaluate_clicks
-from sentemb.evaluation.overlap import agreements, overlap
+from sentemb.evaluation.rank_overlap import agreements, overlap
 from sentemb.evaluation.significance import compare_all
-from sentemb.models.nearest import TitleVectors
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import Recipe
 from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.retrieval.nearest import TitleVectors
 from sentemb.search.index import Index
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import Recipe
 
 NASTY = '<img src=x onerror=alert(1)> "&amp; {{style}}'
 

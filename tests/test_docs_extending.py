@@ -46,9 +46,9 @@ def python(package, *arguments):
 
 def test_the_page_adds_files_and_a_registration_each():
     names = [name for name, _ in BLOCK.findall(PAGE)]
-    encoder = "kernels/gru", "models/gru", "models/registry"
-    pair_model = "kernels/ends", "matching/word_ends", "matching/registry"
-    part = "kernels/first_word", "ranking/recipe", "ranking/parts"
+    encoder = "kernels/gru", "models/towers/gru", "models/towers/registry"
+    pair_model = "kernels/ends", "models/pairs/word_ends", "models/pairs/registry"
+    part = "kernels/first_word", "search/ranking/recipe", "search/ranking/parts"
     assert names == [f"sentemb/{name}.py" for name in (*encoder, *pair_model, *part)]
     kernels = ("gru", "ends", "first_word")
     assert not any((ROOT / f"src/sentemb/kernels/{name}.py").exists() for name in kernels)
@@ -104,8 +104,8 @@ _PART = """
 import numpy as np
 
 import sentemb
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import Recipe
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import Recipe
 
 NAMES = ["acme", "bolt", "cargo", "delta", "eagle", "falcon"]
 THINGS = ["red shoes", "blue hat", "green coat", "white shirt"]

@@ -10,17 +10,17 @@ import pytest
 from sentemb import loss_and_gradient
 from sentemb.gradients.pair_models import PairPasses
 from sentemb.kernels.nesterov import coefficients
-from sentemb.matching import make_pair_model
-from sentemb.matching.matcher import Matcher
-from sentemb.models import make_encoder
-from sentemb.models.towers import SIDES
-from sentemb.models.workspace import Workspace
-from sentemb.objectives.candidates import BatchCandidates
-from sentemb.objectives.hinge import hinge_loss
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.models.pairs import make_pair_model
+from sentemb.models.pairs.matcher import Matcher
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.models.towers import make_encoder
+from sentemb.models.towers.towers import SIDES
+from sentemb.models.words.workspace import Workspace
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
+from sentemb.training.objectives.candidates import BatchCandidates
+from sentemb.training.objectives.hinge import hinge_loss
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "gradients.md"
 GAMMA = 10.0

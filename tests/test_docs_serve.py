@@ -20,12 +20,12 @@ from helpers import made_up_model
 from test_serve_network import running
 
 from sentemb import Index
+from sentemb.bridges.server import limits as limits_module
+from sentemb.bridges.server.app import create_app
+from sentemb.bridges.server.limits import Limits
+from sentemb.bridges.server.runner import _FILES, _LEAST, Server
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder, read_click_log, write_click_log
-from sentemb.serving import limits as limits_module
-from sentemb.serving.app import create_app
-from sentemb.serving.limits import Limits
-from sentemb.serving.runner import _FILES, _LEAST, Server
 
 PAGE = (Path(__file__).parents[1] / "docs/serve.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.M | re.S)
@@ -127,7 +127,7 @@ def test_the_limits_of_the_page_are_those_of_the_code():
 
 
 def test_the_statuses_of_the_page_are_those_of_the_code():
-    source = Path(sys.modules["sentemb.serving"].__path__[0])
+    source = Path(sys.modules["sentemb.bridges.server"].__path__[0])
     code = "".join(path.read_text(encoding="utf-8") for path in source.glob("*.py"))
     raised = set(re.findall(r"Refusal\(\s*(\d{3})", code)) | set(
         re.findall(r"^    (\d{3}):", code, re.M)

@@ -12,8 +12,8 @@ import pytest
 from helpers import made_up_model
 
 from sentemb import SIF, SentembError, SentenceEncoder
-from sentemb.models.precision import in_precision
-from sentemb.vectors.word_vectors import WordVectors
+from sentemb.models.vectors.word_vectors import WordVectors
+from sentemb.models.words.precision import in_precision
 
 TEXTS = ["paris hotel", "", "hotel in rome", "日本 語", "cheap hotel " * 9]
 
@@ -138,7 +138,7 @@ def test_tensors_need_torch(encoder, monkeypatch):
 
 def test_importing_the_package_loads_neither_torch_nor_click():
     code = (
-        "import sys, sentemb; sentemb.SentenceEncoder; import sentemb.exporting.targets;"
+        "import sys, sentemb; sentemb.SentenceEncoder; import sentemb.bridges.export.targets;"
         "print({'torch', 'sentence_transformers', 'click'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -141,7 +141,7 @@ def test_the_command(tmp_path):
     "members", [None, "lstm", [{"model": "lstm"}], [{"model": "ensemble"}] * 2]
 )
 def test_a_damaged_configuration_is_refused(members, tmp_path):
-    from sentemb.storage.configuration import encoder_of
+    from sentemb.models.files.configuration import encoder_of
 
     with pytest.raises(SentembError, match=r"config\.json"):
         encoder_of("config.json", {"model": "ensemble", "members": members})

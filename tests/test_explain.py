@@ -11,8 +11,8 @@ from sentemb import SentembError
 from sentemb.cli import main
 from sentemb.gradients import differences
 from sentemb.gradients.differences import STEPS
-from sentemb.gradients.explain import explain
-from sentemb.models.registry import ENCODERS
+from sentemb.gradients.entry_trace import explain
+from sentemb.models.towers.registry import ENCODERS
 
 SMALL = {"cells": 3, "lengths": (1, 2, 4), "negatives": 2}
 

@@ -13,13 +13,13 @@ from sentemb.analysis import explanation
 from sentemb.analysis.explanation import Explainer, explain
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
-from sentemb.ranking import engine
-from sentemb.ranking.ranker import HybridRanker, Share
-from sentemb.ranking.recipe import Recipe
+from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.index import Index
+from sentemb.search.ranking import engine
+from sentemb.search.ranking.ranker import HybridRanker, Share
+from sentemb.search.ranking.recipe import Recipe
 from sentemb.system.parallel import Workers
-from sentemb.vectors.word_vectors import WordVectors
 
 JOBS = {"cook": "kitchen", "nurse": "hospital", "lawyer": "court", "driver": "lorry"}
 MARKUP = "<b>&"

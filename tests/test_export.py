@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from helpers import list_again, made_up_model, made_up_pair_model, run_python, tree
 
 from sentemb import Index, SentembError, export
+from sentemb.bridges.export.targets import INDEX, MODEL, OPTIONS, TARGETS
 from sentemb.cli import main
-from sentemb.exporting.targets import INDEX, MODEL, OPTIONS, TARGETS
 
 # "日本 9" has no trigram that the model knows.
 TITLES = [
@@ -293,9 +293,9 @@ MANY = """
 import resource, sys
 import numpy as np
 from sentemb import export, Index, SentenceEncoder
-from sentemb.models.int8_rows import Int8Rows
+from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.search.snapshot import Contents, Snapshot
-from sentemb.data.texts import Texts
+from sentemb.data.text_array import Texts
 folder, n, to = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 if to == "index":
     model = SentenceEncoder.from_pretrained(folder + "/model")

@@ -13,15 +13,15 @@ from bulk_reader import StandIn, matched, parts_of_search, read_bulk, read_folde
 from helpers import made_up_model
 
 from sentemb import Index, SentembError, SentenceEncoder, export
+from sentemb.bridges.export import titles
+from sentemb.bridges.export.search_engines import elasticsearch
 from sentemb.data.click_log import ClickLog
-from sentemb.exporting import titles
-from sentemb.exporting.search_engines import elasticsearch
-from sentemb.ranking.parts import Fields
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import Recipe
 from sentemb.retrieval.bm25 import TitleWords, count_words
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.words_and_stems import words_of
+from sentemb.search.ranking.parts import Fields
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import Recipe
 
 TITLES = [f"{colour} {thing}" for colour in ("red", "blue", "green") for thing in ("hat", "bag")]
 # What breaks writers of JSON, of lines and of shell commands; the model knows none of "日本 9".

@@ -24,23 +24,23 @@ from helpers import (
 
 from sentemb import Index, SentembError, SentenceEncoder
 from sentemb.analysis.explanation import explain
+from sentemb.bridges.export.targets import export
+from sentemb.bridges.page import exported_page as page_module
+from sentemb.bridges.page.arrays import _coarse_rows
+from sentemb.bridges.page.stem_forms import forms_of_stems
 from sentemb.data.click_log import ClickLogBuilder
-from sentemb.exporting.page import page as page_module
-from sentemb.exporting.page.arrays import _coarse_rows
-from sentemb.exporting.page.stem_forms import forms_of_stems
-from sentemb.exporting.targets import export
-from sentemb.models.int8_rows import LARGEST
-from sentemb.models.similarity import unit_rows
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import Recipe
+from sentemb.models.sentence_encoder import GateTrace
+from sentemb.models.vectors.sif import SIF
+from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.retrieval.int8_rows import LARGEST
+from sentemb.retrieval.similarity import unit_rows
 from sentemb.search.confidence import Confidence
-from sentemb.sentence_encoder import GateTrace
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import Recipe
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import SPLITTINGS
-from sentemb.vectors.sif import SIF
-from sentemb.vectors.word_vectors import WordVectors
 
 needs_browser = needs_chromium
 

@@ -10,11 +10,11 @@ from helpers import LSTM_SETTINGS, made_up_model
 import sentemb
 from sentemb import SentembError
 from sentemb.cli import main
+from sentemb.gradients.check_options import FAULTS
 from sentemb.gradients.faults import BrokenEncoder, broken_gradient
-from sentemb.gradients.options import FAULTS
 from sentemb.gradients.pairs import PairProblem
-from sentemb.objectives.objective import Objective
 from sentemb.system.parallel import Workers
+from sentemb.training.objectives.objective import Objective
 
 SMALL = {"cells": 3, "entries": 6, "negatives": 2}
 FORGET = {"forget_gate": True}

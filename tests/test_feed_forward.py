@@ -18,8 +18,8 @@ from sentemb.gradients import differences
 from sentemb.gradients.pairs import PairProblem
 from sentemb.kernels.convolution import pool_windows, spread_to_maxima
 from sentemb.kernels.layers import average_words, divide_errors
-from sentemb.models import make_encoder
-from sentemb.models.truncation import Truncation
+from sentemb.models.towers import make_encoder
+from sentemb.models.towers.truncation import Truncation
 from sentemb.system.parallel import Workers
 from sentemb.text.vocabulary import Vocabulary
 

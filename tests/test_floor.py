@@ -12,15 +12,15 @@ from sentemb.cli import main
 from sentemb.data.click_log import read_click_log
 from sentemb.data.simulation.simulator import simulate
 from sentemb.data.splitting import split_log
-from sentemb.ranking.engine import Ranked
-from sentemb.ranking.fitting import fit_weights_of
-from sentemb.ranking.floor import FEATURES, REFUSED, Letters, nonsense
-from sentemb.ranking.opening import load_ranker
-from sentemb.ranking.ranker import HybridRanker
+from sentemb.models.files.tensor_files import open_tensors, write_tensors
 from sentemb.retrieval.bm25 import Statistics
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.index import BELOW_FLOOR, NOTHING_KNOWN
-from sentemb.storage.tensor_files import open_tensors, write_tensors
+from sentemb.search.ranking.engine import Ranked
+from sentemb.search.ranking.fitting import fit_weights_of
+from sentemb.search.ranking.floor import FEATURES, REFUSED, Letters, nonsense
+from sentemb.search.ranking.opening import load_ranker
+from sentemb.search.ranking.ranker import HybridRanker
 
 
 @pytest.fixture(scope="module")

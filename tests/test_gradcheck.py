@@ -14,19 +14,20 @@ import sentemb
 import sentemb.kernels.jit
 from sentemb import SentembError
 from sentemb.cli import main
-from sentemb.gradients import comparison, traces
+from sentemb.gradients import agreement as comparison
+from sentemb.gradients import traces
 from sentemb.gradients.pairs import PairProblem
 from sentemb.kernels import lstm as lstm_kernels
 from sentemb.kernels import recurrent as recurrent_kernels
 from sentemb.kernels import rnn as rnn_kernels
 from sentemb.kernels import words as word_kernels
-from sentemb.models import ENCODERS
-from sentemb.models import encoder as encoder_model
-from sentemb.models import lstm as lstm_model
-from sentemb.models import recurrent as recurrent_model
-from sentemb.models import rnn as rnn_model
-from sentemb.models.bag import Bag
-from sentemb.models.dssm import DSSM
+from sentemb.models.towers import ENCODERS
+from sentemb.models.towers import encoder as encoder_model
+from sentemb.models.towers import lstm as lstm_model
+from sentemb.models.towers import recurrent as recurrent_model
+from sentemb.models.towers import rnn as rnn_model
+from sentemb.models.towers.bag import Bag
+from sentemb.models.towers.dssm import DSSM
 
 SMALL = {"cells": 3, "entries": 4, "lengths": (1, 2, 4), "negatives": 2}
 FULL = {"forget_gate": True, "peepholes": "full"}

@@ -13,7 +13,7 @@ TEXTS = [QUERY, TITLE]
 
 
 def flow_of(model, query=QUERY, title=TITLE):
-    return gradient_flow(model.towers, query, title)
+    return gradient_flow(model, query, title)
 
 
 def sigmoid(x):
@@ -155,7 +155,7 @@ def test_the_model_answers_and_the_figure_shows_every_flow():
         "rnn": made_up_model(("rnn", {}), TEXTS),
         "_both ways": made_up_model(("bilstm", {}), TEXTS),
     }
-    flows = {name: model.gradient_flow(QUERY, TITLE) for name, model in models.items()}
+    flows = {name: gradient_flow(model, QUERY, TITLE) for name, model in models.items()}
     for name, model in models.items():
         for one, two in zip(flows[name], flow_of(model), strict=True):
             assert np.array_equal(one.output, two.output)

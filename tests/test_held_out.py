@@ -18,11 +18,11 @@ from sentemb.data.held_out_clicks import read_held_out
 from sentemb.data.judged_set import JudgedSet
 from sentemb.evaluation import catalogue, held_out
 from sentemb.evaluation.held_out import AllPairs, HeldOutClicks, checked_metrics, evaluate_clicks
-from sentemb.models.nearest import TitleVectors
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import Recipe
 from sentemb.retrieval.bm25 import TitleWords
 from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.retrieval.nearest import TitleVectors
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import Recipe
 
 METRICS = tuple(f"{kind}@{k}" for kind in ("hit", "mrr", "recall", "ndcg") for k in (1, 2, 3, 7))
 

@@ -15,17 +15,17 @@ from sentemb import SentembError, gradcheck, loss_and_gradient, train
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.gradients import differences
-from sentemb.gradients.explain import explain
+from sentemb.gradients.entry_trace import explain
 from sentemb.gradients.pairs import PairProblem
 from sentemb.kernels.hinge import all_cosines, nearest_queries, nearest_titles, set_clicks_apart
-from sentemb.models.workspace import Workspace
-from sentemb.objectives import hinge
-from sentemb.objectives.candidates import BatchCandidates
-from sentemb.objectives.hinge import hinge_loss
-from sentemb.objectives.objective import Objective
+from sentemb.models.words.workspace import Workspace
 from sentemb.system.parallel import Workers
-from sentemb.training.corpus import Corpus
-from sentemb.training.mini_batches import mini_batch
+from sentemb.training.batches.corpus import Corpus
+from sentemb.training.batches.mini_batches import mini_batch
+from sentemb.training.objectives import hinge
+from sentemb.training.objectives.candidates import BatchCandidates
+from sentemb.training.objectives.hinge import hinge_loss
+from sentemb.training.objectives.objective import Objective
 from sentemb.training.settings import Settings
 from sentemb.training.two_towers import TwoTowers
 

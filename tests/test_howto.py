@@ -22,7 +22,7 @@ from sentemb.cli import main
 from sentemb.data.click_log import read_click_log
 from sentemb.data.simulation.simulator import simulate
 from sentemb.evaluation.held_out import evaluate_clicks
-from sentemb.models.nearest import TitleVectors
+from sentemb.retrieval.nearest import TitleVectors
 from sentemb.text.words import plain_words
 
 HOWTO = Path(__file__).parents[1] / "docs/howto"

@@ -7,7 +7,7 @@ import pytest
 from helpers import made_up_model
 
 import sentemb
-from sentemb.sentence_encoder import GateTrace
+from sentemb.models.sentence_encoder import GateTrace
 from sentemb.system.html_tables import FAILED, html_table, shade
 
 TEXTS = ["ab abc", "cd"]

@@ -14,10 +14,9 @@ from click.testing import CliRunner
 from sentemb import SentembError
 from sentemb.cli import COMMANDS, main
 from sentemb.data.click_log import ClickLogBuilder
-from sentemb.hyperparameters import GROUPS, Hyperparameter
-from sentemb.matching.registry import PAIR_MODEL_NAME
-from sentemb.models import make_encoder
-from sentemb.models.registry import (
+from sentemb.models.pairs.registry import PAIR_MODEL_NAME
+from sentemb.models.towers import make_encoder
+from sentemb.models.towers.registry import (
     BAG_DIM,
     CELLS,
     ENCODERS,
@@ -27,6 +26,7 @@ from sentemb.models.registry import (
     encoders_with,
     register,
 )
+from sentemb.system.hyperparameters import GROUPS, Hyperparameter
 from sentemb.training.pair_settings import HYPERPARAMETERS as PAIR_HYPERPARAMETERS
 from sentemb.training.settings import HYPERPARAMETERS, PRESETS, Settings
 
@@ -97,7 +97,7 @@ def test_presets_are_settings(preset):
 
 def test_declarations_need_no_numpy():
     code = (
-        "import sys, sentemb.training.settings as s, sentemb.gradients.options\n"
+        "import sys, sentemb.training.settings as s, sentemb.gradients.check_options\n"
         "s.Settings.of('large', cells=3)\n"
         "assert not {'numba', 'numpy'} & set(sys.modules)\n"
     )
@@ -158,7 +158,9 @@ def _fits(declared, value):
 
 
 def test_an_encoder_can_be_registered_while_the_program_runs(monkeypatch):
-    entry = EncoderEntry("rnn again", "sentemb.models.rnn:RNN", (CELLS, BAG_DIM), recurrent=True)
+    entry = EncoderEntry(
+        "rnn again", "sentemb.models.towers.rnn:RNN", (CELLS, BAG_DIM), recurrent=True
+    )
     monkeypatch.setitem(ENCODERS, "another", entry)
     assert "another" in encoders_with(CELLS)
     assert make_encoder("another", cells=4).cells == 4

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from naive import highest_dots
 
 from sentemb import Index, SentembError
-from sentemb.protocols import Retriever
+from sentemb.models.contracts import Retriever
 from sentemb.search.index import Hit
 from sentemb.system import checked_files
 

@@ -14,11 +14,11 @@ from helpers import made_up_model
 
 from sentemb import Index, SentembError
 from sentemb.data.click_log import ClickLog
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import MODEL_ALONE, Recipe
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search import index as module
-from sentemb.search.tuning import calibrate, tune
+from sentemb.search.index_tuning import calibrate, tune
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import MODEL_ALONE, Recipe
 
 WORDS = ["red", "green", "blue", "small", "large", "cotton", "hat", "bag", "coat", "shoe"]
 QUERIES = ["red hat", "large cotton coat", "blue", "hat shoe"]

@@ -14,11 +14,11 @@ from helpers import made_up_model, made_up_pair_model, tree
 from sentemb import Index, SentembError, load
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLog
-from sentemb.ranking.opening import load_ranker
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import Recipe
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.index import NOTHING_KNOWN
+from sentemb.search.ranking.opening import load_ranker
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import Recipe
 from sentemb.system.exchange import exchange
 
 TITLES = [f"{colour} {thing}" for colour in ("red", "blue", "green") for thing in ("hat", "bag")]

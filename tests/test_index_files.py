@@ -16,12 +16,12 @@ from reliability.samples import ALL_PARTS
 
 from sentemb import Index, SentembError
 from sentemb.data.click_log import ClickLog
-from sentemb.ranking import engine
-from sentemb.ranking.parts import PART_TYPES, Unfit, stored_rows
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import Recipe
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.index_files import read_description
+from sentemb.search.ranking import engine
+from sentemb.search.ranking.parts import PART_TYPES, Unfit, stored_rows
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import Recipe
 from sentemb.search.snapshot import Snapshot
 from sentemb.system.parallel import Workers
 

@@ -9,10 +9,10 @@ import pytest
 from sentemb import SentembError
 from sentemb.kernels.convolution import pool_rows
 from sentemb.kernels.windows import add_gradient_at, overlapping
-from sentemb.matching import PAIR_MODELS, make_pair_model
-from sentemb.matching.head import Dropout
-from sentemb.matching.pair_model import Texts
-from sentemb.models.workspace import Workspace
+from sentemb.models.pairs import PAIR_MODELS, make_pair_model
+from sentemb.models.pairs.head import Dropout
+from sentemb.models.pairs.pair_model import Texts
+from sentemb.models.words.workspace import Workspace
 from sentemb.system.parallel import Workers
 
 N_WORDS = 12

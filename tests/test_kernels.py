@@ -40,12 +40,12 @@ from sentemb.kernels.words import (
     take_texts,
     take_words,
 )
-from sentemb.models.truncation import Truncation
-from sentemb.models.workspace import Workspace
-from sentemb.objectives.candidates import BatchCandidates, ListedCandidates
-from sentemb.objectives.softmax import embedding_loss
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.models.towers.truncation import Truncation
+from sentemb.models.words.workspace import Workspace
 from sentemb.system.parallel import Workers
+from sentemb.training.objectives.candidates import BatchCandidates, ListedCandidates
+from sentemb.training.objectives.softmax import embedding_loss
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 # One text per interesting length, sorted by nothing: alone, equal, unequal, repeated, wordless,

@@ -13,7 +13,7 @@ from sentemb import SentembError
 from sentemb.analysis.gates import most_active
 from sentemb.analysis.keywords import NOT_COMPARED, extract_keywords, step_changes
 from sentemb.cli import main
-from sentemb.sentence_encoder import GateTrace
+from sentemb.models.sentence_encoder import GateTrace
 
 WORDS_10 = "how to fix bath tub that wont turn off today"
 TEXTS = {

@@ -26,7 +26,7 @@ from sentemb.evaluation.binary import (
     right_or_wrong,
 )
 from sentemb.evaluation.significance import compare_all
-from sentemb.matching import make_pair_model
+from sentemb.models.pairs import make_pair_model
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 

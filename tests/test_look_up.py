@@ -10,11 +10,11 @@ from helpers import made_up_log
 
 from sentemb import prepare_log
 from sentemb.data.click_log import write_click_log
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.system import growing
 from sentemb.system.parallel import Workers
-from sentemb.training import hard_negatives, title_clusters
-from sentemb.training.corpus import Corpus
+from sentemb.training.batches.corpus import Corpus
+from sentemb.training.negatives import hard_negatives, title_clusters
 from sentemb.training.settings import HARD_AMONG, Settings
 from sentemb.training.stopping import Interrupted
 from sentemb.training.trainer import train

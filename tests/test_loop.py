@@ -7,11 +7,11 @@ import pytest
 from helpers import made_up_log
 
 from sentemb import SentembError, train
-from sentemb.protocols import LogSource, Task
-from sentemb.storage.model_files import load_model
-from sentemb.storage.saved_model import SavedModel
+from sentemb.models.files.model_files import load_model
+from sentemb.models.files.saved_model import SavedModel
 from sentemb.system.parallel import Workers
-from sentemb.training.corpus import Corpus
+from sentemb.training.batches.corpus import Corpus
+from sentemb.training.contracts import LogSource, Task
 from sentemb.training.identity import Identity
 from sentemb.training.loop import TrainingLoop
 from sentemb.training.settings import Settings

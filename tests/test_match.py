@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from sentemb import PairScorer, SentembError
 from sentemb.analysis.figures.drawing import save_figure
 from sentemb.analysis.figures.match_figure import match_figure
-from sentemb.analysis.matching import match
+from sentemb.analysis.pair_effects import match
 from sentemb.cli import main
-from sentemb.matching import PAIR_MODELS, make_pair_model
+from sentemb.models.pairs import PAIR_MODELS, make_pair_model
 from sentemb.text.vocabulary import Vocabulary
 
 QUERY, TITLE = "hotels in old shanghai", "Cheap rooms and resorts near the bund unread"

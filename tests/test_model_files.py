@@ -18,13 +18,13 @@ from safetensors.numpy import save_file
 
 import sentemb
 from sentemb import SentembError, SentenceEncoder
-from sentemb.models import make_encoder
-from sentemb.models.towers import Towers
-from sentemb.storage import model_files, tensor_files
-from sentemb.storage.folder import check_place
-from sentemb.storage.model_files import save_model
-from sentemb.storage.saved_model import SavedModel
-from sentemb.storage.tensor_files import open_tensors, write_tensors
+from sentemb.models.files import model_files, tensor_files
+from sentemb.models.files.folder import check_place
+from sentemb.models.files.model_files import save_model
+from sentemb.models.files.saved_model import SavedModel
+from sentemb.models.files.tensor_files import open_tensors, write_tensors
+from sentemb.models.towers import make_encoder
+from sentemb.models.towers.towers import Towers
 from sentemb.system import files
 from sentemb.text.vocabulary import Vocabulary
 
@@ -537,7 +537,7 @@ def test_reading_an_array_takes_the_memory_of_the_array(tmp_path):
     code = """
 import sys
 import numpy as np
-from sentemb.storage.tensor_files import open_tensors, write_tensors
+from sentemb.models.files.tensor_files import open_tensors, write_tensors
 
 def resident():
     lines = dict(line.split(":", 1) for line in open("/proc/self/status"))

@@ -16,16 +16,16 @@ from helpers import (
 from sentemb import SentembError, SentenceEncoder, loss_and_gradient
 from sentemb.gradients.pairs import PairProblem
 from sentemb.gradients.traces import check_form, gradient_of_form, has_traces
-from sentemb.models import make_encoder
-from sentemb.models.input_rows import point_of
-from sentemb.models.layout import Layout
-from sentemb.models.recurrent import RecurrentEncoder
-from sentemb.models.registry import BAG_DIM, CELLS, ENCODERS, EncoderEntry
-from sentemb.models.truncation import Truncation
-from sentemb.models.workspace import Workspace
-from sentemb.objectives.objective import Objective
+from sentemb.models.towers import make_encoder
+from sentemb.models.towers.layout import Layout
+from sentemb.models.towers.recurrent import RecurrentEncoder
+from sentemb.models.towers.registry import BAG_DIM, CELLS, ENCODERS, EncoderEntry
+from sentemb.models.towers.truncation import Truncation
+from sentemb.models.words.input_rows import point_of
+from sentemb.models.words.workspace import Workspace
 from sentemb.system.parallel import Workers
 from sentemb.text.vocabulary import Vocabulary
+from sentemb.training.objectives.objective import Objective
 
 LENGTHS = (5, 1, 2, 9, 3, 3, 1, 14, 6)
 

@@ -8,10 +8,10 @@ from naive import highest_dots
 
 from sentemb import SentembError
 from sentemb.kernels.scan import integer_dots
-from sentemb.models import nearest as module
-from sentemb.models.int8_rows import Int8Rows
-from sentemb.models.nearest import TitleVectors, nearest
-from sentemb.protocols import Retriever
+from sentemb.models.contracts import Retriever
+from sentemb.retrieval import nearest as module
+from sentemb.retrieval.int8_rows import Int8Rows
+from sentemb.retrieval.nearest import TitleVectors, nearest
 from sentemb.system.parallel import Workers
 
 TYPES = ["float32", "float16", "float64", "int8"]

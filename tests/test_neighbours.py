@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from helpers import made_up_model, made_up_pair_model, made_up_words
 
 from sentemb import SentembError
-from sentemb.analysis.neighbours import Neighbour, frequent_words, known_words, neighbours
+from sentemb.analysis.nearest_words import Neighbour, frequent_words, known_words, neighbours
 from sentemb.analysis.synonyms import Synonyms, solr_lines, spelling, synonyms
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder, write_click_log

@@ -6,11 +6,11 @@ import pytest
 from helpers import made_up_log
 
 from sentemb.errors import SentembError
-from sentemb.kernels.neighbours import group_pairs
+from sentemb.kernels.neighbour_groups import group_pairs
 from sentemb.system.parallel import Workers
-from sentemb.training.corpus import Corpus
-from sentemb.training.mini_batches import mini_batch
-from sentemb.training.neighbours import Order
+from sentemb.training.batches.corpus import Corpus
+from sentemb.training.batches.mini_batches import mini_batch
+from sentemb.training.batches.neighbour_batches import Order
 from sentemb.training.settings import (
     CONTINUED,
     NEIGHBOURS,

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from sentemb.kernels.nesterov import MomentumRows, coefficients, row_coefficients
-from sentemb.protocols import InputRows, Optimiser
+from sentemb.models.contracts import InputRows
 from sentemb.system.parallel import Workers
+from sentemb.training.contracts import Optimiser
 from sentemb.training.optimisers.nesterov import MomentumSchedule, Nesterov
 
 UPDATES = 500

@@ -17,7 +17,7 @@ import sentemb
 from sentemb import SIF, ClickLog, Index
 from sentemb.analysis.attribution import word_effects
 from sentemb.analysis.explanation import explain
-from sentemb.analysis.neighbours import neighbours
+from sentemb.analysis.nearest_words import neighbours
 from sentemb.analysis.synonyms import synonyms
 from sentemb.analysis.triage import triage
 from sentemb.comparison.difference import difference
@@ -31,16 +31,17 @@ from sentemb.evaluation.binary import count_predictions
 from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.held_out import evaluate_clicks
 from sentemb.evaluation.significance import compare_all
-from sentemb.models.nearest import TitleVectors
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import Recipe
+from sentemb.gradients.flow import gradient_flow
+from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.retrieval.nearest import TitleVectors
 from sentemb.search.confidence import Confidence
 from sentemb.search.index import NOTHING_KNOWN
-from sentemb.search.tuning import score_bands
+from sentemb.search.index_tuning import score_bands
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import Recipe
 from sentemb.system.html_tables import Rows, excerpt, facts_table
 from sentemb.training.classifier import train_classifier
-from sentemb.vectors.word_vectors import WordVectors
 
 MARKUP = "<script>alert(1)</script>"
 TITLES = [f"red shoes {MARKUP}", "blue shoes & hats", "red hat", "tap repair", "blue tap", "hat"]
@@ -118,8 +119,8 @@ def shown(tmp_path_factory):
         "neighbours": neighbours(model, ["red", "zzz"], WORDS, k=2),
         "Synonyms": synonyms(model, WORDS, WORDS, min_score=-1)[0],
         "list of Synonyms": synonyms(model, WORDS, WORDS, min_score=-1),
-        "ErrorFlow": model.gradient_flow("red hat", TITLES[0])[1],
-        "flows": model.gradient_flow("red hat", TITLES[0]),
+        "ErrorFlow": gradient_flow(model, "red hat", TITLES[0])[1],
+        "flows": gradient_flow(model, "red hat", TITLES[0]),
         "GateTrace": model.trace(TITLES[0]),
         "WordEffects": word_effects(model, "red hat", TITLES[0])["document"],
         "Explanation": explain(model, "red", TITLES[0], log),

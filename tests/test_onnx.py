@@ -27,17 +27,17 @@ from helpers import (
 from onnx.reference import ReferenceEvaluator
 
 from sentemb import SIF, SentembError, SentenceEncoder, train
+from sentemb.bridges.export.onnx import model as onnx_model
+from sentemb.bridges.export.onnx.characters import character_table
+from sentemb.bridges.export.onnx.tokeniser import Tokeniser
+from sentemb.bridges.export.targets import export
 from sentemb.data.click_log import read_click_log
-from sentemb.exporting.onnx import model as onnx_model
-from sentemb.exporting.onnx.characters import character_table
-from sentemb.exporting.onnx.tokeniser import Tokeniser
-from sentemb.exporting.targets import export
-from sentemb.models.bag import Bag
-from sentemb.models.similarity import unit_rows
-from sentemb.models.towers import SIDES
-from sentemb.storage.model_files import fingerprint
+from sentemb.models.files.model_files import fingerprint
+from sentemb.models.towers.bag import Bag
+from sentemb.models.towers.towers import SIDES
+from sentemb.models.vectors.word_vectors import WordVectors
+from sentemb.retrieval.similarity import unit_rows
 from sentemb.text.words import BARE, PLAIN, SPLITTINGS
-from sentemb.vectors.word_vectors import WordVectors
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared/data"
@@ -253,7 +253,7 @@ def test_the_same_model_gives_the_same_bytes(models, folders, tmp_path):
 def test_another_process_gives_the_same_bytes(models, folders, tmp_path):
     models["average"].save_pretrained(tmp_path / "model")
     code = (
-        "import sys; from sentemb import SentenceEncoder as S; from sentemb.exporting.targets "
+        "import sys; from sentemb import SentenceEncoder as S; from sentemb.bridges.export.targets "
         "import export; export(S(sys.argv[1]), sys.argv[2], 'onnx')"
     )
     run_python(code, tmp_path / "model", tmp_path / "there", check=True, PYTHONHASHSEED="7")

@@ -9,16 +9,16 @@ import sentemb
 from sentemb import SentembError, train
 from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.kernels.local_decisions import Columns, topic_of
-from sentemb.matching import deepmatch, make_pair_model
-from sentemb.matching.head import Dropout
-from sentemb.matching.pair_model import Texts
-from sentemb.matching.topics import topics_of_words
-from sentemb.models.towers import SIDES
-from sentemb.models.workspace import Workspace
+from sentemb.models.pairs import deepmatch, make_pair_model
+from sentemb.models.pairs.head import Dropout
+from sentemb.models.pairs.pair_model import Texts
+from sentemb.models.pairs.pair_topics import topics_of_words
+from sentemb.models.towers.towers import SIDES
+from sentemb.models.vectors.word_vectors import WordVectors
+from sentemb.models.words.workspace import Workspace
 from sentemb.system.parallel import Workers
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.training.stopping import Interrupted
-from sentemb.vectors.word_vectors import WordVectors
 
 _N_WORDS = 9
 _LENGTHS = (3, 0, 1, 5, 2, 2, 7, 1, 4, 6, 3, 3)
@@ -197,7 +197,7 @@ def test_the_reconstruction_is_that_of_the_naive_twin():
 def test_gradcheck_of_the_reconstruction_passes_and_notices_a_missing_term(monkeypatch):
     report = sentemb.gradcheck("urae-reconstruction", entries=8)
     assert report.passed and len(report.blocks) == 5
-    from sentemb.matching import urae
+    from sentemb.models.pairs import urae
 
     def without_the_chain(D, dh, E, H, steps, W, chunk, n_chunks):
         unfold_errors(D, dh, E, H, steps, 0 * W, chunk, n_chunks)

@@ -365,7 +365,7 @@ def test_a_stop_leaves_no_empty_folder(here, monkeypatch):
     def stop(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sentemb.storage.model_files.write_tensors_of", stop)
+    monkeypatch.setattr("sentemb.models.files.model_files.write_tensors_of", stop)
     run("average model model -o new/average")
     assert not Path("new").exists()
 

@@ -46,7 +46,7 @@ def _files(folder, inside):
 
 def test_wheel_holds_every_module_and_every_file_that_they_read(built):
     expected = _files(ROOT / "src/sentemb", "sentemb") | _files(ROOT / "cli", "sentemb/cli")
-    assert {"sentemb/py.typed", "sentemb/exporting/onnx/readme.md"} <= expected
+    assert {"sentemb/py.typed", "sentemb/bridges/export/onnx/readme.md"} <= expected
     assert built == expected
 
 

@@ -17,14 +17,14 @@ from sentemb.gradients.checks import all_checks
 from sentemb.gradients.differences import entry_differences
 from sentemb.gradients.pair_models import PairModelProblem, PairPasses
 from sentemb.kernels.dropout import dropout_rows
-from sentemb.matching import PAIR_MODELS, make_pair_model
-from sentemb.matching.arc1_in_arc2 import arc2_from_arc1
-from sentemb.matching.head import Dropout
-from sentemb.matching.matcher import Matcher
-from sentemb.objectives.pair_losses import PairObjective
+from sentemb.models.pairs import PAIR_MODELS, make_pair_model
+from sentemb.models.pairs.arc1_in_arc2 import arc2_from_arc1
+from sentemb.models.pairs.head import Dropout
+from sentemb.models.pairs.matcher import Matcher
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
+from sentemb.training.objectives.pair_losses import PairObjective
 
 CASES = [(name, settings) for name, one in PAIR_MODELS.items() for settings in one.variants]
 SMALL = {"embedding": 3, "mlp": 6, "max_words": 9}

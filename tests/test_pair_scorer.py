@@ -9,7 +9,7 @@ from helpers import made_up_model
 
 import sentemb
 from sentemb import PairScorer, SentembError, SentenceEncoder
-from sentemb.matching import make_pair_model
+from sentemb.models.pairs import make_pair_model
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 
@@ -61,8 +61,8 @@ def test_a_pair_has_the_same_bits_alone_and_among_others(scorer):
 def test_many_texts_are_scored_in_portions(scorer, monkeypatch):
     index = list(all_pairs(5, 5))
     whole = scorer.score_pairs(TEXTS, TEXTS, *index)
-    monkeypatch.setattr("sentemb.pair_scorer._TEXTS", 2)
-    monkeypatch.setattr("sentemb.pair_scorer._PAIRS", 3)
+    monkeypatch.setattr("sentemb.models.pair_scorer._TEXTS", 2)
+    monkeypatch.setattr("sentemb.models.pair_scorer._PAIRS", 3)
     order = np.random.default_rng(0).permutation(25)
     in_portions = scorer.score_pairs(TEXTS, TEXTS, *(one[order] for one in index))
     assert in_portions.tobytes() == whole[order].tobytes()
@@ -75,8 +75,8 @@ def test_many_texts_are_scored_in_portions(scorer, monkeypatch):
         return score_tasks(*arguments)
 
     monkeypatch.setattr(type(scorer.model), "score_tasks", noting)
-    monkeypatch.setattr("sentemb.pair_scorer._PAIRS", 1024)
-    monkeypatch.setattr("sentemb.pair_scorer._NUMBERS", 3 * scorer.model.numbers_per_pair)
+    monkeypatch.setattr("sentemb.models.pair_scorer._PAIRS", 1024)
+    monkeypatch.setattr("sentemb.models.pair_scorer._NUMBERS", 3 * scorer.model.numbers_per_pair)
     assert scorer.score_pairs(TEXTS, TEXTS, *index).tobytes() == whole.tobytes()
     assert max(sizes) == 3 and sum(sizes) == 25
     L32, L200 = (make_pair_model("arc2", max_words=n).numbers_per_pair for n in (32, 200))
@@ -142,7 +142,7 @@ def test_lists_of_queries_have_a_row_each(scorer, monkeypatch):
     assert scorer.score(queries, titles[1]).tolist() == scores[:, 1].tolist()
     alone = [scorer.rank(query, titles, top_k=2) for query in queries]
     assert scorer.rank(queries, titles, top_k=2) == alone
-    monkeypatch.setattr("sentemb.pair_scorer._RANKED", 4)
+    monkeypatch.setattr("sentemb.models.pair_scorer._RANKED", 4)
     with pytest.warns(UserWarning, match="no word") as caught:
         ranked = scorer.rank([*queries, ""], [*titles, "", "zz"], top_k=2)
     assert [str(warning.message) for warning in caught] == [

@@ -229,7 +229,7 @@ def test_mistakes():
 
 def test_the_metrics_are_those_that_training_writes():
     from sentemb.cli.plot_loss import command
-    from sentemb.storage.history import ACCURACY
+    from sentemb.models.files.history import ACCURACY
     from sentemb.training.dev import CLICKS_METRICS, DEV_CUTOFFS
 
     (metric,) = (option for option in command.params if option.name == "metric")

@@ -16,15 +16,16 @@ from reliability.samples import ALL_PARTS
 
 from sentemb import Index, SentembError
 from sentemb.cli import main
-from sentemb.data import texts
+from sentemb.data import text_array as texts
 from sentemb.data.click_log import ClickLog
 from sentemb.data.judged_set import read_texts
-from sentemb.data.texts import Texts
-from sentemb.distributed import encoding
-from sentemb.ranking.ranker import HybridRanker
+from sentemb.data.text_array import Texts
+from sentemb.models import cluster_encoding as encoding
 from sentemb.retrieval.clicked_queries import ClickedQueries
-from sentemb.search import contents, places, scan, title_files
-from sentemb.search.places import Places
+from sentemb.search import contents, scan, title_files
+from sentemb.search import id_slots as places
+from sentemb.search.id_slots import Places
+from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.title_files import read_titles
 from sentemb.system import growing
 from sentemb.system.growing import Growing, scratch_folder
@@ -314,7 +315,7 @@ def test_what_is_there_stays_if_the_disk_is_full(command, model_dir, tmp_path, m
 KILLED = """
 import os, signal, sys
 from sentemb.cli import main
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.system import growing
 
 def kill(*arguments, **keywords):

@@ -29,10 +29,10 @@ from sentemb.kernels.numbering import fill_slots, number_keys
 from sentemb.system.checked_files import checksum
 from sentemb.text.batch import tokenize
 from sentemb.text.words import SPLITTINGS
-from sentemb.training import key_numbers, preparing
-from sentemb.training.corpus import Corpus
-from sentemb.training.key_numbers import KeyNumbers
-from sentemb.training.preparing import Preparing
+from sentemb.training.batches import key_numbers, preparing
+from sentemb.training.batches.corpus import Corpus
+from sentemb.training.batches.key_numbers import KeyNumbers
+from sentemb.training.batches.preparing import Preparing
 from sentemb.training.settings import Settings
 from sentemb.training.stopping import Interrupted
 

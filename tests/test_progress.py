@@ -7,8 +7,9 @@ from helpers import made_up_log
 from test_loop import loop_of
 
 from sentemb.system.parallel import Workers
-from sentemb.training import hard_negatives, progress
-from sentemb.training.corpus import Corpus
+from sentemb.training import progress
+from sentemb.training.batches.corpus import Corpus
+from sentemb.training.negatives import hard_negatives
 from sentemb.training.progress import Amounts, Clock, Reached
 from sentemb.training.settings import Settings
 from sentemb.training.stopping import StopRequest

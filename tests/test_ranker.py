@@ -20,15 +20,15 @@ from sentemb.evaluation.catalogue import in_tie_order
 from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.held_out import evaluate_clicks
 from sentemb.evaluation.metrics import JudgedScores
-from sentemb.ranking import engine, fitting, parts
-from sentemb.ranking.fitting import fit_ranker
-from sentemb.ranking.floor import Floor, Letters
-from sentemb.ranking.opening import load_best, load_ranker
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.ranker_files import has_ranker
-from sentemb.ranking.recipe import MODEL_ALONE, PARTS, Recipe
+from sentemb.models.files.tensor_files import open_tensors
 from sentemb.retrieval.clicked_queries import ClickedQueries
-from sentemb.storage.tensor_files import open_tensors
+from sentemb.search.ranking import engine, fitting, parts
+from sentemb.search.ranking.fitting import fit_ranker
+from sentemb.search.ranking.floor import Floor, Letters
+from sentemb.search.ranking.opening import load_best, load_ranker
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.ranker_files import has_ranker
+from sentemb.search.ranking.recipe import MODEL_ALONE, PARTS, Recipe
 from sentemb.text.words import query_key
 
 # Values that are tried in each place of a description.

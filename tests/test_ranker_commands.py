@@ -9,17 +9,17 @@ from test_ranking import ALL, made_log
 from test_report import data_of
 
 import sentemb
+from sentemb.bridges.server.runner import Server
 from sentemb.cli import main
 from sentemb.data.click_log import write_click_log
 from sentemb.data.judged_set import write_judged_set
 from sentemb.data.splitting import split_log
-from sentemb.ranking import fitting
-from sentemb.ranking.opening import load_ranker
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.ranker_files import has_ranker
-from sentemb.ranking.recipe import PARTS
 from sentemb.retrieval.clicked_queries import ClickedQueries
-from sentemb.serving.runner import Server
+from sentemb.search.ranking import fitting
+from sentemb.search.ranking.opening import load_ranker
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.ranker_files import has_ranker
+from sentemb.search.ranking.recipe import PARTS
 from sentemb.text.words import query_key
 
 QUICK = ("--model", "bag", "--cells", 8, "--epochs", 1, "--threads", 1, "--hard-negatives", 0)

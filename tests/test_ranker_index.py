@@ -10,11 +10,11 @@ from helpers import made_up_model
 
 from sentemb import Index, SentembError
 from sentemb.data.click_log import ClickLog, ClickLogBuilder
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import MODEL_ALONE, PARTS, Recipe
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
-from sentemb.search.tuning import tune
+from sentemb.search.index_tuning import tune
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import MODEL_ALONE, PARTS, Recipe
 
 WORDS = ["red", "green", "blue", "small", "large", "cotton", "woollen", "hat", "bag", "coat"]
 # Words that the model does not know: their trigrams are in no title that it was made from.

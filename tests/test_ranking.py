@@ -6,15 +6,15 @@ import pytest
 
 from sentemb.data.click_log import ClickLog
 from sentemb.kernels import dense
-from sentemb.models.int8_rows import Int8Rows
-from sentemb.ranking import engine
-from sentemb.ranking.parts import PART_TYPES, Bound, Fields, stored_rows
-from sentemb.ranking.ranker import HybridRanker, shares
-from sentemb.ranking.recipe import PARTS, Recipe
-from sentemb.ranking.weights import Candidates, fit_weights
 from sentemb.retrieval.bm25 import count_words
 from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.retrieval.words_and_stems import words_of
+from sentemb.search.ranking import engine
+from sentemb.search.ranking.parts import PART_TYPES, Bound, Fields, stored_rows
+from sentemb.search.ranking.ranker import HybridRanker, shares
+from sentemb.search.ranking.recipe import PARTS, Recipe
+from sentemb.search.ranking.weights import Candidates, fit_weights
 from sentemb.system.parallel import Workers
 
 WORDS = ("hotels", "in", "shanghai", "resorts", "fix", "a", "bath", "tub", "repair", "and", "red")

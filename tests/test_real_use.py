@@ -21,12 +21,12 @@ from reliability.samples import ALL_PARTS
 from sentemb import Index, SentembError, SentenceEncoder, train
 from sentemb.analysis.explanation import explain
 from sentemb.data.click_log import ClickLog
-from sentemb.face import TextWarning
-from sentemb.models import word_memory
-from sentemb.ranking import parts
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import Recipe
+from sentemb.models.face import TextWarning
+from sentemb.models.words import word_memory
 from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.search.ranking import parts
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import Recipe
 from sentemb.system.parallel import Workers
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and signals")

@@ -14,17 +14,18 @@ from helpers import made_up_model, made_up_pair_model
 from sentemb import ClickLog, Index, SentembError
 from sentemb.analysis.attribution import word_effects
 from sentemb.analysis.labels import MAX_WORDS
-from sentemb.analysis.parameters import trained_parameters
-from sentemb.analysis.report import rankings, towers
-from sentemb.analysis.report.page import collect, page, triage_report
+from sentemb.analysis.report import rankings
+from sentemb.analysis.report import tower_sections as towers
 from sentemb.analysis.report.pairs import Pair, read_pairs
+from sentemb.analysis.report.report_page import collect, page, triage_report
 from sentemb.analysis.triage import triage
 from sentemb.cli import COMMANDS, main
 from sentemb.data.click_log import write_click_log
 from sentemb.data.judged_set import JudgedSet
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import Recipe
+from sentemb.models.parameters import trained_parameters
 from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import Recipe
 
 QUERY, TITLE = "hotels in shanghai", "Shanghai hotels and resorts"
 NASTY = "</script><img src=x onerror=alert(1)> <!-- {{data}} & \u2028 hotels"

@@ -9,11 +9,11 @@ from helpers import made_up_pair_model
 from matplotlib.image import imread
 
 from sentemb import ClickLog
-from sentemb.analysis.report.page import collect, page, triage_report
+from sentemb.analysis.report.difference_page import difference_page
 from sentemb.analysis.report.pairs import Pair
+from sentemb.analysis.report.report_page import collect, page, triage_report
 from sentemb.analysis.triage import triage
 from sentemb.comparison.difference import difference
-from sentemb.comparison.difference_page import difference_page
 
 pytestmark = needs_chromium
 

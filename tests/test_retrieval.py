@@ -6,10 +6,10 @@ import naive
 import numpy as np
 import pytest
 
-from sentemb.baselines.clicked_queries import with_clicked_queries
+from sentemb.comparison.baselines.clicked_queries import with_clicked_queries
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
-from sentemb.protocols import Retriever
+from sentemb.models.contracts import Retriever
 from sentemb.retrieval.bm25 import TitleWords
 from sentemb.retrieval.words_and_stems import Stems, words_of
 from sentemb.system.parallel import Workers

@@ -26,19 +26,19 @@ from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
 from sentemb import SIF, ClickLog, Index, SentembError
+from sentemb.bridges.scikit_learn import SentenceVectorizer, SIFVectorizer
 from sentemb.data.labelled import ValuedTexts
-from sentemb.integrations.scikit_learn import SentenceVectorizer, SIFVectorizer
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import Recipe
+from sentemb.models.vectors.word_vectors import WordVectors
+from sentemb.models.vectors.writing import write_word_vectors
 from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import Recipe
 from sentemb.training.classifier import train_classifier
-from sentemb.vectors.word_vectors import WordVectors
-from sentemb.vectors.writing import write_word_vectors
 
 # Words for numbers, so that scikit-learn's checks, which make up numbers, reach a vectorizer.
 NUMBERS = [f"c{column}n{value}" for column in range(20) for value in range(19)]
 TEXTS = [f"{colour}{what}" for what in (" shoes", " tap", "") for colour in ("red", "blue")] * 4
-MODULE = "sentemb.integrations.scikit_learn"
+MODULE = "sentemb.bridges.scikit_learn"
 LABELS = [text.split()[0] for text in TEXTS]
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from browsers import chromium, needs_chromium, opened
 
-from sentemb.search_page.page import search_page
+from sentemb.bridges.page.search_page import search_page
 from sentemb.system.html_pages import resource
 
 pytestmark = needs_chromium

@@ -91,12 +91,12 @@ def test_only_the_kernel_cache_and_clusters_unpickle_and_nothing_else_executes()
     # renameat2 of the system's own library, with two names.
     assert found.pop("src/sentemb/system/exchange.py") == {"ctypes"}
     # The server listens, and reads addresses; nothing else of the package touches a socket.
-    assert found.pop("src/sentemb/serving/runner.py") == {"socket"}
-    assert found.pop("src/sentemb/serving/asked.py") == {"urllib"}
+    assert found.pop("src/sentemb/bridges/server/runner.py") == {"socket"}
+    assert found.pop("src/sentemb/bridges/server/asked.py") == {"urllib"}
     # Asks an address whether it is a scheduler, with a limit of time.
-    assert found.pop("src/sentemb/distributed/cluster.py") == {"asyncio"}
+    assert found.pop("src/sentemb/system/cluster.py") == {"asyncio"}
     # A model that the workers of a cluster cannot read is sent pickled, as all that Dask sends.
-    assert found.pop("src/sentemb/distributed/encoding.py") == {"pickle"}
+    assert found.pop("src/sentemb/models/cluster_encoding.py") == {"pickle"}
     assert found == {"src/sentemb/kernels/cache.py": {"pickle"}}
 
 

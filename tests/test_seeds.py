@@ -20,13 +20,13 @@ from sentemb import SentembError, SentenceEncoder, train
 from sentemb.cli import main
 from sentemb.data.click_log import write_click_log
 from sentemb.evaluation.evaluate import evaluate_model
-from sentemb.hyperparameters import MOST
-from sentemb.storage.model_files import load_model, write_model
+from sentemb.models.files.model_files import load_model, write_model
+from sentemb.models.vectors.word_vectors import WordVectors
+from sentemb.system.hyperparameters import MOST
 from sentemb.training import seeds
 from sentemb.training.checkpoints import member_folder
 from sentemb.training.progress import Progress
 from sentemb.training.stopping import Interrupted
-from sentemb.vectors.word_vectors import WordVectors
 
 LOG = made_up_log()
 DEV = made_up_judged_set(LOG)

@@ -11,9 +11,10 @@ import pytest
 from helpers import VARIANTS, made_up_model
 
 from sentemb import SentembError, SentenceEncoder
-from sentemb.models import make_encoder, word_memory
-from sentemb.models.towers import SIDES
-from sentemb.protocols import Embedder, Ranker
+from sentemb.models.contracts import Embedder, Ranker
+from sentemb.models.towers import make_encoder
+from sentemb.models.towers.towers import SIDES
+from sentemb.models.words import word_memory
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 

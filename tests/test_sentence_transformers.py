@@ -16,10 +16,10 @@ import pytest
 from helpers import made_up_log, made_up_model, made_up_pair_model
 
 from sentemb import Index, SentembError, SentenceEncoder, train
+from sentemb.bridges.export.targets import export
 from sentemb.evaluation.held_out import evaluate_clicks
-from sentemb.exporting.targets import export
-from sentemb.models.nearest import TitleVectors
-from sentemb.storage.sentence_transformers_files import MODULE_CLASS, MODULES, SETTINGS
+from sentemb.models.files.sentence_transformers_files import MODULE_CLASS, MODULES, SETTINGS
+from sentemb.retrieval.nearest import TitleVectors
 
 TEXTS = [
     "paris hotel",
@@ -264,7 +264,7 @@ def test_layers_on_top_are_trained_and_the_model_is_not(st, tmp_path):
     from sentence_transformers.base.modules import Dense
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
-    from sentemb.integrations.sentence_transformers import SentembModule
+    from sentemb.bridges.sentence_transformers import SentembModule
 
     encoder = encoder_of()
     alone = st.SentenceTransformer(modules=[SentembModule(encoder)], device="cpu")

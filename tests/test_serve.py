@@ -12,17 +12,17 @@ from helpers import made_up_model, made_up_pair_model, made_up_texts
 
 from sentemb import Index, SentembError
 from sentemb.analysis.explanation import explain
+from sentemb.bridges.server import limits as limits_module
+from sentemb.bridges.server.answers import Answers
+from sentemb.bridges.server.app import create_app, replace_index
+from sentemb.bridges.server.hosts import checked_hosts, checked_origins, host_name, is_loopback
+from sentemb.bridges.server.limits import Limits, Rates
 from sentemb.data.click_log import ClickLogBuilder
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import PARTS, Recipe
+from sentemb.models.files.model_files import fingerprint
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
-from sentemb.serving import limits as limits_module
-from sentemb.serving.answers import Answers
-from sentemb.serving.app import create_app, replace_index
-from sentemb.serving.hosts import checked_hosts, checked_origins, host_name, is_loopback
-from sentemb.serving.limits import Limits, Rates
-from sentemb.storage.model_files import fingerprint
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import PARTS, Recipe
 
 MARKUP = '<script>alert(1)</script> & "hotels"'
 TITLES = [
@@ -39,7 +39,7 @@ QUERIES = [
     " ",
 ]
 # The server's own command ignores these warnings; its answers name unknown words.
-pytestmark = pytest.mark.filterwarnings("ignore::sentemb.face.TextWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::sentemb.models.face.TextWarning")
 # Every part, with weights of either sign.
 WEIGHTS = {"cosine": 2.0, "memory": 0.6, "bm25": 0.3, "clicked_bm25": -0.1, "unclicked": 0.05}
 EVERY = ["/", "/search?q=a", "/explain?q=a&id=t0", "/gates?q=a&id=t0", "/health"]
@@ -159,7 +159,7 @@ def test_a_batch_has_the_bits_of_single_queries(client, index):
 def test_a_batch_in_portions_is_the_same(client, index, monkeypatch):
     body = {"queries": QUERIES}
     whole = posted(client, "/search", body)
-    monkeypatch.setattr("sentemb.serving.answers._PAIRS", 5 * len(index))
+    monkeypatch.setattr("sentemb.bridges.server.answers._PAIRS", 5 * len(index))
     assert posted(client, "/search", body) == whole
 
 
@@ -507,7 +507,7 @@ def test_a_request_that_takes_too_long_is_given_up(index, monkeypatch):
     found = client.post("/search", json={"queries": QUERIES})
     assert found.status_code == 503 and found.headers["Retry-After"] == "1"
     assert "send fewer queries" in refusal(found.get_json())
-    monkeypatch.setattr("sentemb.serving.answers._PAIRS", 1)
+    monkeypatch.setattr("sentemb.bridges.server.answers._PAIRS", 1)
     looks = iter([False, False, True])
     gone = {"waitress.client_disconnected": lambda: next(looks)}
     client = create_app(index).test_client()

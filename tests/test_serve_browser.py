@@ -12,14 +12,14 @@ from helpers import made_up_model, made_up_texts
 from test_serve_network import running
 
 from sentemb import Index
+from sentemb.bridges.server.app import create_app
 from sentemb.data.click_log import ClickLogBuilder
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import Recipe
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.confidence import Confidence
-from sentemb.serving.app import create_app
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import Recipe
 
-pytestmark = [needs_chromium, pytest.mark.filterwarnings("ignore::sentemb.face.TextWarning")]
+pytestmark = [needs_chromium, pytest.mark.filterwarnings("ignore::sentemb.models.face.TextWarning")]
 NASTY = "<img src=x onerror=\"document.title='broken'\"> & <b>bold</b>"
 TITLES = [
     *made_up_texts(np.random.default_rng(1), [4] * 60),

@@ -24,12 +24,12 @@ from click.testing import CliRunner
 from helpers import made_up_texts
 
 from sentemb import Index, SentembError
+from sentemb.bridges.server.answers import Answers
+from sentemb.bridges.server.app import create_app
+from sentemb.bridges.server.limits import Limits
+from sentemb.bridges.server.runner import Server, _in_one_line, _signals
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
-from sentemb.serving.answers import Answers
-from sentemb.serving.app import create_app
-from sentemb.serving.limits import Limits
-from sentemb.serving.runner import Server, _in_one_line, _signals
 
 TITLES = made_up_texts(np.random.default_rng(1), [3] * 50)
 GET = b"GET /search?q=a HTTP/1.1\r\nHost: localhost\r\n\r\n"

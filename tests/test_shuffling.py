@@ -11,11 +11,11 @@ from test_neighbours_order import hard_titles_of
 
 from sentemb import prepare_log, train
 from sentemb.data.click_log import write_click_log
-from sentemb.training import shuffling
-from sentemb.training.corpus import Corpus
-from sentemb.training.neighbours import Order
+from sentemb.training.batches import shuffling
+from sentemb.training.batches.corpus import Corpus
+from sentemb.training.batches.neighbour_batches import Order
+from sentemb.training.batches.shuffling import Shuffle
 from sentemb.training.settings import Settings
-from sentemb.training.shuffling import Shuffle
 from sentemb.training.stopping import Interrupted
 
 

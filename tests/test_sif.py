@@ -16,14 +16,14 @@ from threadpoolctl import threadpool_limits
 from sentemb import SIF, SentembError, load
 from sentemb.cli import main
 from sentemb.kernels.sif import orthogonalise_rows
+from sentemb.models.vectors.averages import Moments, averages, moments, only_known
+from sentemb.models.vectors.components import common_components
+from sentemb.models.vectors.probabilities import relative_frequencies, zipf
+from sentemb.models.vectors.weights import idf_code_weights, idf_weights, sif_weights, usif_weights
+from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.words import plain_words
-from sentemb.vectors.averages import Moments, averages, moments, only_known
-from sentemb.vectors.components import common_components
-from sentemb.vectors.probabilities import relative_frequencies, zipf
-from sentemb.vectors.weights import idf_code_weights, idf_weights, sif_weights, usif_weights
-from sentemb.vectors.word_vectors import WordVectors
 
 N_WORDS, DIM = 60, 7
 NAMES = [f"w{number}" for number in range(N_WORDS)]

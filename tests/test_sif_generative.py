@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from sentemb import SentembError
-from sentemb.objectives.likelihood import Likelihood, Sentences
-from sentemb.vectors import generative
-from sentemb.vectors.generative import (
+from sentemb.models.vectors import generative
+from sentemb.models.vectors.generative import (
     concentration,
     discourse_vectors,
     draw_sentences,
     likeliest,
     on_sphere,
 )
-from sentemb.vectors.probabilities import zipf
+from sentemb.models.vectors.likelihood import Likelihood, Sentences
+from sentemb.models.vectors.probabilities import zipf
 
 
 def model_of(n_words=200, dim=6, norm=3.0, alpha=0.3, seed=0):

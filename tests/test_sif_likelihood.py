@@ -12,9 +12,9 @@ from sentemb import SentembError
 from sentemb.cli import main
 from sentemb.gradients import checks
 from sentemb.gradients.checks import CHECKS, CheckEntry, register_check
-from sentemb.gradients.explain import explain
-from sentemb.models.registry import CELLS
-from sentemb.objectives.likelihood import Likelihood, Partition, Sentences
+from sentemb.gradients.entry_trace import explain
+from sentemb.models.towers.registry import CELLS
+from sentemb.models.vectors.likelihood import Likelihood, Partition, Sentences
 
 
 def made_up(seed=0, n_words=40, dim=5, scale=1.0):

@@ -18,9 +18,9 @@ from sif_printed import gains, mean_over, printed, tasks_of, wrong_means
 from sentemb.data.judged_set import JudgedSet
 from sentemb.data.similarity_set import SimilaritySet
 from sentemb.evaluation.correlation import pearson
-from sentemb.protocols import Ranker
-from sentemb.vectors.sif import SIF
-from sentemb.vectors.word_vectors import WordVectors
+from sentemb.models.contracts import Ranker
+from sentemb.models.vectors.sif import SIF
+from sentemb.models.vectors.word_vectors import WordVectors
 
 PAGE, RESULTS = DOCS / "sif.md", DOCS / "results" / "sif"
 

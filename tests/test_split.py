@@ -25,7 +25,7 @@ from sentemb.data import splitting
 from sentemb.data.click_log import ClickLogBuilder, read_click_log, write_click_log
 from sentemb.data.distinct_texts import DistinctTexts
 from sentemb.data.judged_set import read_texts
-from sentemb.data.overlap import in_log
+from sentemb.data.seen_queries import in_log
 from sentemb.data.split_description import SPLIT, split_warning
 from sentemb.data.splitting import share_of, split_file
 from sentemb.text.words import query_key

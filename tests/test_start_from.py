@@ -11,13 +11,13 @@ from helpers import made_up_judged_set, made_up_log
 from sentemb import SentembError, SentenceEncoder, train
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
-from sentemb.models import make_encoder
-from sentemb.models.towers import Towers
-from sentemb.storage.model_files import load_model, save_model
-from sentemb.storage.saved_model import SavedModel
+from sentemb.models.files.model_files import load_model, save_model
+from sentemb.models.files.saved_model import SavedModel
+from sentemb.models.towers import make_encoder
+from sentemb.models.towers.towers import Towers
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.training import two_tower_trainer
-from sentemb.training.corpus import Corpus
+from sentemb.training.batches.corpus import Corpus
 from sentemb.training.settings import Settings
 from sentemb.training.start import Start
 from sentemb.training.stopping import Interrupted

@@ -17,7 +17,7 @@ from sentemb import SIF, SentembError, load, sts
 from sentemb.cli import COMMANDS, main
 from sentemb.data.similarity_set import SimilaritySet, find_similarity_sets, read_similarity_set
 from sentemb.evaluation.correlation import pearson, ranks, spearman
-from sentemb.vectors.word_vectors import WordVectors
+from sentemb.models.vectors.word_vectors import WordVectors
 
 DIM = 8
 WORDS = ["the", "of", "red", "green", "house", "tree", "car", "sky", "sea", "hill", "dog", "cat"]

@@ -5,14 +5,14 @@ import pytest
 from helpers import made_up_log, made_up_model, made_up_pair_model
 from naive import bm25_scores
 
-from sentemb.baselines.bm25 import BM25
+from sentemb.comparison.baselines.bm25 import BM25
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.errors import SentembError
 from sentemb.system.parallel import Workers
-from sentemb.training import hard_negatives, teachers
-from sentemb.training.hard_negatives import draw
+from sentemb.training.negatives import hard_negatives, teachers
+from sentemb.training.negatives.hard_negatives import draw
+from sentemb.training.negatives.teachers import Teacher
 from sentemb.training.settings import HARD_AMONG
-from sentemb.training.teachers import Teacher
 
 
 def lists_of(teacher, log, threads=2, stopped=lambda: False):

@@ -9,8 +9,8 @@ import pytest
 from helpers import VARIANTS, made_up_model
 
 from sentemb.kernels import tokens
-from sentemb.models import word_memory
-from sentemb.models.word_memory import WordMemory
+from sentemb.models.words import word_memory
+from sentemb.models.words.word_memory import WordMemory
 from sentemb.system.parallel import Workers
 from sentemb.text.word_bytes import word_bytes, words_of
 from sentemb.text.words import SPLITTINGS, split_words

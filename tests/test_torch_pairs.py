@@ -12,10 +12,10 @@ from test_torch_twin import trigram_counts
 
 from sentemb.data.click_log import ClickLogBuilder
 from sentemb.gradients.pair_models import PairPasses
-from sentemb.matching.matcher import Matcher
-from sentemb.objectives.pair_losses import PairObjective
+from sentemb.models.pairs.matcher import Matcher
 from sentemb.system.parallel import Workers
-from sentemb.training.corpus import Corpus
+from sentemb.training.batches.corpus import Corpus
+from sentemb.training.objectives.pair_losses import PairObjective
 from sentemb.training.pair_lessons import ClickLessons
 from sentemb.training.pair_settings import PairSettings
 from sentemb.training.pair_task import PairTask

@@ -15,10 +15,10 @@ from helpers import (
 )
 
 from sentemb import loss_and_gradient
-from sentemb.models.workspace import Workspace
-from sentemb.objectives.candidates import BatchCandidates
-from sentemb.objectives.softmax import embedding_loss
+from sentemb.models.words.workspace import Workspace
 from sentemb.system.parallel import Workers
+from sentemb.training.objectives.candidates import BatchCandidates
+from sentemb.training.objectives.softmax import embedding_loss
 
 torch = pytest.importorskip("torch", reason="PyTorch is the reference; pip install sentemb[bench]")
 

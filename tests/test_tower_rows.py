@@ -5,9 +5,9 @@ import pytest
 from helpers import made_up_log
 
 from sentemb.data.click_log import ClickLogBuilder
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.system.parallel import Workers
-from sentemb.training.corpus import Corpus
+from sentemb.training.batches.corpus import Corpus
 from sentemb.training.settings import Settings
 from sentemb.training.start import Start
 from sentemb.training.tower_rows import TowerRows

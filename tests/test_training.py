@@ -23,16 +23,17 @@ from sentemb.data.judged_set import write_judged_set
 from sentemb.data.splitting import split_log
 from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.held_out import evaluate_clicks
-from sentemb.models.nearest import TitleVectors
-from sentemb.storage.history import best_epoch
-from sentemb.storage.model_files import load_model
-from sentemb.storage.tensor_files import open_tensors
+from sentemb.models.files.history import best_epoch
+from sentemb.models.files.model_files import load_model
+from sentemb.models.files.tensor_files import open_tensors
+from sentemb.retrieval.nearest import TitleVectors
 from sentemb.system.parallel import Workers
 from sentemb.training import dev as dev_set
-from sentemb.training import hard_negatives, loop, run
+from sentemb.training import loop, run
+from sentemb.training.batches.corpus import Corpus
+from sentemb.training.batches.mini_batches import mini_batch
 from sentemb.training.checkpoints import take_up_checkpoint
-from sentemb.training.corpus import Corpus
-from sentemb.training.mini_batches import mini_batch
+from sentemb.training.negatives import hard_negatives
 from sentemb.training.settings import HARD_AMONG, HARD_NEGATIVES, PRESETS, Settings
 from sentemb.training.stopping import Interrupted
 from sentemb.training.two_towers import TwoTowers

@@ -14,7 +14,7 @@ import pytest
 
 from sentemb import train
 from sentemb.data.click_log import ClickLogBuilder
-from sentemb.matching import PAIR_MODELS
+from sentemb.models.pairs import PAIR_MODELS
 
 STORED = Path(__file__).with_name("trajectory.json")
 EASY = {"hard_negatives": 0}

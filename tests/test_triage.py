@@ -13,10 +13,10 @@ from sentemb.evaluation.catalogue import in_tie_order
 from sentemb.evaluation.evaluate import evaluate_model
 from sentemb.evaluation.held_out import evaluate_clicks
 from sentemb.evaluation.metrics import ndcg
-from sentemb.models.nearest import TitleVectors
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import Recipe
 from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.retrieval.nearest import TitleVectors
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import Recipe
 
 
 @pytest.fixture(scope="module")

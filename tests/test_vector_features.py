@@ -24,20 +24,20 @@ from sentemb.analysis.attribution import word_effects
 from sentemb.analysis.explanation import unknown_words
 from sentemb.cli import main
 from sentemb.kernels.words import RowGradient
-from sentemb.models.layout import Layout
-from sentemb.models.word_memory import WordMemory
-from sentemb.storage.tensor_files import open_tensors, write_tensors
-from sentemb.storage.vocabulary_arrays import arrays_of, stored_word_features
+from sentemb.models.files.tensor_files import open_tensors, write_tensors
+from sentemb.models.files.vocabulary_arrays import arrays_of, stored_word_features
+from sentemb.models.towers.layout import Layout
+from sentemb.models.vectors.features import VectorSource
+from sentemb.models.vectors.word_vectors import WordVectors
+from sentemb.models.vectors.writing import write_word_vectors
+from sentemb.models.words.word_memory import WordMemory
 from sentemb.system.parallel import CHUNKS, Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.word_features import WordFeatures
 from sentemb.text.words import letter_trigrams, without_edges
-from sentemb.training.optimisers.rows import spread_rows
+from sentemb.training.optimisers.row_tasks import spread_rows
 from sentemb.training.stopping import Interrupted
-from sentemb.vectors.features import VectorSource
-from sentemb.vectors.word_vectors import WordVectors
-from sentemb.vectors.writing import write_word_vectors
 
 LOG = made_up_log()
 WORDS = sorted({word for text in (*LOG.queries, *LOG.titles) for word in text.split()})

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from sentemb import SIF
-from sentemb.baselines import make_baseline
 from sentemb.cli import main
+from sentemb.comparison.baselines import make_baseline
 from sentemb.comparison.data import read_data
 from sentemb.comparison.rows import ROWS, rows_of
 from sentemb.comparison.runner import Comparison
@@ -18,9 +18,9 @@ from sentemb.comparison.vector_rows import VECTOR_ROWS, WordSource, with_vectors
 from sentemb.data.simulation.simulator import simulate
 from sentemb.errors import SentembError
 from sentemb.evaluation.evaluate import evaluate_model
+from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.text.batch import tokenize
 from sentemb.text.words import plain_words
-from sentemb.vectors.word_vectors import WordVectors
 
 DIM = 6
 NAMES = [row.name for row in VECTOR_ROWS]

@@ -22,13 +22,13 @@ from hypothesis import strategies as st
 from sentemb import SentembError
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder
-from sentemb.vectors import word_vectors
-from sentemb.vectors.counts import counts_of, read_counts
-from sentemb.vectors.formats import text, word2vec_binary
-from sentemb.vectors.reading import read_word_vectors
-from sentemb.vectors.skip_gram import train_word_vectors
-from sentemb.vectors.word_vectors import WordVectors
-from sentemb.vectors.writing import write_word_vectors
+from sentemb.models.vectors import word_vectors
+from sentemb.models.vectors.counts import counts_of, read_counts
+from sentemb.models.vectors.formats import text, word2vec_binary
+from sentemb.models.vectors.reading import read_word_vectors
+from sentemb.models.vectors.skip_gram import train_word_vectors
+from sentemb.models.vectors.word_vectors import WordVectors
+from sentemb.models.vectors.writing import write_word_vectors
 
 WORDS = ["the", "of", ". . .", "1984", "naïve", "new york"]
 VECTORS = np.random.default_rng(1).standard_normal((6, 3)).astype(np.float32)
@@ -776,7 +776,7 @@ def digest_of(found):
 TRAINED = f"""
 import hashlib
 from sentemb.data.click_log import ClickLogBuilder
-from sentemb.vectors.skip_gram import train_word_vectors
+from sentemb.models.vectors.skip_gram import train_word_vectors
 {inspect.getsource(made_up_clicks)}
 {inspect.getsource(digest_of)}
 print(digest_of(train_word_vectors(made_up_clicks(), dim=8, epochs=3, seed=5)))

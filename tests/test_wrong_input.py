@@ -23,7 +23,7 @@ from sentemb.data.simulation.simulator import simulate
 from sentemb.evaluation.metrics import ndcg
 from sentemb.evaluation.significance import compare_all
 from sentemb.evaluation.trec import read_run
-from sentemb.models.registry import encoder_parameters
+from sentemb.models.towers.registry import encoder_parameters
 
 HUGE = "1" + "0" * 400
 NUMBERS = ("nan", "inf", "-inf", "-1", "1e400", HUGE, "0x10", "", "one", "1_0", "９")

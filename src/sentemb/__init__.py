@@ -19,23 +19,24 @@ if TYPE_CHECKING:
         plot_loss,
         plot_match,
     )
+    from sentemb.bridges.export.targets import export
     from sentemb.data.click_log import ClickLog
     from sentemb.data.prepared_log import PreparedLog
     from sentemb.data.splitting import split_log
-    from sentemb.exporting.targets import export
+    from sentemb.evaluation.sts import sts
+    from sentemb.gradients.flow import gradient_flow
     from sentemb.gradients.gradcheck import gradcheck
     from sentemb.gradients.pairs import loss_and_gradient
-    from sentemb.loading import load
-    from sentemb.pair_scorer import PairScorer
-    from sentemb.ranking.fitting import fit_ranker
-    from sentemb.ranking.opening import load_ranker
-    from sentemb.ranking.ranker import HybridRanker
+    from sentemb.models.loading import load
+    from sentemb.models.pair_scorer import PairScorer
+    from sentemb.models.sentence_encoder import SentenceEncoder
+    from sentemb.models.vectors.sif import SIF
     from sentemb.search.index import Index
-    from sentemb.sentence_encoder import SentenceEncoder
-    from sentemb.training.preparing import prepare_log
+    from sentemb.search.ranking.fitting import fit_ranker
+    from sentemb.search.ranking.opening import load_ranker
+    from sentemb.search.ranking.ranker import HybridRanker
+    from sentemb.training.batches.preparing import prepare_log
     from sentemb.training.trainer import train
-    from sentemb.vectors.sif import SIF
-    from sentemb.vectors.sts import sts
 
 __all__ = [
     "SIF",
@@ -51,6 +52,7 @@ __all__ = [
     "export",
     "fit_ranker",
     "gradcheck",
+    "gradient_flow",
     "load",
     "load_ranker",
     "loss_and_gradient",
@@ -68,22 +70,23 @@ __all__ = [
 
 _HOME = {
     "ClickLog": "sentemb.data.click_log",
-    "SentenceEncoder": "sentemb.sentence_encoder",
-    "PairScorer": "sentemb.pair_scorer",
-    "load": "sentemb.loading",
-    "HybridRanker": "sentemb.ranking.ranker",
-    "load_ranker": "sentemb.ranking.opening",
-    "fit_ranker": "sentemb.ranking.fitting",
+    "SentenceEncoder": "sentemb.models.sentence_encoder",
+    "PairScorer": "sentemb.models.pair_scorer",
+    "load": "sentemb.models.loading",
+    "HybridRanker": "sentemb.search.ranking.ranker",
+    "load_ranker": "sentemb.search.ranking.opening",
+    "fit_ranker": "sentemb.search.ranking.fitting",
     "train": "sentemb.training.trainer",
     "split_log": "sentemb.data.splitting",
-    "prepare_log": "sentemb.training.preparing",
+    "prepare_log": "sentemb.training.batches.preparing",
     "PreparedLog": "sentemb.data.prepared_log",
-    "SIF": "sentemb.vectors.sif",
+    "SIF": "sentemb.models.vectors.sif",
     "Index": "sentemb.search.index",
-    "export": "sentemb.exporting.targets",
-    "sts": "sentemb.vectors.sts",
+    "export": "sentemb.bridges.export.targets",
+    "sts": "sentemb.evaluation.sts",
     "loss_and_gradient": "sentemb.gradients.pairs",
     "gradcheck": "sentemb.gradients.gradcheck",
+    "gradient_flow": "sentemb.gradients.flow",
     **dict.fromkeys(
         (
             "Drawing",

@@ -1292,7 +1292,9 @@ def damaged_vectors():
             code,
             ("vectors", "--force"),
             setup=lambda box: (box / "vectors/letter.txt").write_text("my own"),
-            makes=("vectors/vectors.*", "vectors/words.txt", "vectors/counts.txt") if more else (),
+            makes=("vectors/vectors.*", "vectors/words.txt", "models/vectors/counts.txt")
+            if more
+            else (),
         )
     for name in ("vectors convert", "vectors train"):
         argv = tuple("vectors" if part == "new" else part for part in WHOLE[name])
@@ -1802,7 +1804,7 @@ def signals():
 
 def start_up():
     # Before the first of them nothing of the package has run.
-    for module in ("click", "numpy", "numba", "sentemb.sentence_encoder"):
+    for module in ("click", "numpy", "numba", "sentemb.models.sentence_encoder"):
         yield Case(
             f"start-up: SIGINT while {module} is imported", WHOLE["score"], INTERRUPTED,
             start_up=module,

@@ -148,7 +148,7 @@ class Crafted(Judge):
 
     def _use_model(self, name, repaired):
         from sentemb import load, train
-        from sentemb.analysis.matching import match
+        from sentemb.analysis.pair_effects import match
 
         model = load("crafted", threads=1)
         if not np.isfinite(vectors_of(model)).all():

@@ -25,12 +25,12 @@ from sentemb.data.click_log import read_click_log, write_click_log
 from sentemb.data.judged_set import read_texts
 from sentemb.data.labelled import ValuedTexts
 from sentemb.data.splitting import split_file
-from sentemb.models.towers import Towers
+from sentemb.models.towers.towers import Towers
+from sentemb.models.vectors.skip_gram import train_word_vectors
+from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.search.index import Index
-from sentemb.search.tuning import calibrate, tune
+from sentemb.search.index_tuning import calibrate, tune
 from sentemb.training.classifier import train_classifier
-from sentemb.vectors.skip_gram import train_word_vectors
-from sentemb.vectors.word_vectors import WordVectors
 
 TESTS = Path(__file__).parents[1]
 SETTINGS = {"cells": 24, "epochs": 3, "batch_size": 64}

@@ -21,7 +21,7 @@ from helpers import made_up_model, made_up_texts
 import sentemb
 from reliability.count import Count
 from sentemb import PairScorer, SentembError, SentenceEncoder
-from sentemb.matching import make_pair_model
+from sentemb.models.pairs import make_pair_model
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 

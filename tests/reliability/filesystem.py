@@ -14,7 +14,7 @@ import signal
 from collections.abc import Callable
 from unittest import mock
 
-from sentemb.storage import tensor_files
+from sentemb.models.files import tensor_files
 
 try:
     import fcntl

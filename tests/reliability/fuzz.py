@@ -508,9 +508,9 @@ class Attack(Judge):
 
     def _read_model(self, name, repaired):
         from sentemb import PairScorer, load
-        from sentemb.analysis.matching import match
-        from sentemb.analysis.report.page import collect, page
+        from sentemb.analysis.pair_effects import match
         from sentemb.analysis.report.pairs import Pair
+        from sentemb.analysis.report.report_page import collect, page
 
         folder, file = name.split("/")
         model = load(folder, threads=1)
@@ -595,7 +595,7 @@ class Attack(Judge):
         return None
 
     def _read_skip_thought(self, name, repaired):
-        from sentemb.baselines.skip_thought import SkipThought
+        from sentemb.comparison.baselines.skip_thought import SkipThought
 
         ranker = SkipThought("skip-thoughts").fit(None, TEXTS)
         index = np.arange(len(TEXTS))
@@ -604,7 +604,7 @@ class Attack(Judge):
 
     def _read_vectors(self, name, repaired):
         from sentemb import SIF
-        from sentemb.vectors.reading import read_word_vectors
+        from sentemb.models.vectors.reading import read_word_vectors
 
         place = name.split("/")[0]
         found = read_word_vectors(place, verify=not repaired)
@@ -619,7 +619,7 @@ class Attack(Judge):
         return None
 
     def _read_counts(self, name, repaired):
-        from sentemb.vectors.counts import read_counts
+        from sentemb.models.vectors.counts import read_counts
 
         return None if sum(read_counts(name).values()) > 0 else "counts that cannot be"
 

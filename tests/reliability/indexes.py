@@ -17,16 +17,16 @@ from helpers import made_up_log, made_up_model, run_python
 
 from reliability.count import Count
 from reliability.samples import ALL_PARTS
+from sentemb.bridges.export.targets import export
 from sentemb.data.click_log import ClickLog
 from sentemb.data.splitting import split_log
 from sentemb.errors import SentembError
-from sentemb.exporting.targets import export
-from sentemb.loading import load
-from sentemb.ranking.opening import load_ranker
-from sentemb.ranking.ranker import HybridRanker
+from sentemb.models.loading import load
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.index import Index
-from sentemb.search.tuning import calibrate, tune
+from sentemb.search.index_tuning import calibrate, tune
+from sentemb.search.ranking.opening import load_ranker
+from sentemb.search.ranking.ranker import HybridRanker
 
 WORDS = ["red", "green", "blue", "small", "large", "cotton", "hat", "bag", "coat", "shoe"]
 QUERIES = ["red hat", "large cotton coat", "blue", "hat shoe", "nowhere", ""]

@@ -265,8 +265,8 @@ def write_crafted(name, folder):
 
 
 def _smallest():
-    from sentemb.models import make_encoder
-    from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.models.sentence_encoder import SentenceEncoder
+    from sentemb.models.towers import make_encoder
     from sentemb.text.batch import tokenize
     from sentemb.text.vocabulary import Vocabulary
 

@@ -18,8 +18,8 @@ from reliability.count import Count
 from reliability.samples import write_samples
 from sentemb.cli import main
 from sentemb.errors import SentembError
+from sentemb.models.files.folder import FILES
 from sentemb.search.index_files import listed_files
-from sentemb.storage.folder import FILES
 
 FILES_OUT = {**battery_cases.OUTPUT_FILES, **battery_shop.OUTPUT_FILES}
 FOLDERS_OUT = {**battery_cases.OUTPUT_FOLDERS, **battery_shop.OUTPUT_FOLDERS}

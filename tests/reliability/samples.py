@@ -8,7 +8,7 @@ from pathlib import Path
 import helpers
 import numpy as np
 
-from sentemb.ranking.recipe import Recipe
+from sentemb.search.ranking.recipe import Recipe
 
 ENCODERS = {
     "lstm": ("lstm", {"forget_gate": True, "peepholes": "diagonal"}),
@@ -182,10 +182,10 @@ def write_indexes(folder):
     """A model with a ranker, and indexes over ``docs.tsv``: plain, int8, and one with all parts."""
     from sentemb.data.click_log import read_click_log
     from sentemb.data.judged_set import read_texts
-    from sentemb.ranking.ranker import HybridRanker
     from sentemb.retrieval.clicked_queries import ClickedQueries
     from sentemb.search.confidence import Confidence
     from sentemb.search.index import Index
+    from sentemb.search.ranking.ranker import HybridRanker
 
     ids, titles = read_texts(folder / "docs.tsv")
     bag = make_model("bag")
@@ -270,8 +270,8 @@ def write_public_sets(folder):
 def write_word_vectors(folder):
     """Word vectors in every format, their counts, pairs with scores, and averages as a model."""
     from sentemb import SIF
-    from sentemb.vectors.reading import read_word_vectors
-    from sentemb.vectors.writing import write_word_vectors
+    from sentemb.models.vectors.reading import read_word_vectors
+    from sentemb.models.vectors.writing import write_word_vectors
 
     words = ["in", "and", "more", *THINGS, *PLACES]
     numbers = np.random.default_rng(0).normal(size=(len(words), DIM)).astype("<f4")
@@ -305,8 +305,8 @@ def write_word_vectors(folder):
 
 def make_model(name):
     """An untrained `SentenceEncoder`, one of `ENCODERS`, that knows the words of `pairs`."""
-    from sentemb.models import make_encoder
-    from sentemb.sentence_encoder import SentenceEncoder
+    from sentemb.models.sentence_encoder import SentenceEncoder
+    from sentemb.models.towers import make_encoder
     from sentemb.text.batch import tokenize
     from sentemb.text.vocabulary import Vocabulary
     from sentemb.training.settings import Settings
@@ -325,8 +325,8 @@ def make_model(name):
 
 def make_scorer(name):
     """An untrained `PairScorer`, one of `PAIR_MODELS`, that knows the words of `pairs`."""
-    from sentemb.matching import make_pair_model
-    from sentemb.pair_scorer import PairScorer
+    from sentemb.models.pair_scorer import PairScorer
+    from sentemb.models.pairs import make_pair_model
     from sentemb.text.batch import tokenize
     from sentemb.text.vocabulary import Vocabulary
     from sentemb.training.pair_settings import PairSettings

@@ -18,10 +18,10 @@ from urllib.parse import quote
 from reliability.count import Count
 from reliability.faces import PACKAGE, TEXTS, model_of
 from sentemb import Index, SentembError, __version__
-from sentemb.distributed.cluster import opened
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import Recipe
-from sentemb.serving.answers import Answers
+from sentemb.bridges.server.answers import Answers
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import Recipe
+from sentemb.system.cluster import opened
 
 TITLES, QUERIES = TEXTS[:200], TEXTS[200:]
 _K = 5

@@ -20,6 +20,7 @@ from reliability.count import Count
 from reliability.filesystem import ERRORS, Faults, failure, in_a_child
 from reliability.samples import ALL_PARTS
 from sentemb import SIF, SentembError, SentenceEncoder, load, prepare_log, train
+from sentemb.bridges.export.targets import export
 from sentemb.comparison.data import Data
 from sentemb.comparison.rows import rows_of
 from sentemb.comparison.runner import Comparison
@@ -28,16 +29,15 @@ from sentemb.data.importers.click_table import Columns, import_clicks
 from sentemb.data.importers.columns import Reading
 from sentemb.data.lines import write_lines
 from sentemb.data.splitting import split_file
-from sentemb.exporting.targets import export
-from sentemb.ranking.ranker import HybridRanker
+from sentemb.models.vectors.reading import read_word_vectors
+from sentemb.models.vectors.skip_gram import train_word_vectors
+from sentemb.models.vectors.word_vectors import WordVectors
+from sentemb.models.vectors.writing import write_word_vectors
 from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.search.index import Index
+from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.system.locks import temporary_folder
 from sentemb.training.checkpoints import has_checkpoints
-from sentemb.vectors.reading import read_word_vectors
-from sentemb.vectors.skip_gram import train_word_vectors
-from sentemb.vectors.word_vectors import WordVectors
-from sentemb.vectors.writing import write_word_vectors
 
 TEXTS = ["abcd ab abc", "ab", "dcba abcd"]
 WORDS = ["rome", "oslo", "hotels"]
@@ -286,7 +286,7 @@ WRITERS = (
     Writer("index, new", _nothing, _save_index("ab", False), _read_index),
     Writer("index, force", _old_index, _save_index("dc", True), _read_index),
     Writer("index, changed", _old_index, _change_index, _read_index),
-    Writer("split", _nothing, _split, _read_folder),
+    Writer("split", _nothing, _split, _read_folder, whole_folder=True),
     Writer("prepare, new", _nothing, _prepare("log", False), _read_folder),
     Writer("prepare, force", _old_prepared, _prepare("log", True), _read_folder),
     Writer("import", _old_file, _import, _read_file),

@@ -13,11 +13,11 @@ from typing import cast
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.models.encoder import ForwardPass
-from sentemb.models.recurrent import RecurrentEncoder
-from sentemb.models.towers import SIDES
-from sentemb.protocols import Ranker
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.models.contracts import Ranker
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.models.towers.encoder import ForwardPass
+from sentemb.models.towers.recurrent import RecurrentEncoder
+from sentemb.models.towers.towers import SIDES
 from sentemb.system.html_tables import html_table, shade
 from sentemb.system.parallel import Workers
 

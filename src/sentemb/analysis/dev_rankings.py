@@ -17,11 +17,11 @@ from sentemb.evaluation.catalogue import Catalogue, in_tie_order
 from sentemb.evaluation.evaluate import judged_run
 from sentemb.evaluation.held_out import AllPairs
 from sentemb.evaluation.metrics import ndcg, tie_ranks
-from sentemb.pair_scorer import PairScorer
-from sentemb.protocols import Retriever
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import Recipe
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.models.contracts import Retriever
+from sentemb.models.pair_scorer import PairScorer
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import Recipe
 from sentemb.text.checks import as_texts
 
 # The rank from which on a title counts as not found.

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from sentemb.analysis.labels import TEXT_NAMES, fitting
-from sentemb.bounds import whole
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
-from sentemb.models.nearest import nearest
-from sentemb.pair_scorer import PairScorer
-from sentemb.ranking.ranker import HybridRanker, Share
-from sentemb.ranking.recipe import MODEL_ALONE, PARTS
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.models.pair_scorer import PairScorer
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.retrieval.nearest import nearest
+from sentemb.search.ranking.ranker import HybridRanker, Share
+from sentemb.search.ranking.recipe import MODEL_ALONE, PARTS
+from sentemb.system.bounds import whole
 from sentemb.system.html_tables import html_table, shade
-from sentemb.tables import aligned, visible
+from sentemb.system.tables import aligned, visible
 from sentemb.text.checks import as_text, as_texts
 
 _MOST_QUERIES = 1000

@@ -11,8 +11,8 @@ import numpy as np
 
 from sentemb.errors import SentembError
 from sentemb.kernels.top_k import highest
-from sentemb.models.recurrent import RecurrentEncoder
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.models.towers.recurrent import RecurrentEncoder
 from sentemb.system.html_tables import html_table, shade
 
 # In the order of the computation; `GateTrace` has None for what a model lacks. The paper numbers

@@ -8,12 +8,12 @@ from typing import Any, Self
 
 from sentemb.analysis.labels import short_names
 from sentemb.errors import SentembError
-from sentemb.storage.folder import CONFIG
-from sentemb.storage.history import HISTORY, deciding_figure, history_line
+from sentemb.models.files.folder import CONFIG
+from sentemb.models.files.history import HISTORY, deciding_figure, history_line
 from sentemb.system.descriptions import parse_json
 from sentemb.system.files import is_file, is_folder, numbered_lines, place_name
 from sentemb.system.paths import AnyPath
-from sentemb.training.look_ups import epochs_of
+from sentemb.training.negatives.look_ups import epochs_of
 
 
 @dataclass(frozen=True)

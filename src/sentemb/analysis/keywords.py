@@ -25,8 +25,8 @@ import numpy as np
 
 from sentemb.analysis.gates import MOST_ACTIVE, most_active
 from sentemb.errors import SentembError
-from sentemb.models.recurrent import RecurrentEncoder
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.models.towers.recurrent import RecurrentEncoder
 from sentemb.system.html_tables import html_table
 
 # The paper's: more than 40 % of the 10 most active cells.

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from sentemb.analysis.neighbours import Neighbour, known_words
-from sentemb.bounds import number, share, whole
+from sentemb.analysis.nearest_words import Neighbour, known_words
 from sentemb.errors import SentembError
-from sentemb.models.nearest import nearest
-from sentemb.models.similarity import unit_rows
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.retrieval.nearest import nearest
+from sentemb.retrieval.similarity import unit_rows
+from sentemb.system.bounds import number, share, whole
 from sentemb.system.html_tables import Rows
 from sentemb.text.words import letter_trigrams
 
@@ -61,8 +61,8 @@ def synonyms(
     model : SentenceEncoder
         A model with two towers.
     query_words, title_words : iterable of str
-        As in `sentemb.analysis.neighbours.frequent_words`. Those without a known feature are left
-        out.
+        As in `sentemb.analysis.nearest_words.frequent_words`. Those without a known feature are
+        left out.
     k : int
         The largest number of words of titles for one word of queries.
     min_score : float

@@ -14,7 +14,7 @@ import numpy as np
 
 from sentemb.analysis.gates import most_active
 from sentemb.analysis.keywords import step_changes
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.models.sentence_encoder import SentenceEncoder
 
 # The paper's.
 MOST_ACTIVE = 5

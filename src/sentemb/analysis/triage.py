@@ -37,14 +37,14 @@ from sentemb.analysis.query_kinds import (
     count_words,
     slices,
 )
-from sentemb.bounds import whole
 from sentemb.data.click_log import ClickLog
 from sentemb.data.judged_set import JudgedSet
 from sentemb.errors import SentembError
-from sentemb.pair_scorer import PairScorer
-from sentemb.ranking.ranker import HybridRanker
-from sentemb.ranking.recipe import MODEL_ALONE
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.models.pair_scorer import PairScorer
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import MODEL_ALONE
+from sentemb.system.bounds import whole
 from sentemb.system.html_tables import excerpt, facts_table
 
 MOST_WORST, MOST_TOP = 10_000, DEPTH

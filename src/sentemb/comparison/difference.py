@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.bounds import whole
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
-from sentemb.evaluation.overlap import Overlap, agreements, overlap
+from sentemb.evaluation.rank_overlap import Overlap, agreements, overlap
 from sentemb.evaluation.significance import Difference, compare_all
-from sentemb.protocols import Retriever
+from sentemb.models.contracts import Retriever
 from sentemb.search.index import Index
+from sentemb.system.bounds import whole
 from sentemb.system.html_tables import excerpt, facts_table
-from sentemb.tables import visible
+from sentemb.system.tables import visible
 from sentemb.text.checks import as_texts
 
 NAMES = ("A", "B")
@@ -229,7 +229,7 @@ def _cut(text: str) -> str:
 
 
 class Numbered:
-    """An index whose titles have the numbers of a common list: a `sentemb.protocols.Retriever`.
+    """An index whose titles have the numbers of a common list: a `Retriever`.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ class Numbered:
         self._is_first[first] = True
 
     def find(self, queries: Sequence[str], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The best titles of the index; see `sentemb.protocols.Retriever`."""
+        """The best titles of the index; see `sentemb.models.contracts.Retriever`."""
         places, scores = self._index.find(queries, k, self._is_first)
         return np.where(places >= 0, self._number_of[places], -1), scores
 
@@ -266,7 +266,7 @@ def difference(
     Parameters
     ----------
     first, second : Retriever
-        A and B, such as `sentemb.models.nearest.TitleVectors` of two models; both find places in
+        A and B, such as `sentemb.retrieval.nearest.TitleVectors` of two models; both find places in
         ``titles``.
     queries : sequence of str
         The queries to look up; equal ones count once each.

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
-from sentemb.baselines import make_baseline
+from sentemb.comparison.baselines import make_baseline
 from sentemb.comparison.data import Data
-from sentemb.protocols import Ranker
+from sentemb.models.contracts import Ranker
 
 # One choice of settings: name -> value.
 Point: TypeAlias = dict[str, Any]

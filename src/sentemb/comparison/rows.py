@@ -5,25 +5,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from sentemb.analysis.parameters import trained_parameters
-from sentemb.bounds import brief, plain
 from sentemb.comparison.data import Data
 from sentemb.comparison.row import Point, Row, distinct
 from sentemb.comparison.store import is_row_name
 from sentemb.comparison.vector_rows import VECTOR_ROWS
 from sentemb.errors import SentembError
-from sentemb.loading import load
-from sentemb.protocols import Ranker
-from sentemb.ranking.opening import load_ranker
-from sentemb.ranking.ranker_files import has_ranker
-from sentemb.ranking.recipe import COSINE, UNCLICKED
-from sentemb.storage.folder import RANKER, RANKER_FILE, TENSORS
-from sentemb.storage.model_files import load_model
+from sentemb.models.contracts import Ranker
+from sentemb.models.files.folder import RANKER, RANKER_FILE, TENSORS
+from sentemb.models.files.model_files import load_model
+from sentemb.models.loading import load
+from sentemb.models.parameters import trained_parameters
+from sentemb.search.ranking.opening import load_ranker
+from sentemb.search.ranking.ranker_files import has_ranker
+from sentemb.search.ranking.recipe import COSINE, UNCLICKED
+from sentemb.system.bounds import brief, plain
 from sentemb.system.files import path_of, reading
 from sentemb.system.paths import AnyPath
+from sentemb.training.negatives.teachers import BM25_TEACHER
 from sentemb.training.pair_settings import PairSettings
 from sentemb.training.settings import Settings
-from sentemb.training.teachers import BM25_TEACHER
 
 # Learning rates that are tried for every encoder.
 _RATES = ({"learning_rate": 0.0025}, {"learning_rate": 0.005})

@@ -14,7 +14,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.bounds import MAX_THREADS, brief, number, plain, whole
 from sentemb.comparison.data import Data
 from sentemb.comparison.row import Point, Row, apart
 from sentemb.comparison.rows import ROWS, EncoderRow
@@ -24,9 +23,10 @@ from sentemb.errors import SentembError
 from sentemb.evaluation.evaluate import judged_run
 from sentemb.evaluation.metrics import Run, ndcg
 from sentemb.evaluation.trec import read_run, write_run
-from sentemb.pair_scorer import PairScorer
-from sentemb.protocols import Embedder, Ranker
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.models.contracts import Embedder, Ranker
+from sentemb.models.pair_scorer import PairScorer
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.system.bounds import MAX_THREADS, brief, number, plain, whole
 from sentemb.system.files import make_folder
 from sentemb.system.locks import locked
 from sentemb.system.paths import AnyPath

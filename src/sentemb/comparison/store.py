@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Never, TypeAlias, TypeGuard
 
-from sentemb.bounds import is_integer, is_number, plain
 from sentemb.data.lines import is_id
 from sentemb.errors import SentembError
+from sentemb.system.bounds import is_integer, is_number, plain
 from sentemb.system.files import is_file, is_folder, path_of, reading, status, write_text
 from sentemb.system.locks import is_temporary
 from sentemb.system.paths import AnyPath

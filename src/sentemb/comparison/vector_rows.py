@@ -9,16 +9,16 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.baselines import make_baseline
-from sentemb.baselines.baseline import Baseline
+from sentemb.comparison.baselines import make_baseline
+from sentemb.comparison.baselines.baseline import Baseline
 from sentemb.comparison.data import Data
 from sentemb.comparison.row import Point, Row
 from sentemb.errors import SentembError
-from sentemb.protocols import Ranker
+from sentemb.models.contracts import Ranker
+from sentemb.models.vectors.sif import SIF, named_counts
+from sentemb.models.vectors.vector_options import HYPERPARAMETERS, KEEP
+from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.paths import AnyPath
-from sentemb.vectors.options import HYPERPARAMETERS, KEEP
-from sentemb.vectors.sif import SIF, named_counts
-from sentemb.vectors.word_vectors import WordVectors
 
 # Bytes that are hashed at once.
 _PORTION = 1 << 24

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.bounds import brief
 from sentemb.data.frames import checked_pairs, rows_of
 from sentemb.data.lines import write_lines
 from sentemb.data.spreadsheets import REMEDY, is_header, is_quoted
 from sentemb.errors import SentembError
+from sentemb.system.bounds import brief
 from sentemb.system.files import is_file, is_folder, path_of, place_name, raw_lines
 from sentemb.system.html_tables import excerpt, facts_table
 from sentemb.system.paths import AnyPath

@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sentemb.bounds import brief, is_integer
 from sentemb.errors import SentembError
+from sentemb.system.bounds import brief, is_integer
 
 # How a column becomes a list: pyarrow, pandas and NumPy, Polars.
 _TO_LIST = ("to_pylist", "tolist", "to_list")

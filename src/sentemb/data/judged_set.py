@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.bounds import brief, plain
 from sentemb.data.lines import clean_lines, is_id, write_lines
 from sentemb.data.spreadsheets import is_header, is_quoted
 from sentemb.errors import SentembError
+from sentemb.system.bounds import brief, plain
 from sentemb.system.files import is_file, path_of, place_name
 from sentemb.system.html_tables import excerpt, facts_table
 from sentemb.system.paths import AnyPath

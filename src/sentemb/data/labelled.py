@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from sentemb.bounds import brief, is_number
 from sentemb.data.click_log import clean_text
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
+from sentemb.system.bounds import brief, is_number
 from sentemb.system.files import place_name
 from sentemb.system.html_tables import excerpt
 from sentemb.system.paths import AnyPath

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.bounds import brief
 from sentemb.data.labelled import read_valued
 from sentemb.data.lines import write_lines
 from sentemb.errors import SentembError
+from sentemb.system.bounds import brief
 from sentemb.system.files import place_name
 from sentemb.system.html_tables import excerpt, facts_table
 from sentemb.system.paths import AnyPath

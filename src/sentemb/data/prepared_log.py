@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.bounds import is_integer
 from sentemb.data.click_log import PREPARED, counts_of, html_of
-from sentemb.data.texts import Texts, mapped_texts
+from sentemb.data.text_array import Texts, mapped_texts
 from sentemb.errors import SentembError
+from sentemb.system.bounds import is_integer
 from sentemb.system.checked_files import CheckedFiles, are_listed, checksum
 from sentemb.system.descriptions import read_description
 from sentemb.system.files import is_file, is_folder, names_in, path_of, status, write_text

@@ -22,7 +22,6 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from sentemb.bounds import MAX_SEED, brief, is_number, plain, whole
 from sentemb.data.click_log import (
     PAIRS,
     ClickLog,
@@ -35,6 +34,7 @@ from sentemb.data.distinct_texts import DistinctTexts
 from sentemb.data.judged_set import read_texts
 from sentemb.data.split_description import DEV, TEST, TITLES, write_split_description
 from sentemb.errors import SentembError
+from sentemb.system.bounds import MAX_SEED, brief, is_number, plain, whole
 from sentemb.system.files import place_name, writing
 from sentemb.system.outputs import Output, check_outputs
 from sentemb.system.paths import AnyPath

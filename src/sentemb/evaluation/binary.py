@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sentemb.bounds import brief, is_number
 from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.errors import SentembError
-from sentemb.protocols import Ranker
+from sentemb.models.contracts import Ranker
+from sentemb.system.bounds import brief, is_number
 from sentemb.system.html_tables import facts_table, html_table
 
 # Half of a 95 % interval of the normal distribution, in standard deviations.

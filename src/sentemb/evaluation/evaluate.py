@@ -6,7 +6,7 @@ import numpy as np
 
 from sentemb.data.judged_set import JudgedSet
 from sentemb.evaluation.metrics import NDCG, ndcg
-from sentemb.protocols import Ranker
+from sentemb.models.contracts import Ranker
 
 
 def judged_run(ranker: Ranker, judged: JudgedSet) -> dict[str, dict[str, float]]:

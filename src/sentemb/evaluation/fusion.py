@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.bounds import number
 from sentemb.evaluation.metrics import Run
+from sentemb.system.bounds import number
 
 
 def fuse(

@@ -31,12 +31,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.bounds import brief
 from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
 from sentemb.evaluation.catalogue import Catalogue
 from sentemb.kernels.top_k import top_k
-from sentemb.protocols import Ranker, Retriever
+from sentemb.models.contracts import Ranker, Retriever
+from sentemb.system.bounds import brief
 from sentemb.system.html_tables import facts_table
 
 METRICS = ("hit@1", "mrr@10", "recall@10", "ndcg@10")
@@ -210,7 +210,7 @@ class AllPairs:
         self._ranker, self._titles = ranker, titles
 
     def find(self, queries: Sequence[str], k: int) -> tuple[_Integers, _Floats]:
-        """The titles with the highest scores; see `sentemb.protocols.Retriever`."""
+        """The titles with the highest scores; see `sentemb.models.contracts.Retriever`."""
         n_titles = len(self._titles)
         places = np.empty((len(queries), k), np.int64)
         found = np.empty((len(queries), k))

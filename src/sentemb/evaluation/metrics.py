@@ -24,9 +24,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.bounds import brief, is_integer
 from sentemb.data.judged_set import JudgedSet
 from sentemb.errors import SentembError
+from sentemb.system.bounds import brief, is_integer
 from sentemb.system.html_tables import facts_table
 
 # Query id -> title id -> score.

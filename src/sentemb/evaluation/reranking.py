@@ -12,10 +12,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.bounds import whole
 from sentemb.errors import SentembError
 from sentemb.evaluation.metrics import Run, tie_ranks
-from sentemb.protocols import Ranker
+from sentemb.models.contracts import Ranker
+from sentemb.system.bounds import whole
 
 # Pairs whose scores are in memory at a time, unless one query has more titles.
 _BLOCK = 1 << 22

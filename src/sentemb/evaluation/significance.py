@@ -16,8 +16,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sentemb.bounds import MAX_SEED, whole
 from sentemb.errors import SentembError
+from sentemb.system.bounds import MAX_SEED, whole
 from sentemb.system.html_tables import Rows, facts_table
 
 _Floats: TypeAlias = NDArray[np.float64]

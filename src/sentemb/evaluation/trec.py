@@ -6,10 +6,10 @@ A run is a dict of dicts: query id -> title id -> score. What TREC calls a docum
 import math
 from collections.abc import Iterator
 
-from sentemb.bounds import brief, plain
 from sentemb.data.lines import clean_lines, is_id, write_lines
 from sentemb.errors import SentembError
 from sentemb.evaluation.metrics import Run
+from sentemb.system.bounds import brief, plain
 from sentemb.system.files import place_name
 from sentemb.system.paths import AnyPath
 

@@ -10,10 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from sentemb.errors import SentembError
-from sentemb.gradients.options import DROPOUT, Problem
-from sentemb.hyperparameters import MODEL, Hyperparameter
-from sentemb.matching.registry import PAIR_MODELS
-from sentemb.models.registry import CELLS, ENCODERS, HIDDEN, encoder_parameters
+from sentemb.gradients.check_options import DROPOUT, Problem
+from sentemb.models.pairs.registry import PAIR_MODELS
+from sentemb.models.towers.registry import CELLS, ENCODERS, HIDDEN, encoder_parameters
+from sentemb.system.hyperparameters import MODEL, Hyperparameter
 
 if TYPE_CHECKING:
     from sentemb.gradients.problem import CheckedProblem

@@ -11,12 +11,12 @@ from typing import Any, cast
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.gradients.options import FAULTS
+from sentemb.gradients.check_options import FAULTS
 from sentemb.gradients.pairs import PairProblem
 from sentemb.gradients.recursion import delayed, lstm_errors, matrices
-from sentemb.models.encoder import Encoder
-from sentemb.models.lstm import LSTM
-from sentemb.protocols import Arrays
+from sentemb.models.towers.encoder import Encoder
+from sentemb.models.towers.lstm import LSTM
+from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import TextBatch
 

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
 from sentemb.gradients.recursion import Array, errors, matrices
-from sentemb.models.recurrent import RecurrentEncoder
-from sentemb.models.towers import SIDES, Towers
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.models.towers.recurrent import RecurrentEncoder
+from sentemb.models.towers.towers import SIDES
 from sentemb.system.html_tables import Rows, html_table, shade
 from sentemb.system.parallel import Workers
 from sentemb.text.checks import as_text
@@ -60,7 +61,7 @@ class ErrorFlow:
         )
 
 
-def gradient_flow(towers: Towers, query: str, title: str) -> list[ErrorFlow]:
+def gradient_flow(model: SentenceEncoder, query: str, title: str) -> list[ErrorFlow]:
     """How strongly the score of a pair depends on the state after each word.
 
     The score is the cosine of equation (3), whose derivative with respect to the two
@@ -69,8 +70,8 @@ def gradient_flow(towers: Towers, query: str, title: str) -> list[ErrorFlow]:
 
     Parameters
     ----------
-    towers : Towers
-        With a recurrent encoder.
+    model : SentenceEncoder
+        With recurrent towers.
     query, title : str
         Texts with at least one word each.
 
@@ -84,6 +85,7 @@ def gradient_flow(towers: Towers, query: str, title: str) -> list[ErrorFlow]:
     SentembError
         If the encoder is not recurrent or a text has no words.
     """
+    towers = model.towers
     encoder = towers.encoder
     if not isinstance(encoder, RecurrentEncoder):
         raise SentembError(

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from sentemb.gradients.checks import all_checks, make_check
-from sentemb.gradients.comparison import compare
-from sentemb.gradients.options import (
+from sentemb.gradients.agreement import compare
+from sentemb.gradients.check_options import (
     ENTRIES,
     FORM,
     FORM_TOLERANCE,
@@ -28,10 +27,11 @@ from sentemb.gradients.options import (
     Tolerances,
     checked_lengths,
 )
+from sentemb.gradients.check_report import BlockCheck, GradientReport
+from sentemb.gradients.checks import all_checks, make_check
 from sentemb.gradients.problem import CheckedProblem
-from sentemb.gradients.report import BlockCheck, GradientReport
 from sentemb.gradients.two_towers import made_up_towers
-from sentemb.models.registry import ENCODERS, MODEL_NAME, SHARED_TOWERS
+from sentemb.models.towers.registry import ENCODERS, MODEL_NAME, SHARED_TOWERS
 
 __all__ = ["BlockCheck", "GradientReport", "gradcheck"]
 
@@ -60,8 +60,8 @@ def gradcheck(
     Parameters
     ----------
     model : str
-        One of `sentemb.models.ENCODERS`: "lstm", "bilstm", "rnn", "irnn", "bag", "dssm", "clsm",
-        "dan"; one of `sentemb.matching.PAIR_MODELS`, such as "arc2"; or one of
+        One of `sentemb.models.towers.ENCODERS`: "lstm", "bilstm", "rnn", "irnn", "bag", "dssm",
+        "clsm", "dan"; one of `sentemb.models.pairs.PAIR_MODELS`, such as "arc2"; or one of
         `sentemb.gradients.checks.CHECKS`: "sif-likelihood", the log-likelihood of sentences under
         equation (2) of the SIF paper by the discourse vector c, "sif-classifier", the classifier of
         its appendix A.2, and "urae-reconstruction", the auto-encoder of the pair model "urae".
@@ -103,9 +103,9 @@ def gradcheck(
     **encoder_settings
         As for training: ``cells`` (6 unless given), ``forget_gate``, ``peepholes``, ``bag_dim``,
         ``output_gate``, ``hidden`` (5 unless given), ``window``, ``layers``, ``activation``; for
-        pair models those of `sentemb.matching.registry` and ``dropout``, the share of values that
-        are dropped; for "sif-likelihood": ``alpha``; for "sif-classifier": ``task`` ("similarity",
-        "entailment" or "sentiment").
+        pair models those of `sentemb.models.pairs.registry` and ``dropout``, the share of values
+        that are dropped; for "sif-likelihood": ``alpha``; for "sif-classifier": ``task``
+        ("similarity", "entailment" or "sentiment").
 
     Returns
     -------

@@ -12,20 +12,25 @@ from numpy.typing import NDArray
 from sentemb.errors import SentembError
 from sentemb.gradients.problem import CheckedProblem
 from sentemb.kernels.words import RowGradient, gather_weighted_rows
-from sentemb.matching import make_pair_model
-from sentemb.matching.head import Dropout
-from sentemb.matching.matcher import Matcher
-from sentemb.matching.pair_model import PairModel, Scoring, Texts
-from sentemb.models.input_rows import point_of
-from sentemb.models.layout import Layout
-from sentemb.models.towers import SIDES
-from sentemb.models.workspace import Job, Workspace
-from sentemb.objectives.options import HINGE, LOGISTIC, PAIR_MARGIN, PAIR_OBJECTIVE
-from sentemb.objectives.pair_losses import PairObjective, PairTargets
-from sentemb.protocols import Arrays
+from sentemb.models.pairs import make_pair_model
+from sentemb.models.pairs.head import Dropout
+from sentemb.models.pairs.matcher import Matcher
+from sentemb.models.pairs.pair_model import PairModel, Scoring, Texts
+from sentemb.models.towers.layout import Layout
+from sentemb.models.towers.towers import SIDES
+from sentemb.models.words.input_rows import point_of
+from sentemb.models.words.workspace import Job, Workspace
+from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
+from sentemb.training.objectives.objective_options import (
+    HINGE,
+    LOGISTIC,
+    PAIR_MARGIN,
+    PAIR_OBJECTIVE,
+)
+from sentemb.training.objectives.pair_losses import PairObjective, PairTargets
 
 _MOST_WEIGHTS = 5_000_000
 # Of the entries of a gradient, with a hinge: parts that a right pair and a negative share cancel.
@@ -127,7 +132,7 @@ class PairModelProblem(CheckedProblem):
     Parameters
     ----------
     model : str
-        One of `sentemb.matching.PAIR_MODELS`.
+        One of `sentemb.models.pairs.PAIR_MODELS`.
     lengths : tuple of int
         Words of the queries; the titles have the same lengths in another order.
     negatives : int

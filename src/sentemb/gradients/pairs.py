@@ -5,17 +5,17 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.gradients.options import GAMMA
+from sentemb.gradients.check_options import GAMMA
 from sentemb.gradients.traces import gradient_of_form
-from sentemb.models.encoder import ForwardPass
-from sentemb.models.towers import HasTowers, Towers, join_gradients, split_embeddings
-from sentemb.models.truncation import Truncation
-from sentemb.models.workspace import Workspace
-from sentemb.objectives.candidates import BatchCandidates, Candidates, ListedCandidates
-from sentemb.objectives.objective import LossAtEmbeddings, Objective
-from sentemb.objectives.options import MARGIN, OBJECTIVE, check_scale
-from sentemb.protocols import Arrays
+from sentemb.models.towers.encoder import ForwardPass
+from sentemb.models.towers.towers import HasTowers, Towers, join_gradients, split_embeddings
+from sentemb.models.towers.truncation import Truncation
+from sentemb.models.words.workspace import Workspace
+from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
+from sentemb.training.objectives.candidates import BatchCandidates, Candidates, ListedCandidates
+from sentemb.training.objectives.objective import LossAtEmbeddings, Objective
+from sentemb.training.objectives.objective_options import MARGIN, OBJECTIVE, check_scale
 
 
 def loss_and_gradient(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.protocols import Arrays
+from sentemb.system.contracts import Arrays
 
 
 class CheckedProblem(ABC):

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.models.recurrent import RecurrentEncoder
-from sentemb.models.rnn import IRNN
-from sentemb.protocols import Arrays
+from sentemb.models.towers.recurrent import RecurrentEncoder
+from sentemb.models.towers.rnn import IRNN
+from sentemb.system.contracts import Arrays
 
 Array = NDArray[np.float64]
 

@@ -4,8 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.gradients.problem import CheckedProblem
-from sentemb.models.workspace import Workspace
-from sentemb.objectives.classifier import (
+from sentemb.models.words.workspace import Workspace
+from sentemb.system.contracts import Arrays
+from sentemb.system.parallel import Workers
+from sentemb.training.objectives.classifier import (
     Head,
     blocks,
     branches,
@@ -14,8 +16,6 @@ from sentemb.objectives.classifier import (
     loss_tasks,
     score_targets,
 )
-from sentemb.protocols import Arrays
-from sentemb.system.parallel import Workers
 
 _EXAMPLES, _DIM, _MAP_DIM = 7, 6, 8
 _LOWEST, _HIGHEST = 1, 5

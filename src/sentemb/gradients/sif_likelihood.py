@@ -3,8 +3,8 @@
 import numpy as np
 
 from sentemb.gradients.problem import CheckedProblem
-from sentemb.objectives.likelihood import Likelihood, Sentences
-from sentemb.protocols import Arrays
+from sentemb.models.vectors.likelihood import Likelihood, Sentences
+from sentemb.system.contracts import Arrays
 
 _WORDS, _DIM = 300, 10
 

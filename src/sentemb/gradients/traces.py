@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
-from sentemb.gradients.options import FORM
+from sentemb.gradients.check_options import FORM
 from sentemb.gradients.recursion import delayed
 from sentemb.kernels.traces import (
     accumulate_products,
@@ -22,11 +22,11 @@ from sentemb.kernels.traces import (
     lstm_printed_signals,
     rnn_signals,
 )
-from sentemb.models.encoder import Encoder, ForwardPass
-from sentemb.models.lstm import LSTM
-from sentemb.models.rnn import RNN
-from sentemb.models.truncation import Truncation
-from sentemb.protocols import Arrays
+from sentemb.models.towers.encoder import Encoder, ForwardPass
+from sentemb.models.towers.lstm import LSTM
+from sentemb.models.towers.rnn import RNN
+from sentemb.models.towers.truncation import Truncation
+from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import TextBatch
 

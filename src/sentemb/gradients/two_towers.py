@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from sentemb.errors import SentembError
+from sentemb.gradients.check_options import FORM, Problem, check_defaults
 from sentemb.gradients.faults import broken_gradient, check_fault
-from sentemb.gradients.options import FORM, Problem, check_defaults
 from sentemb.gradients.pairs import PairProblem, checked_objective
 from sentemb.gradients.problem import CheckedProblem
 from sentemb.gradients.traces import check_form, has_traces
-from sentemb.models import make_encoder
-from sentemb.models.encoder import Encoder
-from sentemb.models.registry import encoder_parameters
-from sentemb.models.towers import Towers, distinct_sides
-from sentemb.protocols import Arrays
+from sentemb.models.towers import make_encoder
+from sentemb.models.towers.encoder import Encoder
+from sentemb.models.towers.registry import encoder_parameters
+from sentemb.models.towers.towers import Towers, distinct_sides
+from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary

@@ -3,10 +3,10 @@
 import numpy as np
 
 from sentemb.gradients.problem import CheckedProblem
-from sentemb.matching import make_pair_model
-from sentemb.matching.pair_model import Texts
-from sentemb.models.workspace import Workspace
-from sentemb.protocols import Arrays
+from sentemb.models.pairs import make_pair_model
+from sentemb.models.pairs.pair_model import Texts
+from sentemb.models.words.workspace import Workspace
+from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
 
 _WORDS, _EMBEDDING = 12, 4

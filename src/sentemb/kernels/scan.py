@@ -1,6 +1,6 @@
 """The parts of a pass over all rows of a table for the highest dot products with some queries.
 
-`sentemb.models.nearest` computes products in float32, which is fast but has rounding errors.
+`sentemb.retrieval.nearest` computes products in float32, which is fast but has rounding errors.
 `merge_rows` scores a row again if its product plus a bound on the error exceeds the lowest score
 kept so far. This second score is a float64 sum in a fixed order. Only such scores are compared and
 returned, so the result is that of scoring every row this way, whatever the fast products are

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.kernels.bm25 import add_lists, best_titles, entries_of_pairs, sums_of_pairs
-from sentemb.protocols import Runner
 from sentemb.retrieval.clicked_queries import ClickedQueries, ClicksOfTitles
 from sentemb.retrieval.words_and_stems import Words
+from sentemb.system.contracts import Runner
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import Tokens, tokenize
 from sentemb.text.words import plain_words
@@ -370,7 +370,7 @@ class Lists:
 
 
 class TitleWords:
-    """Finds titles by BM25 over their words: a `sentemb.protocols.Retriever`.
+    """Finds titles by BM25 over their words: a `sentemb.models.contracts.Retriever`.
 
     Parameters
     ----------
@@ -414,7 +414,7 @@ class TitleWords:
         return self.lists.look_up(tokenize(queries, self.words))
 
     def find(self, queries: Sequence[str], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The titles with the highest scores; see `sentemb.protocols.Retriever`.
+        """The titles with the highest scores; see `sentemb.models.contracts.Retriever`.
 
         Parameters
         ----------

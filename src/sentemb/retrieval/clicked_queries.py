@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.click_log import ClickLog
-from sentemb.data.overlap import in_log
+from sentemb.data.seen_queries import in_log
 
 
 class ClicksOfTitles(NamedTuple):

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.kernels.memory import add_best, best_of_pairs
-from sentemb.models.int8_rows import Int8Rows
-from sentemb.protocols import Runner
 from sentemb.retrieval.clicked_queries import ClicksOfTitles
-from sentemb.retrieval.rows import FEW, QueryRows, products
+from sentemb.retrieval.int8_rows import Int8Rows
+from sentemb.retrieval.row_products import FEW, QueryRows, products
+from sentemb.system.contracts import Runner
 
 # Rows that are multiplied at a time, with many queries and with few.
 _ROWS, _ROWS_OF_FEW = 4096, 65536

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeAlias
 
-from sentemb.bounds import brief
 from sentemb.errors import SentembError
+from sentemb.system.bounds import brief
 from sentemb.system.extras import package
 from sentemb.text.words import plain_words
 

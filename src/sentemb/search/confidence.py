@@ -13,8 +13,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sentemb.bounds import is_finite, is_integer
 from sentemb.errors import SentembError
+from sentemb.system.bounds import is_finite, is_integer
 from sentemb.system.html_tables import facts_table, html_table
 
 # Weight of a normal prior on the slope of standardised scores: it keeps the slope finite where a

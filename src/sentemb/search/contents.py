@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from sentemb.bounds import brief, plain
 from sentemb.data.lines import is_id
-from sentemb.data.texts import Texts
-from sentemb.distributed.cluster import Cluster
-from sentemb.distributed.encoding import encoded, portions_of
+from sentemb.data.text_array import Texts
 from sentemb.errors import SentembError
-from sentemb.models.int8_rows import Int8Rows
-from sentemb.ranking.parts import stored_rows
+from sentemb.models.cluster_encoding import encoded, portions_of
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.retrieval.int8_rows import Int8Rows
+from sentemb.search.id_slots import Places
 from sentemb.search.index_files import DTYPES
-from sentemb.search.places import Places
+from sentemb.search.ranking.parts import stored_rows
 from sentemb.search.snapshot import Vectors
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.system.bounds import brief, plain
+from sentemb.system.cluster import Cluster
 from sentemb.system.growing import Growing
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
@@ -37,7 +37,7 @@ def checked(
     titles, ids : list of str
         As for `sentemb.search.index.Index.build`.
     scratch : path or None
-        See `sentemb.data.texts.TextsBuilder`.
+        See `sentemb.data.text_array.TextsBuilder`.
 
     Raises
     ------

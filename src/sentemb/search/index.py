@@ -10,18 +10,16 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.bounds import brief, number, plain, share, whole
-from sentemb.data.texts import Texts
-from sentemb.distributed.cluster import Dask, opened_if
+from sentemb.data.text_array import Texts
 from sentemb.errors import SentembError
-from sentemb.loading import face_of
-from sentemb.ranking import engine
-from sentemb.ranking.engine import Ranked
-from sentemb.ranking.ranker import HybridRanker, Share, shares
-from sentemb.ranking.recipe import COSINE, MEMORY, MODEL_ALONE, PARTS, Recipe
-from sentemb.retrieval.rows import LONGEST
+from sentemb.models.files.model_files import fingerprint
+from sentemb.models.files.saved_model import Stored
+from sentemb.models.loading import face_of
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.retrieval.row_products import LONGEST
 from sentemb.search.confidence import Confidence
 from sentemb.search.contents import checked, embedded
+from sentemb.search.id_slots import Places
 from sentemb.search.index_files import (
     DTYPES,
     Description,
@@ -36,11 +34,13 @@ from sentemb.search.index_files import (
     verify_contents,
     write_contents,
 )
-from sentemb.search.places import Places
+from sentemb.search.ranking import engine
+from sentemb.search.ranking.engine import Ranked
+from sentemb.search.ranking.ranker import HybridRanker, Share, shares
+from sentemb.search.ranking.recipe import COSINE, MEMORY, MODEL_ALONE, PARTS, Recipe
 from sentemb.search.snapshot import Snapshot, Vectors
-from sentemb.sentence_encoder import SentenceEncoder
-from sentemb.storage.model_files import fingerprint
-from sentemb.storage.saved_model import Stored
+from sentemb.system.bounds import brief, number, plain, share, whole
+from sentemb.system.cluster import Dask, opened_if
 from sentemb.system.files import held, names_in, path_of, status
 from sentemb.system.html_tables import Rows, excerpt, facts_table
 from sentemb.system.locks import is_temporary
@@ -68,7 +68,7 @@ class Hit(NamedTuple):
     score : float
         The weighted sum of the parts; see `Index.recipe`.
     parts : dict of str to float
-        What each part scores; see `sentemb.ranking.parts`.
+        What each part scores; see `sentemb.search.ranking.parts`.
     confidence : float or None
         How often such a score belongs to a clicked title; see `sentemb.search.confidence`. Only the
         first title of a query has one, and only if the index is calibrated.
@@ -99,7 +99,7 @@ class Index:
     Make one with `build`, or open a folder with `open`. Several threads may search in one index
     while others change it: a search finds what the old or the new index would, and a change that an
     exception stops leaves the index as it was. It can be copied and pickled, and it works in a
-    forked process. It is a `sentemb.protocols.Retriever`.
+    forked process. It is a `sentemb.models.contracts.Retriever`.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ class Index:
         model : HybridRanker or SentenceEncoder
             The ranker of a model, from `sentemb.load_ranker` or `sentemb.fit_ranker`: the index
             ranks with its weights and clicks. A model with a vector per text, also what `SIF.fit`
-            returns, ranks by the cosine; `sentemb.search.tuning.tune` fits other weights.
+            returns, ranks by the cosine; `sentemb.search.index_tuning.tune` fits other weights.
         titles : list of str
             Two may be equal. A title without a word that the model knows is kept and counted in
             `n_empty`; only BM25 finds it.
@@ -653,7 +653,7 @@ class Index:
             Score by the cosine of the model alone, whatever the weights of the index are.
         everything : bool
             Find the best titles also for a query that they cannot answer; see
-            `sentemb.ranking.floor`.
+            `sentemb.search.ranking.floor`.
 
         Returns
         -------
@@ -747,7 +747,7 @@ class Index:
         k: int,
         mask: NDArray[np.bool_] | None = None,
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The places and scores of the best titles; see `sentemb.protocols.Retriever`.
+        """The places and scores of the best titles; see `sentemb.models.contracts.Retriever`.
 
         Parameters
         ----------

@@ -11,21 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from sentemb.bounds import is_integer
-from sentemb.data.texts import mapped_texts
+from sentemb.data.text_array import mapped_texts
 from sentemb.errors import SentembError
-from sentemb.loading import load
-from sentemb.ranking.opening import opened_ranker
-from sentemb.ranking.parts import PART_TYPES, Part, Unfit
-from sentemb.ranking.ranker import Catalogue, HybridRanker
-from sentemb.ranking.ranker_files import has_ranker, write_ranker
-from sentemb.ranking.recipe import COSINE, MEMORY, MODEL_ALONE
+from sentemb.models.files.folder import FILES
+from sentemb.models.files.model_files import fingerprint, save_model
+from sentemb.models.loading import load
+from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.search.confidence import Confidence
+from sentemb.search.ranking.opening import opened_ranker
+from sentemb.search.ranking.parts import PART_TYPES, Part, Unfit
+from sentemb.search.ranking.ranker import Catalogue, HybridRanker
+from sentemb.search.ranking.ranker_files import has_ranker, write_ranker
+from sentemb.search.ranking.recipe import COSINE, MEMORY, MODEL_ALONE
 from sentemb.search.snapshot import Snapshot
-from sentemb.sentence_encoder import SentenceEncoder
-from sentemb.storage.folder import FILES
-from sentemb.storage.model_files import fingerprint, save_model
 from sentemb.system import descriptions
+from sentemb.system.bounds import is_integer
 from sentemb.system.checked_files import CheckedFiles, are_listed, sample
 from sentemb.system.files import is_file, is_folder, make_folder, path_of, status, writing
 from sentemb.system.paths import AnyPath
@@ -58,7 +58,7 @@ class Description:
     empty : int
         Titles with no known words.
     model_sha256 : str
-        See `sentemb.storage.model_files.fingerprint`.
+        See `sentemb.models.files.model_files.fingerprint`.
     recipe : mapping
         Weights and parameters, as `Recipe.as_dict` has them.
     parts : mapping

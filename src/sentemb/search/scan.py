@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from sentemb.models.nearest import nearest
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.retrieval.nearest import nearest
 from sentemb.system.parallel import Workers
 
 # Titles whose vectors are in memory at a time, unless more of them are wanted.
@@ -44,8 +44,8 @@ def best_titles(
     -------
     list of list of (score, id, place)
         For each query the best titles with known words, best first, equal scores by falling id, as
-        trec_eval has them. Scores are those of `sentemb.models.nearest.nearest` over all titles, to
-        the bit.
+        trec_eval has them. Scores are those of `sentemb.retrieval.nearest.nearest` over all titles,
+        to the bit.
     """
     best: list[list[tuple[float, str, int]]] = [[] for _ in queries]
     size = max(_PORTION, 2 * k)

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.data.texts import Texts
-from sentemb.models.int8_rows import Int8Rows
-from sentemb.ranking.parts import Cosine, Part
-from sentemb.ranking.ranker import Catalogue, HybridRanker
-from sentemb.ranking.recipe import COSINE, MODEL_ALONE, Recipe
+from sentemb.data.text_array import Texts
+from sentemb.retrieval.int8_rows import Int8Rows
 from sentemb.search.confidence import Confidence
-from sentemb.search.places import Places
+from sentemb.search.id_slots import Places
+from sentemb.search.ranking.parts import Cosine, Part
+from sentemb.search.ranking.ranker import Catalogue, HybridRanker
+from sentemb.search.ranking.recipe import COSINE, MODEL_ALONE, Recipe
 
 Vectors = np.ndarray | Int8Rows
 

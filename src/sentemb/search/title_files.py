@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from sentemb.data.judged_set import repeated_id, text_lines
 from sentemb.data.lines import clean_lines
-from sentemb.data.texts import Texts, TextsBuilder
+from sentemb.data.text_array import Texts, TextsBuilder
 from sentemb.errors import SentembError
-from sentemb.search.places import Places
+from sentemb.search.id_slots import Places
 from sentemb.system.paths import AnyPath
 
 # Lines in memory as str.

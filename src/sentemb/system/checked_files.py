@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from sentemb.bounds import is_integer
 from sentemb.errors import SentembError
+from sentemb.system.bounds import is_integer
 from sentemb.system.files import is_file, reading, status, unreadable
 from sentemb.system.mapped_arrays import mapped_array
 

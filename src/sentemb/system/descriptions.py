@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sentemb.bounds import brief, is_integer
 from sentemb.errors import SentembError
+from sentemb.system.bounds import brief, is_integer
 from sentemb.system.files import is_file, reading, status
 
 # A description lists names and sizes, so no honest one is larger.

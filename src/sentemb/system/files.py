@@ -15,8 +15,8 @@ from io import BufferedIOBase
 from pathlib import Path
 from typing import TextIO, cast
 
-from sentemb.bounds import brief
 from sentemb.errors import SentembError
+from sentemb.system.bounds import brief
 from sentemb.system.locks import UNSUPPORTED, temporary_file
 from sentemb.system.paths import AnyPath
 

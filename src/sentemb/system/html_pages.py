@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from importlib.resources import files
 
-from sentemb.bounds import valid_unicode
+from sentemb.system.bounds import valid_unicode
 
 
 class Page(str):

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from sentemb.bounds import MAX_THREADS, whole
+from sentemb.system.bounds import MAX_THREADS, whole
 
 CHUNKS = 8
 

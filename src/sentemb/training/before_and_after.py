@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.evaluation.overlap import overlap
-from sentemb.models.nearest import nearest
-from sentemb.models.similarity import unit_rows
-from sentemb.models.towers import Towers
+from sentemb.evaluation.rank_overlap import overlap
+from sentemb.models.towers.towers import Towers
+from sentemb.retrieval.nearest import nearest
+from sentemb.retrieval.similarity import unit_rows
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import TextBatch
-from sentemb.training.corpus import Corpus
+from sentemb.training.batches.corpus import Corpus
 
 # Queries that are compared, and titles of each.
 _MOST_QUERIES = 1_000

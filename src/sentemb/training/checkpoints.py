@@ -21,9 +21,15 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from sentemb.errors import SentembError
-from sentemb.protocols import Arrays
-from sentemb.storage.folder import CHECKPOINTS, LASTING, STEP, TENSORS
-from sentemb.storage.tensor_files import Damaged, TensorFile, checksum, open_tensors, write_tensors
+from sentemb.models.files.folder import CHECKPOINTS, LASTING, STEP, TENSORS
+from sentemb.models.files.tensor_files import (
+    Damaged,
+    TensorFile,
+    checksum,
+    open_tensors,
+    write_tensors,
+)
+from sentemb.system.contracts import Arrays
 from sentemb.system.files import is_folder, names_in, status, unwritable
 from sentemb.system.locks import remove_abandoned
 from sentemb.system.paths import AnyPath
@@ -55,7 +61,7 @@ def member_seeds(output: AnyPath) -> list[int]:
 
 
 class Checkpoint:
-    """An open checkpoint with the files that it refers to; a `sentemb.protocols.StoredState`.
+    """An open checkpoint with the files that it refers to; a `StoredState`.
 
     Parameters
     ----------

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.bounds import is_number
 from sentemb.data.labelled import ValuedTexts
 from sentemb.errors import SentembError
-from sentemb.models.towers import Towers
-from sentemb.objectives.classifier import Head
-from sentemb.protocols import Arrays
+from sentemb.models.towers.towers import Towers
+from sentemb.system.bounds import is_number
+from sentemb.system.contracts import Arrays
 from sentemb.system.files import make_folder
 from sentemb.system.html_tables import facts_table
 from sentemb.system.locks import locked
@@ -42,6 +41,7 @@ from sentemb.training.classifier_task import (
 )
 from sentemb.training.identity import Identity
 from sentemb.training.loop import ModelFiles, TrainingLoop
+from sentemb.training.objectives.classifier import Head
 from sentemb.training.output import check_output, is_finished
 from sentemb.training.progress import Progress
 from sentemb.training.stopping import stop_signals

@@ -3,8 +3,8 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sentemb.bounds import MAX_SEED
-from sentemb.hyperparameters import MODEL, MOST, OPTIMISER, RUN, Hyperparameter
+from sentemb.system.bounds import MAX_SEED
+from sentemb.system.hyperparameters import MODEL, MOST, OPTIMISER, RUN, Hyperparameter
 
 # Units of the hidden layer by the kind of the values, and the map: those of Arora et al. (A.2).
 HIDDEN_FOR_SCORES, HIDDEN_FOR_LABELS = 50, 150

@@ -15,21 +15,22 @@ from numpy.typing import NDArray
 from sentemb.data.labelled import ValuedTexts
 from sentemb.errors import SentembError
 from sentemb.evaluation.correlation import pearson
-from sentemb.models.workspace import Job, Workspace
-from sentemb.objectives.classifier import (
+from sentemb.models.files.folder import TENSORS
+from sentemb.models.files.history import check_line, without_times
+from sentemb.models.files.saved_model import CLASSIFIER
+from sentemb.models.files.tensor_files import open_tensors, write_tensors
+from sentemb.models.words.workspace import Job, Workspace
+from sentemb.system.contracts import Arrays
+from sentemb.system.parallel import Workers
+from sentemb.training.classifier_settings import ClassifierSettings
+from sentemb.training.contracts import StoredState
+from sentemb.training.objectives.classifier import (
     Head,
     class_targets,
     loss_tasks,
     probability_tasks,
     score_targets,
 )
-from sentemb.protocols import Arrays, StoredState
-from sentemb.storage.folder import TENSORS
-from sentemb.storage.history import check_line, without_times
-from sentemb.storage.saved_model import CLASSIFIER
-from sentemb.storage.tensor_files import open_tensors, write_tensors
-from sentemb.system.parallel import Workers
-from sentemb.training.classifier_settings import ClassifierSettings
 from sentemb.training.optimisers.dense_adam import DenseAdam
 from sentemb.training.stopping import Diverged
 from sentemb.training.text_features import Learner, TextFeatures, TrainedTower
@@ -212,7 +213,7 @@ class ClassifierWeights:
 
 @dataclass(frozen=True, eq=False)
 class SavedClassifier:
-    """What the training loop keeps: `sentemb.storage.saved_model.SavedModel` for a classifier."""
+    """What the training loop keeps: `SavedModel` for a classifier."""
 
     model: ClassifierWeights
     training: dict[str, Any] = field(default_factory=dict)
@@ -222,7 +223,7 @@ class SavedClassifier:
 class ClassifierTask:
     """A classifier, the examples that it learns from, and its embeddings.
 
-    A `sentemb.protocols.Task`, which describes the methods.
+    A `sentemb.training.contracts.Task`, which describes the methods.
 
     Parameters
     ----------

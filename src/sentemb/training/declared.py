@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from sentemb.hyperparameters import Hyperparameter
+from sentemb.system.hyperparameters import Hyperparameter
 
 
 class DeclaredSettings:

@@ -17,15 +17,15 @@ import numpy as np
 from sentemb.data.click_log import ClickLog
 from sentemb.data.held_out_clicks import read_held_out
 from sentemb.data.judged_set import JudgedSet
-from sentemb.data.overlap import in_log
+from sentemb.data.seen_queries import in_log
 from sentemb.data.splitting import is_share, share_of, split_log
 from sentemb.errors import SentembError
 from sentemb.evaluation.held_out import HeldOutClicks
 from sentemb.evaluation.metrics import JudgedScores, ndcg
-from sentemb.face import keeping_text_warnings
-from sentemb.models.nearest import TitleVectors
-from sentemb.protocols import Embedder, Ranker
-from sentemb.storage.history import CLICKS_FIGURE, DEV_FIGURE
+from sentemb.models.contracts import Embedder, Ranker
+from sentemb.models.face import keeping_text_warnings
+from sentemb.models.files.history import CLICKS_FIGURE, DEV_FIGURE
+from sentemb.retrieval.nearest import TitleVectors
 from sentemb.system.paths import AnyPath
 
 DEV_CUTOFFS = (1, 3, 10)

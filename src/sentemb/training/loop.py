@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.protocols import Task
-from sentemb.storage.folder import is_model
-from sentemb.storage.history import best_epoch
-from sentemb.storage.model_files import load_model, write_model
+from sentemb.models.files.folder import is_model
+from sentemb.models.files.history import best_epoch
+from sentemb.models.files.model_files import load_model, write_model
 from sentemb.system.parallel import Workers
 from sentemb.training.checkpoints import (
     Checkpoint,
@@ -29,6 +28,7 @@ from sentemb.training.checkpoints import (
     write_checkpoint,
     write_lasting,
 )
+from sentemb.training.contracts import Task
 from sentemb.training.identity import Identity
 from sentemb.training.output import make_room
 from sentemb.training.position import Position

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.data.labelled_pairs import LabelledPairs
-from sentemb.objectives.pair_losses import PairTargets
 from sentemb.text.batch import Places, TextBatch
-from sentemb.training.corpus import Corpus
-from sentemb.training.hard_negatives import draw
-from sentemb.training.mini_batches import draw_candidates
+from sentemb.training.batches.corpus import Corpus
+from sentemb.training.batches.mini_batches import draw_candidates
+from sentemb.training.batches.text_pairs import TextPairs
+from sentemb.training.negatives.hard_negatives import draw
+from sentemb.training.objectives.pair_losses import PairTargets
 from sentemb.training.pair_settings import PairSettings
-from sentemb.training.text_pairs import TextPairs
 
 
 @dataclass(frozen=True)

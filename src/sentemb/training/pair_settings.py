@@ -3,16 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from sentemb.errors import SentembError
-from sentemb.hyperparameters import (
-    FEATURES,
-    MOST,
-    NEGATIVES,
-    OPTIMISER,
-    Hyperparameter,
-    own_values,
-)
-from sentemb.matching import make_pair_model
-from sentemb.matching.registry import (
+from sentemb.models.pairs import make_pair_model
+from sentemb.models.pairs.registry import (
     MAX_WORDS,
     MOST_WORDS,
     PAIR_MODEL_NAME,
@@ -21,12 +13,20 @@ from sentemb.matching.registry import (
     pair_models_with,
     pair_parameters,
 )
-from sentemb.objectives import options as objectives
+from sentemb.system.hyperparameters import (
+    FEATURES,
+    MOST,
+    NEGATIVES,
+    OPTIMISER,
+    Hyperparameter,
+    own_values,
+)
 from sentemb.training import settings as of_towers
 from sentemb.training.declared import DeclaredSettings, declared
+from sentemb.training.objectives import objective_options as objectives
 
 if TYPE_CHECKING:
-    from sentemb.matching.pair_model import PairModel
+    from sentemb.models.pairs.pair_model import PairModel
 
 # The most hard negatives per pair: the titles that a teacher lists for each query.
 HARD_NEGATIVES = 3

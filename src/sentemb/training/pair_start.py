@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.matching.matcher import Matcher
-from sentemb.matching.pair_model import PairModel
-from sentemb.matching.registry import pair_entry_of
-from sentemb.models.towers import SIDES, Towers
-from sentemb.pair_scorer import PairScorer
-from sentemb.protocols import Arrays
-from sentemb.sentence_encoder import SentenceEncoder
-from sentemb.storage.model_files import load_model
+from sentemb.models.files.model_files import load_model
+from sentemb.models.pair_scorer import PairScorer
+from sentemb.models.pairs.matcher import Matcher
+from sentemb.models.pairs.pair_model import PairModel
+from sentemb.models.pairs.registry import pair_entry_of
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.models.towers.towers import SIDES, Towers
+from sentemb.models.vectors.reading import read_word_vectors
+from sentemb.models.vectors.word_vectors import WordVectors
+from sentemb.system.contracts import Arrays
 from sentemb.system.paths import AnyPath
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import PLAIN, SPLITTINGS, WHITE_SPACE
-from sentemb.vectors.reading import read_word_vectors
-from sentemb.vectors.word_vectors import WordVectors
 
 # Frequent words that are measured.
 _WORDS = 1_000

@@ -11,20 +11,22 @@ import numpy as np
 from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.errors import SentembError
 from sentemb.evaluation.binary import count_predictions, labelled_scores
-from sentemb.loading import face_of
-from sentemb.matching.head import Dropout
-from sentemb.matching.matcher import Matcher
-from sentemb.matching.pair_model import PairModel, Phase, Scoring, Texts
-from sentemb.models.input_rows import point_of
-from sentemb.models.layout import Layout
-from sentemb.models.towers import SIDES
-from sentemb.models.workspace import Job, Workspace
-from sentemb.objectives.pair_losses import PairObjective
-from sentemb.protocols import Arrays, Ranker, StoredState
-from sentemb.storage.history import ACCURACY, DEV_FIGURE
-from sentemb.storage.saved_model import SavedModel
+from sentemb.models.contracts import Ranker
+from sentemb.models.files.history import ACCURACY, DEV_FIGURE
+from sentemb.models.files.saved_model import SavedModel
+from sentemb.models.loading import face_of
+from sentemb.models.pairs.head import Dropout
+from sentemb.models.pairs.matcher import Matcher
+from sentemb.models.pairs.pair_model import PairModel, Phase, Scoring, Texts
+from sentemb.models.towers.layout import Layout
+from sentemb.models.towers.towers import SIDES
+from sentemb.models.words.input_rows import point_of
+from sentemb.models.words.workspace import Job, Workspace
+from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
+from sentemb.training.contracts import StoredState
 from sentemb.training.dev import Dev
+from sentemb.training.objectives.pair_losses import PairObjective
 from sentemb.training.optimisers.pair_optimisers import PairAdam, PairSGD
 from sentemb.training.optimisers.renormalisation import SPARSE
 from sentemb.training.pair_lessons import Lessons, PairBatch
@@ -67,7 +69,7 @@ class _Part(NamedTuple):
 class PairTask:
     """A pair model and the examples that it learns from.
 
-    A `sentemb.protocols.Task`, which describes the methods.
+    A `sentemb.training.contracts.Task`, which describes the methods.
 
     Parameters
     ----------

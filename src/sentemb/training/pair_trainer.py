@@ -14,31 +14,32 @@ from sentemb.data.click_log import ClickLog, Clicks
 from sentemb.data.judged_set import JudgedSet
 from sentemb.data.labelled_pairs import LabelledPairs, read_labelled_pairs
 from sentemb.errors import SentembError
-from sentemb.matching.pair_model import PairModel
-from sentemb.matching.registry import EMBEDDING, PAIR_MODEL_NAME, pair_entry_of
-from sentemb.models.towers import SIDES
-from sentemb.objectives.options import HINGE, LOGISTIC, PAIR_MARGIN
-from sentemb.objectives.pair_losses import PairObjective
-from sentemb.pair_scorer import PairScorer
-from sentemb.protocols import Arrays, Ranker
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.models.contracts import Ranker
+from sentemb.models.pair_scorer import PairScorer
+from sentemb.models.pairs.pair_model import PairModel
+from sentemb.models.pairs.registry import EMBEDDING, PAIR_MODEL_NAME, pair_entry_of
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.models.towers.towers import SIDES
+from sentemb.models.vectors.word_vectors import WordVectors
+from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import split_words
-from sentemb.training.additions import Additions
-from sentemb.training.corpus import Corpus
+from sentemb.training.batches.additions import Additions
+from sentemb.training.batches.corpus import Corpus
+from sentemb.training.batches.text_pairs import TextPairs
 from sentemb.training.dev import Dev, DevPlan, DevSource, JudgedDev, check_patience
 from sentemb.training.identity import Identity
+from sentemb.training.negatives.teachers import BM25_TEACHER, Teacher
+from sentemb.training.objectives.objective_options import HINGE, LOGISTIC, PAIR_MARGIN
+from sentemb.training.objectives.pair_losses import PairObjective
 from sentemb.training.pair_lessons import ClickLessons, LabelledLessons, Lessons, distinct
 from sentemb.training.pair_settings import HARD_NEGATIVES, PairSettings
 from sentemb.training.pair_start import PairStart, start_of, start_of_vectors
 from sentemb.training.pair_task import PairTask
 from sentemb.training.run import Run, read_log
 from sentemb.training.stopping import Interrupted, stop_signals
-from sentemb.training.teachers import BM25_TEACHER, Teacher
-from sentemb.training.text_pairs import TextPairs
-from sentemb.vectors.word_vectors import WordVectors
 
 WORD_FEATURES = "word_features"
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from sentemb.bounds import is_finite
 from sentemb.errors import SentembError
-from sentemb.storage.history import check_line
+from sentemb.models.files.history import check_line
+from sentemb.system.bounds import is_finite
 
 
 @dataclass

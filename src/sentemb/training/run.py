@@ -11,21 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from sentemb.bounds import is_number
 from sentemb.data.click_log import ClickLog, Clicks, read_click_log
 from sentemb.data.frames import columns_of, is_frame
 from sentemb.data.prepared_log import PreparedLog, is_prepared
 from sentemb.errors import SentembError
 from sentemb.kernels.jit import CACHE_FOLDER
-from sentemb.protocols import Task
-from sentemb.storage.model_files import load_model
-from sentemb.storage.saved_model import SavedModel
+from sentemb.models.files.model_files import load_model
+from sentemb.models.files.saved_model import SavedModel
+from sentemb.system.bounds import is_number
 from sentemb.system.files import make_folder
 from sentemb.system.growing import scratch_folder
 from sentemb.system.locks import locked
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
 from sentemb.training.checkpoints import remove_checkpoints
+from sentemb.training.contracts import Task
 from sentemb.training.identity import Identity
 from sentemb.training.loop import ModelFiles, TrainingLoop
 from sentemb.training.output import check_output, is_finished

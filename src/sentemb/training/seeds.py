@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from sentemb.errors import SentembError
-from sentemb.protocols import Embedder
-from sentemb.sentence_encoder import SentenceEncoder
-from sentemb.storage.history import best_epoch
-from sentemb.storage.model_files import load_model, write_model, write_tensors_of
-from sentemb.storage.saved_model import SavedModel
+from sentemb.models.contracts import Embedder
+from sentemb.models.files.history import best_epoch
+from sentemb.models.files.model_files import load_model, write_model, write_tensors_of
+from sentemb.models.files.saved_model import SavedModel
+from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.system.files import make_folder
 from sentemb.system.locks import locked
 from sentemb.training.checkpoints import (

@@ -3,17 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from sentemb.errors import SentembError
-from sentemb.hyperparameters import (
-    FEATURES,
-    MOST,
-    NEGATIVES,
-    OBJECTIVE,
-    OPTIMISER,
-    RUN,
-    Hyperparameter,
-)
-from sentemb.models import make_encoder
-from sentemb.models.registry import (
+from sentemb.models.towers import make_encoder
+from sentemb.models.towers.registry import (
     MODEL_NAME,
     SHARED_TOWERS,
     TRUNCATE,
@@ -23,13 +14,22 @@ from sentemb.models.registry import (
     entry_of,
     own_settings,
 )
-from sentemb.objectives import options as objectives
+from sentemb.system.hyperparameters import (
+    FEATURES,
+    MOST,
+    NEGATIVES,
+    OBJECTIVE,
+    OPTIMISER,
+    RUN,
+    Hyperparameter,
+)
 from sentemb.text.words import BARE, WHITE_SPACE
 from sentemb.training.declared import DeclaredSettings, declared
+from sentemb.training.objectives import objective_options as objectives
 
 if TYPE_CHECKING:
-    from sentemb.models.truncation import Truncation
-    from sentemb.objectives.objective import Objective
+    from sentemb.models.towers.truncation import Truncation
+    from sentemb.training.objectives.objective import Objective
 
 ADAM = "adam"
 # The defaults of a training with Adam that continues from a model trained on other clicks.
@@ -355,13 +355,15 @@ class Settings(DeclaredSettings):
 
     def truncation_settings(self) -> "Truncation":
         """The `Truncation` of the backward pass."""
-        from sentemb.models.truncation import Truncation  # loads NumPy, which --help can do without
+        from sentemb.models.towers.truncation import (
+            Truncation,  # loads NumPy, which --help can do without
+        )
 
         return Truncation.of(self.truncate, self.truncation)
 
     def loss(self) -> "Objective":
         """The loss that is minimised."""
-        from sentemb.objectives.objective import Objective  # loads Numba
+        from sentemb.training.objectives.objective import Objective  # loads Numba
 
         return Objective(self.objective, self.gamma, self.margin)
 

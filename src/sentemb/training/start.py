@@ -20,14 +20,14 @@ from numpy.typing import DTypeLike
 
 from sentemb.errors import SentembError
 from sentemb.kernels.cosine_softmax import add_matmul_rows
-from sentemb.models.encoder import Encoder
-from sentemb.models.registry import ENSEMBLE, MODEL_NAME, SHARED_TOWERS, entry_of
-from sentemb.models.towers import SIDES, Towers
-from sentemb.protocols import Arrays
-from sentemb.sentence_encoder import SentenceEncoder
-from sentemb.storage.model_files import load_model
-from sentemb.storage.saved_model import PAIR
+from sentemb.models.files.model_files import load_model
+from sentemb.models.files.saved_model import PAIR
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.models.towers.encoder import Encoder
+from sentemb.models.towers.registry import ENSEMBLE, MODEL_NAME, SHARED_TOWERS, entry_of
+from sentemb.models.towers.towers import SIDES, Towers
 from sentemb.system.aligned import aligned_empty, aligned_zeros
+from sentemb.system.contracts import Arrays
 from sentemb.system.paths import AnyPath
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.training.settings import ADAM, CONTINUED, HYPERPARAMETERS, PRESETS

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
-from sentemb.models.encoder import ForwardPass
-from sentemb.models.input_rows import point_of
-from sentemb.models.layout import Layout
-from sentemb.models.towers import Towers
-from sentemb.models.workspace import Job, Workspace
-from sentemb.protocols import Arrays
+from sentemb.models.towers.encoder import ForwardPass
+from sentemb.models.towers.layout import Layout
+from sentemb.models.towers.towers import Towers
+from sentemb.models.words.input_rows import point_of
+from sentemb.models.words.workspace import Job, Workspace
+from sentemb.system.contracts import Arrays
+from sentemb.training.batches.text_list import TextList
 from sentemb.training.optimisers.adam import Adam
-from sentemb.training.text_list import TextList
 
 # The gradient of a tower is re-normalised to at most this, the default of `sentemb.train`.
 _MAX_NORM = 1.0

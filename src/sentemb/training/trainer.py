@@ -6,28 +6,28 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, overload
 
-from sentemb.bounds import whole
 from sentemb.data.click_log import Clicks
 from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.data.prepared_log import PreparedLog
-from sentemb.distributed.cluster import Dask
 from sentemb.errors import SentembError
-from sentemb.matching.registry import PAIR_MODELS
-from sentemb.models.registry import MODEL_NAME
-from sentemb.pair_scorer import PairScorer
-from sentemb.sentence_encoder import SentenceEncoder
-from sentemb.storage.model_files import stored_pair_model
+from sentemb.models.files.model_files import stored_pair_model
+from sentemb.models.pair_scorer import PairScorer
+from sentemb.models.pairs.registry import PAIR_MODELS
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.models.towers.registry import MODEL_NAME
+from sentemb.models.vectors.features import VectorSource
+from sentemb.models.vectors.vector_options import VECTOR_DIM, VECTOR_WORDS
+from sentemb.models.vectors.word_vectors import WordVectors
+from sentemb.system.bounds import whole
+from sentemb.system.cluster import Dask
 from sentemb.system.paths import AnyPath
-from sentemb.training.additions import Additions, Replayed
+from sentemb.training.batches.additions import Additions, Replayed
 from sentemb.training.dev import DevSource
 from sentemb.training.pair_trainer import PairInputs, train_pair_model
 from sentemb.training.progress import Progress
 from sentemb.training.run import Run
 from sentemb.training.settings import MOST_SEEDS
 from sentemb.training.two_tower_trainer import train_two_towers
-from sentemb.vectors.features import VectorSource
-from sentemb.vectors.options import VECTOR_DIM, VECTOR_WORDS
-from sentemb.vectors.word_vectors import WordVectors
 
 # Settings of ``vectors``.
 _OF_VECTORS = VECTOR_DIM.name, VECTOR_WORDS.name

@@ -7,22 +7,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.distributed.cluster import Cluster
-from sentemb.distributed.recurrences import recurrences_of
-from sentemb.models.towers import Towers
-from sentemb.protocols import Arrays, Embedder, StoredState
-from sentemb.sentence_encoder import SentenceEncoder
-from sentemb.storage.history import DEV_FIGURE
-from sentemb.storage.saved_model import SavedModel
+from sentemb.models.contracts import Embedder
+from sentemb.models.files.history import DEV_FIGURE
+from sentemb.models.files.saved_model import SavedModel
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.models.towers.towers import Towers
+from sentemb.system.cluster import Cluster
+from sentemb.system.contracts import Arrays
 from sentemb.system.growing import scratch_array
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
-from sentemb.training import hard_negatives, look_ups
-from sentemb.training.corpus import Corpus
+from sentemb.training.batches.corpus import Corpus
+from sentemb.training.batches.mini_batches import MiniBatch, mini_batch
+from sentemb.training.batches.neighbour_batches import Order
+from sentemb.training.contracts import StoredState
 from sentemb.training.dev import Dev
-from sentemb.training.mini_batches import MiniBatch, mini_batch
-from sentemb.training.neighbours import Order
+from sentemb.training.negatives import hard_negatives, look_ups
 from sentemb.training.progress import Reached
+from sentemb.training.recurrences import recurrences_of
 from sentemb.training.settings import HARD_AMONG, Settings
 from sentemb.training.start import Start
 from sentemb.training.two_towers import Layouts, TwoTowers
@@ -33,7 +35,7 @@ _HARD_TITLES = "hard_titles"  # in checkpoints
 class TwoTowerTask:
     """Two towers, the log that they learn from, and their hard negatives.
 
-    A `sentemb.protocols.Task`, which describes the methods.
+    A `sentemb.training.contracts.Task`, which describes the methods.
 
     Parameters
     ----------

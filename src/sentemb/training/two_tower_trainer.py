@@ -13,30 +13,30 @@ import numpy as np
 
 from sentemb.data.click_log import ClickLog, Clicks
 from sentemb.data.prepared_log import PreparedLog
-from sentemb.distributed.cluster import Cluster, Dask, opened_if
-from sentemb.distributed.recurrences import check_recurrent
 from sentemb.errors import SentembError
-from sentemb.models.towers import SIDES
-from sentemb.objectives.options import HINGE
-from sentemb.protocols import Embedder
-from sentemb.sentence_encoder import SentenceEncoder
-from sentemb.storage.history import best_epoch
-from sentemb.storage.saved_model import SavedModel
+from sentemb.models.contracts import Embedder
+from sentemb.models.files.history import best_epoch
+from sentemb.models.files.saved_model import SavedModel
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.models.towers.towers import SIDES
+from sentemb.models.vectors.features import VectorSource
+from sentemb.system.cluster import Cluster, Dask, opened_if
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
 from sentemb.text.words import WHITE_SPACE
-from sentemb.training.additions import Additions
+from sentemb.training.batches.additions import Additions
+from sentemb.training.batches.corpus import Corpus
 from sentemb.training.before_and_after import FirstTitles
-from sentemb.training.corpus import Corpus
 from sentemb.training.dev import Dev, DevPlan, DevSource, check_patience
 from sentemb.training.identity import Identity
+from sentemb.training.objectives.objective_options import HINGE
 from sentemb.training.progress import Progress
+from sentemb.training.recurrences import check_recurrent
 from sentemb.training.run import Run, is_prepared_log, open_log
 from sentemb.training.seeds import DEV_OF_AVERAGE, MEMBER_FILES, train_members
 from sentemb.training.settings import Settings
 from sentemb.training.start import Start
 from sentemb.training.two_tower_task import TwoTowerTask
-from sentemb.vectors.features import VectorSource
 
 # How near to twice the margin the loss of an epoch is when all texts are alike.
 _COLLAPSED = 0.01

@@ -7,15 +7,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from sentemb.kernels.small_arrays import all_below
-from sentemb.models.encoder import Encoder
-from sentemb.models.layout import Layout
-from sentemb.models.towers import distinct_sides, join_gradients, split_embeddings
-from sentemb.models.workspace import Workspace
-from sentemb.protocols import Arrays, KernelTask, Optimiser, StoredState
+from sentemb.models.towers.encoder import Encoder
+from sentemb.models.towers.layout import Layout
+from sentemb.models.towers.towers import distinct_sides, join_gradients, split_embeddings
+from sentemb.models.words.workspace import Workspace
+from sentemb.system.contracts import Arrays, KernelTask
 from sentemb.system.parallel import Workers
 from sentemb.text.batch import TextBatch
-from sentemb.training.corpus import Corpus
-from sentemb.training.mini_batches import MiniBatch
+from sentemb.training.batches.corpus import Corpus
+from sentemb.training.batches.mini_batches import MiniBatch
+from sentemb.training.contracts import Optimiser, StoredState
 from sentemb.training.optimisers.adam import Adam
 from sentemb.training.optimisers.nesterov import MomentumSchedule, Nesterov
 from sentemb.training.optimisers.renormalisation import SPARSE, flat

@@ -26,7 +26,7 @@ def flow_figure(flows: Mapping[str, Sequence["ErrorFlow"]]) -> Figure:
     Parameters
     ----------
     flows : dict of list of ErrorFlow
-        By the name of each model, what `SentenceEncoder.gradient_flow` returned.
+        By the name of each model, what `sentemb.gradient_flow` returned.
 
     Returns
     -------

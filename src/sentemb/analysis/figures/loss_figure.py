@@ -10,7 +10,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from sentemb.analysis.figures.drawing import LABEL_SIZE, letters
 from sentemb.analysis.histories import History
 from sentemb.analysis.labels import fitting
-from sentemb.storage.history import shown_figure
+from sentemb.models.files.history import shown_figure
 
 # The palette of Okabe and Ito, which colour-blind readers can tell apart, without yellow, which is
 # invisible on white. The numbers of colours, dashes and marks are coprime, so no style repeats

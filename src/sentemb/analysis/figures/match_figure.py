@@ -17,7 +17,7 @@ from sentemb.analysis.figures.heat_map import (
     symmetric_scale,
 )
 from sentemb.analysis.labels import MAX_WORDS, fitting
-from sentemb.analysis.matching import Cells, Match, PooledPlane, WordShares
+from sentemb.analysis.pair_effects import Cells, Match, PooledPlane, WordShares
 from sentemb.errors import SentembError
 
 # Orange adds to the score, blue takes away, as on the scale of the heat maps.
@@ -38,7 +38,7 @@ def match_figure(found: Match) -> Figure:
     Parameters
     ----------
     found : Match
-        From `sentemb.analysis.matching.match`.
+        From `sentemb.analysis.pair_effects.match`.
 
     Returns
     -------

@@ -14,10 +14,11 @@ from sentemb.analysis.figures.match_figure import match_figure
 from sentemb.analysis.gates import Reading, read_texts
 from sentemb.analysis.histories import History, figure_of, read_history
 from sentemb.analysis.keywords import extract_keywords
-from sentemb.analysis.matching import match
+from sentemb.analysis.pair_effects import match
 from sentemb.errors import SentembError
-from sentemb.pair_scorer import PairScorer
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.gradients.flow import gradient_flow
+from sentemb.models.pair_scorer import PairScorer
+from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.system.paths import AnyPath
 
 
@@ -235,7 +236,7 @@ def plot_gradient_flow(
     """
     named = models if isinstance(models, Mapping) else {models.encoder.name: models}
     return Drawing(
-        flow_figure({name: model.gradient_flow(query, title) for name, model in named.items()})
+        flow_figure({name: gradient_flow(model, query, title) for name, model in named.items()})
     )
 
 

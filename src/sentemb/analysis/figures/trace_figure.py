@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 from sentemb.analysis.figures.drawing import figure_png
 from sentemb.analysis.figures.gate_figure import gates_figure
 from sentemb.analysis.gates import GATES, Reading, TextReading
-from sentemb.sentence_encoder import GateTrace
+from sentemb.models.sentence_encoder import GateTrace
 
 
 def trace_figure(trace: GateTrace, name: str = "text", directions: int = 1) -> Figure:

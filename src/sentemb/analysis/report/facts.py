@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sentemb.bounds import is_finite
-from sentemb.storage.history import best_epoch, shown_figure
+from sentemb.models.files.history import best_epoch, shown_figure
+from sentemb.system.bounds import is_finite
 
 
 def training_facts(training: Mapping[str, Any]) -> list[list[str]]:

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from sentemb.analysis.attribution import left_out_effects
-from sentemb.analysis.matching import match
-from sentemb.analysis.parameters import parameter_fact
+from sentemb.analysis.pair_effects import match
 from sentemb.analysis.report.facts import setting_facts
 from sentemb.analysis.report.pairs import Pair
-from sentemb.analysis.report.towers import place, rounded
+from sentemb.analysis.report.tower_sections import place, rounded
 from sentemb.errors import SentembError
-from sentemb.pair_scorer import PairScorer
+from sentemb.models.pair_scorer import PairScorer
+from sentemb.models.parameters import parameter_fact
 
 
 def scorer_facts(scorer: PairScorer) -> tuple[str, list[list[str]]]:

@@ -8,8 +8,8 @@ from sentemb.analysis.triage import RankedTitle, Triage, TriagedQuery
 from sentemb.data.judged_set import read_judged_set
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
-from sentemb.pair_scorer import PairScorer
-from sentemb.sentence_encoder import SentenceEncoder
+from sentemb.models.pair_scorer import PairScorer
+from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.system.files import is_folder, place_name
 from sentemb.system.paths import AnyPath
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from sentemb.analysis.dev_rankings import CUTOFF, DEPTH
 from sentemb.analysis.triage import RankedTitle, Triage
-from sentemb.storage.history import shown_figure
+from sentemb.models.files.history import shown_figure
 
 # Queries that a page lists.
 MOST_ROWS = 2000

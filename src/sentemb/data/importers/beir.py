@@ -7,7 +7,7 @@ models" (2021), https://github.com/beir-cellar/beir.
 from collections.abc import Iterator
 from pathlib import Path
 
-from sentemb.bounds import brief, whole
+from sentemb.data.importers.clean_texts import imported_id, imported_text
 from sentemb.data.importers.columns import Reading
 from sentemb.data.importers.published import (
     Judgments,
@@ -18,9 +18,9 @@ from sentemb.data.importers.published import (
     write_part,
     write_readme,
 )
-from sentemb.data.importers.texts import imported_id, imported_text
 from sentemb.data.lines import write_lines
 from sentemb.errors import SentembError, naming
+from sentemb.system.bounds import brief, whole
 from sentemb.system.files import path_of
 from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import check_free, filling_listed

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from sentemb.bounds import brief
-from sentemb.data.importers.rows import Rows
-from sentemb.data.importers.texts import imported_id, imported_text
+from sentemb.data.importers.clean_texts import imported_id, imported_text
+from sentemb.data.importers.table_rows import Rows
 from sentemb.errors import SentembError
+from sentemb.system.bounds import brief
 
 
 @dataclass

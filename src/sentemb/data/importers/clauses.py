@@ -8,20 +8,22 @@ among clauses of other sentences.
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sentemb.bounds import MAX_SEED, whole
 from sentemb.data.importers.plain_words import words_of
 from sentemb.data.judged_set import JudgedSet, write_judged_set
 from sentemb.data.lines import clean_lines, write_lines
 from sentemb.errors import SentembError
-from sentemb.protocols import Embedder
+from sentemb.system.bounds import MAX_SEED, whole
 from sentemb.system.files import path_of, place_name, write_text
 from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import check_free, filling_listed
+
+if TYPE_CHECKING:
+    from sentemb.models.contracts import Embedder
 
 _Pair: TypeAlias = tuple[str, str]
 
@@ -61,7 +63,7 @@ def import_clauses(
     test: int = 4000,
     least: int = 8,
     most: int = 28,
-    similar: Callable[[Sequence[str]], Embedder] | None = None,
+    similar: "Callable[[Sequence[str]], Embedder] | None" = None,
     seed: int = 0,
     force: bool = False,
 ) -> dict[str, int]:

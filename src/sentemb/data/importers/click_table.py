@@ -16,15 +16,15 @@ from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import TypeAlias
 
-from sentemb.bounds import brief, whole
 from sentemb.data.click_log import MAX_CLICKS, tsv_lines
 from sentemb.data.importers.catalogues import Catalogue, catalogue_lines
+from sentemb.data.importers.clean_texts import imported_id, imported_text
 from sentemb.data.importers.columns import BadRows, Reading
 from sentemb.data.importers.pair_sums import PairSums
-from sentemb.data.importers.rows import Rows
-from sentemb.data.importers.texts import imported_id, imported_text
+from sentemb.data.importers.table_rows import Rows
 from sentemb.data.lines import write_lines
 from sentemb.errors import SentembError
+from sentemb.system.bounds import brief, whole
 from sentemb.system.files import place_name, writing
 from sentemb.system.html_tables import facts_table
 from sentemb.system.outputs import Output, check_outputs

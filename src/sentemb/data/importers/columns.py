@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from sentemb.bounds import brief
 from sentemb.errors import SentembError
+from sentemb.system.bounds import brief
 from sentemb.system.files import place_name
 from sentemb.system.paths import AnyPath
 

@@ -16,11 +16,11 @@ from itertools import chain
 from operator import itemgetter
 from typing import BinaryIO, Literal, TextIO, cast
 
-from sentemb.bounds import brief
 from sentemb.data.importers.columns import Row, TableFile, is_number, place_of
 from sentemb.data.importers.json_rows import json_rows
 from sentemb.data.spreadsheets import is_header
 from sentemb.errors import SentembError
+from sentemb.system.bounds import brief
 from sentemb.system.files import MAX_LINE_BYTES, reading
 
 _DELIMITERS = (",", ";", "\t", "|")

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from sentemb.bounds import MAX_SEED, brief, whole
+from sentemb.data.importers.clean_texts import imported_id, imported_text
 from sentemb.data.importers.columns import Reading
 from sentemb.data.importers.published import (
     Judgments,
@@ -19,9 +19,9 @@ from sentemb.data.importers.published import (
     write_readme,
     write_titles,
 )
-from sentemb.data.importers.rows import Rows
-from sentemb.data.importers.texts import imported_id, imported_text
+from sentemb.data.importers.table_rows import Rows
 from sentemb.errors import SentembError, naming
+from sentemb.system.bounds import MAX_SEED, brief, whole
 from sentemb.system.files import path_of
 from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import check_free, filling_listed

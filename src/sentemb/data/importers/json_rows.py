@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sentemb.bounds import brief
 from sentemb.data.importers.columns import Row, TableFile, field_of, listed
 from sentemb.errors import SentembError
+from sentemb.system.bounds import brief
 
 
 def json_rows(table: TableFile, lines: Iterable[tuple[int, str]]) -> Iterator[Row]:

@@ -10,13 +10,13 @@ from itertools import chain
 
 import numpy as np
 
-from sentemb.bounds import brief, number
 from sentemb.data.importers.plain_words import words_of
 from sentemb.data.labelled import valued_lines
 from sentemb.data.labelled_pairs import LabelledPairs, write_labelled_pairs, zero_or_one
 from sentemb.data.lines import clean_lines
 from sentemb.data.similarity_set import read_similarity_set
 from sentemb.errors import SentembError
+from sentemb.system.bounds import brief, number
 from sentemb.system.files import place_name
 from sentemb.system.outputs import Output, check_outputs
 from sentemb.system.paths import AnyPath

@@ -8,6 +8,7 @@ The documents are a file of 22 GB, of which only the titles of needed ids are ke
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from sentemb.data.importers.clean_texts import imported_text
 from sentemb.data.importers.published import (
     Judgments,
     found_file,
@@ -19,7 +20,6 @@ from sentemb.data.importers.published import (
     write_readme,
     write_titles,
 )
-from sentemb.data.importers.texts import imported_text
 from sentemb.errors import SentembError, naming
 from sentemb.system.files import path_of, place_name, raw_lines
 from sentemb.system.paths import AnyPath

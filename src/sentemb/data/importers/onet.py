@@ -16,11 +16,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sentemb.bounds import MAX_SEED, brief, is_number, whole
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
 from sentemb.data.judged_set import JudgedSet, write_judged_set
 from sentemb.data.lines import clean_lines, is_id
 from sentemb.errors import SentembError
+from sentemb.system.bounds import MAX_SEED, brief, is_number, whole
 from sentemb.system.files import is_file, path_of, write_text
 from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import check_free, filling_listed

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from sentemb.data.importers.clean_texts import imported_id, imported_text
 from sentemb.data.importers.columns import BadRows, Reading
-from sentemb.data.importers.rows import Rows
-from sentemb.data.importers.texts import imported_id, imported_text
+from sentemb.data.importers.table_rows import Rows
 from sentemb.data.judged_set import JudgedSet, write_judged_set
 from sentemb.data.lines import clean_lines, write_lines
 from sentemb.errors import SentembError, naming

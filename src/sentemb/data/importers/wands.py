@@ -6,7 +6,7 @@ https://github.com/wayfair/WANDS.
 
 import random
 
-from sentemb.bounds import MAX_SEED, brief, whole
+from sentemb.data.importers.clean_texts import imported_id
 from sentemb.data.importers.columns import Reading
 from sentemb.data.importers.published import (
     Judgments,
@@ -18,8 +18,8 @@ from sentemb.data.importers.published import (
     write_readme,
     write_titles,
 )
-from sentemb.data.importers.texts import imported_id
 from sentemb.errors import SentembError
+from sentemb.system.bounds import MAX_SEED, brief, whole
 from sentemb.system.files import path_of
 from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import check_free, filling_listed

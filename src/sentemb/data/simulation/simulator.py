@@ -32,10 +32,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from sentemb.bounds import MAX_SEED, share, whole
 from sentemb.data.lines import write_lines
 from sentemb.data.simulation.search_world import Need, Text, World
 from sentemb.errors import SentembError
+from sentemb.system.bounds import MAX_SEED, share, whole
 from sentemb.system.files import path_of, write_text
 from sentemb.system.paths import AnyPath
 from sentemb.system.whole_folder import check_free, filling_listed

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sentemb.bounds import brief
 from sentemb.data.lines import clean_lines
 from sentemb.errors import SentembError
+from sentemb.system.bounds import brief
 from sentemb.system.files import place_name
 from sentemb.system.paths import AnyPath
 from sentemb.text.words import split_words

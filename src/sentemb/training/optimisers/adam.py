@@ -10,17 +10,18 @@ from numpy.typing import NDArray
 
 from sentemb.kernels.adam import adam_dense, adam_rows
 from sentemb.kernels.words import RowGradient
-from sentemb.models.input_rows import point_of
-from sentemb.protocols import Arrays, GradientPoint, KernelTask, Runner, WordsOfFeatures
+from sentemb.models.contracts import GradientPoint
+from sentemb.models.words.input_rows import point_of
 from sentemb.system.aligned import zeros_like_all
+from sentemb.system.contracts import Arrays, KernelTask, Runner, WordsOfFeatures
 from sentemb.training.optimisers.renormalisation import SPARSE, flat, renormalisation
-from sentemb.training.optimisers.rows import spread_rows
+from sentemb.training.optimisers.row_tasks import spread_rows
 
 BETA1, BETA2 = 0.9, 0.999
 
 
 class Adam:
-    """Weights and moments of one tower; see `sentemb.protocols.Optimiser` for the methods.
+    """Weights and moments of one tower; see `sentemb.training.contracts.Optimiser` for the methods.
 
     Adam of Kingma and Ba (arXiv 1412.6980) on the gradient, re-normalised to at most ``max_norm``
     over the whole tower. Rows of ``table`` that a mini-batch does not touch are left unchanged,

@@ -8,8 +8,8 @@ import numpy as np
 
 from sentemb.kernels.adam import adam_rows
 from sentemb.kernels.words import RowGradient
-from sentemb.protocols import Arrays, KernelTask
 from sentemb.system.aligned import zeros_like_all
+from sentemb.system.contracts import Arrays, KernelTask
 from sentemb.system.parallel import spread
 from sentemb.training.optimisers.adam import BETA1, BETA2
 

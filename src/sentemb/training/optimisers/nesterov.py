@@ -17,11 +17,12 @@ from sentemb.kernels.nesterov import (
     update_rows,
 )
 from sentemb.kernels.words import RowGradient, project_words
-from sentemb.protocols import Arrays, GradientPoint, KernelTask, Runner, WordsOfFeatures
+from sentemb.models.contracts import GradientPoint
 from sentemb.system.aligned import zeros_like_all
+from sentemb.system.contracts import Arrays, KernelTask, Runner, WordsOfFeatures
 from sentemb.system.parallel import spread
 from sentemb.training.optimisers.renormalisation import SPARSE, flat, renormalisation
-from sentemb.training.optimisers.rows import spread_rows
+from sentemb.training.optimisers.row_tasks import spread_rows
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class MomentumSchedule:
 
 
 class LeadingRows(NamedTuple):
-    """Some input rows at the look-ahead point; see `sentemb.protocols.InputRows`.
+    """Some input rows at the look-ahead point; see `sentemb.models.contracts.InputRows`.
 
     Row k is ``table[rows[k]] + lead[k] velocity[rows[k]]``. It is computed where it is used.
 
@@ -91,7 +92,7 @@ class LeadingRows(NamedTuple):
 
 
 class Nesterov:
-    """Weights and velocity of one tower; see `sentemb.protocols.Optimiser` for the methods.
+    """Weights and velocity of one tower; see `Optimiser` for the methods.
 
     With ``g`` the gradient at the look-ahead point ``theta + mu v``, re-normalised to at most
     ``max_norm`` over the whole tower::

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from sentemb.kernels.adam import adam_rows
 from sentemb.kernels.words import RowGradient, gather_weighted_rows
-from sentemb.protocols import Arrays, KernelTask, WordsOfFeatures
 from sentemb.system.aligned import aligned_zeros
+from sentemb.system.contracts import Arrays, KernelTask, WordsOfFeatures
 from sentemb.system.parallel import spread
 from sentemb.training.optimisers.adam import BETA1, BETA2
 from sentemb.training.optimisers.dense_adam import DenseAdam
@@ -56,7 +56,7 @@ class PairAdam:
         rows : (n_rows,) int32
             The rows of ``table`` in the mini-batch.
         words_of_features : tuple of arrays, optional
-            As for `sentemb.protocols.Optimiser.step_tasks`; not needed for fixed words.
+            As for `sentemb.training.contracts.Optimiser.step_tasks`; not needed for fixed words.
         update : int
             From 0.
         rate : float

@@ -14,9 +14,9 @@ from sentemb.kernels.lengths import (
     sum_of_squares,
 )
 from sentemb.kernels.words import RowGradient
-from sentemb.protocols import Arrays, KernelTask
+from sentemb.system.contracts import Arrays, KernelTask
 from sentemb.system.parallel import spread
-from sentemb.training.optimisers.rows import spread_rows
+from sentemb.training.optimisers.row_tasks import spread_rows
 
 # The input weights: only the rows that a mini-batch touches have a gradient.
 SPARSE = "table"

@@ -1,0 +1,104 @@
+"""The HTML report: where a model ranks badly and why, what the model is, how it learned.
+
+`collect` gathers the numbers as one dict that JSON can hold. `page` fills the template in this
+folder, ``report.html``, with them; its style sheet and scripts draw everything in the browser and
+load nothing.
+"""
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sentemb.analysis.report.facts import dev_facts, shown_history, training_facts
+from sentemb.analysis.report.matches import collect_matches, scorer_facts
+from sentemb.analysis.report.pairs import Pair, worst_pairs
+from sentemb.analysis.report.rankings import collect_rankings
+from sentemb.analysis.report.sheet import style
+from sentemb.analysis.report.tower_sections import collect_towers, model_facts
+from sentemb.analysis.triage import Triage
+from sentemb.models.pair_scorer import PairScorer
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.system.html_pages import Page, filled, json_data, resource, script
+from sentemb.training.negatives.look_ups import epochs_of
+from sentemb.version import __version__
+
+_HERE = "sentemb.analysis.report"
+_SCRIPTS = ("report.js", "model.js", "heat_maps.js", "rankings.js", "start.js")
+
+
+def triage_report(model: SentenceEncoder | PairScorer, name: str, found: Triage) -> dict[str, Any]:
+    """Everything that the page of a `Triage` shows, as a dict that JSON can hold.
+
+    Parameters
+    ----------
+    model : SentenceEncoder or PairScorer
+        The model that ranked; of an index its model.
+    name : str
+        What the page calls it.
+    found : Triage
+        What `sentemb.analysis.triage.triage` found.
+
+    Returns
+    -------
+    dict
+    """
+    pairs, of_query = worst_pairs(model, found)
+    report = collect(model, name, pairs, list(dict.fromkeys(found.queries)))
+    return {**report, "triage": collect_rankings(found, of_query)}
+
+
+def collect(
+    model: SentenceEncoder | PairScorer, name: str, pairs: Sequence[Pair], queries: Sequence[str]
+) -> dict[str, Any]:
+    """Everything that the page of some pairs shows, as a dict that JSON can hold.
+
+    Parameters
+    ----------
+    model : SentenceEncoder or PairScorer
+        The model that the page is about.
+    name : str
+        What the page calls the model.
+    pairs : list of Pair
+        Queries and titles to show in detail.
+    queries : list of str
+        The queries from which the cells of two towers collect words; the first 5,000 are used.
+
+    Returns
+    -------
+    dict
+    """
+    if isinstance(model, PairScorer):
+        kind, (summary, facts), own = "pair", scorer_facts(model), collect_matches(model, pairs)
+    else:
+        kind, (summary, facts) = "towers", model_facts(model)
+        own = collect_towers(model, pairs, queries)
+    history = shown_history(model.history)
+    return {
+        "kind": kind,
+        "made": f"Made by sentemb {__version__}.",
+        "model": {
+            "name": name,
+            "summary": summary,
+            "facts": [*facts, *dev_facts(history)],
+            "training": training_facts(model.training),
+        },
+        "history": history,
+        "ranked": epochs_of(model.history, model.training),
+        "triage": None,
+        **own,
+    }
+
+
+def page(report: Mapping[str, Any]) -> Page:
+    """The HTML of a report that `collect` or `triage_report` made.
+
+    The texts cannot become markup; see `json_data`. A content security policy allows only this
+    style sheet and this script, and lets nothing load.
+    """
+    values = {
+        "title": html.escape(f"{report['model']['name']} – sentemb report"),
+        "style": style() + resource(_HERE, "rankings.css"),
+        "script": script(_HERE, *_SCRIPTS),
+        "data": json_data(report),
+    }
+    return filled(resource(_HERE, "report.html"), values)

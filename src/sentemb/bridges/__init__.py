@@ -1,0 +1,1 @@
+"""What other programs need: a server, a page, exports, sentence-transformers, scikit-learn."""

@@ -1,0 +1,71 @@
+"""What Python knows about characters, as a text file for tokenisers in other languages.
+
+Lower case, white space and the letters of a word differ between languages and between versions of
+Unicode. The file has them as this Python has them, so that a tokeniser in another language finds
+the same words.
+"""
+
+import sys
+from collections.abc import Iterable
+from functools import cache
+
+from sentemb.bridges.export.final_sigma import assigned, cased_and_ignored
+from sentemb.text.words import AFTER, BEFORE
+
+# The only character whose lower case is more than one character: a capital I with a dot above.
+_DOTTED_I = "\u0130"
+
+
+@cache
+def character_table() -> str:
+    """The file ``characters.txt``: a line for each property, with ranges of code points in hex.
+
+    ==================  ====================================================================
+    line                holds
+    ==================  ====================================================================
+    ``space``           what separates words
+    ``word``            what a word consists of, if texts are split into runs of letters
+    ``before, after``   what is dropped from the beginning and the end of a word (``bare``)
+    ``cased, ignored``  what decides the lower case of a capital sigma: it is final after a
+                        cased character and not before one, ignored ones left out
+    ``lower``           ``41-5a>61``: code points and the first of their lower cases
+    ==================  ====================================================================
+    """
+    every = [chr(code) for code in range(sys.maxunicode + 1)]
+    cased, ignored = cased_and_ignored()
+    lines = {
+        "space": _ranges(one for one in every if one.isspace()),
+        "word": _ranges(one for one in every if one.isalnum() or one == "_"),
+        "before": _ranges(sorted(BEFORE)),
+        "after": _ranges(sorted(AFTER)),
+        "cased": _ranges(cased),
+        "ignored": _ranges(ignored),
+        "lower": _lower_cases(assigned()),
+    }
+    return "".join(f"{name} {' '.join(entries)}\n" for name, entries in lines.items())
+
+
+def _ranges(characters: Iterable[str]) -> list[str]:
+    """Rising characters as ranges of code points."""
+    found: list[list[int]] = []
+    for code in map(ord, characters):
+        if found and found[-1][1] == code - 1:
+            found[-1][1] = code
+        else:
+            found.append([code, code])
+    return [f"{first:x}-{last:x}" for first, last in found]
+
+
+def _lower_cases(characters: list[str]) -> list[str]:
+    """The characters that have another lower case, as ranges with the first lower case."""
+    found: list[list[int]] = []
+    for one in characters:
+        lower = one.lower()
+        if lower == one or one == _DOTTED_I:
+            continue
+        code, target = ord(one), ord(lower)
+        if found and found[-1][1] == code - 1 and found[-1][2] + code - found[-1][0] == target:
+            found[-1][1] = code
+        else:
+            found.append([code, code, target])
+    return [f"{first:x}-{last:x}>{target:x}" for first, last, target in found]

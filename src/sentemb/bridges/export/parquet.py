@@ -1,0 +1,73 @@
+"""``--to parquet``: a table with a row per title."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sentemb.bridges.export.destination import new_file
+from sentemb.bridges.export.targets import Exported
+from sentemb.bridges.export.titles import portions
+from sentemb.system.extras import package
+
+if TYPE_CHECKING:
+    from sentemb.search.index import Index
+    from sentemb.system.paths import AnyPath
+
+# Titles per row group: one is in memory at a time.
+_ROWS = 16_384
+
+
+def write(
+    source: Index,
+    out: AnyPath,
+    *,
+    force: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
+    dtype: str = "float32",
+) -> Exported:
+    """Write the columns ``id``, ``title`` and ``vector``, a list of ``dim`` numbers.
+
+    The vector of a title of which the model knows no word is null. Needs the package pyarrow.
+
+    Parameters
+    ----------
+    source : Index
+        What to export.
+    out : path
+        A file.
+    force : bool
+        Replace the file.
+    on_progress : callable, optional
+        Called with how many titles are done and how many there are.
+    dtype : {"float32", "float16"}
+        Type of the numbers.
+    """
+    arrow = package("pyarrow", "parquet", "--to parquet")
+    tables = package("pyarrow.parquet", "parquet", "--to parquet")
+    dim, unknown = source.model.dim, 0
+    vector = arrow.list_(arrow.float16() if dtype == "float16" else arrow.float32(), dim)
+    schema = arrow.schema(
+        [
+            arrow.field("id", arrow.string(), nullable=False),
+            arrow.field("title", arrow.string(), nullable=False),
+            arrow.field("vector", vector),
+        ]
+    )
+    with (
+        new_file(out, force, can_stream=False) as file,
+        # Numbers of vectors repeat too rarely for a dictionary.
+        tables.ParquetWriter(file, schema, compression="zstd", use_dictionary=False) as writer,
+    ):
+        for portion in portions(source, on_progress, _ROWS):
+            numbers = arrow.array(portion.vectors.astype(dtype, copy=False).ravel())
+            missing = None if portion.known.all() else arrow.array(~portion.known)
+            rows = arrow.FixedSizeListArray.from_arrays(numbers, type=vector, mask=missing)
+            writer.write_batch(
+                arrow.record_batch([portion.ids, portion.titles, rows], schema=schema)
+            )
+            unknown += int(np.count_nonzero(~portion.known))
+    return Exported([Path(out)], len(source), without_vector=unknown)

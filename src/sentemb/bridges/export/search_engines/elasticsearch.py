@@ -1,0 +1,172 @@
+"""``--to elasticsearch`` and ``--to opensearch``: mapping, bulk files and a query."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sentemb.bridges.export.destination import new_folder
+from sentemb.bridges.export.json_text import as_json, vectors_as_json
+from sentemb.bridges.export.search_engines.bulk_files import BulkFiles
+from sentemb.bridges.export.search_engines.instructions import README, SCRIPT, readme, script
+from sentemb.bridges.export.search_engines.requests import (
+    ENGINES,
+    Engine,
+    has_stemmer,
+    mapping,
+    query,
+)
+from sentemb.bridges.export.search_engines.scoring import CLICKED, TITLE, VECTOR, Scoring
+from sentemb.bridges.export.targets import Exported
+from sentemb.bridges.export.titles import Portion, portions
+from sentemb.errors import SentembError
+from sentemb.retrieval.clicked_queries import ClickedQueries, ClicksOfTitles
+from sentemb.search.ranking.recipe import UNCLICKED
+from sentemb.system.bounds import brief, whole
+
+if TYPE_CHECKING:
+    from sentemb.search.index import Index
+    from sentemb.system.paths import AnyPath
+
+MAPPING, QUERY = "mapping.json", "query.json"
+PART_BYTES = 50_000_000
+_MOST_PART_BYTES = 2**31 - 1
+_MOST_ID_BYTES = 512
+# A subset of what both engines allow, and of what a shell and an address take as it is.
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,254}")
+
+
+def write(
+    source: Index,
+    out: AnyPath,
+    *,
+    force: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
+    engine: str = "elasticsearch",
+    name: str = "titles",
+    clicked_queries: str = "yes",
+    part_bytes: int = PART_BYTES,
+) -> Exported:
+    """Write a folder to fill a search engine from.
+
+    It holds ``mapping.json``, ``bulk-00001.ndjson.gz`` and so on, ``query.json``, a README.md that
+    explains them and a shell script that sends them. A title of which the model knows no word has
+    no vector: both engines refuse zeros.
+
+    Parameters
+    ----------
+    source : Index
+        What to export.
+    out : path
+        A folder.
+    force : bool
+        Replace an earlier export.
+    on_progress : callable, optional
+        Called with how many titles are done and how many there are.
+    engine : {"elasticsearch", "opensearch"}
+        Whose formats are written.
+    name : str
+        What the engine calls its index.
+    clicked_queries : {"yes", "no"}
+        Whether titles get the queries that they were clicked for, if the ranking of the index reads
+        their words.
+    part_bytes : int
+        The most bytes of a bulk file before compression.
+
+    Raises
+    ------
+    SentembError
+        For a name or an id that the engine refuses, vectors that are too long for it, an index
+        without titles, or a title that does not fit into a part.
+    """
+    target = ENGINES[engine]
+    _check(source, target, name)
+    whole("part_bytes", part_bytes, 1, _MOST_PART_BYTES)
+    recipe, ranker = source.recipe, source.ranker
+    reads_clicks = recipe.reads_words or bool(recipe.weight(UNCLICKED))
+    clicks = ranker.clicks if reads_clicks else ClickedQueries.nothing()
+    of_titles = clicks.of_titles(source.titles, source.ids)
+    knows_clicks = bool(of_titles.queries.size)
+    scoring = Scoring(recipe, knows_clicks, clicked_queries == "yes")
+    differences = scoring.differences()
+    if recipe.stem is not None and not has_stemmer(recipe.stem):
+        differences.append(f"the engines have no stemmer for {recipe.stem}: whole words count")
+    first = without = 0
+    with new_folder(out, force) as folder:
+        with BulkFiles(folder, part_bytes) as bulk:
+            for portion in portions(source, on_progress):
+                without += int(np.count_nonzero(~portion.known))
+                own = _queries(of_titles, clicks.queries, first, scoring.has_clicks)
+                first += len(portion.ids)
+                for lines in _lines(portion, own):
+                    bulk.add(lines)
+        texts = {
+            MAPPING: _indented(mapping(target, source.model.dim, scoring)),
+            QUERY: _indented(query(target, scoring)),
+            SCRIPT: script(target, name),
+            README: readme(target, name, scoring, differences, len(source), without),
+        }
+        for file, text in texts.items():
+            (folder / file).write_bytes(text.encode())
+    files = [Path(out) / file for file in (README, SCRIPT, MAPPING, QUERY, *bulk.names)]
+    notes = [f"query.json ranks by {scoring}; the index by {recipe}", *differences]
+    if scoring.has_clicks:
+        held = np.unique(of_titles.queries).size
+        notes.append(
+            f"{out} holds {held:,} clicked queries of the log as plain text; --clicked-queries no "
+            "leaves them out"
+        )
+    return Exported(files, len(source), without_vector=without, notes=notes)
+
+
+def _check(index: Index, engine: Engine, name: str) -> None:
+    """Refuse what the engine would refuse."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise SentembError(
+            f"name is {brief(name)}; give up to 255 small letters from a to z, digits, ., _ and -, "
+            "the first a letter or a digit"
+        )
+    if index.model.dim > engine.max_dim:
+        raise SentembError(
+            f"{engine.title} takes vectors of up to {engine.max_dim:,} numbers, and these have "
+            f"{index.model.dim:,}; train a smaller model"
+        )
+    if not len(index):
+        raise SentembError("the index has no titles; add some with `sentemb index INDEX --add`")
+    for id in index.ids:
+        if len(id.encode()) > _MOST_ID_BYTES:
+            raise SentembError(
+                f"the id {brief(id)} has {len(id.encode()):,} bytes; {engine.title} takes up to "
+                f"{_MOST_ID_BYTES}"
+            )
+
+
+def _queries(
+    clicks: ClicksOfTitles, queries: Sequence[str], first: int, are_wanted: bool
+) -> Iterator[list[str]]:
+    """The clicked queries of each title from number ``first`` on."""
+    for low, high in pairwise(clicks.offsets[first:].tolist()):
+        own = clicks.queries[low:high].tolist() if are_wanted else ()
+        yield [queries[q] for q in own]
+
+
+def _lines(portion: Portion, queries_of_titles: Iterator[list[str]]) -> Iterator[bytes]:
+    """The action and the source of each title."""
+    rows = zip(portion.ids, portion.titles, vectors_as_json(portion), strict=True)
+    for (id, title, vector), queries in zip(rows, queries_of_titles, strict=False):
+        source = f'"{TITLE}":{as_json(title)}'
+        if queries:
+            source += f',"{CLICKED}":{as_json(queries)}'
+        if vector is not None:
+            source += f',"{VECTOR}":{vector}'
+        yield f'{{"index":{{"_id":{as_json(id)}}}}}\n{{{source}}}\n'.encode()
+
+
+def _indented(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=2) + "\n"

@@ -1,0 +1,152 @@
+"""The files of an export to a search engine that people read and run."""
+
+from collections.abc import Sequence
+from textwrap import fill
+
+from sentemb.bridges.export.search_engines.requests import QUERY_TEXT, QUERY_VECTOR, Engine
+from sentemb.bridges.export.search_engines.scoring import (
+    CLICKED,
+    NEAREST,
+    TITLE,
+    VECTOR,
+    WORDS,
+    Scoring,
+)
+
+README, SCRIPT = "README.md", "send.sh"
+
+
+def script(engine: Engine, name: str) -> str:
+    """The shell script that creates the engine's index and sends all titles."""
+    return f"""\
+#!/bin/sh
+# Creates the index {name} in {engine.title} and sends all titles. Arguments go to curl:
+#
+#   URL=https://localhost:9200 sh send.sh --user NAME:PASSWORD --cacert http_ca.crt
+#
+# Needs curl 7.76 or newer.
+set -eu
+folder=$(dirname "$0")
+address=${{URL:-http://localhost:9200}}/{name}
+
+curl "$@" --globoff --silent --show-error --fail-with-body --request PUT "$address" \\
+    --header "Content-Type: application/json" --data-binary "@$folder/mapping.json"
+echo
+for part in "$folder"/bulk-*.ndjson.gz; do
+    answer=$(curl "$@" --globoff --silent --show-error --fail-with-body \\
+        --request POST "$address/_bulk?filter_path=errors,items.*.error" \\
+        --header "Content-Type: application/x-ndjson" --header "Content-Encoding: gzip" \\
+        --data-binary "@$part") || {{ echo "$part: $answer" >&2; exit 1; }}
+    case $answer in
+        *'"errors":false'*) echo "$part: sent" ;;
+        *) echo "$part: $answer" | cut -c 1-2000 >&2; exit 1 ;;
+    esac
+done
+curl "$@" --globoff --silent --show-error --fail-with-body --request POST "$address/_refresh"
+echo
+"""
+
+
+def readme(
+    engine: Engine,
+    name: str,
+    scoring: Scoring,
+    differences: Sequence[str],
+    titles: int,
+    without_vector: int,
+) -> str:
+    """What the files are and how to use them.
+
+    Parameters
+    ----------
+    engine : Engine
+        Who reads the files.
+    name : str
+        What the engine calls its index.
+    scoring : Scoring
+        What query.json adds up.
+    differences : sequence of str
+        How this ranks otherwise than the index.
+    titles, without_vector : int
+        How many there are.
+    """
+    clicked = f"`{CLICKED}` holds the queries that it was clicked for, and `{WORDS}` the words of "
+    clicked = f"{clicked}both. " if scoring.has_clicks else ""
+    sending = (
+        f"creates the index `{name}` from `mapping.json` and sends the bulk files one by one. It "
+        "stops at the first file with a title that is refused. Arguments go to curl, such as "
+        "`--user` and `--cacert`."
+    )
+    documents = (
+        f"A title is a document with its id as `_id`. `{TITLE}` is its text. {clicked}`{VECTOR}` "
+        f"is its vector, of unit length. {without_vector:,} titles have none, because the model "
+        "knows none of their words; only words find them."
+    )
+    searching = (
+        f"`query.json` is a search with {QUERY_TEXT} and {QUERY_VECTOR} in the places of a query. "
+        f"The score is {scoring}. The index ranks by {scoring.recipe}; the order is the same "
+        "whatever all weights are multiplied by. The rankings differ:"
+    )
+    listed = "\n".join(
+        _filled(f"- {text}", "  ")
+        for text in [
+            *differences,
+            "the engine splits texts into words by its own rules, and counts them in its titles",
+            f"a title that is not among the {NEAREST} nearest has no `{VECTOR}` in its score",
+        ]
+    )
+    return f"""\
+# {titles:,} titles for {engine.title}
+
+Written by `sentemb export`. Needs {engine.title} {engine.since} or newer.
+
+```sh
+URL=http://localhost:9200 sh {SCRIPT}
+```
+
+{_filled(sending)}
+
+{_filled(documents)}
+
+{_filled(searching)}
+
+{listed}
+
+This fills in a query:
+
+```python
+import json
+from pathlib import Path
+
+from sentemb import SentenceEncoder
+
+model = SentenceEncoder.from_pretrained("MODEL")
+template = Path("query.json").read_text(encoding="utf-8")
+
+
+def request(text: str) -> dict:
+    vector = model.encode_query(text, normalize_embeddings=True)
+    body = template.replace('"{QUERY_VECTOR}"', json.dumps(vector.tolist()))
+    body = json.loads(body.replace('"{QUERY_TEXT}"', json.dumps(text)))
+    if not vector.any():  # the model knows no word of the text
+{_WITHOUT_VECTOR[engine.title]}
+    return body
+```
+"""
+
+
+def _filled(text: str, indent: str = "") -> str:
+    """A paragraph in lines of moderate length."""
+    return fill(text, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+# How the search by vectors is taken out of a request.
+_WITHOUT_VECTOR = {
+    "Elasticsearch": """\
+        body.pop("knn", None)
+        body.setdefault("query", {"match_none": {}})""",
+    "OpenSearch": """\
+        parts = body["query"]["bool"]
+        words = [part for part in parts["should"] if "knn" not in part]
+        parts["should"] = words or [{"match_none": {}}]""",
+}

@@ -1,0 +1,199 @@
+"""What Elasticsearch and OpenSearch are told: mapping and query.
+
+Both give a vector the score (1 + cosine) / 2: Elasticsearch for ``dot_product``, OpenSearch for
+``cosinesimil`` with Lucene, in all versions that have it. Both have Lucene's BM25, whose form is
+also that of `sentemb.retrieval.bm25`, and a second pass over the best titles whose factors may be
+negative (``rescore``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sentemb.bridges.export.search_engines.scoring import (
+    CLICKED,
+    NEAREST,
+    SECOND_PASS,
+    TITLE,
+    VECTOR,
+    WORDS,
+    Scoring,
+)
+
+# What query.json has in the place of a query.
+QUERY_TEXT, QUERY_VECTOR = "QUERY TEXT", "QUERY VECTOR"
+
+_SIMILARITY, _ANALYZER, _STEMS = "sentemb_bm25", "sentemb_words", "sentemb_stems"
+# Neighbours per title and candidates for a new one, the defaults of both engines.
+_M, _EF_CONSTRUCTION = 16, 100
+# Candidates that are looked at for the nearest titles.
+_CANDIDATES = 1000
+# Stemmers of Snowball that Lucene has too.
+_LANGUAGES = {
+    *("armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french"),
+    *("german", "hungarian", "irish", "italian", "lithuanian", "norwegian", "porter"),
+    *("portuguese", "romanian", "russian", "spanish", "swedish", "turkish"),
+}
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One of the two search engines.
+
+    Attributes
+    ----------
+    title : str
+        Its name.
+    since : str
+        The first version that knows all of the mapping.
+    max_dim : int
+        Numbers that a vector may have.
+    settings : dict
+        Settings of an index with vectors.
+    vector_field : function
+        The mapping of vectors, given their length.
+    search : function
+        The parts of a search that find titles, given whether vectors do and the clauses of words.
+    """
+
+    title: str
+    since: str
+    max_dim: int
+    settings: dict[str, Any]
+    vector_field: Callable[[int], dict[str, Any]]
+    search: Callable[[bool, list[dict[str, Any]]], dict[str, Any]]
+
+
+def mapping(engine: Engine, dim: int, scoring: Scoring) -> dict[str, Any]:
+    """The body of the request that creates the engine's index.
+
+    Parameters
+    ----------
+    engine : Engine
+        Who is told.
+    dim : int
+        Length of a vector.
+    scoring : Scoring
+        Its k1, b and stems are used, and it says whether titles have clicked queries.
+    """
+    recipe = scoring.recipe
+    text: dict[str, Any] = {"type": "text"}
+    settings = dict(engine.settings)
+    if recipe.reads_words:
+        text["similarity"] = _SIMILARITY
+        settings["similarity"] = {_SIMILARITY: {"type": "BM25", "k1": recipe.k1, "b": recipe.b}}
+        if recipe.stem is not None and has_stemmer(recipe.stem):
+            text["analyzer"] = _ANALYZER
+            settings["analysis"] = _analysis(recipe.stem)
+    copied = {**text, "copy_to": WORDS}
+    properties = {TITLE: text}
+    if scoring.has_clicks:
+        properties = {TITLE: copied, CLICKED: copied, WORDS: text}
+    properties[VECTOR] = engine.vector_field(dim)
+    index = {"settings": {"index": settings}} if settings else {}
+    return {**index, "mappings": {"properties": properties}}
+
+
+def has_stemmer(language: str) -> bool:
+    """Whether Lucene has this stemmer of Snowball."""
+    return language in _LANGUAGES
+
+
+def _analysis(language: str) -> dict[str, Any]:
+    """Words, lower-cased and reduced to stems."""
+    return {
+        "filter": {_STEMS: {"type": "snowball", "language": language.capitalize()}},
+        "analyzer": {
+            _ANALYZER: {
+                "type": "custom",
+                "tokenizer": "standard",
+                "filter": ["lowercase", _STEMS],
+            }
+        },
+    }
+
+
+def query(engine: Engine, scoring: Scoring) -> dict[str, Any]:
+    """The body of a search, with `QUERY_TEXT` and `QUERY_VECTOR` in the place of a query.
+
+    Parameters
+    ----------
+    engine : Engine
+        Who is told.
+    scoring : Scoring
+        What is added up.
+    """
+    clauses = [_match(field, boost=factor) for field, factor in scoring.finding.items()]
+    again = [(_match(field), factor) for field, factor in scoring.second_pass.items()]
+    if scoring.unclicked:
+        without = {"bool": {"must_not": {"exists": {"field": CLICKED}}}}
+        again.append(({"constant_score": {"filter": without}}, scoring.unclicked))
+    body = {"size": 10, "_source": [TITLE], **engine.search(scoring.uses_vectors, clauses)}
+    if again:
+        body["rescore"] = [
+            {
+                "window_size": SECOND_PASS,
+                "query": {"rescore_query": clause, "rescore_query_weight": factor},
+            }
+            for clause, factor in again
+        ]
+    return body
+
+
+def _match(field: str, **options: float) -> dict[str, Any]:
+    return {"match": {field: {"query": QUERY_TEXT, **options}}}
+
+
+def _elasticsearch_field(dim: int) -> dict[str, Any]:
+    options = {"type": "int8_hnsw", "m": _M, "ef_construction": _EF_CONSTRUCTION}
+    return {
+        "type": "dense_vector",
+        "dims": dim,
+        "index": True,
+        "similarity": "dot_product",
+        "index_options": options,
+    }
+
+
+def _elasticsearch_search(by_vector: bool, clauses: list[dict[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if by_vector:
+        found["knn"] = {
+            "field": VECTOR,
+            "query_vector": QUERY_VECTOR,
+            "k": NEAREST,
+            "num_candidates": _CANDIDATES,
+        }
+    if clauses:
+        found["query"] = {"bool": {"should": clauses}}
+    return found
+
+
+def _opensearch_field(dim: int) -> dict[str, Any]:
+    return {
+        "type": "knn_vector",
+        "dimension": dim,
+        "method": {
+            "name": "hnsw",
+            "engine": "lucene",
+            "space_type": "cosinesimil",
+            "parameters": {"m": _M, "ef_construction": _EF_CONSTRUCTION},
+        },
+    }
+
+
+def _opensearch_search(by_vector: bool, clauses: list[dict[str, Any]]) -> dict[str, Any]:
+    knn = [{"knn": {VECTOR: {"vector": QUERY_VECTOR, "k": NEAREST}}}] if by_vector else []
+    return {"query": {"bool": {"should": [*knn, *clauses]}}}
+
+
+ENGINES = {
+    "elasticsearch": Engine(
+        "Elasticsearch", "8.12", 4096, {}, _elasticsearch_field, _elasticsearch_search
+    ),
+    "opensearch": Engine(
+        "OpenSearch", "2.12", 16_000, {"knn": True}, _opensearch_field, _opensearch_search
+    ),
+}

@@ -1,0 +1,275 @@
+// The engine of a page that searches by itself; sentemb.bridges.page.search_page describes what it answers.
+
+const HEADER = JSON.parse(document.getElementById("header").textContent);
+const PIECE = 5 << 16; // characters that are decoded at a time: each 5 are 4 bytes in base 85
+const DIGIT = new Uint8Array(128); // what each character stands for
+[...HEADER.alphabet].forEach((letter, digit) => (DIGIT[letter.charCodeAt(0)] = digit));
+const SLICE = 30; // milliseconds of work before the page may draw
+const DIGITS = 1000; // gates are rounded to this part of 1
+const FAR = 700; // as in sentemb.search.confidence
+
+/** A function to await in a long job: it lets the page draw when that is due. */
+function breather(signal) {
+  let start = performance.now();
+  return async () => {
+    if (performance.now() - start < SLICE) return;
+    await new Promise((done) => setTimeout(done));
+    signal?.throwIfAborted();
+    start = performance.now();
+  };
+}
+
+/** The bytes of some characters in base 85, each 4 of them the highest first. */
+function decode(text) {
+  const bytes = new Uint8Array((text.length / 5) * 4);
+  for (let at = 0, k = 0; at < text.length; k += 4) {
+    let number = 0;
+    for (let j = 0; j < 5; j++) number = number * 85 + DIGIT[text.charCodeAt(at++)];
+    bytes[k] = number >>> 24;
+    bytes[k + 1] = number >>> 16;
+    bytes[k + 2] = number >>> 8;
+    bytes[k + 3] = number;
+  }
+  return bytes;
+}
+
+/** The bytes that the page holds as gzip in base 85. */
+async function unpack() {
+  if (typeof DecompressionStream === "undefined") {
+    throw new Error("this browser cannot decompress the model; use one of 2023 or later");
+  }
+  const packed = document.getElementById("packed");
+  const text = packed.textContent;
+  packed.remove();
+  const breathe = breather();
+  const stream = new DecompressionStream("gzip");
+  const writer = stream.writable.getWriter();
+  const write = async () => {
+    for (let at = 0; at < text.length; at += PIECE) {
+      const bytes = decode(text.slice(at, at + PIECE));
+      const end = HEADER.packed - (at / 5) * 4; // what follows fills up the last 4 bytes
+      await writer.write(bytes.subarray(0, end));
+      await breathe();
+    }
+    await writer.close();
+  };
+  const whole = new Uint8Array(HEADER.bytes);
+  const read = async () => {
+    let at = 0;
+    for (const reader = stream.readable.getReader(); ; ) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      whole.set(value, at);
+      at += value.length;
+    }
+  };
+  await Promise.all([write(), read()]);
+  return whole.buffer;
+}
+
+/** Everything that a search needs, from the arrays of the page. */
+async function open() {
+  const buffer = await unpack();
+  const breathe = breather();
+  const array = (name) => {
+    const { type, at, length } = HEADER.arrays[name];
+    return new globalThis[type](buffer, at, length);
+  };
+  const texts = (name) => {
+    const joined = new TextDecoder("utf-8", { ignoreBOM: true }).decode(array(name));
+    return joined ? joined.split("\n") : [];
+  };
+  const table = (name, width) => {
+    const scales = `${name} scales` in HEADER.arrays ? array(`${name} scales`) : null;
+    return new Table(array(name), scales, width);
+  };
+  const sets = { known: array("known"), cased: array("cased"), ignored: array("ignored") };
+  const split = splitterOf(SPLITTINGS[HEADER.splitting], sets);
+  const vectors = HEADER.vectors
+    ? { words: texts("vector words"), table: table("vector numbers", HEADER.vectors) }
+    : null;
+  const vocabulary = new Vocabulary(texts("trigrams"), texts("words"), split, vectors);
+  await breathe();
+  const towers = {};
+  for (const side of ["query", "document"]) {
+    const own = HEADER.shared ? "query" : side;
+    const encoder = encoderOf(HEADER.encoder, (name) => array(`${own} ${name}`));
+    towers[side] = new Tower(encoder, vocabulary, places(array(`${own} rows`)), table(`${own} table`, encoder.width));
+    await breathe();
+  }
+  const [ids, titles] = [texts("ids"), texts("titles")];
+  await breathe();
+  const { dim } = towers.query.encoder;
+  return {
+    vocabulary,
+    towers,
+    ids,
+    titles,
+    place: new Map(ids.map((id, place) => [id, place])),
+    empty: new Set(array("empty")),
+    parts: openParts(array, texts, (name) => table(name, dim), splitterOf(plainWords, sets)),
+  };
+}
+
+/** The row of each feature in a table that holds those with a flag; -1 for all others. */
+function places(flags) {
+  let row = 0;
+  return Int32Array.from(flags, (flag) => (flag ? row++ : -1));
+}
+
+/** The parts of the score with their weights, in the order in which they are added. */
+function openParts(array, texts, table, split) {
+  const makers = {
+    cosine: () => new Cosine(table("vectors")),
+    memory: () =>
+      new Memory(
+        table("memory codes"),
+        ends("memory"),
+        array("memory rows"),
+        array("memory scales"),
+        array("memory is clicked"),
+      ),
+    bm25: () => bm25("bm25"),
+    clicked_bm25: () => bm25("clicked_bm25"),
+    unclicked: () => new Unclicked(array("unclicked")),
+  };
+  const ends = (name) => {
+    let end = 0;
+    return Uint32Array.from(array(`${name} lengths`), (length) => (end += length));
+  };
+  const numberOf = new Map();
+  if ("words of bm25" in HEADER.arrays) {
+    const numbers = array("numbers of words");
+    texts("words of bm25").forEach((word, k) => numberOf.set(word, numbers[k]));
+  }
+  const bm25 = (name) => {
+    const own = ends(name);
+    // Places of titles are stored as steps from one to the next.
+    const titles = Uint32Array.from(array(`${name} steps`));
+    own.forEach((end, w) => {
+      for (let e = (w ? own[w - 1] : 0) + 1; e < end; e++) titles[e] += titles[e - 1];
+    });
+    const lists = { ends: own, titles, weights: array(`${name} weights`) };
+    return new Bm25(HEADER.facts.titles, split, numberOf, lists);
+  };
+  return HEADER.facts.parts.map(({ part, weight }) => ({ part, weight, own: makers[part]() }));
+}
+
+/** The k places with the highest scores, equal scores in the order of the titles. */
+function highest(scores, isFound, k) {
+  const best = [];
+  for (let place = 0; place < scores.length; place++) {
+    if (!isFound[place]) continue;
+    if (best.length === k && scores[place] <= scores[best[k - 1]]) continue;
+    let at = best.length === k ? k - 1 : best.length;
+    for (; at > 0 && scores[best[at - 1]] < scores[place]; at--) best[at] = best[at - 1];
+    best[at] = place;
+  }
+  return best;
+}
+
+function confidenceOf(score) {
+  const { intercept, slope } = HEADER.confidence;
+  const x = Math.min(Math.max(intercept + slope * score, -FAR), FAR);
+  return 1 / (1 + Math.exp(-x));
+}
+
+/** A query as words and as a vector, which is zero if the model knows none of them. */
+function read(query, { vocabulary, towers }) {
+  const words = vocabulary.split(query);
+  const unknown = vocabulary.unknown(words);
+  const isKnown = words.some((word) => !unknown.includes(word));
+  return { query, unknown, isKnown, vector: isKnown ? towers.query.embed(words) : null };
+}
+
+async function search(query, k) {
+  const { ids, titles, empty, parts, ...model } = await engine.ready;
+  const asked = read(query, model);
+  const scores = new Float64Array(titles.length);
+  const values = {};
+  const add = ({ part, weight, own }) => {
+    values[part] = own.scores(asked);
+    for (let place = 0; place < scores.length; place++) scores[place] += weight * values[part][place];
+  };
+  parts.filter(({ own }) => own.isEvidence).forEach(add);
+  // Titles and queries of which the model knows nothing are found only where there is evidence.
+  const isFound = Array.from(scores, (score, place) => score !== 0 || (asked.isKnown && !empty.has(place)));
+  parts.filter(({ own }) => !own.isEvidence).forEach(add);
+  const hits = highest(scores, isFound, k).map((place, rank) => ({
+    id: ids[place],
+    title: titles[place],
+    score: scores[place],
+    parts: Object.fromEntries(
+      parts.map(({ part, weight }) => {
+        const value = values[part][place];
+        return [part, { value, added: weight * value }];
+      }),
+    ),
+    confidence: rank === 0 && HEADER.confidence ? confidenceOf(scores[place]) : null,
+  }));
+  return { query, unknown: asked.unknown, hits };
+}
+
+/** What each part adds to the score of a title, and where that comes from. */
+async function sharesOf(query, id) {
+  const { place, titles, parts, ...model } = await engine.ready;
+  const [asked, title] = [read(query, model), place.get(id)];
+  const shares = parts.map(({ part, weight, own }) => {
+    const value = own.scores(asked)[title];
+    const share = { part, weight, value, added: weight * value };
+    return { ...share, ...own.source(asked, title, titles[title]) };
+  });
+  return { score: shares.reduce((sum, { added }) => sum + added, 0), parts: shares };
+}
+
+/** The words of the query and of a title. */
+async function pairOf(query, id) {
+  const { vocabulary, towers, titles, place } = await engine.ready;
+  if (!place.has(id)) throw new Error(`there is no title with the id ${id}`);
+  const title = titles[place.get(id)];
+  const words = { query: vocabulary.split(query), title: vocabulary.split(title) };
+  if (!words.query.length || !words.title.length) {
+    throw new Error("a text without words cannot be explained");
+  }
+  return { vocabulary, towers: { query: towers.query, title: towers.document }, title, words };
+}
+
+const dot = (x, y) => x.reduce((sum, value, j) => sum + value * y[j], 0);
+
+async function explain(query, id, signal) {
+  const { vocabulary, towers, title, words } = await pairOf(query, id);
+  const breathe = breather(signal);
+  const vectors = { query: towers.query.embed(words.query), title: towers.title.embed(words.title) };
+  const score = dot(vectors.query, vectors.title);
+  const found = { score, ranker: await sharesOf(query, id) };
+  for (const [side, other, text] of [
+    ["query", "title", query],
+    ["title", "query", title],
+  ]) {
+    const effects = [];
+    for (let t = 0; t < words[side].length; t++) {
+      const rest = words[side].toSpliced(t, 1);
+      const without = dot(towers[side].embed(rest), vectors[other]);
+      effects.push({ word: words[side][t], effect: score - without });
+      await breathe();
+    }
+    found[side] = { text, words: effects, unknown: vocabulary.unknown(words[side]) };
+  }
+  return found;
+}
+
+async function gates(query, id) {
+  if (!HEADER.facts.gates) return null;
+  const { towers, words } = await pairOf(query, id);
+  const rounded = (row) => row.map((x) => Math.round(x * DIGITS) / DIGITS);
+  const found = {};
+  for (const side of ["query", "title"]) {
+    const trace = Object.entries(towers[side].trace(words[side]));
+    const own = Object.fromEntries(trace.map(([name, rows]) => [name, rows.map(rounded)]));
+    found[side] = { words: words[side], gates: own };
+  }
+  return found;
+}
+
+const engine = { facts: HEADER.facts, ready: open(), search, explain, gates };
+globalThis.engine = engine;

@@ -1,0 +1,113 @@
+"""``--to page``: one HTML file that searches without a server, in the browser that opens it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import string
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sentemb.bridges.export.destination import new_file
+from sentemb.bridges.export.targets import Exported
+from sentemb.bridges.page.arrays import Arrays, add_index
+from sentemb.bridges.page.public_words import MIN_QUERIES, PublicWords
+from sentemb.bridges.page.search_page import facts_of, search_page
+from sentemb.errors import SentembError
+from sentemb.system.html_pages import json_data, resource
+
+if TYPE_CHECKING:
+    from sentemb.search.index import Index
+    from sentemb.system.paths import AnyPath
+
+# A page reads all its titles into memory, and a browser loads it as a whole.
+MAX_TITLES = 50_000
+# Base 85 takes 6 % less than base 64. These are the characters of `base64.b85encode`, with a comma
+# for the one that would end an element of HTML.
+_ALPHABET = (
+    string.digits + string.ascii_uppercase + string.ascii_lowercase + "!#$%&()*+-;<=>?@^_`{|}~"
+).replace("<", ",")
+# In the order in which they refer to each other.
+_PARTS = ("texts", "towers", "parts", "engine")
+
+
+def write(
+    source: Index,
+    out: AnyPath,
+    *,
+    dtype: str = "int8",
+    title: str | None = None,
+    min_queries: int = MIN_QUERIES,
+    force: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Exported:
+    """Write a search page with the model, the titles and the ranking inside.
+
+    It opens from a disk or from any web server, loads nothing else and sends nothing. The same
+    index gives the same bytes.
+
+    Parameters
+    ----------
+    source : Index
+        It has at most 50,000 titles.
+    out : path
+        An HTML file; - is standard output.
+    dtype : {"int8", "float32"}
+        How input weights and vectors are stored. int8 takes a quarter; cosines are rounded then, by
+        0.02 at most in benchmarks/page_speed.py. The memory of the log is int8 in any case.
+    title : str, optional
+        What the page is called; by default the name of the file without its ending.
+    min_queries : int
+        The page holds no word that fewer different clicked queries of the index have, unless a
+        title has it: it may be a name that one person typed.
+    force : bool
+        Replace the file.
+    on_progress : callable, optional
+        Called with how many titles are done and how many there are.
+
+    Raises
+    ------
+    SentembError
+        For too many titles, or a file that is there or cannot be written.
+    """
+    if len(source) > MAX_TITLES:
+        raise SentembError(
+            f"a page holds at most {MAX_TITLES:,} titles, and the index has {len(source):,}; "
+            "use `sentemb serve`"
+        )
+    name = title or (Path(out).stem if str(out) != "-" else "Search")
+    arrays = Arrays()
+    public = PublicWords(source, min_queries)
+    header, notes = add_index(arrays, source, dtype, public)
+    content = arrays.content()
+    packed = gzip.compress(content, 9, mtime=0)
+    header |= {
+        "facts": facts_of(source, name),
+        "arrays": arrays.places,
+        "bytes": len(content),
+        "packed": len(packed),
+        "alphabet": _ALPHABET,
+    }
+    data = {"header": json_data(header), "packed": _as_text(packed)}
+    page = search_page(name, _engine(), data, note=f"{public.note().capitalize()}.").encode()
+    with new_file(out, force) as file:
+        file.write(page)
+    if on_progress is not None:
+        on_progress(len(source), len(source))
+    notes.append(
+        f"the page has {len(page) / 1e6:.1f} MB; its readers can see all titles, the letter "
+        "trigrams that the model knows from its click log, and these words:"
+    )
+    notes.append(f"{public.note()} (--min-queries)")
+    return Exported([Path(out)], len(source), without_vector=source.n_empty, notes=notes)
+
+
+def _engine() -> str:
+    """The script that answers, in a scope of its own."""
+    parts = [resource("sentemb.bridges.page", f"engine/{part}.js") for part in _PARTS]
+    return '(() => {\n"use strict";\n' + "".join(parts) + "})();\n"
+
+
+def _as_text(packed: bytes) -> str:
+    return base64.b85encode(packed, pad=True).replace(b"<", b",").decode()

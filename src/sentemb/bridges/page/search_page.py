@@ -1,0 +1,105 @@
+"""The search page: a box, ranked titles, and why each of them was found.
+
+One page for a server and for a file that searches by itself. `search_page` puts it together with a
+script, its *engine*, which answers. The engine sets ``globalThis.engine`` to an object with
+
+- ``facts``: ``{name, titles, model, parts: [{part, name, weight}], calibrated, evidence, gates}``:
+  how many titles there are, a line about the model, the parts of a score, and what the engine can
+  show (bool);
+- ``search(query, k, signal)``: ``{query, unknown: [word], hits: [{id, title, score, parts: {part:
+  {value, added}}, confidence}]}``: what each part scores, and what that times its weight adds to
+  the score; the confidence is null unless it is known;
+- ``explain(query, id, signal)``: what `Explanation.as_dict` returns, with the shares of the parts;
+  the text of a nearest query is null where the engine has none;
+- ``gates(query, id, signal)``: ``{query: {words, gates: {name: [[number]]}}, title: ...}``, one row
+  of numbers per word, with the names ``input``, ``forget``, ``output``, ``candidate``, ``cell`` and
+  ``y``; null if the model is not recurrent;
+- ``ready``, optional: a promise; until it is kept the page says that it is loading.
+
+All of them may return promises. An error that they throw is shown with its message; the page calls
+``abort`` on the controller of ``signal``, an AbortSignal, once it has no use for the answer.
+"""
+
+import html
+from collections.abc import Mapping
+from typing import Any
+
+from sentemb.models.towers.recurrent import RecurrentEncoder
+from sentemb.search.index import Index
+from sentemb.search.ranking.recipe import PARTS
+from sentemb.system.html_pages import Page, filled, resource, script, style
+from sentemb.version import __version__
+
+_HERE = "sentemb.bridges.page"
+# The last one starts the page.
+_SCRIPTS = ("explanation.js", "page.js")
+
+
+def facts_of(index: Index, name: str, evidence: bool = False) -> dict[str, Any]:
+    """The ``facts`` of an engine that searches ``index``.
+
+    Parameters
+    ----------
+    index : Index
+        What is searched.
+    name : str
+        What the page calls it.
+    evidence : bool
+        Whether explanations have queries of a click log.
+    """
+    encoder = index.model.encoder
+    return {
+        "name": name,
+        "titles": len(index),
+        "model": f"{encoder.name}, vectors of {index.model.dim:,} numbers",
+        "parts": [
+            {"part": part, "name": PARTS[part], "weight": index.recipe.weight(part)}
+            for part in index.recipe.parts
+        ],
+        "calibrated": index.confidence is not None,
+        "evidence": evidence,
+        "gates": isinstance(encoder, RecurrentEncoder),
+    }
+
+
+def search_page(
+    title: str,
+    engine: str,
+    data: Mapping[str, str] | None = None,
+    connects: bool = False,
+    note: str = "",
+) -> Page:
+    """The page as HTML.
+
+    A content security policy allows its style sheet and its two scripts and no other. It loads
+    nothing, and without ``connects`` it cannot send anything either.
+
+    Parameters
+    ----------
+    title : str
+        What the page is called.
+    engine : str
+        JavaScript that sets ``globalThis.engine``; see above.
+    data : dict of str, optional
+        Texts for the engine by the id of the element that holds them. They must not have the
+        character ``<``; `sentemb.system.html_pages.json_data` makes such texts.
+    connects : bool
+        Whether the engine may ask the server that the page came from.
+    note : str
+        What the foot of the page says of its contents.
+    """
+    blocks = (
+        f'<script type="text/plain" id="{html.escape(name)}">{text}</script>\n'
+        for name, text in (data or {}).items()
+    )
+    values = {
+        "title": html.escape(title),
+        "style": style(_HERE, "page.css"),
+        "connect": "'self'" if connects else "'none'",
+        "made": html.escape(f"Made by sentemb {__version__}. {note}".strip()),
+        "data": "".join(blocks),
+        "engine": engine,
+        # In a scope of its own: the engine may use any name.
+        "script": f"(() => {{\n{script(_HERE, *_SCRIPTS)}}})();\n",
+    }
+    return filled(resource(_HERE, "page.html"), values)

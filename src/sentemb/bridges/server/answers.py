@@ -1,0 +1,190 @@
+"""What the server answers, as values that JSON can hold; nothing here knows of HTTP."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sentemb.analysis.explanation import Explainer, unknown_words
+from sentemb.bridges.page.search_page import facts_of
+from sentemb.data.click_log import ClickLog
+from sentemb.models.files.model_files import fingerprint
+from sentemb.models.sentence_encoder import GateTrace
+from sentemb.models.towers.recurrent import RecurrentEncoder
+from sentemb.search.index import Hit, Index
+from sentemb.search.ranking.recipe import MODEL_ALONE, Recipe
+from sentemb.system.bounds import valid_unicode
+from sentemb.version import __version__
+
+# Pairs of a query and a title that are scored between two looks at the clock.
+_PAIRS = 20_000_000
+# Gates as an answer names them, and as `GateTrace` does.
+_GATES = {
+    "input": "i",
+    "forget": "f",
+    "output": "o",
+    "candidate": "y_g",
+    "cell": "c",
+    "y": "y",
+}
+_DECIMALS = 3
+
+
+def _go_on() -> None:
+    """No reason to stop."""
+
+
+class Answers:
+    """Searches an index and explains what it finds; several threads may use one object.
+
+    Parameters
+    ----------
+    index : Index
+        It must not change while it is in use.
+    log : ClickLog, optional
+        Evidence for explanations. Its queries are embedded here, once.
+    name : str
+        What the page calls the index.
+    on_progress : function, optional
+        Called with the numbers of queries of the log that are embedded and of all.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        log: ClickLog | None = None,
+        name: str = "index",
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self.index, self.name, self._has_log = index, valid_unicode(name), log is not None
+        self._explainer = Explainer(index.ranker, log, on_progress)
+        self._is_recurrent = isinstance(index.model.encoder, RecurrentEncoder)
+        self._model_sha256 = fingerprint(index.model.saved())
+        self._began = time.monotonic()
+        index.place_of()  # made on first use, which takes a moment
+
+    def facts(self) -> dict[str, Any]:
+        """What the index is and what can be asked of it."""
+        return facts_of(self.index, self.name, self._has_log)
+
+    def health(self) -> dict[str, Any]:
+        """That the server runs, for how long, and the facts."""
+        return {
+            "status": "ok",
+            "version": __version__,
+            "uptime_seconds": round(time.monotonic() - self._began, 3),
+            "dim": self.index.model.dim,
+            "dtype": self.index.dtype,
+            "model_sha256": self._model_sha256,
+            **self.facts(),
+        }
+
+    def search(
+        self,
+        queries: Sequence[str],
+        k: int,
+        min_score: float | None = None,
+        only: Sequence[str] | None = None,
+        cosine: bool = False,
+        everything: bool = False,
+        check: Callable[[], None] = _go_on,
+    ) -> list[dict[str, Any]]:
+        """What the index finds for each query.
+
+        Parameters
+        ----------
+        queries, k, min_score, only, cosine, everything
+            As for `Index.search`.
+        check : function
+            Called before each portion of queries; raises an exception once the time is up.
+        """
+        found = []
+        portion = max(1, _PAIRS // len(self.index)) if len(self.index) else len(queries)
+        for first in range(0, len(queries), portion):
+            check()
+            some = queries[first : first + portion]
+            limits: dict[str, Any] = {"only": only, "min_score": min_score}
+            hits = self.index.search(some, k, cosine=cosine, everything=everything, **limits)
+            found += [self._found(*one, cosine) for one in zip(some, hits, strict=True)]
+        return found
+
+    def _found(self, query: str, hits: list[Hit], cosine: bool) -> dict[str, Any]:
+        recipe = MODEL_ALONE if cosine else self.index.recipe
+        found: dict[str, Any] = {
+            "query": query,
+            "unknown": unknown_words(self.index.model, query),
+            "hits": [_hit(hit, recipe) for hit in hits],
+        }
+        reason = getattr(hits, "reason", None)
+        return found if reason is None else {**found, "no_match": reason}
+
+    def n_unknown(self, ids: Sequence[str]) -> int:
+        """How many of ``ids`` are not in the index."""
+        return int((self.index.place_of().of(ids) < 0).sum())
+
+    def title_of(self, id: str) -> str | None:
+        """The title with this id, or None."""
+        place = self.index.place_of().get(id)
+        return None if place is None else self.index.titles[place]
+
+    def n_words(self, text: str) -> int:
+        """The number of words that the model reads in ``text``."""
+        return len(self.index.model.vocabulary.split(text))
+
+    def explain(self, query: str, id: str, cosine: bool = False) -> dict[str, Any]:
+        """Why a title has its score; see `sentemb.analysis.explanation.Explanation.as_dict`.
+
+        Parameters
+        ----------
+        query, id : str
+            The query, and the id of a title of the index.
+        cosine : bool
+            As for `Index.search`.
+        """
+        title = self.title_of(id)
+        assert title is not None  # the caller has looked
+        # The effects of words are those on the cosine, as on the page without a server.
+        found = self._explainer.explain(query, title, id=id, cosine=True).as_dict()
+        del found["parts"]
+        (shares,) = self.index.explain(query, [id], cosine)
+        score = sum(share.added for share in shares)
+        return {**found, "ranker": {"score": score, "parts": [share.as_dict() for share in shares]}}
+
+    def gates(self, query: str, title: str) -> dict[str, Any] | None:
+        """What the cells do word by word; None if the model has none."""
+        if not self._is_recurrent:
+            return None
+        trace = self.index.model.trace
+        return {
+            "query": _gates(trace(query, side="query")),
+            "title": _gates(trace(title, side="document")),
+        }
+
+    def encode(self, texts: Sequence[str], side: str, normalise: bool) -> dict[str, Any]:
+        """The embeddings of texts; zeros for a text without words."""
+        model = self.index.model
+        vectors = model.encode(texts, side=side, normalize_embeddings=normalise)
+        return {"side": side, "dim": model.dim, "vectors": vectors.tolist()}
+
+
+def _hit(hit: Hit, recipe: Recipe) -> dict[str, Any]:
+    """A hit with what each part scores, and what that adds to the score."""
+    parts = {
+        part: {"value": value, "added": recipe.weight(part) * value}
+        for part, value in hit.parts.items()
+    }
+    return {**hit.as_dict(), "parts": parts}
+
+
+def _gates(trace: GateTrace) -> dict[str, Any]:
+    """Each gate that the model has as one list of numbers per word."""
+    gates = {name: getattr(trace, own) for name, own in _GATES.items()}
+    return {
+        "words": trace.words,
+        "gates": {
+            name: values.astype(float).round(_DECIMALS).tolist()
+            for name, values in gates.items()
+            if values is not None
+        },
+    }

@@ -1,0 +1,376 @@
+"""The server as a WSGI application: addresses, checks of requests, errors as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from sentemb.bridges.page.search_page import search_page
+from sentemb.bridges.server import asked
+from sentemb.bridges.server.answers import Answers
+from sentemb.bridges.server.asked import Refusal
+from sentemb.bridges.server.hosts import checked_hosts, checked_origins, host_name
+from sentemb.bridges.server.limits import Limits, Rates
+from sentemb.data.click_log import ClickLog
+from sentemb.search.index import Index
+from sentemb.system.bounds import plain
+from sentemb.system.extras import package
+from sentemb.system.html_pages import json_data, resource
+
+if TYPE_CHECKING:
+    from flask import Flask, Response
+
+# The key of the answers in ``app.extensions``.
+_ANSWERS = "sentemb"
+_DEFAULT_K = 10
+_JSON = "application/json"
+_REMEDIES = {
+    404: "there is nothing at this address; the API is /search, /explain, /gates, /encode, /health",
+    405: "this address does not take the method {method}; use {allowed}",
+}
+# The page brings a policy of its own, which allows its script and nothing else.
+_POLICY = "default-src 'none'; frame-ancestors 'none'"
+_PAGE_POLICY = "frame-ancestors 'none'"
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, POST",
+    "Access-Control-Allow-Headers": "Content-Type",
+    "Access-Control-Max-Age": "600",
+}
+
+
+def create_app(
+    index: Index,
+    log: ClickLog | None = None,
+    limits: Limits | None = None,
+    *,
+    name: str = "index",
+    allowed_hosts: Iterable[str] | None = None,
+    allowed_origins: Iterable[str] = (),
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Flask:
+    """The search page and the JSON API of an index, for any WSGI server.
+
+    It needs the package Flask (the extra ``serve``). docs/serve.md describes the API.
+
+    Parameters
+    ----------
+    index : Index
+        It must not change while it is served.
+    log : ClickLog, optional
+        Evidence for explanations. Its queries are embedded here, once.
+    limits : Limits, optional
+        What one request may ask for.
+    name : str
+        What the page calls the index.
+    allowed_hosts : iterable of str, optional
+        Names that requests may be addressed to; by default any. A server for this machine alone
+        needs ``{"localhost", "127.0.0.1", "::1"}``: otherwise a web site that gives its own name
+        the address 127.0.0.1 can read what the server answers to the browser.
+    allowed_origins : iterable of str
+        Origins of other sites whose pages may call the API, such as ``"https://shop.example.org"``.
+    on_progress : function, optional
+        Called with the numbers of queries of the log that are embedded and of all.
+
+    Returns
+    -------
+    flask.Flask
+
+    Raises
+    ------
+    SentembError
+        If Flask is not installed, or a host or an origin is malformed.
+
+    Examples
+    --------
+    >>> from sentemb import Index
+    >>> app = create_app(Index.open("index"))  # doctest: +SKIP
+    """
+    flask = package("flask", "serve", "the server")
+    hosts = None if allowed_hosts is None else checked_hosts(allowed_hosts)
+    origins = checked_origins(allowed_origins)
+    return _App(flask, limits or Limits(), hosts, origins).made(
+        Answers(index, log, name, on_progress)
+    )
+
+
+def replace_index(
+    app: Flask,
+    index: Index,
+    log: ClickLog | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """Let a running application answer from another index.
+
+    Requests that have begun end with the old one.
+
+    Parameters
+    ----------
+    app : flask.Flask
+        What `create_app` returned.
+    index, log, on_progress
+        As for `create_app`.
+    """
+    name = app.extensions[_ANSWERS].name
+    app.extensions[_ANSWERS] = Answers(index, log, name, on_progress)
+
+
+class _App:
+    """Handlers of the addresses.
+
+    Parameters
+    ----------
+    flask : module
+    limits : Limits
+    hosts : frozenset of str or None
+    origins : frozenset of str
+    """
+
+    def __init__(
+        self, flask: Any, limits: Limits, hosts: frozenset[str] | None, origins: frozenset[str]
+    ) -> None:
+        self._flask, self._limits = flask, limits
+        self._hosts, self._origins = hosts, origins
+        self._rates = None if limits.rate is None else Rates(limits.rate)
+        self._engine = resource("sentemb.bridges.server", "engine.js")
+
+    def made(self, answers: Answers) -> Flask:
+        """The application that answers with ``answers``."""
+        # Without a folder of static files no request can name a file.
+        app: Flask = self._flask.Flask(
+            "sentemb.bridges.server", static_folder=None, template_folder=None
+        )
+        app.config["MAX_CONTENT_LENGTH"] = self._limits.body
+        app.url_map.merge_slashes = False  # no address is another one with more slashes
+        app.extensions[_ANSWERS] = answers
+        app.add_url_rule("/", view_func=self._page)
+        app.add_url_rule("/search", view_func=self._search, methods=["GET", "POST"])
+        app.add_url_rule("/explain", view_func=self._explain)
+        app.add_url_rule("/gates", view_func=self._gates)
+        app.add_url_rule("/encode", view_func=self._encode, methods=["POST"])
+        app.add_url_rule("/health", view_func=self._health)
+        app.before_request(self._check_request)
+        app.after_request(self._finished)
+        app.register_error_handler(Refusal, self._refused)
+        app.register_error_handler(
+            package("werkzeug.exceptions", "serve").HTTPException, self._failed
+        )
+        return app
+
+    @property
+    def _answers(self) -> Answers:
+        answers: Answers = self._flask.current_app.extensions[_ANSWERS]
+        return answers
+
+    # -- addresses ----------------------------------------------------------------------------
+
+    def _page(self) -> Response:
+        self._parameters()
+        answers = self._answers
+        data = {"facts": json_data(answers.facts())}
+        page = search_page(answers.name, self._engine, data, connects=True)
+        found = self._respond(page.encode("utf-8"), mimetype="text/html")
+        found.headers["Content-Security-Policy"] = _PAGE_POLICY
+        return found
+
+    def _health(self) -> Response:
+        self._parameters()
+        return self._json(self._answers.health())
+
+    def _search(self) -> Response:
+        if self._flask.request.method == "POST":
+            return self._search_many()
+        given = self._parameters("q", "k", "cosine", "all")
+        query = asked.text("q", asked.needed(given, "q"), self._limits.characters)
+        k = asked.count_in_address("k", given.get("k", str(_DEFAULT_K)), self._limits.k)
+        cosine = asked.flag_in_address("cosine", given.get("cosine", "false"))
+        self._charge(1)
+        everything = asked.flag_in_address("all", given.get("all", "false"))
+        how: dict[str, Any] = {"cosine": cosine, "everything": everything}
+        (found,) = self._answers.search([query], k, **how, check=self._clock())
+        return self._json(found)
+
+    def _search_many(self) -> Response:
+        given = self._object("queries", "k", "min_score", "only", "cosine", "all")
+        limits = self._limits
+        queries = asked.texts(
+            "queries", asked.needed(given, "queries"), limits.texts, limits.characters
+        )
+        k = asked.count("k", given.get("k", _DEFAULT_K), limits.k)
+        min_score = asked.number("min_score", given.get("min_score"))
+        only = asked.ids("only", given.get("only"))
+        cosine = asked.flag("cosine", given.get("cosine", False))
+        everything = asked.flag("all", given.get("all", False))
+        self._charge(len(queries))
+        answers = self._answers
+        how = cosine, everything, self._clock()
+        found: dict[str, Any] = {"results": answers.search(queries, k, min_score, only, *how)}
+        if only is not None:
+            found["unknown_ids"] = answers.n_unknown(only)
+        return self._json(found)
+
+    def _explain(self) -> Response:
+        given = self._parameters("q", "id", "cosine")
+        cosine = asked.flag_in_address("cosine", given.get("cosine", "false"))
+        answers, query, id, _ = self._pair(given)
+        return self._json(answers.explain(query, id, cosine))
+
+    def _gates(self) -> Response:
+        answers, query, _, title = self._pair(self._parameters("q", "id"))
+        return self._json(answers.gates(query, title))
+
+    def _encode(self) -> Response:
+        given = self._object("texts", "side", "normalize_embeddings")
+        limits = self._limits
+        texts = asked.texts("texts", asked.needed(given, "texts"), limits.texts, limits.characters)
+        side = asked.side(given.get("side", "query"))
+        normalise = asked.flag("normalize_embeddings", given.get("normalize_embeddings", False))
+        self._charge(len(texts))
+        return self._json(self._answers.encode(texts, side, normalise))
+
+    # -- what is asked ------------------------------------------------------------------------
+
+    def _parameters(self, *names: str) -> dict[str, str]:
+        """The parameters of the address, of which there are only ``names``."""
+        return asked.parameters(self._flask.request.query_string, names)
+
+    def _object(self, *names: str) -> dict[str, Any]:
+        """The JSON object of the body, which has only ``names``."""
+        self._parameters()
+        request = self._flask.request
+        charset = request.mimetype_params.get("charset", "utf-8").lower()
+        # A page of another site cannot send this type without asking first.
+        if request.mimetype != _JSON or charset != "utf-8" or request.content_encoding:
+            raise Refusal(
+                415, "the body must be JSON in UTF-8; send it with Content-Type: application/json"
+            )
+        return asked.json_object(request.get_data(cache=False), names)
+
+    def _pair(self, given: dict[str, str]) -> tuple[Answers, str, str, str]:
+        """The answers, and the query, the id and the title of a request about both."""
+        answers = self._answers
+        query = asked.text("q", asked.needed(given, "q"), self._limits.characters)
+        id = asked.needed(given, "id")
+        title = answers.title_of(id)
+        if title is None:
+            raise Refusal(
+                404, f"the id {plain(id)} is not in the index; take one that /search has found"
+            )
+        for what, text in (("query", query), ("title", title)):
+            words = answers.n_words(text)
+            if not 1 <= words <= self._limits.words:
+                raise Refusal(
+                    400,
+                    f"the {what} has {words:,} words; only texts of 1 to {self._limits.words} "
+                    "words can be explained",
+                )
+        self._charge(1)
+        return answers, query, id, title
+
+    # -- limits -------------------------------------------------------------------------------
+
+    def _check_request(self) -> Response | None:
+        """Refuse requests for another host; answer what browsers ask before they call."""
+        request = self._flask.request
+        if self._hosts is not None:
+            name = host_name(request.environ.get("HTTP_HOST", ""))
+            if name not in self._hosts:
+                shown = "without a valid name" if name is None else plain(name)
+                raise Refusal(
+                    403,
+                    f"the server does not answer to the host {shown}; start it with "
+                    "--allow-host NAME",
+                )
+        if request.method == "OPTIONS" and request.routing_exception is None:
+            return self._options()
+        return None
+
+    def _charge(self, units: int) -> None:
+        """Refuse a request of an address that has asked for too much lately."""
+        address = self._flask.request.remote_addr or ""
+        waits = 0.0 if self._rates is None else self._rates.wait(address, units)
+        if waits:
+            seconds = math.ceil(waits)
+            raise Refusal(
+                429,
+                f"this address asks for more than {self._limits.rate:g} texts per second; wait "
+                f"{seconds} s",
+                {"Retry-After": str(seconds)},
+            )
+
+    def _clock(self) -> Callable[[], None]:
+        """A function that stops a computation when its time is up or its client has left."""
+        end = time.monotonic() + self._limits.seconds
+        has_left = self._flask.request.environ.get("waitress.client_disconnected", bool)
+
+        def check() -> None:
+            if time.monotonic() > end or has_left():
+                raise Refusal(
+                    503,
+                    f"the request takes longer than {self._limits.seconds:g} s; send fewer queries",
+                    {"Retry-After": "1"},
+                )
+
+        return check
+
+    # -- answers ------------------------------------------------------------------------------
+
+    def _respond(self, body: bytes, status: int = 200, mimetype: str = _JSON) -> Response:
+        found: Response = self._flask.Response(body, status, mimetype=mimetype)
+        return found
+
+    def _json(self, value: object, status: int = 200) -> Response:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return self._respond(text.encode("utf-8"), status)
+
+    def _options(self) -> Response:
+        """What a browser is told that asks whether a page of another site may call."""
+        found = self._respond(b"", 204)
+        request = self._flask.request
+        found.headers["Allow"] = ", ".join(sorted(request.url_rule.methods))
+        if request.headers.get("Origin") in self._origins:
+            found.headers.update(_PREFLIGHT)
+        return found
+
+    def _refused(self, refusal: Refusal) -> Response:
+        found = self._json({"error": str(refusal)}, refusal.status)
+        found.headers.update(refusal.headers)
+        return found
+
+    def _failed(self, error: Any) -> Response:
+        """The answer to an error that Flask or a handler has raised."""
+        status = error.code
+        kept = {}
+        if status == 405:
+            kept["Allow"] = ", ".join(sorted(error.valid_methods or ()))
+        told = {
+            **_REMEDIES,
+            413: f"the body has more than {self._limits.body:,} bytes; send fewer texts at a time",
+            500: "the server failed; its standard error says why",
+        }
+        text = told.get(status, f"{error.name}; correct the request")
+        method = self._flask.request.method
+        text = text.replace("{method}", plain(method)).replace("{allowed}", kept.get("Allow", ""))
+        return self._refused(Refusal(status, text, kept))
+
+    def _finished(self, response: Response) -> Response:
+        """Add the headers of every answer."""
+        headers = response.headers
+        for name, value in {**_HEADERS, "Content-Security-Policy": _POLICY}.items():
+            headers.setdefault(name, value)
+        if self._origins:
+            headers["Vary"] = "Origin"
+            origin = self._flask.request.headers.get("Origin")
+            if origin in self._origins:
+                headers["Access-Control-Allow-Origin"] = origin
+        return response

@@ -1,0 +1,53 @@
+"use strict";
+// The search page's engine that asks the server; bridges/page/search_page.py says what an engine is.
+(() => {
+  const PATIENCE = 30000; // milliseconds until an answer is given up
+
+  /** The answer to a request; paths are relative, so that a proxy may add a prefix. */
+  async function ask(path, parameters, signal) {
+    const own = new AbortController();
+    const stop = () => own.abort();
+    signal?.addEventListener("abort", stop);
+    if (signal?.aborted) stop();
+    let late = false;
+    const clock = setTimeout(() => {
+      late = true;
+      stop();
+    }, PATIENCE);
+    try {
+      const answer = await fetch(`${path}?${new URLSearchParams(parameters)}`, {
+        signal: own.signal,
+        cache: "no-store",
+        credentials: "same-origin",
+      });
+      const text = await answer.text();
+      return read(answer, text);
+    } catch (error) {
+      if (late) throw new Error(`the server has not answered for ${PATIENCE / 1000} seconds`);
+      if (error instanceof TypeError) throw new Error("the server cannot be reached; is it running?");
+      throw error;
+    } finally {
+      clearTimeout(clock);
+      signal?.removeEventListener("abort", stop);
+    }
+  }
+
+  /** The JSON of an answer. A proxy may answer with a page of its own. */
+  function read(answer, text) {
+    let found;
+    try {
+      found = JSON.parse(text);
+    } catch {
+      throw new Error(`the server answered with status ${answer.status}`);
+    }
+    if (!answer.ok) throw new Error(found?.error ?? `the server answered with status ${answer.status}`);
+    return found;
+  }
+
+  globalThis.engine = {
+    facts: JSON.parse(document.getElementById("facts").textContent),
+    search: (query, k, signal) => ask("search", { q: query, k }, signal),
+    explain: (query, id, signal) => ask("explain", { q: query, id }, signal),
+    gates: (query, id, signal) => ask("gates", { q: query, id }, signal),
+  };
+})();

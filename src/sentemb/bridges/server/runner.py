@@ -1,0 +1,245 @@
+"""Runs the application on waitress until it is told to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import select
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from sentemb.bridges.server.limits import Limits
+from sentemb.errors import SentembError
+from sentemb.system.bounds import whole
+from sentemb.system.extras import package
+from sentemb.system.files import reason_of
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+_BACKLOG = 2048
+# A query of 2,000 characters takes up to 24,000 bytes in an address.
+_HEADER_BYTES = 32_768
+# Seconds between two looks at silent connections.
+_CLEANUP = 5
+# Files that the process needs apart from connections, and connections that a server is useless
+# without.
+_FILES, _LEAST = 64, 8
+# Waitress counts its own socket and its pipe as connections.
+_SOCKETS = 2
+
+
+class Server:
+    """A server that listens from the moment it is made, and answers while it runs.
+
+    It is waitress with the limits below, and needs that package (the extra ``serve``). Slow clients
+    and crowds of connections are the business of a proxy in front of it; see docs/serve.md.
+
+    Parameters
+    ----------
+    app : flask.Flask
+        What `sentemb.bridges.server.app.create_app` returned.
+    host : str
+        A name or an address of this machine; ``0.0.0.0`` and ``::`` are all its addresses.
+    port : int
+        0 for any that is free.
+    threads : int
+        Requests that are answered at a time. The kernels of each use all processors, so more
+        only take memory; the second reads and writes JSON meanwhile.
+    connection_limit : int
+        Open connections; more wait until one is closed. At most 64 fewer than the files that
+        the process may have open.
+    channel_timeout : int
+        Seconds after which a connection on which nothing is sent is closed.
+    max_request_body_size : int
+        Bytes of a request's body.
+
+    Attributes
+    ----------
+    address : str
+        Where this machine reaches it, such as ``http://127.0.0.1:8000``.
+    port : int
+
+    Raises
+    ------
+    SentembError
+        If waitress is not installed, the address cannot be used, a number is out of range, or the
+        process may not have enough open files.
+    """
+
+    def __init__(
+        self,
+        app: Flask,
+        host: str = "127.0.0.1",
+        port: int = 8000,
+        *,
+        threads: int = 4,
+        connection_limit: int = 500,
+        channel_timeout: int = 60,
+        max_request_body_size: int = Limits.body,
+    ) -> None:
+        waitress = package("waitress", "serve", "the server")
+        body = whole("max_request_body_size", max_request_body_size, 1, 2**31 - 2)
+        connections = _connections(whole("connection_limit", connection_limit, 1, 2**20))
+        bound = _listening(host, whole("port", port, 0, 65535))
+        self.port: int = bound.getsockname()[1]
+        self.address = _address(bound)
+        logger = logging.getLogger("waitress")
+        logger.setLevel(logging.ERROR)  # a connection that has to wait is served later
+        logger.addFilter(_in_one_line)
+        self._server = waitress.create_server(
+            app,
+            sockets=[bound],
+            threads=whole("threads", threads, 1, 1024),
+            backlog=_BACKLOG,
+            connection_limit=connections + _SOCKETS,
+            channel_timeout=whole("channel_timeout", channel_timeout, 1, 86_400),
+            cleanup_interval=min(_CLEANUP, channel_timeout),
+            max_request_header_size=_HEADER_BYTES,
+            max_request_body_size=body + 1,  # of waitress the first size that is too large
+            # Nothing is written to a disk.
+            inbuf_overflow=body + 1,
+            outbuf_overflow=sys.maxsize,
+            channel_request_lookahead=1,  # notices clients that have left
+            log_socket_errors=False,
+            asyncore_use_poll=hasattr(select, "poll"),
+            ident="",
+        )
+
+    def run(self, on_hangup: Callable[[], None] | None = None) -> None:
+        """Answer until `stop` is called or a signal ends the process.
+
+        On Ctrl-C and SIGTERM the requests that are being computed are answered, for at most five
+        seconds; then the signal takes its usual course. After a second one nothing is waited for.
+
+        Parameters
+        ----------
+        on_hangup : function, optional
+            Called on SIGHUP, in a thread of its own; never twice at a time.
+        """
+        with _signals(on_hangup) as received:
+            try:
+                self._server.run()
+            except KeyboardInterrupt:  # a second signal
+                pass
+            finally:
+                self._server.asyncore.close_all(self._server._map, ignore_all=True)
+        if received:
+            signal.raise_signal(received[0])
+
+    def stop(self) -> None:
+        """Let `run` return once the requests that are being computed are answered.
+
+        From any thread.
+        """
+        with contextlib.suppress(OSError):  # it has ended already
+            self._server.trigger.pull_trigger(self._end)
+
+    def _end(self) -> None:
+        """Let the loop of waitress end, in its own thread."""
+        self._server.task_dispatcher.shutdown()
+        self._server.asyncore.close_all(self._server._map, ignore_all=True)
+
+
+@contextlib.contextmanager
+def _signals(on_hangup: Callable[[], None] | None) -> Iterator[list[int]]:
+    """Signals that stop the server instead of the process; yields those that have come."""
+    received: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+
+    def end(number: int, frame: Any) -> None:
+        received.append(number)
+        raise KeyboardInterrupt  # ends the loop of waitress
+
+    turn, waits = threading.Lock(), threading.Lock()
+
+    def deal_with_hangup() -> None:
+        assert on_hangup is not None
+        with turn:
+            waits.release()  # a signal from here on needs another call
+            on_hangup()
+
+    def hang_up(number: int, frame: Any) -> None:
+        if waits.acquire(blocking=False):
+            threading.Thread(target=deal_with_hangup, daemon=True).start()
+
+    handlers: dict[int, Any] = {signal.SIGINT: end, signal.SIGTERM: end}
+    if on_hangup is not None and hasattr(signal, "SIGHUP"):
+        handlers[signal.SIGHUP] = hang_up
+    before = {}
+    for number, handler in handlers.items():
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as for a background job of nohup
+            before[number] = signal.signal(number, handler)
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _in_one_line(record: logging.LogRecord) -> bool:
+    """Shorten the traceback of an error inside waitress, which any client can cause, to a line."""
+    if record.exc_info:
+        error = record.exc_info[1]
+        message = f"{record.getMessage()}: {type(error).__name__}: {error}"
+        record.msg = str(SentembError(message))  # escapes what the client has sent
+        record.args, record.exc_info = (), None
+    return True
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that is bound to an address of this machine."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        raise SentembError(
+            f"the host {host!r} is not known; give an address of this machine, such as 127.0.0.1"
+        ) from None
+    # A name such as localhost may have both kinds of addresses; more clients try the older one.
+    family, kind, protocol, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
+    bound = socket.socket(family, kind, protocol)
+    try:
+        if sys.platform == "win32":
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+        else:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+        bound.listen(_BACKLOG)  # tells now if another server has the port
+    except OSError as error:
+        bound.close()
+        raise SentembError(
+            f"cannot listen on port {port} of {host}: {reason_of(error)}; give another --port, or "
+            "--port 0 for any that is free"
+        ) from None
+    return bound
+
+
+def _address(bound: socket.socket) -> str:
+    """Where this machine reaches what ``bound`` listens on."""
+    host, port, *_ = bound.getsockname()
+    if ":" in host:
+        host = "[::1]" if host == "::" else f"[{host}]"
+    return f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
+
+
+def _connections(wanted: int) -> int:
+    """How many connections may be open: no more than the process may have files."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return wanted
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return wanted
+    if files < _FILES + _LEAST:
+        raise SentembError(
+            f"this process may have only {files} open files, and the server needs at least "
+            f"{_FILES + _LEAST}; raise the limit with ulimit -n"
+        )
+    return min(wanted, files - _FILES)

@@ -1,1 +1,0 @@
-"""A search page with the model and the titles inside, and the engine that ranks them."""

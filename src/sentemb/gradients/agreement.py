@@ -1,0 +1,225 @@
+"""The gradient of any problem against finite differences of its loss, block by block."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sentemb.errors import SentembError
+from sentemb.gradients.check_options import Tolerances
+from sentemb.gradients.check_report import BlockCheck, GradientReport
+from sentemb.gradients.differences import differences, entry_differences
+from sentemb.gradients.problem import CheckedProblem
+from sentemb.system.contracts import Arrays
+
+# An entry this much smaller than the largest of its block is compared with that floor instead of
+# with itself: its differences are rounding noise.
+FLOOR = 1e-3
+_DIRECTIONS = 3
+
+
+@dataclass(frozen=True)
+class _Gradients:
+    """Gradients of one block, or of all, computed in three ways: {side: {block: array}}.
+
+    ``other`` is another exact form; a block without one has None.
+    """
+
+    checked: Any
+    true: Any
+    other: Any
+
+    def of(self, side: str, name: str) -> "_Gradients":
+        other = self.other.get(side, {}).get(name)
+        return _Gradients(self.checked[side][name], self.true[side][name], other)
+
+
+def checked_gradient(problem: CheckedProblem, form: str, fault: str | None) -> dict[str, Arrays]:
+    """The gradient that a check looks at."""
+    return problem.gradient(form) if fault is None else problem.broken_gradient(fault)
+
+
+def compare(
+    problem: CheckedProblem, form: str, fault: str | None, tolerances: Tolerances
+) -> GradientReport:
+    """Compare the gradient of ``problem`` with differences of its loss.
+
+    Parameters
+    ----------
+    problem : CheckedProblem
+        The loss, its parameters and its gradient.
+    form : {"scan", "trace", "printed"}
+        Which of its gradients to check.
+    fault : str or None
+        The term to leave out.
+    tolerances : Tolerances
+        What passes, and how many entries are compared.
+
+    Returns
+    -------
+    GradientReport
+    """
+    parameters, rng = problem.parameters, problem.rng
+    gradient = checked_gradient(problem, form, fault)
+    again = checked_gradient(problem, form, fault)
+    true = gradient if form == "scan" and fault is None else problem.gradient("scan")
+    other = problem.second_form() if form == "scan" else true
+    gradients = _Gradients(gradient, true, other)
+    blocks, repeatable = [], True
+    for side, own_parameters in parameters.items():
+        for name, parameter in own_parameters.items():
+            repeatable &= np.array_equal(gradient[side][name], again[side][name])
+            own = gradients.of(side, name)
+            compared = _compared(problem, f"{side}.{name}", parameter, own, tolerances)
+            blocks.append(_verdict(problem, compared, own, form, tolerances))
+    directional = max(_directional_error(problem, gradient, rng) for _ in range(_DIRECTIONS))
+    return GradientReport(
+        model=problem.name,
+        form=form,
+        settings=problem.settings,
+        tolerance=tolerances.tolerance,
+        blocks=blocks,
+        directional=directional,
+        repeatable=bool(repeatable),
+        passed=bool(
+            all(block.passed for block in blocks)
+            and directional <= tolerances.tolerance
+            and repeatable
+        ),
+        fault=fault,
+    )
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """The chosen entries of one block: where they are, and both values there."""
+
+    block: str
+    chosen: list[tuple[int, ...]]
+    kinks: int
+    ours: np.ndarray
+    numeric: np.ndarray
+    least: float
+
+    @property
+    def absolute(self) -> np.ndarray:
+        return np.abs(self.ours - self.numeric)
+
+    @property
+    def relative(self) -> np.ndarray:
+        largest = max(np.abs(self.numeric).max(), np.abs(self.ours).max())
+        floor = max(FLOOR * largest, self.least, np.finfo(float).tiny)
+        return self.absolute / np.maximum(np.abs(self.ours) + np.abs(self.numeric), floor)
+
+
+def _compared(
+    problem: CheckedProblem,
+    block: str,
+    parameter: np.ndarray,
+    gradients: _Gradients,
+    tolerances: Tolerances,
+) -> _Compared:
+    slopes = {
+        index: entry_differences(problem, parameter, index).slope
+        for index in _choose(gradients.true, tolerances.entries, problem.rng)
+    }
+    chosen = [index for index, slope in slopes.items() if slope is not None]
+    if not chosen:
+        raise SentembError(
+            f"{block}: every entry is too near to a kink of the loss; try another seed or more "
+            "entries"
+        )
+    return _Compared(
+        block=block,
+        chosen=chosen,
+        kinks=len(slopes) - len(chosen),
+        ours=np.array([gradients.checked[index] for index in chosen]),
+        numeric=np.array([slopes[index] for index in chosen]),
+        least=problem.least,
+    )
+
+
+def _verdict(
+    problem: CheckedProblem,
+    compared: _Compared,
+    gradients: _Gradients,
+    form: str,
+    tolerances: Tolerances,
+) -> BlockCheck:
+    block, tolerance = compared.block, tolerances.tolerance
+    relative, analytic, true = compared.relative, gradients.checked, gradients.true
+    worst = int(np.argmax(relative))
+    # A gradient of zeros is a missing one, unless the block cannot be reached.
+    reached = problem.is_reached(block)
+    some = np.any(np.abs(analytic) > tolerance * problem.least)
+    passed = relative[worst] <= tolerance and some == reached
+    form_difference = cosine = norm_ratio = None
+    if form == "printed":
+        norms = np.linalg.norm(analytic), np.linalg.norm(true)
+        if all(norms):
+            cosine = float(np.sum(analytic * true) / norms[0] / norms[1])
+            norm_ratio = float(norms[0] / norms[1])
+            # The entries compared may happen to be right where others are not.
+            passed = passed and np.linalg.norm(analytic - true) <= tolerance * norms[1]
+    elif gradients.other is not None:
+        largest = np.abs(true).max() or 1.0
+        form_difference = float(np.abs(analytic - gradients.other).max() / largest)
+        passed = passed and form_difference <= tolerances.form_tolerance
+    return BlockCheck(
+        block=block,
+        shape=analytic.shape,
+        checked=len(compared.chosen),
+        kinks=compared.kinks,
+        relative=float(relative[worst]),
+        absolute=float(compared.absolute.max()),
+        index=tuple(int(k) for k in compared.chosen[worst]),
+        analytic=float(compared.ours[worst]),
+        numeric=float(compared.numeric[worst]),
+        form_difference=form_difference,
+        cosine=cosine,
+        norm_ratio=norm_ratio,
+        equations="" if passed or form != "printed" else problem.at_fault(block),
+        passed=bool(passed),
+    )
+
+
+def _choose(gradient: np.ndarray, entries: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
+    """Indices to compare: the largest entries, and as many random ones."""
+    size = gradient.size
+    by_size = np.argsort(-np.abs(gradient), axis=None, kind="stable")[: (entries + 1) // 2]
+    random = rng.choice(size, min(entries // 2, size), replace=False)
+    chosen = np.unique(np.concatenate([by_size, random]))
+    return [np.unravel_index(k, gradient.shape) for k in chosen]
+
+
+def _directional_error(
+    problem: CheckedProblem, gradient: dict[str, Arrays], rng: np.random.Generator
+) -> float:
+    """Relative error of the slope in a random direction of all parameters at once.
+
+    0 if every step crosses a kink: then the direction shows nothing.
+    """
+    parameters = problem.parameters
+    before, direction, slope, square = {}, {}, 0.0, 0.0
+    for side, own_parameters in parameters.items():
+        for name, parameter in own_parameters.items():
+            key = side, name
+            before[key] = parameter.copy()
+            direction[key] = rng.standard_normal(parameter.shape)
+            slope += float(np.sum(direction[key] * gradient[side][name]))
+            square += float(np.sum(direction[key] ** 2))
+    length = np.sqrt(square)
+
+    def move(offset: float) -> None:
+        for (side, name), start in before.items():
+            parameters[side][name][...] = start + offset / length * direction[side, name]
+
+    try:
+        numeric = differences(problem, move).slope
+    finally:
+        for (side, name), start in before.items():
+            parameters[side][name][...] = start
+    if numeric is None:
+        return 0.0
+    slope /= length
+    return abs(slope - numeric) / max(abs(slope) + abs(numeric), np.finfo(float).tiny)

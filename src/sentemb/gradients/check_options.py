@@ -1,0 +1,255 @@
+"""The options of a gradient check: their declarations, and the two bundles that it works with.
+
+Nothing here needs Numba, so that ``sentemb gradcheck --help`` stays quick.
+"""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+from sentemb.errors import SentembError
+from sentemb.models.towers.registry import SHARED_TOWERS, entry_of
+from sentemb.system.bounds import MAX_SEED, brief, is_integer, whole
+from sentemb.system.hyperparameters import CHECK, PROBLEM, Hyperparameter
+from sentemb.system.hyperparameters import OBJECTIVE as LOSS
+from sentemb.training.objectives import objective_options as objectives
+
+# Bounds, so that a check ends and fits into memory.
+_LONGEST, _MOST_LENGTHS, _MOST_NEGATIVES, _MOST_ENTRIES = 200, 50, 100, 10**6
+# Beyond these a softmax is 0 or 1, and a cell saturated, to the last bit.
+_MOST_VECTOR_DIM = 100
+_LARGEST_GAMMA, _LARGEST_SCALE = 1e6, 100
+
+LENGTHS = (1, 2, 3, 5, 8)
+FORM = Hyperparameter(
+    name="form",
+    kind=str,
+    default="scan",
+    help="Which gradient to check: that of the production kernels (scan), the paper's traces with "
+    "exact error signals (trace), or the paper's recursions as printed (printed).",
+    group=CHECK,
+    choices=("scan", "trace", "printed"),
+)
+NEGATIVES = Hyperparameter(
+    name="negatives",
+    kind=int,
+    default=3,
+    help="Negatives per query.",
+    group=PROBLEM,
+    least=1,
+    most=_MOST_NEGATIVES,
+)
+GAMMA = Hyperparameter(
+    name="gamma",
+    kind=float,
+    default=10.0,
+    help=f"Softmax scale gamma. Only for --objective {objectives.SOFTMAX}.",
+    group=LOSS,
+    above=0,
+    most=_LARGEST_GAMMA,
+)
+OBJECTIVE = Hyperparameter(
+    name="objective",
+    kind=str,
+    default=None,
+    default_text=f"{objectives.SOFTMAX} for towers, {objectives.HINGE} for pair models",
+    help=f"Loss: {objectives.SOFTMAX} or {objectives.HINGE} for towers, {objectives.HINGE} or "
+    f"{objectives.LOGISTIC} for pair models.",
+    group=LOSS,
+    choices=(objectives.SOFTMAX, objectives.HINGE, objectives.LOGISTIC),
+    optional=True,
+)
+MARGIN = replace(
+    objectives.PAIR_MARGIN,
+    default=None,
+    default_text=f"{objectives.MARGIN.default} for towers, {objectives.PAIR_MARGIN.default:g} for "
+    "pair models",
+    help=f"Margin of the hinge. Only for --objective {objectives.HINGE}.",
+    optional=True,
+)
+DROPOUT = Hyperparameter(
+    name="dropout",
+    kind=float,
+    default=0.0,
+    help="Share of the values of the MLP that are dropped, always the same ones.",
+    group=PROBLEM,
+    least=0,
+    below=1,
+)
+SCALE = Hyperparameter(
+    name="scale",
+    kind=float,
+    default=0.5,
+    help="Standard deviation of the random parameters; that of recurrent ones is divided by the "
+    "square root of the number of cells.",
+    group=PROBLEM,
+    above=0,
+    most=_LARGEST_SCALE,
+)
+SEED = Hyperparameter(
+    name="seed",
+    kind=int,
+    default=0,
+    help="Random seed.",
+    group=PROBLEM,
+    least=0,
+    most=MAX_SEED,
+)
+VECTOR_DIM = Hyperparameter(
+    name="vector_dim",
+    kind=int,
+    default=0,
+    help="Dimensions of random word vectors that are features too; 0 leaves them out. Only for "
+    "towers.",
+    group=PROBLEM,
+    least=0,
+    most=_MOST_VECTOR_DIM,
+)
+ENTRIES = Hyperparameter(
+    name="entries",
+    kind=int,
+    default=24,
+    help="Entries to compare in each block: the largest ones, and as many random ones.",
+    group=CHECK,
+    least=1,
+    most=_MOST_ENTRIES,
+)
+TOLERANCE = Hyperparameter(
+    name="tolerance",
+    kind=float,
+    default=1e-6,
+    help="Largest relative error that passes.",
+    group=CHECK,
+    above=0,
+    most=1,
+)
+FORM_TOLERANCE = Hyperparameter(
+    name="form_tolerance",
+    kind=float,
+    default=1e-10,
+    help="Largest relative difference between the forms scan and trace that passes.",
+    group=CHECK,
+    above=0,
+    most=1,
+)
+
+# The terms of the LSTM's recursion that `sentemb.gradients.faults` can leave out.
+FAULTS = {
+    "cell-path": "f(t+1) eps(t+1), the error along the cell",
+    "other-gates": "the Wrec of every gate but its own in the error of each gate",
+    "b_g": "the factor b_g(t) between the cell and the pre-activations of gates 2, 3 and 4",
+    "peepholes": "the errors that reach the cell through Wp1, Wp2 and Wp3",
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The pairs and parameters that a check makes up.
+
+    Attributes
+    ----------
+    shared_towers : bool
+    lengths : tuple of int
+        Words of the queries, see `checked_lengths`; the titles have the same lengths in another
+        order.
+    negatives : int
+        Per query.
+    gamma, scale : float
+    seed : int
+    objective : str, optional
+    margin : float, optional
+        By default that of the kind of model.
+    vector_dim : int
+        Dimensions of the random vectors that most words have.
+
+    Raises
+    ------
+    SentembError
+        For a value of the wrong type or out of bounds.
+    """
+
+    shared_towers: bool = SHARED_TOWERS.default
+    lengths: tuple[int, ...] = LENGTHS
+    negatives: int = NEGATIVES.default
+    gamma: float = GAMMA.default
+    scale: float = SCALE.default
+    seed: int = SEED.default
+    objective: str | None = None
+    margin: float | None = None
+    vector_dim: int = VECTOR_DIM.default
+
+    def __post_init__(self) -> None:
+        # The bounds of the margin depend on what is checked.
+        _check(self, SHARED_TOWERS, NEGATIVES, GAMMA, SCALE, SEED, OBJECTIVE, VECTOR_DIM)
+
+    def of_towers(self) -> Self:
+        """The same problem with the defaults of two towers."""
+        objective, _, margin = self.loss_of_towers()
+        return replace(self, objective=objective, margin=margin)
+
+    def loss_of_towers(self) -> tuple[str, float, float]:
+        """The objective, gamma and margin of two towers."""
+        objective, margin = self.objective, self.margin
+        return (
+            objectives.OBJECTIVE.default if objective is None else objective,
+            self.gamma,
+            objectives.MARGIN.default if margin is None else objectives.MARGIN.checked(margin),
+        )
+
+    def used(self) -> dict[str, Any]:
+        """The settings of two towers by name, without those that are not used."""
+        unused = {"gamma"} if self.objective == objectives.HINGE else {"objective", "margin"}
+        if not self.vector_dim:
+            unused.add("vector_dim")
+        return {name: value for name, value in asdict(self).items() if name not in unused}
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """What passes.
+
+    Attributes
+    ----------
+    entries : int
+        Entries of each block that are compared.
+    tolerance, form_tolerance : float
+
+    Raises
+    ------
+    SentembError
+        For a value of the wrong type or out of bounds.
+    """
+
+    entries: int = ENTRIES.default
+    tolerance: float = TOLERANCE.default
+    form_tolerance: float = FORM_TOLERANCE.default
+
+    def __post_init__(self) -> None:
+        _check(self, ENTRIES, TOLERANCE, FORM_TOLERANCE)
+
+
+def check_defaults(model: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The encoder settings ``given`` with the defaults of a check where nothing is given."""
+    own = entry_of(model).parameters
+    small = {one.name: one.check_default for one in own if one.check_default is not None}
+    open_ones = {one.name for one in own if one.optional}
+    return small | {
+        name: value for name, value in given.items() if value is not None or name not in open_ones
+    }
+
+
+def _check(bundle: Any, *parameters: Hyperparameter) -> None:
+    for one in parameters:
+        object.__setattr__(bundle, one.name, one.checked(getattr(bundle, one.name)))
+
+
+def checked_lengths(lengths: Any) -> tuple[int, ...]:
+    """``lengths`` as a tuple; a `SentembError` unless they are 1 to 50 integers from 1 to 200."""
+    try:
+        chosen = tuple(lengths)
+    except TypeError:
+        chosen = ()
+    if not (1 <= len(chosen) <= _MOST_LENGTHS and all(map(is_integer, chosen))):
+        raise SentembError(
+            f"lengths is {brief(lengths)}; give a list of 1 to {_MOST_LENGTHS} integers"
+        )
+    return tuple(whole("one of the lengths", length, 1, _LONGEST) for length in chosen)

@@ -1,1 +1,0 @@
-"""A model inside other libraries: sentence-transformers and scikit-learn."""

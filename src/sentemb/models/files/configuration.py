@@ -1,0 +1,124 @@
+"""The configuration of a model: what ``config.json`` says, checked."""
+
+from typing import Any
+
+from sentemb.errors import SentembError
+from sentemb.models.files.saved_model import PAIR, TOWERS, SavedModel
+from sentemb.models.files.tensor_files import damaged
+from sentemb.models.pairs import make_pair_model
+from sentemb.models.pairs.matcher import Matcher
+from sentemb.models.pairs.pair_model import PairModel
+from sentemb.models.pairs.registry import pair_entry_of
+from sentemb.models.towers import make_encoder
+from sentemb.models.towers.encoder import Encoder
+from sentemb.models.towers.ensemble import Ensemble
+from sentemb.models.towers.registry import ENSEMBLE, entry_of
+from sentemb.models.towers.towers import Towers
+from sentemb.system.bounds import brief
+from sentemb.system.descriptions import check_format
+from sentemb.text.words import SPLITTINGS
+from sentemb.version import __version__
+
+FORMAT = 1
+VECTORS = "vectors"
+
+
+def configuration_of(saved: SavedModel) -> dict[str, Any]:
+    """What `checked_config` will find in the folder of a model."""
+    vocabulary = saved.model.vocabulary
+    features = vocabulary.vectors
+    vectors = {} if features is None else {VECTORS: {"words": len(features), "dim": features.dim}}
+    return {
+        "format": FORMAT,
+        "kind": saved.kind,
+        **_described(saved.model),
+        "splitting": vocabulary.splitting,
+        **vectors,
+        "trigrams": len(vocabulary.trigrams),
+        "words": len(vocabulary.words),
+        "training": saved.training,
+        "sentemb": __version__,
+    }
+
+
+def _described(model: Towers | Matcher) -> dict[str, Any]:
+    """The name and the settings of a model, as its configuration has them."""
+    if isinstance(model, Matcher):
+        return {"model": model.model.name, **model.model.settings()}
+    encoder = model.encoder
+    own = {"shared_towers": model.shared, "dim": encoder.dim}
+    return {"model": encoder.name, **encoder.settings(), **own}
+
+
+def checked_config(place: object, config: Any) -> dict[str, Any]:
+    """``config`` if this version can read it."""
+    if not isinstance(config, dict):
+        raise SentembError(f"{place}: this is not the configuration of a sentemb model")
+    check_format(place, config, FORMAT)
+    kind_of_model = config.get("kind")
+    if kind_of_model not in (TOWERS, PAIR):
+        raise SentembError(f"{place}: a model of kind {brief(kind_of_model)}; upgrade sentemb")
+    needed: dict[str, type] = {"model": str, "training": dict}
+    if kind_of_model == TOWERS:
+        needed |= {"cells": int, "shared_towers": bool}
+    for key, kind in needed.items():
+        if type(config.get(key)) is not kind:
+            raise damaged(place, f"{key} is missing or of the wrong kind")
+    if config.get("splitting") not in tuple(SPLITTINGS):
+        raise damaged(place, f"splitting is not one of {', '.join(SPLITTINGS)}")
+    if VECTORS in config and not _are_vectors(config[VECTORS]):
+        raise damaged(place, f"{VECTORS} is not a number of words and one of dimensions")
+    return config
+
+
+def _are_vectors(value: Any) -> bool:
+    """Whether ``value`` describes word vectors that are features."""
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"words", "dim"}
+        and all(type(number) is int and 0 < number < 2**31 for number in value.values())
+    )
+
+
+def shape_of(place: object, config: dict[str, Any]) -> Encoder | PairModel:
+    """The encoder or pair model that a configuration describes; errors name ``place``."""
+    if config["kind"] == TOWERS:
+        return encoder_of(place, config)
+    try:
+        parameters = pair_entry_of(config["model"]).parameters
+        missing = [one.name for one in parameters if config.get(one.name) is None]
+        if missing:
+            raise SentembError(f"{missing[0]} is missing")
+        return make_pair_model(
+            config["model"], **{one.name: config[one.name] for one in parameters}
+        )
+    except SentembError as error:
+        raise damaged(place, str(error)) from error
+
+
+def encoder_of(place: object, config: dict[str, Any]) -> Encoder:
+    """The encoder that a configuration describes; ``place`` is named if there is none."""
+    try:
+        name = config["model"]
+        if name == ENSEMBLE:
+            return Ensemble([encoder_of(place, one) for one in _members(config)])
+        own = entry_of(name).names
+        missing = [key for key in own if config.get(key) is None]
+        if missing:
+            raise SentembError(f"{missing[0]} is missing")
+        encoder: Encoder = make_encoder(name, **{key: config[key] for key in own})
+        return encoder
+    except SentembError as error:
+        raise damaged(place, str(error)) from error
+
+
+def _members(config: dict[str, Any]) -> list[dict[str, Any]]:
+    """The configurations of the members of an ensemble."""
+    members = config.get("members")
+    if not isinstance(members, list) or not all(
+        isinstance(one, dict) and type(one.get("model")) is str for one in members
+    ):
+        raise SentembError("members is missing or of the wrong kind")
+    if any(one["model"] == ENSEMBLE for one in members):
+        raise SentembError("an ensemble has a member that is one itself")
+    return members

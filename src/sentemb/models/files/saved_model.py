@@ -1,0 +1,79 @@
+"""What a model folder holds, whatever the model is used for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
+
+from sentemb.errors import SentembError
+from sentemb.models.pairs.matcher import Matcher
+from sentemb.models.towers.towers import Towers
+
+TOWERS, PAIR = "towers", "pair"
+# A file with this among its metadata holds no towers but a classifier, which training alone reads.
+CLASSIFIER = "classifier"
+
+
+@dataclass(frozen=True, eq=False)
+class SavedModel:
+    """A model as it is stored, between a folder and the class that people use it through.
+
+    Attributes
+    ----------
+    model : Towers or Matcher
+    training : dict
+        How the model was trained: what JSON can hold. Empty for a model that was not trained.
+    history : sequence of dict
+        One entry per epoch.
+    """
+
+    model: Towers | Matcher
+    training: dict[str, Any] = field(default_factory=dict)
+    history: Sequence[dict[str, Any]] = ()
+
+    @property
+    def kind(self) -> str:
+        """``"towers"`` or ``"pair"``; decides which class `sentemb.load` returns."""
+        return PAIR if isinstance(self.model, Matcher) else TOWERS
+
+    def towers(self) -> Towers:
+        """The two towers.
+
+        Raises
+        ------
+        SentembError
+            If it is a pair model.
+        """
+        if isinstance(self.model, Towers):
+            return self.model
+        raise SentembError(
+            f"the model {self.model.model.name} scores pairs and has no vector of a text; use "
+            "`sentemb score`, `rank`, `evaluate` or `plot-match`, or PairScorer in Python"
+        )
+
+    def matcher(self) -> Matcher:
+        """The pair model.
+
+        Raises
+        ------
+        SentembError
+            If it has two towers.
+        """
+        if isinstance(self.model, Matcher):
+            return self.model
+        raise SentembError(
+            f"the model {self.model.encoder.name} has two towers and is not a pair model; use "
+            "`sentemb plot-gates` or `report`, or SentenceEncoder in Python"
+        )
+
+
+class Stored(Protocol):
+    """A class that can be stored in a model folder."""
+
+    def saved(self) -> SavedModel:
+        """What a model folder holds of this model."""
+        ...
+
+    @classmethod
+    def of(cls, saved: SavedModel, threads: int | None = None) -> Self:
+        """The model from what a folder holds."""
+        ...

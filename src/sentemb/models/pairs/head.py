@@ -1,0 +1,200 @@
+"""The MLP that turns the features of a pair into a score."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from sentemb.kernels.dropout import dropout_rows
+from sentemb.kernels.layers import dense, product_rows, set_dense_gradient
+from sentemb.kernels.mlp import output_errors, output_rows, relu_errors, relu_rows
+from sentemb.kernels.words import sum_rows
+from sentemb.models.words.workspace import Job, Workspace
+from sentemb.system.contracts import Arrays, KernelTask
+from sentemb.system.parallel import CHUNKS, one_after_the_other, spans
+
+# Numbers of the layers whose values are dropped: see `sentemb.kernels.dropout`.
+QUERY_LAYER, TITLE_LAYER, PAIR_LAYER, HIDDEN_LAYERS = 0, 1, 2, 3
+
+
+class Dropout(NamedTuple):
+    """Which values of an update are dropped.
+
+    Attributes
+    ----------
+    rate : float
+        The share of them, from 0, below 1.
+    key : uint64
+        The key of this update.
+    """
+
+    rate: float
+    key: np.uint64
+
+    @classmethod
+    def of(cls, rate: float, *numbers: int) -> Dropout | None:
+        """The dropout of the update that ``numbers`` name; None at rate 0."""
+        if rate == 0:
+            return None
+        return cls(rate, np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
+
+    def tasks(self, X: np.ndarray, layer: int, first: int, end: int) -> list[KernelTask]:
+        """Drop some of X[first:end] in place, or of its gradient."""
+        return [(dropout_rows, X, self.key, layer, self.rate, first, end)]
+
+    @property
+    def scale(self) -> float:
+        """What the values that are kept are multiplied by."""
+        return 1 / (1 - self.rate)
+
+
+class Head:
+    """ReLU layers and a linear output: s = w . y_m + c, y_k = max(0, W_k y_(k-1) + c_k).
+
+    The paper counts "two layers for MLP": one hidden layer and the output. Dropout is on every
+    hidden layer here; the model itself drops values of the input.
+
+    Parameters
+    ----------
+    inputs : int
+        Length of the features of a pair, y_0.
+    width : int
+        Units of each hidden layer.
+    layers : int
+        Hidden layers, m.
+    """
+
+    def __init__(self, inputs: int, width: int, layers: int) -> None:
+        self.inputs, self.width = inputs, width
+        self.layers = [(f"mlp{k}", f"mlp_bias{k}") for k in range(1, layers + 1)]
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the stacked arrays by name; a matrix has its inputs as rows."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        inputs = self.inputs
+        for matrix, bias in self.layers:
+            shapes |= {matrix: (inputs, self.width), bias: (self.width,)}
+            inputs = self.width
+        return shapes | {"output": (inputs,), "output_bias": (1,)}
+
+    def spreads(self) -> dict[str, float]:
+        """Standard deviations of the initial matrices: He's for the ReLU layers."""
+        shapes = self.shapes()
+        own = {matrix: math.sqrt(2 / shapes[matrix][0]) for matrix, _ in self.layers}
+        return own | {"output": 1 / math.sqrt(self.width)}
+
+    def blocks(self, weights: Arrays) -> Arrays:
+        """Views of the arrays as matrices with their outputs as rows: W1, c1, ..., w, c."""
+        named: Arrays = {}
+        for k, (matrix, bias) in enumerate(self.layers, 1):
+            named |= {f"M{k}": weights[matrix].T, f"c{k}": weights[bias]}
+        return named | {"w": weights["output"], "c": weights["output_bias"]}
+
+    def score_tasks(
+        self, weights: Arrays, A: np.ndarray, space: Workspace, dropout: Dropout | None
+    ) -> Job[tuple[np.ndarray, Arrays]]:
+        """The scores of pairs.
+
+        Parameters
+        ----------
+        weights : dict of arrays
+            Those of `shapes`, and others.
+        A : (n_pairs, width) float
+            W_1 y_0 + c_1, which becomes y_1.
+        space : Workspace
+            Holds the values until it is used again.
+        dropout : Dropout or None
+            In training.
+
+        Returns
+        -------
+        scores : (n_pairs,) float
+        values : dict of arrays
+            y_1 to y_m, as `backward_tasks` needs them.
+        """
+        n_pairs, dtype = len(A), A.dtype
+        values = {"Y1": A}
+        for k in range(2, len(self.layers) + 1):
+            values[f"Y{k}"] = space.empty(f"Y{k}", (n_pairs, self.width), dtype)
+        scores = np.empty(n_pairs, dtype)
+        tasks = []
+        for _, low, high in spans(n_pairs):
+            own: list[KernelTask] = []
+            for k, (matrix, bias) in enumerate(self.layers, 1):
+                Y = values[f"Y{k}"]
+                if k > 1:
+                    own.append(
+                        (dense, Y, values[f"Y{k - 1}"], weights[matrix], weights[bias], low, high)
+                    )
+                own.append((relu_rows, Y, low, high))
+                if dropout is not None:
+                    own += dropout.tasks(Y, HIDDEN_LAYERS + k, low, high)
+            outputs = weights["output"], weights["output_bias"]
+            own.append((output_rows, scores, Y, *outputs, low, high))
+            tasks.append((one_after_the_other, *own))
+        yield tasks
+        return scores, values
+
+    def backward_tasks(
+        self,
+        weights: Arrays,
+        values: Arrays,
+        V: np.ndarray,
+        space: Workspace,
+        dropout: Dropout | None,
+    ) -> Job[tuple[Arrays, np.ndarray]]:
+        """The backward pass of `score_tasks`.
+
+        Parameters
+        ----------
+        weights, space, dropout
+            As for `score_tasks`.
+        values : dict of arrays
+            From `score_tasks`.
+        V : (n_pairs,) float
+            dL/ds of every pair.
+
+        Returns
+        -------
+        gradient : dict of arrays
+            Those of all arrays in `shapes` except the first matrix, whose inputs the model has.
+        dA : (n_pairs, width) float
+            The gradient at W_1 y_0 + c_1.
+        """
+        n_pairs, dtype = len(V), V.dtype
+        last = len(self.layers)
+        scale = 1.0 if dropout is None else dropout.scale
+        errors = {
+            k: space.empty(f"dY{k}", (n_pairs, self.width), dtype) for k in range(1, last + 1)
+        }
+        first_matrix = self.layers[0][0]
+        shapes = {name: shape for name, shape in self.shapes().items() if name != first_matrix}
+        parts = {
+            name: space.zeros(f"d{name}", (CHUNKS, *shape), dtype) for name, shape in shapes.items()
+        }
+        transposed = {matrix: np.ascontiguousarray(weights[matrix].T) for matrix, _ in self.layers}
+        tasks = []
+        for chunk, low, high in spans(n_pairs):
+            outputs = parts["output"][chunk], parts["output_bias"][chunk]
+            own: list[KernelTask] = [
+                (output_errors, errors[last], *outputs, V, values[f"Y{last}"], weights["output"],
+                 low, high)
+            ]  # fmt: skip
+            for k in range(last, 0, -1):
+                matrix, bias = self.layers[k - 1]
+                D = errors[k]
+                own += [
+                    (relu_errors, D, values[f"Y{k}"], scale, low, high),
+                    (sum_rows, parts[bias][chunk], D, low, high),
+                ]
+                if k > 1:
+                    X, part = values[f"Y{k - 1}"], parts[matrix][chunk]
+                    own += [
+                        (set_dense_gradient, part, X, D, low, high),
+                        (product_rows, errors[k - 1], D, transposed[matrix], low, high),
+                    ]
+            tasks.append((one_after_the_other, *own))
+        yield tasks
+        return {name: part.sum(axis=0) for name, part in parts.items()}, errors[1]

@@ -1,0 +1,185 @@
+"""Pair models that sum up each text in a vector; the two first meet in the MLP.
+
+The MLP's first layer is linear in both vectors, W1 [h_x; h_y] = W1x h_x + W1y h_y. Each product is
+computed once per text, so that a pair costs one addition before the first ReLU.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.kernels.layers import product_rows, set_dense_gradient
+from sentemb.kernels.mlp import join_rows
+from sentemb.kernels.words import gather_rows, invert_lists
+from sentemb.models.pairs.head import QUERY_LAYER, TITLE_LAYER, Dropout
+from sentemb.models.pairs.pair_model import PairModel, Reading, Scoring, Texts
+from sentemb.models.towers.towers import SIDES
+from sentemb.models.words.workspace import Job, Workspace
+from sentemb.system.contracts import Arrays, KernelTask
+from sentemb.system.parallel import CHUNKS, one_after_the_other, spans
+
+_LAYER = dict(zip(SIDES, (QUERY_LAYER, TITLE_LAYER), strict=True))
+
+
+class Joined(PairModel):
+    """Base: a subclass defines `vector_length`, `vector_tasks` and `vector_backward_tasks`.
+
+    With dropout a value of a text's vector is dropped for all pairs of the mini-batch that the text
+    is in.
+    """
+
+    @property
+    def vector_length(self) -> int:
+        """Length of the vector of a text."""
+        raise NotImplementedError
+
+    @property
+    def inputs(self) -> int:
+        """Length of both vectors side by side."""
+        return 2 * self.vector_length
+
+    def vector_tasks(
+        self, weights: Arrays, side: str, P: np.ndarray, texts: Texts, space: Workspace
+    ) -> Job[Arrays]:
+        """The vectors of texts; parameters as for `read_tasks`.
+
+        Returns
+        -------
+        dict of arrays
+            ``h`` (n_texts, vector_length), which the caller may change, and what
+            `vector_backward_tasks` needs.
+        """
+        raise NotImplementedError
+
+    def vector_backward_tasks(
+        self,
+        weights: Arrays,
+        side: str,
+        P: np.ndarray,
+        reading: Reading,
+        dh: np.ndarray,
+        space: Workspace,
+        words: bool,
+    ) -> Job[tuple[Arrays, np.ndarray | None]]:
+        """The gradients of this side's own arrays, and that at its tokens if ``words`` is set.
+
+        The parameters are those of `backward_tasks`; ``dh`` (n_texts, vector_length), the gradient
+        at the vectors, may be changed.
+        """
+        raise NotImplementedError
+
+    def _first_matrix(self, weights: Arrays, side: str) -> np.ndarray:
+        """W1x or W1y: the rows of the first matrix that read the vector of this side."""
+        n = self.vector_length
+        first = weights[self.head.layers[0][0]]
+        return first[:n] if side == SIDES[0] else first[n:]
+
+    def read_tasks(
+        self,
+        weights: Arrays,
+        side: str,
+        P: np.ndarray,
+        texts: Texts,
+        space: Workspace,
+        dropout: Dropout | None = None,
+    ) -> Job[Reading]:
+        """As `PairModel.read_tasks`: ``h`` and its product with the first matrix, ``A``."""
+        arrays = yield from self.vector_tasks(weights, side, P, texts, space)
+        h = arrays["h"]
+        A = np.empty((texts.n_texts, self.mlp), P.dtype)
+        W = self._first_matrix(weights, side)
+        tasks = []
+        for _, low, high in spans(texts.n_texts):
+            own: list[KernelTask] = []
+            if dropout is not None:
+                own += dropout.tasks(h, _LAYER[side], low, high)
+            own.append((product_rows, A, h, W, low, high))
+            tasks.append((one_after_the_other, *own))
+        yield tasks
+        return Reading(texts, {**arrays, "A": A})
+
+    def score_tasks(
+        self,
+        weights: Arrays,
+        queries: Reading,
+        titles: Reading,
+        query_index: NDArray[np.int32],
+        title_index: NDArray[np.int32],
+        space: Workspace,
+        dropout: Dropout | None = None,
+    ) -> Job[Scoring]:
+        """As `PairModel.score_tasks`."""
+        Ax, Ay = queries.arrays["A"], titles.arrays["A"]
+        A = space.empty("A", (query_index.size, self.mlp), Ax.dtype)
+        bias = weights[self.head.layers[0][1]]
+        yield [
+            (join_rows, A, bias, Ax, query_index, Ay, title_index, low, high)
+            for _, low, high in spans(query_index.size)
+        ]
+        scores, values = yield from self.head.score_tasks(weights, A, space, dropout)
+        return Scoring(scores, queries, titles, query_index, title_index, values)
+
+    def backward_tasks(
+        self,
+        weights: Arrays,
+        P: np.ndarray,
+        done: Scoring,
+        V: np.ndarray,
+        space: Workspace,
+        dropout: Dropout | None = None,
+        words: bool = True,
+    ) -> Job[tuple[Arrays, Arrays]]:
+        """As `PairModel.backward_tasks`."""
+        gradient, dA = yield from self.head.backward_tasks(weights, done.arrays, V, space, dropout)
+        sides = dict(zip(SIDES, (done.queries, done.titles), strict=True))
+        pairs = dict(zip(SIDES, (done.query_index, done.title_index), strict=True))
+        errors: Arrays = {}
+        of_first: list[np.ndarray] = []
+        for side, reading in sides.items():
+            part, dh = yield from self._at_vectors(
+                weights, side, reading, pairs[side], dA, space, dropout
+            )
+            of_first.append(part)
+            own, dX = yield from self.vector_backward_tasks(
+                weights, side, P, reading, dh, space, words
+            )
+            for name, array in own.items():
+                gradient[name] = gradient[name] + array if name in gradient else array
+            if dX is not None:
+                errors[side] = dX
+        gradient[self.head.layers[0][0]] = np.concatenate(of_first)
+        return gradient, errors
+
+    def _at_vectors(
+        self,
+        weights: Arrays,
+        side: str,
+        reading: Reading,
+        text_of_pair: NDArray[np.int32],
+        dA: np.ndarray,
+        space: Workspace,
+        dropout: Dropout | None,
+    ) -> Job[tuple[np.ndarray, np.ndarray]]:
+        """The gradients of this side's part of the first matrix, and at the vectors."""
+        n_texts, h = reading.texts.n_texts, reading.arrays["h"]
+        one_each = np.arange(text_of_pair.size + 1)
+        offsets, places = invert_lists(one_each, text_of_pair, n_texts)
+        dA_texts = space.empty(f"dA {side}", (n_texts, self.mlp), dA.dtype)
+        dh = space.empty(f"dh {side}", h.shape, dA.dtype)
+        W = np.ascontiguousarray(self._first_matrix(weights, side).T)
+        parts = space.zeros(f"dW1 {side}", (CHUNKS, h.shape[1], self.mlp), dA.dtype)
+        tasks: list[Any] = []
+        for chunk, low, high in spans(n_texts):
+            own: list[KernelTask] = [
+                (gather_rows, dA_texts, 0, dA, offsets, places, low, high),
+                (set_dense_gradient, parts[chunk], h, dA_texts, low, high),
+                (product_rows, dh, dA_texts, W, low, high),
+            ]
+            if dropout is not None:
+                own += dropout.tasks(dh, _LAYER[side], low, high)
+            tasks.append((one_after_the_other, *own))
+        yield tasks
+        return parts.sum(axis=0), dh

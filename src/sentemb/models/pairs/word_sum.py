@@ -1,0 +1,52 @@
+"""WordEmbed: the sums of the word vectors of both texts, through an MLP."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sentemb.kernels.layers import sum_words
+from sentemb.kernels.mlp import rows_of_texts
+from sentemb.models.pairs.joined import Joined
+from sentemb.models.pairs.pair_model import Reading, Texts
+from sentemb.models.words.workspace import Job, Workspace
+from sentemb.system.contracts import Arrays
+from sentemb.system.parallel import spread
+
+
+class WordSum(Joined):
+    """s = MLP([sum of x_i; sum of y_j]), the paper's competitor WordEmbed (section 5.1)."""
+
+    name = "wordembed"
+    word_spread = 0.3  # a sum of ten such vectors has numbers of about 1
+
+    @property
+    def vector_length(self) -> int:
+        """Length of a word vector."""
+        return self.width
+
+    def vector_tasks(
+        self, weights: Arrays, side: str, P: np.ndarray, texts: Texts, space: Workspace
+    ) -> Job[Arrays]:
+        """The sums of the words."""
+        h = np.empty((texts.n_texts, self.width), P.dtype)
+        nothing = np.zeros(self.width, P.dtype)
+        yield spread(texts.n_texts, sum_words, h, P, 0, nothing, texts.word_index, texts.offsets)
+        return {"h": h}
+
+    def vector_backward_tasks(
+        self,
+        weights: Arrays,
+        side: str,
+        P: np.ndarray,
+        reading: Reading,
+        dh: np.ndarray,
+        space: Workspace,
+        words: bool,
+    ) -> Job[tuple[Arrays, np.ndarray | None]]:
+        """Every word of a text has the gradient at its sum."""
+        if not words:
+            return {}, None
+        texts = reading.texts
+        dX = space.empty(f"dX {side}", (texts.word_index.size, self.width), dh.dtype)
+        yield spread(texts.n_texts, rows_of_texts, dX, dh, texts.offsets)
+        return {}, dX

@@ -1,0 +1,88 @@
+"""Embeddings of an LSTM for which no backward pass will be asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.kernels.inference import embed_lstm
+from sentemb.kernels.matmul import panels_of
+from sentemb.kernels.packing import longest_first
+from sentemb.models.words.packing import BLOCK_TEXTS
+from sentemb.system.aligned import aligned_empty
+from sentemb.system.contracts import Arrays
+from sentemb.system.parallel import Workers
+
+if TYPE_CHECKING:
+    from sentemb.models.towers.lstm import LSTM
+
+# Blocks for each thread of a few texts: the first ones are the longest.
+_BLOCKS_PER_THREAD = 4
+_FIRST_TEXT = np.zeros(1, np.int64)
+
+
+class EmbedLSTM:
+    """What `LSTM.embedder` returns: the weights as the kernel wants them.
+
+    Parameters
+    ----------
+    encoder : LSTM
+    weights : dict of arrays
+        Copied, all but ``table`` and ``bias``, which the projected words contain.
+    """
+
+    def __init__(self, encoder: LSTM, weights: Arrays) -> None:
+        self._dim = encoder.dim
+        # The sums of a bag start at zero; all other numbers of a text with words are written.
+        self._make_one = np.zeros if encoder.bag_dim else np.empty
+        recurrent = weights["recurrent"]
+        directions, n, width = recurrent.shape
+        dtype = recurrent.dtype
+        diagonals = np.zeros((directions, 3, 0), dtype)
+        before = after = np.zeros((directions, 0, 0), dtype)
+        if encoder.peepholes == "diagonal":
+            diagonals = weights["peepholes"].copy()
+        elif encoder.peepholes == "full":
+            before, after = np.zeros((2, directions, n, width), dtype)
+            for slot, gate in enumerate(encoder.gates):
+                columns = slice(slot * n, (slot + 1) * n)
+                if gate in ("2", "3"):
+                    before[:, :, columns] = weights["peepholes"][:, int(gate) - 1]
+                elif gate == "1":
+                    after[:, :, columns] = weights["peepholes"][:, 0]
+        if not encoder.output_gate:
+            after = after[:, :0]
+        output_gate = int(encoder.output_gate)  # a bool would make the call slower
+        aligned, panels = aligned_empty((2, *recurrent.shape), dtype)
+        aligned[...] = recurrent
+        panels[...] = [panels_of(own) for own in recurrent]
+        self._weights = (aligned, panels, diagonals, before, after, output_gate)
+
+    def __call__(
+        self,
+        P: np.ndarray,
+        word_index: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        workers: Workers,
+    ) -> np.ndarray:
+        """The embeddings, (n_texts, dim) float; the arguments are those of `Encoder.embed`."""
+        if len(offsets) == 2 and len(word_index):
+            embeddings = self._make_one((1, self._dim), P.dtype)
+            embed_lstm(embeddings, P, word_index, offsets, _FIRST_TEXT, *self._weights, 0, 1)
+            return embeddings
+        embeddings = np.zeros((offsets.size - 1, self._dim), P.dtype)
+        arguments = (embeddings, P, word_index, offsets)
+        order, _ = longest_first(offsets)
+        texts = BLOCK_TEXTS
+        if workers.threads > 1:
+            blocks = workers.threads * _BLOCKS_PER_THREAD
+            texts = max(1, min(BLOCK_TEXTS, -(-order.size // blocks)))
+        workers.run(
+            [
+                (embed_lstm, *arguments, order, *self._weights, k, min(k + texts, order.size))
+                for k in range(0, order.size, texts)
+            ]
+        )
+        return embeddings

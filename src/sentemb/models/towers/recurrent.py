@@ -1,0 +1,476 @@
+"""What the recurrent encoders share: passes through the words of a text in one or two directions.
+
+In addition to the last y(t) of each direction an embedding may hold a linear bag of the same
+features, Wbag x. It holds what the words say in any order, which frees the cells for the rest.
+
+The weights of an encoder are stacked for the kernels:
+
+=============  ===================================  ==========================================
+name           shape                                holds
+=============  ===================================  ==========================================
+``table``      (n_features,                         every W_g transposed, side by side,
+               directions * G * n + bag_dim)            then Wbag transposed
+``bias``       (directions * G * n,)                every b_g
+``recurrent``  (directions, n, G * n)               every Wrec_g transposed, side by side
+``peepholes``  (directions, 3, n) or                Wp_1, Wp_2, Wp_3: diagonals, or
+               (directions, 3, n, n)                transposed matrices
+=============  ===================================  ==========================================
+
+`blocks` returns them under the paper's names and in the paper's shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from sentemb.kernels.layers import sum_words
+from sentemb.kernels.recurrent import set_recurrent_gradient
+from sentemb.kernels.small_arrays import place_rows, sum_parts
+from sentemb.models.contracts import GradientPoint
+from sentemb.models.towers.encoder import Encoder, ForwardPass
+from sentemb.models.towers.layout import Layout
+from sentemb.models.towers.truncation import Truncation
+from sentemb.models.words.packing import Packing
+from sentemb.models.words.workspace import Job, Workspace
+from sentemb.system.contracts import Arrays, KernelTask
+from sentemb.system.parallel import CHUNKS, Workers, one_after_the_other, spans
+
+# What the forward kernels wrote, for each direction.
+States: TypeAlias = list[dict[str, np.ndarray]]
+
+
+class Scanned(NamedTuple):
+    """What the backward kernels write.
+
+    Attributes
+    ----------
+    errors : list of (n_rows, G n) float
+        dL/d(W l(t) + b) of every packed row, for each direction.
+    parts : dict of (directions, CHUNKS, ...) float
+        The sums of each chunk for the gradients of the dense weights, by name.
+    """
+
+    errors: list[np.ndarray]
+    parts: Arrays
+
+
+class Scans(Protocol):
+    """What runs the recurrences of a pass: an encoder itself, or processes elsewhere.
+
+    The arrays that are returned are filled once the tasks are done.
+    """
+
+    def forward_scans(
+        self, weights: Arrays, packing: Packing, P: np.ndarray, workspace: Workspace
+    ) -> tuple[States, list[KernelTask]]:
+        """As `RecurrentEncoder.forward_scans`, all chunks; at least the last outputs are set."""
+        ...
+
+    def backward_scans(
+        self,
+        weights: Arrays,
+        done: ForwardPass,
+        V: np.ndarray,
+        truncation: Truncation,
+        workspace: Workspace,
+    ) -> tuple[Scanned, list[KernelTask]]:
+        """As `RecurrentEncoder.backward_scans`, all chunks, after `forward_scans`."""
+        ...
+
+
+class RecurrentEncoder(Encoder):
+    """Base of `RNN`, `IRNN`, `LSTM` and `BiLSTM`.
+
+    It has n = ``cells`` cells in each direction; a linear bag of length ``bag_dim`` is joined to
+    their outputs.
+    """
+
+    recurrent = True
+    directions = 1
+    # The paper's numbers of the stacked gates, "" for RNN and iRNN, which have none.
+    gates: tuple[str, ...] = ("",)
+    # What the array of the errors is called in a workspace.
+    errors_name = "D"
+    # What runs the recurrences of a training's passes in place of the encoder itself.
+    scans: Scans | None = None
+
+    def is_reached(self, block: str, longest: int) -> bool:
+        """As `Encoder`: y(0) = 0, so one word alone does not use the recurrent weights."""
+        return longest > 1 or not block.startswith("Wrec")
+
+    @property
+    def n_outputs(self) -> int:
+        """Length of the last y(t) of all directions, the first part of an embedding."""
+        return self.directions * self.cells
+
+    @property
+    def dim(self) -> int:
+        """Length of an embedding."""
+        return self.n_outputs + self.bag_dim
+
+    @property
+    def gate_width(self) -> int:
+        """Columns of one direction in the stacked arrays, G n."""
+        return len(self.gates) * self.cells
+
+    @property
+    def bag_column(self) -> int:
+        """Where Wbag begins in ``table``."""
+        return self.directions * self.gate_width
+
+    @property
+    def width(self) -> int:
+        """Length of a projected word."""
+        return self.bag_column + self.bag_dim
+
+    def word_vector_columns(self) -> slice:
+        """Those of Wbag, which are added up; the others go through the gates."""
+        return slice(self.bag_column, self.width)
+
+    # -- weights ------------------------------------------------------------------------------
+
+    def shapes(self, n_features: int) -> dict[str, tuple[int, ...]]:
+        """Shapes of the stacked arrays by name."""
+        return {
+            "table": (n_features, self.width),
+            "bias": (self.bag_column,),
+            "recurrent": (self.directions, self.cells, self.gate_width),
+        }
+
+    def spreads(self) -> dict[str, float]:
+        """Standard deviations of the initial dense matrices by name; the others start at zero."""
+        return {"recurrent": 0.2 / np.sqrt(self.cells)}
+
+    def blocks(self, weights: Arrays) -> Arrays:
+        """Views of stacked arrays under the paper's names: W1 (n, d), Wrec1 (n, n), b1 (n,), ...
+
+        Works on weights and on gradients. The names of a bidirectional encoder begin with
+        ``forward.`` and ``backward.``.
+        """
+        named = {}
+        n = self.cells
+        for direction in range(self.directions):
+            prefix = ("forward.", "backward.")[direction] if self.directions == 2 else ""
+            column = direction * self.gate_width
+            for slot, gate in enumerate(self.gates):
+                part = slice(column + slot * n, column + (slot + 1) * n)
+                own = slice(slot * n, (slot + 1) * n)
+                named[f"{prefix}W{gate}"] = weights["table"][:, part].T
+                named[f"{prefix}Wrec{gate}"] = weights["recurrent"][direction, :, own].T
+                named[f"{prefix}b{gate}"] = weights["bias"][part]
+            named.update(self._peephole_blocks(weights, prefix, direction))
+        if self.bag_dim:
+            named["Wbag"] = weights["table"][:, self.bag_column :].T
+        return named
+
+    def _peephole_blocks(self, weights: Arrays, prefix: str, direction: int) -> Arrays:
+        return {}
+
+    def _layout_parts(self) -> tuple[str, ...]:
+        parts = (*super()._layout_parts(), "packed_rows_of_words")
+        return (*parts, "texts_of_words") if self.bag_dim else parts
+
+    # -- forward ------------------------------------------------------------------------------
+
+    def word_bias(self, weights: Arrays, dtype: DTypeLike) -> np.ndarray:
+        """The vector that is added to every projected word: (width,) of ``dtype``."""
+        if not self.bag_dim:
+            return weights["bias"]
+        return np.concatenate([weights["bias"], np.zeros(self.bag_dim, dtype)])
+
+    def forward_tasks(
+        self, point: GradientPoint, layout: Layout, workspace: Workspace
+    ) -> Job[ForwardPass]:
+        """`forward` as a job for `Workers.together`; parameters as for `Encoder`."""
+        weights, batch, packing = point.weights, layout.batch, layout.packing
+        P = yield from self.project_tasks(point, batch, workspace)
+        embeddings = workspace.zeros("embeddings", (batch.n_texts, self.dim), P.dtype)
+        scans: Scans = self.scans or self
+        states, tasks = scans.forward_scans(weights, packing, P, workspace)
+        done = ForwardPass(layout, embeddings, states)
+        X = workspace.empty("X", (batch.n_texts, self.bag_dim), P.dtype)
+        yield tasks + self._bag_tasks(X, P, batch.word_index, batch.offsets)
+        for direction, state in enumerate(done.states):
+            outputs = state["Y"], packing.last_rows
+            place_rows(embeddings, direction * self.cells, packing.order, *outputs)
+        if self.bag_dim:
+            embeddings[:, self.n_outputs :] = X
+        return done
+
+    def forward_scans(
+        self,
+        weights: Arrays,
+        packing: Packing,
+        P: np.ndarray,
+        workspace: Workspace,
+        chunks: Iterable[int] = range(CHUNKS),
+    ) -> tuple[States, list[KernelTask]]:
+        """What the forward kernels write, and the tasks that do it for some chunks of the blocks.
+
+        Parameters
+        ----------
+        weights : dict of arrays
+            ``table`` and ``bias`` are not used.
+        packing : Packing
+            The texts.
+        P : (n_words, width) float
+            Projected words.
+        workspace : Workspace
+            Holds the states.
+        chunks : iterable of int
+            By default all.
+        """
+        states, tasks = [], []
+        for direction in range(self.directions):
+            state, kernel, arguments = self._prepare(weights, direction, packing, P, workspace)
+            states.append(state)
+            tasks += [(kernel, *arguments, chunk, CHUNKS) for chunk in chunks]
+        return states, tasks
+
+    def _bag_tasks(
+        self,
+        X: np.ndarray,
+        P: np.ndarray,
+        word_index: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+    ) -> list[KernelTask]:
+        """Tasks that set X (n_texts, bag_dim) to the sums of the words' Wbag l."""
+        if not self.bag_dim:
+            return []
+        bias = np.zeros(self.bag_dim, P.dtype)
+        arguments = (X, P, self.bag_column, bias, word_index, offsets)
+        return [(sum_words, *arguments, low, high) for _, low, high in spans(len(X))]
+
+    def embed(
+        self,
+        weights: Arrays,
+        P: np.ndarray,
+        word_index: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        workers: Workers,
+    ) -> np.ndarray:
+        """Embed texts without keeping what a backward pass would need, as `Encoder.embed`."""
+        packing = Packing(word_index, offsets)
+        embeddings = np.zeros((offsets.size - 1, self.dim), P.dtype)
+        scratch = [Workspace() for _ in range(workers.threads)]
+
+        def embed_block(number: int) -> None:
+            workspace = scratch.pop()
+            self._embed_block(embeddings, weights, P, packing.block(number), workspace)
+            scratch.append(workspace)
+
+        # Block by block, so that what the kernels write stays in the processor's cache.
+        X = np.empty((offsets.size - 1, self.bag_dim), P.dtype)
+        blocks = [(embed_block, number) for number in range(packing.n_blocks)]
+        workers.run(blocks + self._bag_tasks(X, P, word_index, offsets))
+        if self.bag_dim:
+            embeddings[:, self.n_outputs :] = X
+        return embeddings
+
+    def _prepare(
+        self, weights: Arrays, direction: int, packing: Packing, P: np.ndarray, workspace: Workspace
+    ) -> tuple[dict[str, np.ndarray], Callable[..., Any], tuple[Any, ...]]:
+        """What the forward kernel will write, the kernel, and its arguments without the chunks."""
+        raise NotImplementedError
+
+    def _embed_block(
+        self,
+        embeddings: np.ndarray,
+        weights: Arrays,
+        P: np.ndarray,
+        block: Packing,
+        workspace: Workspace,
+    ) -> None:
+        for direction in range(self.directions):
+            state, kernel, arguments = self._prepare(weights, direction, block, P, workspace)
+            kernel(*arguments, 0, 1)
+            part = slice(direction * self.cells, (direction + 1) * self.cells)
+            # For a single text, indexing with arrays would take longer than its words do.
+            one = block.order.size == 1
+            texts, last_rows = (
+                (block.order[0], block.last_rows[0]) if one else (block.order, block.last_rows)
+            )
+            embeddings[texts, part] = state["Y"][last_rows]
+
+    # -- backward -----------------------------------------------------------------------------
+
+    def by_length(self, rows: np.ndarray, offsets: NDArray[np.int64]) -> np.ndarray:
+        """What dividing by a text's number of words does to (n_texts, dim) rows: here nothing.
+
+        An encoder whose embedding holds y(m) / m divides its last outputs and, in the backward
+        pass, their errors.
+        """
+        return rows
+
+    def gate_values(self, state: dict[str, np.ndarray], rows: NDArray[np.int64]) -> Arrays:
+        """The values of outputs, cells and gates at some packed rows: (T, n) float by name.
+
+        Parameters
+        ----------
+        state : dict of arrays
+            One of `ForwardPass.states`.
+        rows : (T,) int64
+            In the order wanted; see `Packing.rows_of_tokens`.
+        """
+        raise NotImplementedError
+
+    def input_errors(
+        self,
+        weights: Arrays,
+        done: ForwardPass,
+        V: np.ndarray,
+        workers: Workers,
+        truncation: Truncation | None = None,
+    ) -> list[np.ndarray]:
+        """dL/d(W l(t) + b) of every token: what the scan finds before any sum over tokens.
+
+        Parameters
+        ----------
+        weights, done, V, workers, truncation
+            As for `backward`.
+
+        Returns
+        -------
+        list of (n_rows, G n) float
+            One per direction, gates stacked as in the weights; `Packing.rows_of_tokens` gives the
+            row of each token.
+        """
+        V = np.ascontiguousarray(self.by_length(V, done.batch.offsets))
+        errors = self._room_for_errors(done.packing, V.dtype, Workspace())
+        arguments = weights, done, errors, V, truncation or Truncation()
+        workers.run([scan for _, _, scan in self._scans(*arguments, range(CHUNKS))])
+        return errors
+
+    def _prepare_backward(
+        self,
+        weights: Arrays,
+        direction: int,
+        done: ForwardPass,
+        D: np.ndarray,
+        V: np.ndarray,
+        truncation: Truncation,
+    ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """The backward kernel, which writes D, and its arguments without the chunks."""
+        raise NotImplementedError
+
+    def _scans(
+        self,
+        weights: Arrays,
+        done: ForwardPass,
+        errors: list[np.ndarray],
+        V: np.ndarray,
+        truncation: Truncation,
+        chunks: Iterable[int],
+    ) -> list[tuple[int, int, KernelTask]]:
+        """Direction, chunk, and the task that writes the errors of that chunk."""
+        scans = []
+        for direction, D in enumerate(errors):
+            kernel, arguments = self._prepare_backward(weights, direction, done, D, V, truncation)
+            scans += [(direction, one, (kernel, *arguments, one, CHUNKS)) for one in chunks]
+        return scans
+
+    def _room_for_errors(
+        self, packing: Packing, dtype: DTypeLike, workspace: Workspace
+    ) -> list[np.ndarray]:
+        shape = packing.n_rows, self.gate_width
+        return [
+            workspace.empty(f"{self.errors_name}{direction}", shape, dtype)
+            for direction in range(self.directions)
+        ]
+
+    def room_for_gradients(
+        self, packing: Packing, dtype: DTypeLike, workspace: Workspace
+    ) -> Scanned:
+        """The arrays that the backward kernels write, with arbitrary contents."""
+        parts = {}
+        for name, shape in self.shapes(0).items():
+            if name not in ("table", "bias"):
+                shape = (self.directions, CHUNKS, *shape[1:])
+                parts[name] = workspace.empty(f"d{name}", shape, dtype)
+        return Scanned(self._room_for_errors(packing, dtype, workspace), parts)
+
+    def backward_scans(
+        self,
+        weights: Arrays,
+        done: ForwardPass,
+        V: np.ndarray,
+        truncation: Truncation,
+        workspace: Workspace,
+        chunks: Iterable[int] = range(CHUNKS),
+    ) -> tuple[Scanned, list[KernelTask]]:
+        """What the backward kernels write, and the tasks that do it for some chunks of the blocks.
+
+        Parameters
+        ----------
+        weights, done
+            Those of `forward_scans`; of ``done`` only packing and states are used.
+        V : (n_texts, at least n_outputs) float
+            From `by_length`, contiguous.
+        truncation : Truncation
+            Where errors are cut.
+        workspace : Workspace
+            Holds the result. If it holds the states too, an LSTM overwrites them.
+        chunks : iterable of int
+            By default all.
+        """
+        scanned = self.room_for_gradients(done.packing, V.dtype, workspace)
+        tasks: list[KernelTask] = []
+        for direction, chunk, scan in self._scans(
+            weights, done, scanned.errors, V, truncation, chunks
+        ):
+            own = {name: part[direction] for name, part in scanned.parts.items()}
+            state, D = done.states[direction], scanned.errors[direction]
+            sums = self._prepare_sums(own, state, D, done.packing, chunk)
+            tasks.append((one_after_the_other, scan, *sums))
+        return scanned, tasks
+
+    def backward_tasks(
+        self,
+        weights: Arrays,
+        done: ForwardPass,
+        V: np.ndarray,
+        truncation: Truncation | None,
+        workspace: Workspace,
+    ) -> Job[Arrays]:
+        """`backward` as a job for `Workers.together`, as `Encoder.backward_tasks`."""
+        layout = done.layout
+        scans: Scans = self.scans or self
+        divided = np.ascontiguousarray(self.by_length(V, done.batch.offsets))
+        scanned, tasks = scans.backward_scans(
+            weights, done, divided, truncation or Truncation(), workspace
+        )
+        yield tasks
+        gradient = {}
+        for name, part in scanned.parts.items():
+            gradient[name] = workspace.empty(f"sum of {name}", part[:, 0].shape, V.dtype)
+            for total, of_chunks in zip(gradient[name], part, strict=True):
+                sum_parts(total.reshape(-1), of_chunks.reshape(CHUNKS, -1))
+
+        errors = [
+            (direction * self.gate_width, D, *layout.packed_rows_of_words[direction])
+            for direction, D in enumerate(scanned.errors)
+        ]
+        if self.bag_dim:
+            V_bag = np.ascontiguousarray(V[:, self.n_outputs :])
+            errors.append((self.bag_column, V_bag, *layout.texts_of_words))
+        dP, bias = yield from self.gather_words_tasks(layout.batch, errors, workspace)
+        return gradient | {"bias": bias[: self.bag_column], "words": dP}
+
+    def _prepare_sums(
+        self,
+        parts: dict[str, np.ndarray],
+        state: dict[str, np.ndarray],
+        D: np.ndarray,
+        packing: Packing,
+        chunk: int,
+    ) -> list[KernelTask]:
+        """Tasks that set a chunk's part of every gradient that is a sum over tokens.
+
+        They run right after the chunk's scan, while its errors are in the processor's cache.
+        """
+        dR, steps = parts["recurrent"][chunk], (packing.block_steps, packing.step_rows)
+        return [(set_recurrent_gradient, dR, state["Y"], D, *steps, chunk, CHUNKS)]

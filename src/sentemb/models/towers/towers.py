@@ -1,0 +1,137 @@
+"""The two towers of a model: one shape, one vocabulary, and weights for each side."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+
+from sentemb.errors import SentembError
+from sentemb.models.towers.encoder import Encoder
+from sentemb.system.contracts import Arrays
+from sentemb.text.vocabulary import Vocabulary
+
+# The towers by what they read: queries, or titles (the documents of the field).
+SIDES = ("query", "document")
+
+
+@dataclass(frozen=True, eq=False)
+class Towers:
+    """What a model of two towers consists of.
+
+    Attributes
+    ----------
+    encoder : Encoder
+        The shape of both towers.
+    vocabulary : Vocabulary
+        The features that both towers read.
+    weights : dict of dict of ndarray
+        ``weights["query"]`` and ``weights["document"]``, stacked arrays as the encoder describes
+        them; shared towers are one and the same dict under both names.
+    """
+
+    encoder: Encoder
+    vocabulary: Vocabulary
+    weights: dict[str, Arrays]
+
+    @classmethod
+    def of(cls, encoder: Encoder, vocabulary: Vocabulary, weights: dict[str, Arrays]) -> Self:
+        """Towers from `each`: without weights for ``"document"`` they are shared."""
+        return cls(encoder, vocabulary, {"document": weights["query"], **weights})
+
+    @property
+    def shared(self) -> bool:
+        """Whether one tower reads queries and titles."""
+        return self.weights["query"] is self.weights["document"]
+
+    @property
+    def each(self) -> dict[str, Arrays]:
+        """The weights of every distinct tower by its side: only ``"query"`` if they are shared."""
+        return {side: self.weights[side] for side in distinct_sides(self.shared)}
+
+    @property
+    def dtype(self) -> np.dtype:
+        """float32 or float64."""
+        return self.weights["query"]["table"].dtype
+
+    def parameters(self) -> dict[str, Arrays]:
+        """Views of all weights under the paper's names; see `SentenceEncoder.parameters`."""
+        blocks = {side: self.encoder.blocks(weights) for side, weights in self.each.items()}
+        return {"document": blocks["query"], **blocks}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all weights."""
+        return sum(array.nbytes for tower in self.each.values() for array in tower.values())
+
+    def fingerprint(self) -> str:
+        """A hash of the shape, the vocabulary and the weights."""
+        shape = [self.encoder.name, self.encoder.settings(), self.vocabulary.splitting]
+        digest = hashlib.sha256(json.dumps(shape).encode())
+        for features in (self.vocabulary.trigrams, self.vocabulary.words):
+            digest.update("\n".join([*features, ""]).encode())
+        if self.vocabulary.vectors is not None:
+            digest.update(self.vocabulary.vectors.fingerprint().encode())
+        for side, weights in self.each.items():
+            for name in sorted(weights):
+                array = np.ascontiguousarray(weights[name])
+                digest.update(f"{side}.{name} {array.dtype} {array.shape}".encode())
+                digest.update(array.data.cast("B") if array.size else b"")
+        return digest.hexdigest()
+
+    def copy(self) -> Self:
+        """The same towers with weights of their own."""
+        return self.astype(self.dtype)
+
+    def astype(self, dtype: str | type | np.dtype) -> Self:
+        """A copy in float32 or float64."""
+        copies = {side: converted(weights, dtype) for side, weights in self.each.items()}
+        return self.of(self.encoder, self.vocabulary, copies)
+
+
+def converted(weights: Arrays, dtype: str | type | np.dtype) -> Arrays:
+    """A copy of ``weights`` in float32 or float64.
+
+    Raises
+    ------
+    SentembError
+        For another dtype.
+    """
+    try:
+        number = np.dtype(dtype)
+    except TypeError:
+        raise SentembError(f"dtype must be float32 or float64, not {dtype!r}") from None
+    if number not in (np.float32, np.float64):
+        raise SentembError(f"dtype must be float32 or float64, not {number}")
+    return {name: array.astype(number) for name, array in weights.items()}
+
+
+class HasTowers(Protocol):
+    """A model with two towers, such as `SentenceEncoder`."""
+
+    @property
+    def towers(self) -> Towers: ...
+
+
+def distinct_sides(shared: bool) -> tuple[str, ...]:
+    """The sides that have a tower of their own."""
+    return SIDES[:1] if shared else SIDES
+
+
+# Shared towers read the queries and the titles of a mini-batch as one list of texts, queries first.
+
+
+def split_embeddings(
+    embeddings: dict[str, np.ndarray], n_queries: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(Yq, Yd), the embeddings of queries and titles, from those of each tower's texts."""
+    if "document" in embeddings:
+        return embeddings["query"], embeddings["document"]
+    Yq, Yd = np.split(embeddings["query"], [n_queries])
+    return Yq, Yd
+
+
+def join_gradients(Vq: np.ndarray, Vd: np.ndarray, shared: bool) -> dict[str, np.ndarray]:
+    """The gradients at the embeddings of queries and titles as each tower takes them."""
+    return {"query": np.vstack([Vq, Vd])} if shared else {"query": Vq, "document": Vd}

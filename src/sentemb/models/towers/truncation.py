@@ -1,0 +1,42 @@
+"""Truncated back-propagation through time: how far back errors travel."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from sentemb.models.towers.registry import TRUNCATE, TRUNCATION
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """Through how many steps, counted from each text's own end, errors travel back.
+
+    Attributes
+    ----------
+    steps : int or None
+        The paper's T; None means the whole text.
+    keep_cell_path : bool
+        What happens beyond the window: the error continues along the cell (``cec``, as in the
+        paper's Appendix A) or stops (``window``).
+    """
+
+    steps: int | None = None
+    keep_cell_path: bool = False
+
+    @classmethod
+    def of(cls, steps: int | None, mode: str) -> Self:
+        """A truncation from the settings ``truncate`` and ``truncation``.
+
+        Raises
+        ------
+        SentembError
+            If ``steps`` is not a positive integer, or ``mode`` is unknown.
+        """
+        keep_cell_path = TRUNCATION.checked(mode) == "cec"
+        return cls(TRUNCATE.checked(steps), keep_cell_path)
+
+    @property
+    def window(self) -> int:
+        """Steps, as the kernels take them."""
+        return int(np.iinfo(np.int64).max) if self.steps is None else self.steps

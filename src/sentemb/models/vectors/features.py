@@ -1,0 +1,203 @@
+"""Word vectors as features of a model: their principal components, at the scale of its weights."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.errors import SentembError
+from sentemb.kernels.matmul import add_matmul
+from sentemb.kernels.sif import orthogonalise_rows
+from sentemb.models.vectors.reading import read_word_vectors
+from sentemb.models.vectors.vector_options import VECTOR_DIM, VECTOR_WORDS
+from sentemb.models.vectors.word_vectors import WordVectors
+from sentemb.system.paths import AnyPath
+from sentemb.text.word_features import WordFeatures
+from sentemb.text.words import without_edges
+
+# The mean squared length of a word's numbers: that of the counts of two trigrams. Chosen on dev.
+_SQUARED_LENGTH = 2.0
+_SWEEPS = 100
+_BLOCK = 4096
+# A share of the squared lengths that float32 cannot tell from zero.
+_NOISE = 1e-12
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class VectorSource:
+    """Word vectors that a training takes as features.
+
+    Parameters
+    ----------
+    vectors : path or WordVectors
+        See `read_word_vectors`.
+    vector_dim : int, optional
+        How many principal components become features; by default that of `VECTOR_DIM`, or all
+        dimensions if the vectors have fewer.
+    vector_words : int
+        How many words, from the first on, have features even if the log lacks them.
+
+    Raises
+    ------
+    SentembError
+        For a number of the wrong type or out of bounds.
+    """
+
+    vectors: AnyPath | WordVectors
+    vector_dim: int | None = None
+    vector_words: int = VECTOR_WORDS.default
+
+    def __post_init__(self) -> None:
+        VECTOR_DIM.checked(self.vector_dim)
+        VECTOR_WORDS.checked(self.vector_words)
+
+    @property
+    def name(self) -> str:
+        """The name of the file or folder."""
+        return self._first.name or "word vectors"
+
+    @cached_property
+    def _first(self) -> WordVectors:
+        """The first words, with their vectors in memory."""
+        if isinstance(self.vectors, WordVectors):
+            return self.vectors.take(range(min(self.vector_words, len(self.vectors))))
+        found = read_word_vectors(self.vectors, limit=self.vector_words)
+        return found.take(range(len(found)))
+
+    def features(self, uses: Mapping[str, int], note: Callable[[str], None]) -> WordFeatures:
+        """The features of the first words, and of all words of the log that have a vector.
+
+        Parameters
+        ----------
+        uses : dict
+            How often the log has each of its words.
+        note : function of a str
+            Called with the share of words that have a vector.
+
+        Raises
+        ------
+        SentembError
+            If the vectors cannot be read, are shorter than ``vector_dim`` or span fewer directions,
+            or no word of the log has one.
+        """
+        kept = _lower_cased(self._kept({form for w in uses for form in (w, without_edges(w))}))
+        dim = self.vector_dim
+        if dim is None:
+            dim = min(VECTOR_DIM.default, kept.dim)
+        elif dim > kept.dim:
+            raise SentembError(
+                f"{self.name}: the vectors have {kept.dim} dimensions and vector_dim is {dim}; "
+                "lower it"
+            )
+        numbers = np.zeros((len(kept), dim), np.float16)
+        found = WordFeatures(kept.words, numbers)
+        known = [word for word in uses if found.place_of(word) >= 0]
+        if not known:
+            raise SentembError(
+                f"{self.name}: no word of the log has a vector; give vectors of the same language"
+            )
+        _add_components(numbers, kept, self.name)
+        share = sum(uses[word] for word in known) / sum(uses.values())
+        note(
+            f"{share:.1%} of the words of the log, and {len(known) / len(uses):.1%} of its "
+            f"distinct words, have a vector in {self.name}"
+        )
+        return found
+
+    def record(self, features: WordFeatures) -> dict[str, Any]:
+        """How the trained model records where its ``features`` are from."""
+        told = {"source": self._first.source, "licence": self._first.licence}
+        return {
+            "name": self._first.name,
+            "dim": features.dim,
+            "words": len(features),
+            "sha256": features.fingerprint(),
+            **{key: value for key, value in told.items() if value},
+        }
+
+    def _kept(self, wanted: set[str]) -> WordVectors:
+        """The first words, and after them the wanted ones that come later."""
+        first = self._first
+        if len(first) < self.vector_words:
+            return first
+        known = set(first.words)
+        missing = wanted - known
+        if isinstance(self.vectors, WordVectors):
+            more = self.vectors
+        elif str(self.vectors) == "-":  # which cannot be read twice
+            return first
+        else:
+            # A word that is there for certain: finding none would be an error.
+            more = read_word_vectors(self.vectors, words=[*missing, first.words[0]])
+        rest = more.take([row for row, word in enumerate(more.words) if word in missing])
+        return replace(
+            first,
+            words=[*first.words, *rest.words],
+            vectors=np.concatenate([first.vectors, rest.vectors]),
+            counts=None,
+        )
+
+
+def _lower_cased(vectors: WordVectors) -> WordVectors:
+    """``vectors`` with lower-cased words; of words that are then equal the first is kept.
+
+    Words with white space are left out, because no text is split into such, and so are words that
+    UTF-8 cannot hold.
+    """
+    rows: dict[str, int] = {}
+    for row, word in enumerate(vectors.words):
+        if word.split() == [word] and not _SURROGATE.search(word):
+            rows.setdefault(word.lower(), row)
+    found = vectors.take(list(rows.values()))
+    return replace(found, words=list(rows))
+
+
+def _add_components(numbers: NDArray[np.float16], vectors: WordVectors, name: str) -> None:
+    """Add the first principal components of the vectors, scaled, to ``numbers``, (n, dim).
+
+    Without the mean, so that a word without a vector is read like the mean of all words.
+    """
+    dim = numbers.shape[1]
+    mean = np.zeros(vectors.dim)
+    for _, rows in _portions(vectors):
+        mean += rows.sum(axis=0)
+    mean /= max(1, len(vectors))
+    second = np.zeros((vectors.dim, vectors.dim))
+    for _, rows in _portions(vectors):
+        rows -= mean
+        add_matmul(second, rows.T, rows)
+    total = np.trace(second)
+    if total > 0:
+        # Scaled, so that no product overflows.
+        second /= total
+        orthogonalise_rows(second, _SWEEPS)
+    shares = np.sqrt(np.einsum("ij,ij->i", second, second))
+    order = np.argsort(-shares, kind="stable")[:dim]
+    if not shares[order].min() > _NOISE:
+        raise SentembError(
+            f"{name}: the vectors of {len(vectors):,} words span fewer than {dim} directions; give "
+            "other vectors or a smaller vector_dim"
+        )
+    directions = second[order] / shares[order, None]
+    # The sum of the eigenvalues that are kept, over the words, is the mean squared length.
+    mean_square = total * shares[order].sum() / len(vectors)
+    turned = np.ascontiguousarray(directions.T) * math.sqrt(_SQUARED_LENGTH / mean_square)
+    for first, rows in _portions(vectors):
+        rows -= mean
+        product = np.zeros((len(rows), dim))
+        add_matmul(product, rows, turned)
+        numbers[first : first + len(rows)] += product.astype(np.float16)
+
+
+def _portions(vectors: WordVectors) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """Yield ``(first, rows)``: copies in float64."""
+    for first in range(0, len(vectors), _BLOCK):
+        yield first, vectors.vectors[first : first + _BLOCK].astype(np.float64)

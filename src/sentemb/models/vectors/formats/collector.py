@@ -1,0 +1,90 @@
+"""Words and their vectors as a file gives them: which are kept, and where they are kept."""
+
+from collections.abc import Callable, Collection, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.errors import SentembError
+from sentemb.models.vectors.limits import MAX_NUMBER, first_unsound, is_sound
+from sentemb.models.vectors.word_vectors import WordVectors
+
+# How much larger the array becomes when it is full.
+_GROWTH = 1.25
+
+
+class Collector:
+    """Collects the distinct words of a file and their vectors as float32.
+
+    Parameters
+    ----------
+    name : str
+        The file, for messages.
+    limit : int or None
+        Only this many distinct words are read.
+    words : collection of str or None
+        Only these are kept of the words that are read.
+    """
+
+    def __init__(self, name: str, limit: int | None, words: Collection[str] | None) -> None:
+        self._name = name
+        self._limit = limit
+        self._wanted = words
+        self._seen: set[str] = set()
+        self._duplicates = 0
+        self._words: list[str] = []
+        self._vectors: NDArray[np.float32] = np.empty((0, 0), np.float32)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more has to be read."""
+        return self._limit is not None and len(self._seen) >= self._limit
+
+    def wants(self, word: str) -> bool:
+        """Whether the vector of the next word is kept; the first of duplicates is."""
+        if word in self._seen:
+            self._duplicates += 1
+            return False
+        self._seen.add(word)
+        return self._wanted is None or word in self._wanted
+
+    def add(self, words: Sequence[str], rows: np.ndarray, place: Callable[[int], str]) -> None:
+        """Keep some words with their vectors.
+
+        Parameters
+        ----------
+        words : sequence of str
+            The k words.
+        rows : (k, d) float32 or float64
+            Their vectors.
+        place : callable
+            Where a row is in the file, for messages.
+        """
+        if not words:
+            return
+        if not is_sound(rows):
+            raise SentembError(
+                f"{place(first_unsound(rows))}: a number is NaN, infinite or above "
+                f"{MAX_NUMBER:.0e}; correct the row or remove it"
+            )
+        first, end = len(self._words), len(self._words) + len(words)
+        if end > len(self._vectors):
+            # In place where the system can: two arrays of gigabytes may not fit.
+            size = max(end, int(_GROWTH * len(self._vectors)))
+            self._vectors.resize((size, rows.shape[1]), refcheck=False)
+        self._vectors[first:end] = rows
+        self._words.extend(words)
+
+    def collected(self, note: Callable[[str], None]) -> WordVectors:
+        """The words and vectors that were kept."""
+        if not self._words:
+            if self._seen:
+                raise SentembError(f"{self._name}: none of the words has a vector; give others")
+            raise SentembError(f"{self._name}: no vectors; give a file that has some")
+        if self._duplicates:
+            note(
+                f"{self._name}: {self._duplicates:,} duplicate words; the first vector of each "
+                "is kept"
+            )
+        self._vectors.resize((len(self._words), self._vectors.shape[1]), refcheck=False)
+        return WordVectors(self._words, self._vectors, name=self._name.rsplit("/", 1)[-1])

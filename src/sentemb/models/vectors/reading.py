@@ -1,0 +1,82 @@
+"""Word vectors from a file of any known format, or from a folder of ours."""
+
+from collections.abc import Callable, Iterable
+
+from sentemb.errors import SentembError
+from sentemb.models.vectors.formats.folder import check_vectors, read_folder
+from sentemb.models.vectors.formats.text import read_text
+from sentemb.models.vectors.formats.word2vec_binary import read_binary
+from sentemb.models.vectors.word_vectors import WordVectors
+from sentemb.system.bounds import whole
+from sentemb.system.files import is_folder, path_of, place_name
+from sentemb.system.paths import AnyPath
+from sentemb.text.checks import as_texts
+
+_MOST_WORDS = 2**31 - 1
+
+
+def read_word_vectors(
+    path: AnyPath,
+    *,
+    limit: int | None = None,
+    words: Iterable[str] | None = None,
+    verify: bool = False,
+    note: Callable[[str], None] | None = None,
+) -> WordVectors:
+    """Read word vectors.
+
+    Nothing is ever unpickled or executed.
+
+    Parameters
+    ----------
+    path : str or path-like
+        GloVe text (lines of a word and its numbers), word2vec text (the same after a first
+        line ``words dimensions``), word2vec binary (if the name ends in ``.bin``), each unpacked if
+        the name ends in ``.gz``; or a folder that `write_word_vectors` wrote. ``-`` is text from
+        standard input.
+    limit : int, optional
+        Read only this many words, from the start. By default all.
+    words : iterable of str, optional
+        Of the words that are read, keep only these, in the order of the file.
+    verify : bool
+        Read all vectors of a folder and verify their SHA-256. Otherwise the words and all sizes
+        are checked, and the vectors are mapped without being read. Files have no checksum.
+    note : callable, optional
+        Called with each remark, such as the number of duplicate words (the first vector is kept).
+
+    Returns
+    -------
+    WordVectors
+        Vectors are float32, (n, d); those of a folder are mapped from its file as float32 or
+        float16 unless ``words`` is given.
+
+    Raises
+    ------
+    SentembError
+        With the place and a remedy: a row with too few or too many numbers, NaN, infinity or a
+        number above 1e12, a header that contradicts the rows, a truncated file, bytes that are
+        not UTF-8, a folder that was changed, no vectors.
+    """
+    name = place_name(path_of(path))
+    if limit is not None:
+        limit = whole("limit", limit, 1, _MOST_WORDS)
+    wanted = None if words is None else frozenset(_as_list(words))
+    say = note or _silent
+    if str(path) != "-" and is_folder(path):
+        if verify:
+            check_vectors(path)
+        return read_folder(path, limit, wanted)
+    if name.removesuffix(".gz").endswith(".bin"):
+        return read_binary(path, limit, wanted, say)
+    return read_text(path, limit, wanted, say)
+
+
+def _as_list(words: Iterable[str]) -> list[str]:
+    found = as_texts(words)
+    if not found:
+        raise SentembError("words is empty; name some, or leave it out for all words")
+    return found
+
+
+def _silent(message: str) -> None:
+    pass

@@ -1,0 +1,164 @@
+"""The weights of an index fitted to held-out clicks, and the confidence of its scores."""
+
+from collections.abc import Callable
+from copy import copy
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.data.click_log import ClickLog
+from sentemb.errors import SentembError
+from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.search.confidence import Confidence
+from sentemb.search.index import Index
+from sentemb.search.ranking.fitting import fit_weights_of
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.system.html_tables import Rows
+
+
+class Band(NamedTuple):
+    """Queries whose first titles have similar scores.
+
+    Attributes
+    ----------
+    low, high : float
+        The lowest and the highest score.
+    n_queries : int
+    confidence, hit : float
+        Mean confidence, and the share of first titles that were clicked.
+    """
+
+    low: float
+    high: float
+    n_queries: int
+    confidence: float
+    hit: float
+
+
+def tune(
+    index: Index,
+    clicks: ClickLog,
+    log: ClickLog | None = None,
+    *,
+    seed: int = 0,
+    on_progress: Callable[[int, int], None] | None = None,
+    on_note: Callable[[str], None] | None = None,
+) -> HybridRanker:
+    """Fit the ranker of an index to held-out clicks; the index then ranks with it.
+
+    Parameters
+    ----------
+    index : Index
+        Its titles are the catalogue.
+    clicks : ClickLog
+        Held-out clicks: the model has not learned from them.
+    log : ClickLog, optional
+        The clicks that the ranker reads, without the queries of ``clicks``. By default those that
+        the ranker of the index has.
+    seed : int
+        As for `sentemb.fit_ranker`.
+    on_progress : function, optional
+        Called with the numbers of steps that are done and of all.
+    on_note : function of a str, optional
+        Called with each message about the fit.
+
+    Raises
+    ------
+    SentembError
+        If another thread changes the index meanwhile.
+    """
+    snapshot = index.snapshot
+    known = snapshot.ranker.clicks if log is None else ClickedQueries.of(log)
+    ranker = fit_weights_of(
+        index.model,
+        clicks,
+        snapshot.titles,
+        snapshot.ids,
+        known.without_queries(clicks.queries),
+        known,
+        seed=seed,
+        on_progress=on_progress,
+        on_note=on_note,
+    )
+    tuned = index.ranked_by(ranker)
+    index.adopt(tuned, snapshot)
+    return tuned.ranker
+
+
+def calibrate(index: Index, clicks: ClickLog) -> Confidence:
+    """Fit the confidence of first titles; the index then has it.
+
+    Parameters
+    ----------
+    index : Index
+        With its final weights.
+    clicks : ClickLog
+        Held-out clicks. A query for which nothing is found is left out.
+
+    Returns
+    -------
+    Confidence
+
+    Raises
+    ------
+    SentembError
+        If there are too few queries, or their first titles are all right or all wrong.
+    """
+    own = copy(index)
+    confidence = Confidence.fit(*first_titles(own, clicks))
+    index.adopt(own.snapshot.changed(confidence=confidence), own.snapshot)
+    return confidence
+
+
+def score_bands(index: Index, clicks: ClickLog, count: int = 6) -> list[Band]:
+    """Confidence against outcome, for groups of queries of equal size by score.
+
+    Parameters
+    ----------
+    index : Index
+        Calibrated.
+    clicks : ClickLog
+        Held-out clicks.
+    count : int
+        Groups; those without queries are left out.
+    """
+    if index.confidence is None:
+        raise SentembError("the index is not calibrated; run `sentemb calibrate INDEX DEV`")
+    scores, is_right = first_titles(index, clicks)
+    sure = index.confidence(scores)
+    return Rows(
+        Band(
+            float(scores[some].min()),
+            float(scores[some].max()),
+            len(some),
+            float(sure[some].mean()),
+            float(is_right[some].mean()),
+        )
+        for some in np.array_split(np.argsort(scores, kind="stable"), count)
+        if len(some)
+    )
+
+
+def first_titles(index: Index, clicks: ClickLog) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """The score of each query's first title, and whether it was clicked.
+
+    Returns
+    -------
+    scores, is_right : (n,) float64, (n,) bool
+        Without the queries for which nothing is found.
+    """
+    if not len(index):
+        raise SentembError("the index has no titles; add some")
+    index = copy(index)  # of which no other thread removes titles
+    found = index.ranked(clicks.queries, 1)
+    offsets, clicked = clicks.titles_of_queries()
+    is_right = [
+        place >= 0
+        and index.titles[place].strip() in {clicks.titles[t] for t in clicked[first:end].tolist()}
+        for place, first, end in zip(
+            found.places[:, 0].tolist(), offsets[:-1], offsets[1:], strict=True
+        )
+    ]
+    is_found = found.places[:, 0] >= 0
+    return found.scores[is_found, 0], np.array(is_right)[is_found]

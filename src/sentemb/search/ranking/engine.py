@@ -1,0 +1,222 @@
+"""The best titles of a catalogue for many queries, exactly.
+
+All titles are scored in float32, part by part, with a proven bound on the error. Titles that can be
+among the best are scored again as pairs, in float64 in a fixed order. Only these scores are
+compared and returned: they have the same bits for one query, for many, and for a pair alone,
+whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.kernels.dense import candidates
+from sentemb.retrieval.nearest import nearest
+from sentemb.search.ranking.parts import Asked, Cosine, Part
+from sentemb.search.ranking.recipe import COSINE, Recipe
+from sentemb.system.contracts import Runner
+from sentemb.system.parallel import Workers
+
+# float32 scores in memory at a time: 16 MB of them.
+_CELLS = 4_000_000
+_QUERIES = 128
+# Places for candidates in addition to twice the titles that are asked for.
+_ROOM = 64
+
+
+class Ranked(NamedTuple):
+    """The best titles of some queries, best first, equal scores in the order of the titles.
+
+    Attributes
+    ----------
+    places, scores : (m, k) int64, (m, k) float64
+        -1 and -inf where fewer titles are found.
+    values : dict of str to (m, k) float64
+        What each part of the recipe scores; 0 where no title is.
+    """
+
+    places: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    values: dict[str, NDArray[np.float64]]
+
+
+def of_pairs(
+    parts: Mapping[str, Part],
+    recipe: Recipe,
+    asked: Asked,
+    query_index: NDArray[np.int64],
+    title_index: NDArray[np.int64],
+    workers: Runner,
+) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
+    """The scores of pairs, and what each part of the recipe scores, (k,) float64 each."""
+    values = {
+        name: parts[name].of_pairs(asked, query_index, title_index, workers)
+        for name in recipe.parts
+    }
+    return weighted_sum(recipe, values), values
+
+
+def weighted_sum(recipe: Recipe, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    """The scores of the parts, each times its weight, added in the order of the recipe."""
+    first, *others = recipe.parts
+    total = recipe.weight(first) * values[first]
+    for part in others:
+        total = total + recipe.weight(part) * values[part]
+    return total
+
+
+def best(
+    parts: Mapping[str, Part],
+    recipe: Recipe,
+    asked: Asked,
+    k: int,
+    is_empty: NDArray[np.bool_],
+    workers: Workers,
+    mask: NDArray[np.bool_] | None = None,
+) -> Ranked:
+    """The titles with the highest scores.
+
+    A title with no known words, or any title for a query with no known words, is found only where a
+    part finds evidence.
+
+    Parameters
+    ----------
+    parts : mapping
+        The parts of the recipe, by name.
+    recipe : Recipe
+        The weights.
+    asked : Asked
+        The queries.
+    k : int
+        Titles per query, from 0.
+    is_empty : (n_titles,) bool
+        Titles with no known words.
+    workers : Workers
+        Threads; no score depends on their number.
+    mask : (n_titles,) bool, optional
+        The titles that may be found.
+    """
+    m, n = len(asked), is_empty.size
+    k = min(k, n)
+    ranked = Ranked(
+        np.full((m, k), -1),
+        np.full((m, k), -np.inf),
+        {name: np.zeros((m, k)) for name in recipe.parts},
+    )
+    if not m or not k:
+        return ranked
+    if recipe.parts == (COSINE,) and recipe.weight(COSINE) > 0:
+        _nearest(ranked, parts[COSINE], recipe, asked, k, is_empty, workers, mask)
+        return ranked
+    size = max(1, min(_QUERIES, _CELLS // n))
+    for low in range(0, m, size):
+        some = slice(low, low + size)
+        _best_of_block(ranked, some, parts, recipe, asked.part(some), k, is_empty, workers, mask)
+    return ranked
+
+
+def _nearest(
+    ranked: Ranked,
+    part: Part,
+    recipe: Recipe,
+    asked: Asked,
+    k: int,
+    is_empty: NDArray[np.bool_],
+    workers: Workers,
+    mask: NDArray[np.bool_] | None,
+) -> None:
+    """The model alone."""
+    assert isinstance(part, Cosine)
+    allowed = mask
+    if is_empty.any():
+        allowed = ~is_empty if mask is None else mask & ~is_empty
+    places, cosines = nearest(asked.rows.exact, part.rows, k, allowed, workers)
+    places[~asked.rows.exact.any(axis=1)] = -1
+    is_there = places >= 0
+    ranked.places[:] = places
+    ranked.values[COSINE][is_there] = cosines[is_there]
+    ranked.scores[is_there] = recipe.weight(COSINE) * cosines[is_there]
+
+
+def _best_of_block(
+    ranked: Ranked,
+    some: slice,
+    parts: Mapping[str, Part],
+    recipe: Recipe,
+    asked: Asked,
+    k: int,
+    is_empty: NDArray[np.bool_],
+    workers: Workers,
+    mask: NDArray[np.bool_] | None,
+) -> None:
+    total = np.zeros((len(asked), is_empty.size), np.float32)
+    errors = np.zeros(len(asked))
+    reach, steps = np.zeros(len(asked)), 0
+    evidence = [name for name in recipe.parts if parts[name].is_evidence]
+    for names in (evidence, [name for name in recipe.parts if name not in evidence]):
+        for name in names:
+            bound = parts[name].add(total, recipe.weight(name), asked, workers)
+            errors += bound.error
+            reach += bound.reach
+            steps += bound.steps
+        if names is evidence:
+            _leave_out_without_evidence(total, asked, is_empty)
+    # Every sum was rounded `steps` times, each time by at most this share of `reach`.
+    errors += 2 * (steps + 1) * 2.0**-24 * reach
+    if mask is not None:
+        total[:, ~mask] = -np.inf
+    query_index, title_index = _candidates(total, errors, k, workers)
+    scores, values = of_pairs(parts, recipe, asked, query_index, title_index, workers)
+    # A score that is not a number comes first, so that the caller sees it.
+    order = np.lexsort((title_index, -np.nan_to_num(scores, nan=np.inf), query_index))
+    query_index = query_index[order]
+    first = np.searchsorted(query_index, np.arange(len(asked)))
+    rank = np.arange(query_index.size) - first[query_index]
+    kept = rank < k
+    cells = some.start + query_index[kept], rank[kept]
+    order = order[kept]
+    ranked.places[cells], ranked.scores[cells] = title_index[order], scores[order]
+    for name, of_part in values.items():
+        ranked.values[name][cells] = of_part[order]
+
+
+def _leave_out_without_evidence(
+    total: NDArray[np.float32], asked: Asked, is_empty: NDArray[np.bool_]
+) -> None:
+    if is_empty.any():
+        columns = np.flatnonzero(is_empty)
+        own = total[:, columns]
+        total[:, columns] = np.where(own == 0, np.float32(-np.inf), own)
+    for q in np.flatnonzero(~asked.rows.exact.any(axis=1)).tolist():
+        total[q, total[q] == 0] = -np.inf
+
+
+def _candidates(
+    total: NDArray[np.float32], errors: NDArray[np.float64], k: int, workers: Runner
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pairs of a query and a title that can be among its k best."""
+    m, n = total.shape
+    room = min(n, 2 * k + _ROOM)
+    while True:
+        places, counts = np.empty((m, room), np.int32), np.empty(m, np.int64)
+        workers.over(m, candidates, places, counts, total, errors, k)
+        if counts.max() <= room:
+            break
+        room = int(counts.max())  # many titles have nearly equal scores
+    query_index = np.repeat(np.arange(m), counts)
+    return query_index, places[np.arange(room) < counts[:, None]].astype(np.int64)
+
+
+def scores_of(
+    parts: Mapping[str, Part], names: Sequence[str], asked: Asked, n_titles: int, workers: Runner
+) -> dict[str, NDArray[np.float32]]:
+    """What parts score for all titles in float32, (n_queries, n_titles) each."""
+    found = {}
+    for name in names:
+        found[name] = np.zeros((len(asked), n_titles), np.float32)
+        parts[name].add(found[name], 1.0, asked, workers)
+    return found

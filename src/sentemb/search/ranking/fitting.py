@@ -1,0 +1,477 @@
+"""Fit the ranker of a model: read what it learns from, fit its weights, say what came out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.data.best_graded import best_graded
+from sentemb.data.click_log import ClickLog, Clicks
+from sentemb.data.seen_queries import in_log
+from sentemb.errors import SentembError
+from sentemb.evaluation.catalogue import in_tie_order
+from sentemb.evaluation.held_out import HeldOutClicks
+from sentemb.models.loading import load
+from sentemb.models.pair_scorer import PairScorer
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.retrieval.bm25 import K1, B, count_words
+from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.retrieval.words_and_stems import words_of
+from sentemb.search.ranking import engine
+from sentemb.search.ranking.floor import Floor, fit_floor, nonsense
+from sentemb.search.ranking.opening import with_two_towers
+from sentemb.search.ranking.parts import PART_TYPES, Asked, Bm25, Fields, Material, Part
+from sentemb.search.ranking.ranker import HybridRanker
+from sentemb.search.ranking.recipe import (
+    BM25,
+    CLICKED_BM25,
+    COSINE,
+    MEMORY,
+    MODEL_ALONE,
+    UNCLICKED,
+    Recipe,
+)
+from sentemb.search.ranking.weights import Candidates, Fit, fit_weights
+from sentemb.system.bounds import MAX_SEED, whole
+from sentemb.system.parallel import Workers
+from sentemb.system.paths import AnyPath
+from sentemb.training.batches.additions import Additions, Replayed
+from sentemb.training.dev import ClicksDev, DevPlan, DevSource, JudgedDev
+from sentemb.training.run import read_log
+
+# The stemmer that is tried next to plain words.
+STEM = "english"
+# The parameters of BM25 that are tried, one after the other.
+GRID: dict[str, tuple[float, ...]] = {
+    "k1": (0.3, 0.6, 0.9, 1.2, 1.8),
+    "b": (0.0, 0.2, 0.4, 0.6, 0.75, 0.9),
+}
+FIGURES = ("mrr@10", "hit@1", "recall@10")
+# With more dev queries than this, a sample is taken.
+MAX_QUERIES = 2000
+# Titles of each part, and of the sum, that are candidates.
+_CANDIDATES = 20
+# Clicks are held back where at least this share of the catalogue has none.
+_FEW_UNCLICKED, _MOST_HELD_BACK = 0.1, 0.5
+_OF_WORDS = [BM25, CLICKED_BM25]
+# A part of the key of the random numbers, so that no other draw shares them.
+_KEY = 0x72616E6B
+
+
+def fit_ranker(
+    model: AnyPath | SentenceEncoder,
+    log: Clicks,
+    dev: DevSource,
+    *,
+    replay: Replayed | None = None,
+    catalogue: AnyPath | Sequence[str] | None = None,
+    seed: int = 0,
+    skip_bad_lines: bool = False,
+    threads: int | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+    on_note: Callable[[str], None] | None = None,
+) -> HybridRanker:
+    """Fit the ranker of a model: the weights of cosine, memory of the log and BM25.
+
+    `HybridRanker.save` writes it into the folder of the model. Give ``dev``, ``replay`` and
+    ``catalogue`` as the training of the model was given them: what it held out, the ranker may not
+    learn from either.
+
+    Parameters
+    ----------
+    model : path or SentenceEncoder
+        A model with two towers, or its folder. It is not changed.
+    log : path, ClickLog, table or list of pairs
+        The click log that the model was trained on, as for `sentemb.train`.
+    dev : path, share, JudgedSet or ClickLog
+        What the weights are fitted to: the clicked titles of held-out queries, or the best titles
+        of a judged set, among candidates from the whole catalogue. That is all titles of the log
+        and of the clicks, or those of the judged set. Queries of a judged set that are in the log
+        are left out of the ranker's clicks while it is fitted.
+    replay : path, ClickLog, table or list of pairs, or (one of these, float), optional
+        An older log, as for `sentemb.train`.
+    catalogue : path or sequence of str, optional
+        More titles to rank for held-out clicks; for a judged set there are none.
+    seed : int
+        Draws the pairs of ``replay``, 2,000 dev queries if there are more, and the titles whose
+        clicks are held back.
+    skip_bad_lines : bool
+        Leave malformed lines of the log out instead of stopping at the first.
+    threads : int, optional
+        By default all processors. The result does not depend on it.
+    on_progress : function, optional
+        Called with the number of steps that are done and of all.
+    on_note : function of a str, optional
+        Called with each message about the fit.
+
+    Returns
+    -------
+    HybridRanker
+
+    Raises
+    ------
+    SentembError
+        For a pair model, bad data, or a number out of range.
+
+    Examples
+    --------
+    >>> import sentemb
+    >>> ranker = sentemb.fit_ranker("model/", "pairs.tsv", "dev/")  # doctest: +SKIP
+    >>> ranker.save("model/")  # doctest: +SKIP
+    """
+    whole("seed", seed, 0, MAX_SEED)
+    note = on_note or _ignore
+    opened = load(model, threads) if isinstance(model, str | os.PathLike) else model
+    if not isinstance(opened, SentenceEncoder | PairScorer):
+        raise SentembError(f"model must be a path or a SentenceEncoder, not {type(model).__name__}")
+    encoder = with_two_towers(opened)
+    additions = Additions.of(replay, catalogue)
+    plan = DevPlan.of(dev)
+    plan.check_catalogue(additions.titles)
+    read = additions.with_replay(
+        read_log(log, skip_bad_lines, "batch", note), seed, skip_bad_lines, note
+    )
+    read, held_out = plan.apply(read, _ignore, additions.titles or ())
+    if held_out is None:
+        raise SentembError("the weights of a ranker are fitted to a dev set; give dev")
+    assert isinstance(held_out, JudgedDev | ClicksDev)
+    kept = ClickedQueries.of(read)
+    # What the ranker may see while it is fitted.
+    clicks = kept.without_queries(held_out.queries)
+    _note_left_out(read, held_out, note)
+    if isinstance(held_out, JudgedDev):
+        right, titles = best_graded(held_out.judged), list(held_out.judged.titles)
+    else:
+        kept, right = clicks, held_out.clicks
+        titles = in_tie_order({title.strip() for title in held_out.titles})
+    return fit_weights_of(
+        encoder,
+        right,
+        titles,
+        None,
+        clicks,
+        kept,
+        seed=seed,
+        threads=threads,
+        on_progress=on_progress,
+        on_note=on_note,
+    )
+
+
+def fit_weights_of(
+    model: SentenceEncoder,
+    right: ClickLog,
+    titles: Sequence[str],
+    ids: Sequence[str] | None,
+    clicks: ClickedQueries,
+    kept: ClickedQueries,
+    *,
+    seed: int = 0,
+    threads: int | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+    on_note: Callable[[str], None] | None = None,
+) -> HybridRanker:
+    """Fit a ranker to the right titles of some queries.
+
+    Parameters
+    ----------
+    model : SentenceEncoder
+        It is not changed.
+    right : ClickLog
+        The right titles of the queries.
+    titles, ids : sequence of str
+        The catalogue; without ids, clicks are known by titles.
+    clicks, kept : ClickedQueries
+        What the ranker reads while it is fitted, without the queries of ``right``, and afterwards.
+    seed, threads, on_progress, on_note
+        As for `fit_ranker`.
+    """
+    note = on_note or _ignore
+    drawn = _drawn(right, seed, note)
+    fitting = _Fitting(model, drawn, titles, ids, clicks, seed, Workers(threads))
+    recipe, held_back = fitting.fit(_stems(note), on_progress or _ignore)
+    words = words_of(recipe.stem)
+    fields = Fields.of(count_words(titles, kept.of_titles(titles, ids), kept.queries, words))
+    ranker = HybridRanker(model, recipe, clicks, fields, titles, threads=threads)
+    recipe, figures = _measured(ranker, drawn, list(titles), note)
+    dev = {"queries": len(drawn.queries), "held_back": round(held_back, 4), "figures": figures}
+    floor = None
+    if recipe.weight(MEMORY) and recipe.weight(BM25):
+        floor = _floor(ranker, drawn.queries, seed)
+    return HybridRanker(model, recipe, kept, fields, dev=dev, floor=floor, threads=threads)
+
+
+def _floor(ranker: HybridRanker, queries: Sequence[str], seed: int) -> Floor:
+    """The floor of a ranker over its titles, from what it finds for dev queries and nonsense."""
+    whole_field, words = ranker.fields.whole, words_of(ranker.recipe.stem)
+    unanswerable = nonsense(seed, whole_field, queries)
+    found = [ranker.ranked(texts, 1) for texts in (queries, unanswerable)]
+    return fit_floor(queries, found[0], unanswerable, found[1], whole_field, words)
+
+
+class _Fitting:
+    """The weights and parameters of one ranker.
+
+    Parameters
+    ----------
+    model : SentenceEncoder
+    right : ClickLog
+        The right titles of the dev queries.
+    titles, ids : sequence of str
+        The catalogue.
+    clicks : ClickedQueries
+        Those of the log, without dev queries.
+    seed : int
+    workers : Workers
+    """
+
+    def __init__(
+        self,
+        model: SentenceEncoder,
+        right: ClickLog,
+        titles: Sequence[str],
+        ids: Sequence[str] | None,
+        clicks: ClickedQueries,
+        seed: int,
+        workers: Workers,
+    ) -> None:
+        self._model, self._right, self._titles, self._workers = model, right, titles, workers
+        self._ids = ids
+        self._clicks, self._seed = clicks, seed
+        self._vectors = np.asarray(model.unit_vectors(titles, "document"), np.float32)
+        places = {title.strip(): place for place, title in enumerate(titles)}
+        self._right_places = np.array(
+            [places.get(title.strip(), -1) for title in right.titles], np.int64
+        )[right.title_index]
+
+    def fit(
+        self, stems: Sequence[str | None], progress: Callable[[int, int], None]
+    ) -> tuple[Recipe, float]:
+        """The recipe, and the share of titles whose clicks were held back."""
+        has_clicks = np.diff(self._clicks.of_titles(self._titles, self._ids).offsets) > 0
+        fitted_clicks, held_back = self._hold_back(has_clicks)
+        names = [
+            part.name
+            for part in PART_TYPES
+            if (has_clicks.any() or not part.needs_clicks) and (held_back or part.name != UNCLICKED)
+        ]
+        # Titles that never had clicks are left out: whether they are right says how dev was made.
+        allowed = has_clicks if has_clicks.any() else np.ones(len(self._titles), np.bool_)
+        total, done = len(stems) * sum(map(len, GRID.values())) + 2, 0
+
+        def step() -> None:
+            nonlocal done
+            done += 1
+            progress(min(done, total), total)
+
+        own = self._vectors, fitted_clicks.of_titles(self._titles, self._ids), fitted_clicks.queries
+        material = Material(self._titles, *own, self._embed, Recipe({COSINE: 1.0}))
+        without_words = [name for name in names if name not in _OF_WORDS]
+        shared = self._parts(material, without_words)
+        by_stem = {stem: self._with(material, stem) for stem in stems}
+        parts = {stem: shared | self._parts(by_stem[stem], _OF_WORDS) for stem in stems}
+        asked = {stem: self._asked(stem) for stem in stems}
+        found = [
+            self._best(parts[stem], Recipe({name: 1.0}), asked[stem], allowed)
+            for stem in stems
+            for name in names
+            if stem is stems[0] or name in _OF_WORDS
+            if parts[stem][name].is_evidence
+        ]
+        candidates = self._candidates(found, allowed)
+        if candidates is None:
+            return MODEL_ALONE, 0.0
+        step()
+        fits = [
+            self._best_parameters(by_stem[stem], parts[stem], names, asked[stem], candidates, step)
+            for stem in stems
+        ]
+        recipe = min(fits, key=lambda fit: fit[0])[1]
+        # Once more, with the titles that the sum itself ranks high.
+        material = by_stem[recipe.stem].with_recipe(recipe)
+        final = shared | self._parts(material, _OF_WORDS)
+        found.append(self._best(final, recipe, asked[recipe.stem], allowed))
+        candidates = self._candidates(found, allowed)
+        assert candidates is not None
+        features = self._features(final, names, asked[recipe.stem], candidates)
+        last = fit_weights(features, candidates)
+        step()
+        return _weighted(recipe, names, last), held_back
+
+    def _hold_back(self, has_clicks: NDArray[np.bool_]) -> tuple[ClickedQueries, float]:
+        """Clicks without those of a random share of titles, if a catalogue has many without."""
+        share = min(1 - float(has_clicks.mean()), _MOST_HELD_BACK)
+        if share < _FEW_UNCLICKED or not has_clicks.any():
+            return self._clicks, 0.0
+        drawn = np.random.default_rng([self._seed, _KEY, 1]).random(len(self._clicks.keys))
+        return self._clicks.without_products(drawn < share), share
+
+    def _with(self, material: Material, stem: str | None) -> Material:
+        return replace(material, recipe=Recipe({COSINE: 1.0}, stem=stem))
+
+    def _embed(self, texts: Sequence[str]) -> np.ndarray:
+        return self._model.unit_vectors(texts, "query")
+
+    def _asked(self, stem: str | None) -> Asked:
+        return Asked(self._right.queries, self._embed, stem)
+
+    def _parts(self, material: Material, names: Sequence[str]) -> dict[str, Part]:
+        return {part.name: part.build(material) for part in PART_TYPES if part.name in names}
+
+    def _best(
+        self,
+        parts: dict[str, Part],
+        recipe: Recipe,
+        asked: Asked,
+        allowed: NDArray[np.bool_],
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        is_empty = np.logical_not(self._vectors.any(axis=1))
+        found = engine.best(parts, recipe, asked, _CANDIDATES, is_empty, self._workers, allowed)
+        query_index = np.repeat(np.arange(len(asked)), found.places.shape[1])
+        is_there = found.places.ravel() >= 0
+        return query_index[is_there], found.places.ravel()[is_there]
+
+    def _candidates(
+        self,
+        found: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+        allowed: NDArray[np.bool_],
+    ) -> Candidates | None:
+        """Distinct candidates and the right titles; None if there is nothing to fit."""
+        n = len(self._titles)
+        usable = self._right_places >= 0
+        usable[usable] = allowed[self._right_places[usable]]
+        right = self._right.query_index[usable] * np.int64(n) + self._right_places[usable]
+        cells = np.unique(np.concatenate([right, *(q * n + t for q, t in found)]))
+        is_right = np.isin(cells, right)
+        query_index = cells // n
+        n_queries = len(self._right.queries)
+        n_right = np.bincount(query_index, is_right, n_queries)
+        n_all = np.bincount(query_index, minlength=n_queries)
+        kept = ((n_right > 0) & (n_all > n_right))[query_index]
+        if not kept.any():
+            return None
+        return Candidates(query_index[kept], cells[kept] % n, is_right[kept])
+
+    def _features(
+        self, parts: dict[str, Part], names: Sequence[str], asked: Asked, candidates: Candidates
+    ) -> NDArray[np.float64]:
+        pairs = candidates.query_index, candidates.title_index
+        columns = [parts[name].of_pairs(asked, *pairs, self._workers) for name in names]
+        return np.stack(columns, axis=1)
+
+    def _best_parameters(
+        self,
+        material: Material,
+        parts: dict[str, Part],
+        names: Sequence[str],
+        asked: Asked,
+        candidates: Candidates,
+        step: Callable[[], None],
+    ) -> tuple[float, Recipe]:
+        """The loss and the recipe with the best parameters of BM25, one after the other."""
+        features = self._features(parts, names, asked, candidates)
+        pairs = candidates.query_index, candidates.title_index
+        entries = {}
+        for name in _OF_WORDS:
+            if name in names:
+                part = parts[name]
+                assert isinstance(part, Bm25)
+                words = asked.words_in(part.lists)
+                entries[name] = part.lists.entries(words, *pairs, self._workers)
+        best = np.inf, replace(material.recipe, k1=K1, b=B)
+        start_from = None
+        for parameter, values in GRID.items():
+            start = best[1]
+            for value in values:
+                changed: dict[str, Any] = {parameter: value}
+                tried = replace(start, **changed)
+                for name, part in self._parts(material.with_recipe(tried), list(entries)).items():
+                    assert isinstance(part, Bm25)
+                    pair, entry = entries[name]
+                    weights = part.lists.weights[entry].astype(np.float64)
+                    sums = np.bincount(pair, weights, len(features))
+                    features[:, names.index(name)] = sums
+                fit = fit_weights(features, candidates, start_from)
+                start_from = fit.weights
+                if fit.loss < best[0]:
+                    best = fit.loss, _weighted(tried, names, fit)
+                step()
+        return best
+
+
+def _weighted(recipe: Recipe, names: Sequence[str], fit: Fit) -> Recipe:
+    # Seven digits: what is shown is what is stored.
+    weights = zip(names, fit.weights.tolist(), strict=True)
+    return recipe.weighted({name: float(f"{weight:.7g}") for name, weight in weights})
+
+
+def _measured(
+    ranker: HybridRanker, right: ClickLog, titles: list[str], note: Callable[[str], None]
+) -> tuple[Recipe, dict[str, dict[str, float]]]:
+    """The recipe, and the figures of the sum and of each part alone over the whole catalogue.
+
+    If a part alone finds more right titles, it is the recipe.
+    """
+    held_out = HeldOutClicks(right, titles, FIGURES)
+
+    def measured(some: HybridRanker) -> dict[str, float]:
+        mean = held_out.evaluate(some).mean.tolist()
+        return {name: round(value, 6) for name, value in zip(FIGURES, mean, strict=True)}
+
+    figures = {"sum": measured(ranker)}
+    recipe = ranker.recipe
+    # After the sum: what has been prepared for it serves the parts.
+    alone = [name for name in recipe.parts if name != UNCLICKED]
+    figures |= {name: measured(ranker.alone(name)) for name in alone}
+    best = max(alone, key=lambda name: figures[name][FIGURES[0]])
+    if figures[best][FIGURES[0]] > figures["sum"][FIGURES[0]]:
+        recipe = recipe.alone(best)
+        note(f"on dev no sum ranks higher than {best} alone, so that is the ranker")
+        figures["sum"] = figures[best]
+    if not figures["sum"][FIGURES[0]]:
+        note(
+            "no part ranks a right title high for any dev query, so dev says nothing about the "
+            f"weights; the ranker is the {recipe}"
+        )
+    return recipe, figures
+
+
+def _drawn(right: ClickLog, seed: int, note: Callable[[str], None]) -> ClickLog:
+    """The clicks of at most `MAX_QUERIES` queries."""
+    n = len(right.queries)
+    if n <= MAX_QUERIES:
+        return right
+    drawn = np.random.default_rng([seed, _KEY]).choice(n, MAX_QUERIES, replace=False)
+    note(f"the ranker is fitted to {MAX_QUERIES:,} of the {n:,} dev queries, drawn by the seed")
+    kept = np.isin(right.query_index, drawn)
+    pairs = zip(right.query_index[kept].tolist(), right.title_index[kept].tolist(), strict=True)
+    return ClickLog.from_pairs((right.queries[q], right.titles[t]) for q, t in pairs)
+
+
+def _stems(note: Callable[[str], None]) -> list[str | None]:
+    """Plain words, and stems if their package is installed."""
+    try:
+        words_of(STEM)
+    except SentembError as error:
+        note(f"the BM25 of the ranker reads plain words: {error}")
+        return [None]
+    return [None, STEM]
+
+
+def _note_left_out(
+    log: ClickLog, held_out: JudgedDev | ClicksDev, note: Callable[[str], None]
+) -> None:
+    count = int(in_log(held_out.queries, log.queries).sum())
+    if not count:
+        return
+    when = "while the ranker is fitted" if isinstance(held_out, JudgedDev) else "of the ranker"
+    note(f"the pairs of {count:,} dev queries that are also in the log are left out {when}")
+
+
+def _ignore(*report: object) -> None:
+    pass

@@ -1,0 +1,647 @@
+"""The ranking of a model: a weighted sum of parts, over the titles of its log or over others.
+
+    score(q, t) = sum over parts of weight · part(q, t)
+
+`sentemb.search.ranking.parts` defines the parts; docs/ranker.md says when each helps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.errors import SentembError
+from sentemb.models.files.model_files import fingerprint, load_model
+from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.retrieval.best_titles import how_many
+from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.retrieval.int8_rows import Int8Rows
+from sentemb.retrieval.memory import DOCUMENT, TITLE
+from sentemb.retrieval.words_and_stems import words_of
+from sentemb.search.ranking import engine
+from sentemb.search.ranking.floor import Floor
+from sentemb.search.ranking.parts import PART_TYPES, Asked, Bm25, Fields, Material, Memory, Part
+from sentemb.search.ranking.ranker_files import StoredRanker, write_ranker
+from sentemb.search.ranking.recipe import COSINE, PARTS, Recipe
+from sentemb.system.bounds import whole
+from sentemb.system.files import path_of
+from sentemb.system.html_tables import facts_table
+from sentemb.system.locks import locked
+from sentemb.system.parallel import Turn, Workers
+from sentemb.system.paths import AnyPath
+from sentemb.text.checks import as_pairs, as_text, as_texts
+
+
+class Nearest(NamedTuple):
+    """The row of the memory that is nearest to a query.
+
+    Attributes
+    ----------
+    text : str
+        A clicked query, or the title itself.
+    value : float
+        The cosine, times the root of the title's share of the query's clicks.
+    is_clicked : bool
+        Whether it is a clicked query.
+    """
+
+    text: str
+    value: float
+    is_clicked: bool
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one part adds to the score of a query and a title.
+
+    Attributes
+    ----------
+    part : str
+        A name of `sentemb.search.ranking.recipe.PARTS`.
+    weight, value : float
+        The part adds ``weight * value`` to the score.
+    nearest : Nearest or None
+        For the memory, the row that the value comes from; None if the title has none.
+    words : tuple of (str, float)
+        For BM25, the words of the query that the title has, with what each adds to the value.
+    """
+
+    part: str
+    weight: float
+    value: float
+    nearest: Nearest | None = None
+    words: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def added(self) -> float:
+        """``weight * value``."""
+        return self.weight * self.value + 0.0  # never -0, which would be shown as -0.000
+
+    def as_dict(self) -> dict[str, Any]:
+        """A JSON-serialisable dict."""
+        found: dict[str, Any] = {"part": self.part, "weight": self.weight, "value": self.value}
+        found["added"] = self.added
+        if self.nearest is not None:
+            found["nearest"] = self.nearest._asdict()
+        if self.words:
+            found["words"] = dict(self.words)
+        return found
+
+
+class LeftOut(NamedTuple):
+    """What the words of a query and of a title do to the score.
+
+    Attributes
+    ----------
+    score : float
+    of_query, of_title : (Tq,) float64, (Td,) float64
+        For each word, the score minus the score without it.
+    """
+
+    score: float
+    of_query: NDArray[np.float64]
+    of_title: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Catalogue:
+    """Titles with the parts of their scores.
+
+    Attributes
+    ----------
+    titles : sequence of str
+    parts : dict of str to Part
+        Those that were asked for.
+    is_empty : (n_titles,) bool
+        Titles with no known words.
+    """
+
+    titles: Sequence[str]
+    parts: dict[str, Part]
+    is_empty: NDArray[np.bool_]
+
+    def without(self, is_kept: NDArray[np.bool_], titles: Sequence[str]) -> Catalogue:
+        """The titles where ``is_kept`` is true; ``titles`` are their texts."""
+        parts = {name: part.without(is_kept) for name, part in self.parts.items()}
+        return Catalogue(titles, parts, self.is_empty[is_kept])
+
+    def joined(self, more: Catalogue, titles: Sequence[str]) -> Catalogue:
+        """These titles, then ``more``; ``titles`` are the texts of all."""
+        parts = {name: part.joined(more.parts[name]) for name, part in self.parts.items()}
+        return Catalogue(titles, parts, np.concatenate([self.is_empty, more.is_empty]))
+
+
+class HybridRanker:
+    """Ranks titles by a weighted sum of parts.
+
+    It is a `sentemb.models.contracts.Ranker` and, over its own titles, a
+    `sentemb.models.contracts.Retriever`. The score of a query and a title does not depend on other
+    titles. It can be pickled, together with its model and its clicks. `sentemb.fit_ranker` makes
+    one and `sentemb.load_ranker` reads the one of a model folder.
+
+    Parameters
+    ----------
+    model : SentenceEncoder
+        A model with two towers.
+    recipe : Recipe
+        The weights of the parts and the parameters of BM25.
+    clicks : ClickedQueries or a function that returns one, optional
+        What the memory and BM25 know of the log; by default nothing. A function is called when
+        they are first needed.
+    fields : Fields or a function that returns one, optional
+        The statistics of BM25; by default those of the clicked titles of ``clicks``.
+    titles : sequence of str, optional
+        The catalogue that `find` ranks. By default the titles of ``clicks``.
+    dev : dict, optional
+        The dev figures of the sum and of its parts, as `sentemb.fit_ranker` measured them.
+    floor : Floor, optional
+        Which queries the titles cannot answer; see `sentemb.search.ranking.floor`.
+    threads : int, optional
+        By default all processors. No score depends on it.
+
+    Attributes
+    ----------
+    model : SentenceEncoder
+    recipe : Recipe
+    dev : dict
+    floor : Floor or None
+
+    Examples
+    --------
+    >>> import sentemb
+    >>> ranker = sentemb.load_ranker("model/")  # doctest: +SKIP
+    >>> ranker.rank("fix tap", ["Repair a Faucet", "Paint a Wall"])  # doctest: +SKIP
+    [(0, 6.31), (1, 0.2)]
+    """
+
+    def __init__(
+        self,
+        model: SentenceEncoder,
+        recipe: Recipe,
+        clicks: ClickedQueries | Callable[[], ClickedQueries] | None = None,
+        fields: Fields | Callable[[], Fields] | None = None,
+        titles: Sequence[str] | None = None,
+        dev: dict[str, Any] | None = None,
+        floor: Floor | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.floor = floor
+        self.model, self.recipe, self.dev = model, recipe, dev or {}
+        self._clicks, self._fields, self._threads = clicks, fields, threads
+        self._workers = Workers(threads)
+        # Of several threads one reads and prepares, and the others wait for it.
+        self._turn = Turn()
+        self._titles = None if titles is None else as_texts(titles)
+        self._prepared: Catalogue | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is prepared is left out, and a function that reads the clicks cannot be pickled.
+        needs = self.recipe.needs_clicks
+        return {
+            "model": self.model,
+            "recipe": self.recipe,
+            "clicks": self.clicks if needs else None,
+            "fields": self.fields if needs and self.recipe.reads_words else None,
+            "titles": self._titles,
+            "dev": self.dev,
+            "floor": self.floor,
+            "threads": self._threads,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+    def __repr__(self) -> str:
+        return f"HybridRanker({self.recipe})"
+
+    def _repr_html_(self) -> str:
+        facts: dict[str, object] = {"score": str(self.recipe)}
+        for part, figures in self.dev.get("figures", {}).items():
+            name = PARTS.get(part, part)
+            facts |= {f"{metric} on dev, {name}": value for metric, value in figures.items()}
+        return facts_table(facts)
+
+    @property
+    def clicks(self) -> ClickedQueries:
+        """What the parts know of the log."""
+        with self._turn.lock:
+            if callable(self._clicks):
+                self._clicks = self._clicks()
+            elif self._clicks is None:
+                self._clicks = ClickedQueries.nothing()
+            return self._clicks
+
+    @property
+    def fields(self) -> Fields:
+        """The statistics of BM25."""
+        with self._turn.lock:
+            if callable(self._fields):
+                self._fields = self._fields()
+            elif self._fields is None:
+                self._fields = self._material(list(self.clicks.titles), None).fields
+            return self._fields
+
+    def read(self) -> None:
+        """Read clicks and statistics now, not when they are first needed."""
+        self.__getstate__()
+
+    @property
+    def titles(self) -> list[str]:
+        """The catalogue that `find` ranks.
+
+        Raises
+        ------
+        SentembError
+            If the ranker has none: it was given no titles, and has no clicks.
+        """
+        if self._titles is None:
+            if not self.clicks.titles:
+                raise SentembError(
+                    "the ranker has no titles of its own; give some, as with ranker.over(titles)"
+                )
+            self._titles = list(self.clicks.titles)
+        return self._titles
+
+    def has_titles(self, titles: Sequence[str]) -> bool:
+        """Whether the ranker was given these titles as its catalogue."""
+        return self._titles is not None and self._titles == list(titles)
+
+    def over(self, titles: Sequence[str]) -> HybridRanker:
+        """The same ranker with another catalogue for `find`."""
+        return self._with(self.recipe, titles)
+
+    def alone(self, part: str) -> HybridRanker:
+        """The ranker that consists of one part, a name of `sentemb.search.ranking.recipe.PARTS`."""
+        other = self._with(self.recipe.alone(part), self._titles)
+        other._prepared = self._prepared  # what has been prepared serves every sum
+        return other
+
+    def parts_alone(self) -> dict[str, HybridRanker]:
+        """Each part of the sum that ranks as a ranker of its own, and the cosine in any case.
+
+        Returns
+        -------
+        dict of str to HybridRanker
+            By the names that tables have for them, such as "BM25 alone". Empty for a ranker that is
+            the cosine.
+        """
+        if self.recipe.parts == (COSINE,):
+            return {}
+        names = [
+            part.name
+            for part in PART_TYPES
+            if part.is_evidence and (part.name == COSINE or self.recipe.weight(part.name))
+        ]
+        return {f"{PARTS[part]} alone": self.alone(part) for part in names}
+
+    def with_ids(self, titles: Sequence[str], ids: Sequence[str]) -> HybridRanker:
+        """The same ranker, for which the clicks of these titles belong to these ids."""
+        if not self.recipe.needs_clicks:
+            return self
+        clicks, fields = self.clicks.with_ids(titles, ids), self._fields
+        if self.recipe.reads_words:
+            fields = self.fields
+        return HybridRanker(
+            self.model,
+            self.recipe,
+            clicks,
+            fields,
+            self._titles,
+            self.dev,
+            self.floor,
+            self._threads,
+        )
+
+    def _with(self, recipe: Recipe, titles: Sequence[str] | None) -> HybridRanker:
+        # The function that reads the clicks is called once, not by each copy.
+        needs = recipe.needs_clicks
+        clicks = self.clicks if needs else self._clicks
+        fields = self.fields if needs and recipe.reads_words else self._fields
+        floor = self.floor if recipe == self.recipe else None
+        return HybridRanker(
+            self.model, recipe, clicks, fields, titles, self.dev, floor, self._threads
+        )
+
+    # -- scores -------------------------------------------------------------------------------
+
+    def score_pairs(
+        self,
+        queries: Sequence[str],
+        titles: Sequence[str],
+        query_index: NDArray[np.integer],
+        title_index: NDArray[np.integer],
+    ) -> NDArray[np.float64]:
+        """Scores of some pairs; see `sentemb.models.contracts.Ranker`.
+
+        Parameters
+        ----------
+        queries, titles : list of str
+            The texts that pairs are made of.
+        query_index, title_index : (k,) int
+            Pair j is ``queries[query_index[j]]`` with ``titles[title_index[j]]``.
+
+        Returns
+        -------
+        (k,) float64
+            Higher is better.
+
+        Raises
+        ------
+        SentembError
+            For what is not a list of texts, or indices that are not integers within the texts.
+        """
+        first, second = as_texts(queries), as_texts(titles)
+        pairs = as_pairs(query_index, title_index, len(first), len(second))
+        catalogue = self._over(second)
+        asked = self.asked(first)
+        return engine.of_pairs(catalogue.parts, self.recipe, asked, *pairs, self._workers)[0]
+
+    def find(self, queries: Sequence[str], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The titles of the catalogue with the highest scores; see `Retriever`.
+
+        Parameters
+        ----------
+        queries : sequence of str
+            The queries.
+        k : int
+            Titles per query, from 1; at most all are found.
+
+        Returns
+        -------
+        places, scores : (m, k) int64, (m, k) float64
+            Best first, equal scores in the order of the titles; -1 and -inf where fewer titles are
+            found: none for a query of which neither the model nor BM25 knows a word.
+        """
+        found = self.ranked(as_texts(queries), whole("k", k, 1, 2**31 - 1))
+        return found.places, found.scores
+
+    def ranked(self, queries: Sequence[str], k: int) -> engine.Ranked:
+        """As `find`, with what each part scores."""
+        catalogue = self._over(self.titles)
+        asked = self.asked(queries)
+        parts, is_empty = catalogue.parts, catalogue.is_empty
+        return engine.best(parts, self.recipe, asked, k, is_empty, self._workers)
+
+    @overload
+    def rank(  # type: ignore[overload-overlap]
+        self, query: str, titles: Sequence[str] | None = None, top_k: int | None = None
+    ) -> list[tuple[int, float]]: ...
+    @overload
+    def rank(
+        self, query: Sequence[str], titles: Sequence[str] | None = None, top_k: int | None = None
+    ) -> list[list[tuple[int, float]]]: ...
+
+    def rank(
+        self,
+        query: str | Sequence[str],
+        titles: Sequence[str] | None = None,
+        top_k: int | None = None,
+    ) -> list[tuple[int, float]] | list[list[tuple[int, float]]]:
+        """The best titles for a query, or for each of several queries.
+
+        Parameters
+        ----------
+        query : str or list of str
+            One query, or a list of them.
+        titles : list of str, optional
+            The titles to rank; by default those of the ranker.
+        top_k : int, optional
+            How many to return; by default all.
+
+        Returns
+        -------
+        list of (int, float), or a list of such lists
+            Index in ``titles`` and score, best first, equal scores in the order given. One list for
+            each query if there is a list of them. Titles that say nothing about the query are left
+            out.
+        """
+        over = self if titles is None else self.over(titles)
+        k = how_many(top_k, len(over.titles))
+        queries = [query] if isinstance(query, str) else as_texts(query)
+        if not over.titles or not queries or not k:
+            rankings: list[list[tuple[int, float]]] = [[] for _ in queries]
+        else:
+            places, scores = over.find(queries, k)
+            rankings = [
+                [pair for pair in zip(*row, strict=True) if pair[0] >= 0]
+                for row in zip(places.tolist(), scores.tolist(), strict=True)
+            ]
+        return rankings[0] if isinstance(query, str) else rankings
+
+    def is_below_floor(self, queries: Sequence[str], found: engine.Ranked) -> NDArray[np.bool_]:
+        """Which queries the titles cannot answer, (m,); none without a floor.
+
+        Parameters
+        ----------
+        queries : sequence of str
+            The queries.
+        found : Ranked
+            Their best titles by the recipe of this ranker.
+        """
+        if self.floor is None or not found.places.shape[1]:
+            return np.zeros(len(queries), np.bool_)
+        return self.floor.is_below(queries, found, self.fields.whole, words_of(self.recipe.stem))
+
+    # -- explanations -------------------------------------------------------------------------
+
+    def explain(self, query: str, title: str, id: str | None = None) -> list[Share]:
+        """What each part adds to the score of a query and a title.
+
+        Parameters
+        ----------
+        query, title : str
+            The texts.
+        id : str, optional
+            The id of the title, by which its clicks are known; by default its text.
+
+        Returns
+        -------
+        list of Share
+            One for each part with a weight. What they add is the score.
+        """
+        query, title = as_text(query), as_text(title)
+        catalogue = self.catalogue([title], None if id is None else [id])
+        asked = self.asked([query])
+        return shares(catalogue, self.recipe, asked, 0, self.clicks.queries, self._workers)
+
+    def left_out(
+        self,
+        query: str,
+        title: str,
+        query_words: Sequence[str],
+        title_words: Sequence[str],
+        id: str | None = None,
+    ) -> LeftOut:
+        """The score of a pair, and how it changes when a word is left out.
+
+        Parameters
+        ----------
+        query, title : str
+            The texts.
+        query_words, title_words : sequence of str
+            Their words, Tq and Td of them.
+        id : str
+            As for `explain`: a title without a word keeps its clicks.
+        """
+        queries = [query, *_with_each_left_out(query_words)]
+        titles = [title, *_with_each_left_out(title_words)]
+        query_index = np.concatenate([np.arange(len(queries)), np.zeros(len(titles) - 1, np.int64)])
+        title_index = np.concatenate([np.zeros(len(queries), np.int64), np.arange(1, len(titles))])
+        key = id
+        if key is None:
+            key = self.clicks.key_of(title) if self.recipe.needs_clicks else title
+        catalogue = self.catalogue(titles, [key] * len(titles))
+        asked = self.asked(queries)
+        pairs = query_index, title_index
+        scores = engine.of_pairs(catalogue.parts, self.recipe, asked, *pairs, self._workers)[0]
+        effects = scores[0] - scores[1:]
+        return LeftOut(float(scores[0]), effects[: len(query_words)], effects[len(query_words) :])
+
+    # -- files --------------------------------------------------------------------------------
+
+    def save(self, folder: AnyPath) -> None:
+        """Write the ranker into the folder of its model, in place of the one there.
+
+        The ranker is then the one before or the new one, also if the process is killed. If a part
+        reads the log, the file holds its queries and clicked titles as plain text.
+
+        Parameters
+        ----------
+        folder : path
+            Holds the model of this ranker.
+
+        Raises
+        ------
+        SentembError
+            If the folder holds another model, another process writes there, or it cannot be
+            written.
+        """
+        place, sha256 = path_of(folder), fingerprint(self.model.saved())
+        if fingerprint(load_model(place)) != sha256:
+            raise SentembError(
+                f"{folder}: holds another model than that of the ranker; save the model there "
+                "first, or name its folder"
+            )
+        with locked(place):
+            write_ranker(place, self.stored())
+
+    def stored(self) -> StoredRanker:
+        """What a folder keeps of the ranker, next to the model."""
+        needs = self.recipe.needs_clicks
+        return StoredRanker(
+            fingerprint(self.model.saved()),
+            self.recipe,
+            self.dev,
+            self.clicks if needs else None,
+            self.fields if needs and self.recipe.reads_words else None,
+            self.floor,
+        )
+
+    # -- for catalogues -----------------------------------------------------------------------
+
+    def asked(self, queries: Sequence[str]) -> Asked:
+        """Queries in the forms that the parts need."""
+        return Asked(queries, self._embed, self.recipe.stem)
+
+    def catalogue(
+        self,
+        titles: Sequence[str],
+        ids: Sequence[str] | None = None,
+        vectors: np.ndarray | Int8Rows | None = None,
+    ) -> Catalogue:
+        """The parts of the recipe over some titles.
+
+        Parameters
+        ----------
+        titles : sequence of str
+            The titles.
+        ids : sequence of str, optional
+            One per title: by these the clicks of a log with ids are known.
+        vectors : (n, dim) float32 or float16, or Int8Rows, optional
+            The titles by the document tower, as `SentenceEncoder.unit_vectors` gives them.
+        """
+        fields = self.fields if self.recipe.reads_words else None
+        material = self._material(titles, ids, vectors, fields)
+        parts = {
+            part.name: part.build(material)
+            for part in PART_TYPES
+            if self.recipe.weight(part.name) or part.name == COSINE
+        }
+        return Catalogue(titles, parts, material.is_empty)
+
+    def _material(
+        self,
+        titles: Sequence[str],
+        ids: Sequence[str] | None,
+        vectors: np.ndarray | Int8Rows | None = None,
+        fields: Fields | None = None,
+    ) -> Material:
+        clicks = self.clicks if self.recipe.needs_clicks else ClickedQueries.nothing()
+        if vectors is None:
+            vectors = np.asarray(self.model.unit_vectors(titles, "document"), np.float32)
+        return Material(
+            titles,
+            vectors,
+            clicks.of_titles(titles, ids),
+            clicks.queries,
+            self._embed,
+            self.recipe,
+            fields,
+        )
+
+    def _embed(self, texts: Sequence[str]) -> np.ndarray:
+        return self.model.unit_vectors(texts, "query")
+
+    def _over(self, titles: list[str]) -> Catalogue:
+        """The catalogue of ``titles``; the last one is kept."""
+        with self._turn.lock:
+            prepared = self._prepared
+            if (
+                prepared is None
+                or prepared.titles != titles
+                or not all(name in prepared.parts for name in self.recipe.parts)
+            ):
+                prepared = self._prepared = self.catalogue(titles)
+            return prepared
+
+
+def _with_each_left_out(words: Sequence[str]) -> list[str]:
+    return [" ".join([*words[:t], *words[t + 1 :]]) for t in range(len(words))]
+
+
+def shares(
+    catalogue: Catalogue,
+    recipe: Recipe,
+    asked: Asked,
+    title: int,
+    queries: Sequence[str],
+    workers: Workers,
+) -> list[Share]:
+    """What each part adds to the score of one query and one title of a catalogue."""
+    pair = np.zeros(1, np.int64), np.array([title])
+    found = []
+    for name in recipe.parts:
+        part = catalogue.parts[name]
+        value = float(part.of_pairs(asked, *pair, workers)[0])
+        nearest: Nearest | None = None
+        words: tuple[tuple[str, float], ...] = ()
+        if isinstance(part, Memory):
+            _, rows = part.memory.best(asked.rows, *pair, workers)
+            if rows[0] >= 0:
+                text = int(part.memory.texts[rows[0]])
+                is_clicked = text not in (DOCUMENT, TITLE)
+                if is_clicked and not 0 <= text < len(queries):
+                    raise SentembError(
+                        f"the memory names query {text}, and the ranker has {len(queries)}: the "
+                        "index is damaged; restore it from a copy or make it again"
+                    )
+                shown = queries[text] if is_clicked else catalogue.titles[title]
+                nearest = Nearest(shown, value, is_clicked)
+        elif isinstance(part, Bm25):
+            words = part.lists.of_words(asked.tokens, title)
+        found.append(Share(name, recipe.weight(name), value, nearest, words))
+    return found

@@ -1,0 +1,275 @@
+"""The ranker in a model folder: one file that is replaced in one step, and a copy for people.
+
+``ranker/ranker.safetensors`` is the ranker: the recipe, the dev figures, the fingerprint of the
+model that it was fitted for, the clicks that its parts read and the statistics of BM25.
+``ranker/ranker.json`` repeats all but clicks and statistics. docs/formats.md describes both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sentemb.errors import SentembError
+from sentemb.models.files.folder import RANKER, RANKER_COPY, RANKER_FILE
+from sentemb.models.files.tensor_files import Damaged, TensorFile, open_tensors, write_tensors
+from sentemb.models.files.text_files import lines_of, text_of
+from sentemb.retrieval.bm25 import Statistics
+from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.search.ranking.floor import FEATURES, Floor, Letters
+from sentemb.search.ranking.parts import Fields
+from sentemb.search.ranking.recipe import BM25, MEMORY, Recipe
+from sentemb.system.bounds import is_finite, is_integer
+from sentemb.system.descriptions import check_format
+from sentemb.system.files import is_file, make_folder, path_of, write_text
+from sentemb.system.paths import AnyPath
+from sentemb.version import __version__
+
+_FORMAT = 1
+# No catalogue has more titles.
+_MOST = 2**31 - 1
+# Attributes of a `ClickedQueries`, those that are texts and those that are numbers.
+_TEXTS = ("keys", "queries", "titles")
+_NUMBERS = {"offsets": np.int64, "clicked": np.int32, "clicks": np.int64, "product_of": np.int32}
+
+
+@dataclass(frozen=True, eq=False)
+class StoredRanker:
+    """What a model folder holds of a ranker.
+
+    Attributes
+    ----------
+    model_sha256 : str
+        The fingerprint of the model that it was fitted for.
+    recipe : Recipe
+    dev : dict
+        The dev figures.
+    clicks : ClickedQueries, function that returns one, or None
+        A stored ranker has a function, which reads them.
+    fields : Fields, function that returns one, or None
+        The statistics of BM25.
+    floor : Floor or None
+    """
+
+    model_sha256: str
+    recipe: Recipe
+    dev: dict[str, Any]
+    clicks: ClickedQueries | Callable[[], ClickedQueries] | None
+    fields: Fields | Callable[[], Fields] | None
+    floor: Floor | None = None
+
+
+def has_ranker(folder: AnyPath) -> bool:
+    """Whether a model folder has a ranker, of whatever model."""
+    return is_file(path_of(folder) / RANKER / RANKER_FILE)
+
+
+def write_ranker(folder: Path, stored: StoredRanker) -> None:
+    """Write a ranker into a model folder, which the caller has locked."""
+    description: dict[str, Any] = {
+        "format": _FORMAT,
+        "sentemb": __version__,
+        "model": stored.model_sha256,
+        "recipe": stored.recipe.as_dict(),
+        "dev": stored.dev,
+    }
+    tensors: dict[str, np.ndarray] = {}
+    clicks = stored.clicks() if callable(stored.clicks) else stored.clicks
+    if clicks is not None:
+        for name in _TEXTS:
+            tensors[name] = _bytes_of(getattr(clicks, name))
+        for name, dtype in _NUMBERS.items():
+            tensors[name] = np.ascontiguousarray(getattr(clicks, name), dtype)
+        description["clicks"] = {
+            "products": len(clicks.keys),
+            "queries": len(clicks.queries),
+            "pairs": clicks.clicks.size,
+        }
+    fields = stored.fields() if callable(stored.fields) else stored.fields
+    if fields is not None:
+        description["fields"] = {}
+        for name, statistics in fields._asdict().items():
+            tensors[f"{name}_words"] = _bytes_of(statistics.words)
+            tensors[f"{name}_holding"] = np.ascontiguousarray(statistics.holding, np.int64)
+            description["fields"][name] = {
+                "titles": statistics.n_titles,
+                "mean_length": statistics.mean_length,
+            }
+    if stored.floor is not None:
+        description["floor"] = stored.floor.as_dict()
+        counts = stored.floor.letters.counts
+        tensors["letters"] = _bytes_of(list(counts))
+        tensors["letter_counts"] = np.array(list(counts.values()), np.int64)
+    place = make_folder(folder / RANKER)
+    write_tensors(place / RANKER_FILE, tensors, description)
+    copy = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
+    write_text(place / RANKER_COPY, copy)
+
+
+def _bytes_of(lines: Sequence[str]) -> np.ndarray:
+    return np.frombuffer(text_of(list(lines)).encode("utf-8"), np.uint8)
+
+
+def read_ranker(folder: Path) -> StoredRanker:
+    """The ranker in a model folder. Its clicks are read, and checked, when they are asked for.
+
+    Raises
+    ------
+    SentembError
+        If the file is damaged, or a newer version wrote it.
+    """
+    path = folder / RANKER / RANKER_FILE
+    with _naming_the_ranker(), open_tensors(path) as file:
+        found = _checked(path, file)
+        if not {"clicks", "fields"} & found.keys():
+            # Otherwise it is checked together with them.
+            file.check()
+        floor = _floor(path, file, found)
+        sha256 = file.sha256
+
+    @cache
+    def read() -> tuple[ClickedQueries, Fields]:
+        return _read(path, sha256)
+
+    return StoredRanker(
+        str(found.get("model")),
+        Recipe.of(found["recipe"]),
+        found["dev"],
+        (lambda: read()[0]) if "clicks" in found else None,
+        (lambda: read()[1]) if "fields" in found else None,
+        floor,
+    )
+
+
+def _floor(path: Path, file: TensorFile, found: dict[str, Any]) -> Floor | None:
+    """The floor of a ranker, if it has one."""
+    if "floor" not in found:
+        return None
+    weights = found["floor"].get("weights") if isinstance(found["floor"], dict) else None
+    if (
+        not isinstance(weights, list)
+        or len(weights) != len(FEATURES) + 1
+        or not all(map(is_finite, weights))
+        or not is_finite(found["floor"].get("threshold"))
+        or "fields" not in found
+        or not {MEMORY, BM25} <= set(Recipe.of(found["recipe"]).parts)
+        or file.dtype("letters") != np.uint8
+        or file.dtype("letter_counts") != np.int64
+    ):
+        raise file.damaged("its floor is wrong")
+    letters = lines_of(path, file["letters"].tobytes())
+    counts = file["letter_counts"]
+    if counts.shape != (len(letters),) or (counts < 1).any() or any(len(s) != 3 for s in letters):
+        raise file.damaged("its floor is wrong")
+    return Floor(
+        tuple(map(float, weights)),
+        float(found["floor"]["threshold"]),
+        Letters(dict(zip(letters, counts.tolist(), strict=True))),
+    )
+
+
+@contextlib.contextmanager
+def _naming_the_ranker() -> Iterator[None]:
+    """Let errors say that the ranker is damaged, and not the model, which still works."""
+    try:
+        yield
+    except Damaged as error:
+        text = str(error).replace("the model is damaged", "the ranker is damaged")
+        remedy = "fit it again with `sentemb tune`, or use --cosine"
+        raise Damaged(text.replace("train again", remedy)) from error
+
+
+def _checked(path: Path, file: TensorFile) -> dict[str, Any]:
+    """What a file says of its ranker."""
+    found = file.metadata
+    check_format(path, found, _FORMAT)
+    if not (isinstance(found.get("recipe"), dict) and _are_dev_figures(found.get("dev"))):
+        raise file.damaged("the recipe or the dev figures are missing or wrong")
+    try:
+        recipe = Recipe.of(found["recipe"])
+    except SentembError as error:
+        raise file.damaged(str(error).partition(";")[0]) from None
+    if recipe.needs_clicks and "clicks" not in found:
+        raise file.damaged("its clicks are missing")
+    if recipe.reads_words and "fields" not in found:
+        raise file.damaged("its statistics of words are missing")
+    return found
+
+
+def _are_dev_figures(dev: object) -> bool:
+    figures = dev.get("figures", {}) if isinstance(dev, dict) else None
+    return isinstance(figures, dict) and all(
+        isinstance(of_part, dict) and all(map(is_finite, of_part.values()))
+        for of_part in figures.values()
+    )
+
+
+def _read(path: Path, sha256: str) -> tuple[ClickedQueries, Fields]:
+    """The clicks and statistics in the file with this checksum, every byte checked."""
+    with _naming_the_ranker(), open_tensors(path) as file:
+        if file.sha256 != sha256:
+            raise SentembError(f"{path}: the ranker has changed since it was opened; open it again")
+        found = _checked(path, file)
+        dtypes = {**dict.fromkeys(_TEXTS, np.uint8), **_NUMBERS}
+        if "fields" in found:
+            for name in Fields._fields:
+                dtypes |= {f"{name}_words": np.uint8, f"{name}_holding": np.int64}
+        for name, dtype in dtypes.items():
+            if file.dtype(name) != np.dtype(dtype):
+                raise file.damaged(f"{name} is missing or of another type")
+        arrays = dict(file.checked())
+        texts = {name: lines_of(path, arrays[name].tobytes()) for name in _TEXTS}
+        fields_of_clicks: dict[str, Any] = {**texts, **{name: arrays[name] for name in _NUMBERS}}
+        clicks = ClickedQueries(**fields_of_clicks)
+        if not _are_clicks(clicks):
+            raise file.damaged("its clicks are not those of its queries and titles")
+        if "fields" not in found:
+            nothing = Statistics([], np.empty(0, np.int64), 0, 1.0)
+            return clicks, Fields(nothing, nothing)
+        fields = {}
+        for name in Fields._fields:
+            facts = found["fields"].get(name) if isinstance(found["fields"], dict) else None
+            words = lines_of(path, arrays[f"{name}_words"].tobytes())
+            statistics = _statistics(words, arrays[f"{name}_holding"], facts)
+            if statistics is None:
+                raise file.damaged("its statistics of words are wrong")
+            fields[name] = statistics
+    return clicks, Fields(**fields)
+
+
+def _are_clicks(clicks: ClickedQueries) -> bool:
+    offsets, n = clicks.offsets, clicks.clicked.size
+    return bool(
+        offsets.ndim == clicks.clicked.ndim == clicks.product_of.ndim == 1
+        and clicks.clicks.shape == clicks.clicked.shape
+        and offsets.size == len(clicks.keys) + 1
+        and offsets[0] == 0
+        and offsets[-1] == n
+        and (np.diff(offsets) >= 0).all()
+        and _are_places(clicks.clicked, len(clicks.queries))
+        and (clicks.clicks > 0).all()
+        and clicks.product_of.size == len(clicks.titles)
+        and _are_places(clicks.product_of, len(clicks.keys))
+    )
+
+
+def _are_places(index: np.ndarray, size: int) -> bool:
+    return not index.size or bool(0 <= index.min() <= index.max() < size)
+
+
+def _statistics(words: list[str], holding: np.ndarray, facts: object) -> Statistics | None:
+    if not isinstance(facts, dict) or holding.shape != (len(words),):
+        return None
+    n, mean = facts.get("titles"), facts.get("mean_length")
+    if not is_integer(n) or not 0 <= n <= _MOST or not is_finite(mean) or mean <= 0:
+        return None
+    if holding.size and not 0 < holding.min() <= holding.max() <= n:
+        return None
+    return Statistics(words, holding, n, float(mean))

@@ -1,0 +1,128 @@
+"""What a ranking adds up: the weight of each part, and the parameters of BM25."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from sentemb.errors import SentembError
+from sentemb.retrieval.bm25 import K1, MAX_K1, B
+from sentemb.system.bounds import brief, number, share
+
+COSINE, MEMORY, BM25, CLICKED_BM25, UNCLICKED = (
+    "cosine",
+    "memory",
+    "bm25",
+    "clicked_bm25",
+    "unclicked",
+)
+# In the order in which they are added and in which tables list them, with their names in tables.
+PARTS = {
+    COSINE: "cosine",
+    MEMORY: "memory",
+    BM25: "BM25",
+    CLICKED_BM25: "BM25 of clicked queries",
+    UNCLICKED: "no clicks",
+}
+MAX_WEIGHT = 1e3
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The weights of the parts of a score, and the parameters of BM25.
+
+    Attributes
+    ----------
+    weights : mapping
+        By part, from -1000 to 1000; at least one is not 0. A part that is missing has the weight 0.
+    k1, b : float
+        Saturation of a word's count in BM25, from 0, and how much a title's length reduces it, from
+        0 to 1.
+    stem : str or None
+        The language of the stemmer of BM25; None for plain words.
+
+    Raises
+    ------
+    SentembError
+        For a number out of range, or an unknown part.
+    """
+
+    weights: Mapping[str, float]
+    k1: float = K1
+    b: float = B
+    stem: str | None = None
+
+    def __post_init__(self) -> None:
+        for part, weight in self.weights.items():
+            if part not in PARTS:
+                raise SentembError(f"{brief(part)} is not a part; choose from {', '.join(PARTS)}")
+            number(f"the weight of {PARTS[part]}", weight, -MAX_WEIGHT, MAX_WEIGHT)
+        if not any(self.weights.values()):
+            raise SentembError("all weights of the ranking are 0; give a part a weight")
+        number("k1", self.k1, 0, MAX_K1)
+        share("b", self.b)
+        if not isinstance(self.stem, str | None):
+            raise SentembError(f"stem is {brief(self.stem)}; give a language or None")
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """The recipe that `as_dict` wrote.
+
+        Raises
+        ------
+        SentembError
+            For a value that is missing, unknown or out of range.
+        """
+        if not isinstance(values.get("weights"), dict):
+            raise SentembError("the recipe of the ranking has no weights")
+        try:
+            return cls(**values)
+        except TypeError as error:
+            raise SentembError(f"the recipe of the ranking: {error}") from None
+
+    def as_dict(self) -> dict[str, Any]:
+        """A JSON-serialisable dict."""
+        return {"weights": dict(self.weights), "k1": self.k1, "b": self.b, "stem": self.stem}
+
+    def weight(self, part: str) -> float:
+        """The weight of one of `PARTS`."""
+        return float(self.weights.get(part, 0))
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts with a weight, in the order of `PARTS`."""
+        return tuple(part for part in PARTS if self.weight(part))
+
+    @property
+    def reads_words(self) -> bool:
+        """Whether a part is a BM25."""
+        return bool(self.weight(BM25) or self.weight(CLICKED_BM25))
+
+    @property
+    def needs_clicks(self) -> bool:
+        """Whether the score of a title depends on its clicks."""
+        return self.parts != (COSINE,)
+
+    def alone(self, part: str) -> Self:
+        """The same parameters with ``part`` as the only one, with the weight 1."""
+        return self.weighted({part: 1.0})
+
+    def weighted(self, weights: Mapping[str, float]) -> Self:
+        """The same parameters of BM25 with other weights."""
+        return type(self)(weights, self.k1, self.b, self.stem)
+
+    def __str__(self) -> str:
+        terms = ""
+        for part in self.parts:
+            weight = self.weight(part)
+            sign = ("" if weight > 0 else "-") if not terms else (" + " if weight > 0 else " - ")
+            times = "" if abs(weight) == 1 else f"{abs(weight):.3g} "
+            terms += f"{sign}{times}{PARTS[part]}"
+        if not self.reads_words:
+            return terms
+        words = "plain words" if self.stem is None else f"{self.stem} stems"
+        return f"{terms} (BM25: k1 {self.k1:g}, b {self.b:g}, {words})"
+
+
+MODEL_ALONE = Recipe({COSINE: 1.0})

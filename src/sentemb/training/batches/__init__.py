@@ -1,0 +1,1 @@
+"""From a click log to mini-batches: preparing, numbering, order."""

@@ -1,0 +1,117 @@
+"""What a training reads in addition to its click log: an older log to replay, and a catalogue.
+
+Titles without clicks are ranked for held-out clicks, and not trained on. As negatives they fall
+behind for the queries that they would answer (docs/results/fresh.md).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.data.click_log import ClickLog, ClickLogBuilder, Clicks, clean_text
+from sentemb.data.judged_set import read_texts
+from sentemb.errors import SentembError
+from sentemb.system.bounds import is_number
+from sentemb.system.files import place_name
+from sentemb.system.paths import AnyPath
+from sentemb.text.checks import as_texts
+from sentemb.training.run import read_log
+
+Replayed: TypeAlias = Clicks | tuple[Clicks, float]
+
+# A part of the key of the random numbers, so that no other draw shares them.
+_KEY = 0x7265
+
+
+@dataclass(frozen=True, eq=False)
+class Additions:
+    """An older log and a catalogue.
+
+    Attributes
+    ----------
+    old : path, ClickLog, table, list of pairs or None
+        An older log; some of its pairs are mixed in.
+    share : float
+        Which part of its pairs, above 0 and at most 1.
+    titles : list of str or None
+        A catalogue, ranked for held-out clicks together with the titles of the log.
+    """
+
+    old: Clicks | None = None
+    share: float = 1.0
+    titles: list[str] | None = None
+
+    @classmethod
+    def of(cls, replayed: Replayed | None, catalogue: AnyPath | Sequence[str] | None) -> Self:
+        """The additions that `sentemb.train` is given as ``replay`` and ``catalogue``.
+
+        Raises
+        ------
+        SentembError
+            For a wrong share, or a catalogue that cannot be read.
+        """
+        pair = replayed if isinstance(replayed, tuple) else (replayed, 1.0)
+        if len(pair) != 2:
+            raise SentembError(f"replay has {len(pair)} parts; give a log, or (log, share)")
+        old, share = pair
+        if not (is_number(share) and 0 < share <= 1):
+            raise SentembError(
+                f"the share of the log to replay is {share}; give a number above 0 and at most 1"
+            )
+        titles = None
+        if isinstance(catalogue, str | os.PathLike):
+            titles = read_texts(catalogue)[1]
+            if not titles:
+                raise SentembError(f"{place_name(catalogue)}: is empty; write lines id<TAB>title")
+        elif catalogue is not None:
+            titles = as_texts(catalogue)
+        if titles is not None:
+            titles = [
+                clean_text(title, f"title {number} of the catalogue")
+                for number, title in enumerate(titles, 1)
+            ]
+        return cls(old, share, titles)
+
+    def with_replay(
+        self, log: ClickLog, seed: int, skip_bad_lines: bool, note: Callable[[str], None]
+    ) -> ClickLog:
+        """``log`` with the pairs of the older log.
+
+        Parameters
+        ----------
+        log : ClickLog
+            The log of the training; it is not changed.
+        seed : int
+            Decides which pairs of the older log are drawn, once for the whole training.
+        skip_bad_lines : bool
+            For the older log, as for `read_click_log`.
+        note : function of a str
+            Called with messages about the older log.
+        """
+        if self.old is None:
+            return log
+        old = read_log(self.old, skip_bad_lines, "batch", note, "replay")
+        count = max(1, round(self.share * old.clicks.size))
+        drawn = np.random.default_rng([seed, _KEY]).permutation(old.clicks.size)[:count]
+        return _joined(log, old, np.sort(drawn))
+
+
+def _joined(log: ClickLog, old: ClickLog, drawn: NDArray[np.int64]) -> ClickLog:
+    """``log``, then the pairs ``drawn`` of ``old``; the clicks of a pair in both are summed."""
+    builder = ClickLogBuilder()
+    for one, pairs in ((log, np.arange(log.clicks.size)), (old, drawn)):
+        for pair in pairs.tolist():
+            first, end = one.skipped_offsets[pair], one.skipped_offsets[pair + 1]
+            builder.add(
+                one.queries[one.query_index[pair]],
+                one.titles[one.title_index[pair]],
+                int(one.clicks[pair]),
+                [one.titles[title] for title in one.skipped_index[first:end]],
+            )
+    return builder.build(log.bad_lines + old.bad_lines)

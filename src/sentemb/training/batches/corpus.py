@@ -1,0 +1,152 @@
+"""A click log as integers, in memory or mapped from a prepared log."""
+
+import hashlib
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.data.click_log import ClickLog
+from sentemb.data.prepared_log import PreparedLog
+from sentemb.errors import SentembError
+from sentemb.kernels.negatives import titles_to_leave_out
+from sentemb.system.mapped_arrays import bytes_of
+from sentemb.text.vocabulary import Vocabulary
+from sentemb.text.words import WHITE_SPACE
+from sentemb.training.batches.renumbering import Renumbering
+from sentemb.training.batches.shuffling import Shuffle
+from sentemb.training.batches.text_pairs import TextPairs, VectorsOf
+
+
+class Corpus(TextPairs):
+    """The pairs of a click log, ready for training; a `sentemb.training.contracts.LogSource`.
+
+    Parameters
+    ----------
+    log : ClickLog or PreparedLog
+        Of a prepared log all arrays stay mapped, but those of the distinct words and the weights.
+    settings : Settings or PairSettings
+        Uses ``word_features``, and ``shared_towers`` where ``one_list`` is not given.
+    vocabulary : Vocabulary, optional
+        The features to read, and how texts are split; by default they are collected from the log.
+    one_list, most_words, max_word_features, whole_words, splitting, grow, vectors
+        As for `TextPairs`, which describes more attributes; by default shared towers have one list.
+
+    Attributes
+    ----------
+    n_pairs : int
+    query_index, title_index : (n_pairs,) int32
+        The query and the clicked title of each pair.
+    weights : (n_pairs,) float64
+        1 + ln(clicks), so that 1,000 clicks of a title for a query count 8 times as much as one.
+    query_offsets, query_titles : (n_queries + 1,) int64, (n_pairs,) int32
+        The clicked titles of every query.
+    query_numbers, title_numbers : Renumbering
+        Of all queries and of all titles, for the mini-batches.
+    skipped_offsets, skipped : (n_pairs + 1,) int64, (n,) int32
+        The titles that the log lists as shown and skipped, for each pair.
+    """
+
+    def __init__(
+        self,
+        log: ClickLog | PreparedLog,
+        settings: Any,
+        vocabulary: Vocabulary | None = None,
+        *,
+        one_list: bool | None = None,
+        most_words: int | None = None,
+        max_word_features: int | None = None,
+        whole_words: bool = False,
+        splitting: str = WHITE_SPACE,
+        grow: bool = False,
+        vectors: VectorsOf | None = None,
+    ) -> None:
+        super().__init__(
+            log.queries,
+            log.titles,
+            one_list=settings.shared_towers if one_list is None else one_list,
+            word_features=settings.word_features,
+            vocabulary=vocabulary,
+            most_words=most_words,
+            max_word_features=max_word_features,
+            whole_words=whole_words,
+            splitting=splitting,
+            grow=grow,
+            vectors=vectors,
+            tokens=log.tokens if isinstance(log, PreparedLog) else None,
+        )
+        self.query_index, self.title_index = log.query_index, log.title_index
+        self.n_pairs = log.query_index.size
+        self.weights = 1 + np.log(log.clicks)
+        self.skipped_offsets, self.skipped = log.skipped_offsets, log.skipped_index
+        self.query_numbers = Renumbering(self.n_queries)
+        self.title_numbers = Renumbering(self.n_titles)
+        self._title_scratch = np.full(self.n_titles, -1, np.int32)
+        self.query_offsets, self.query_titles = log.titles_of_queries()
+        self._check_negatives()
+
+    @cached_property
+    def sorted_titles(self) -> NDArray[np.int32]:
+        """As ``query_titles``, ascending for each query; only drawn negatives need it."""
+        keys = self.query_index.astype(np.int64)
+        keys *= self.n_titles
+        keys += self.title_index
+        keys.sort()
+        keys %= self.n_titles
+        return keys.astype(np.int32)
+
+    def fingerprint(self) -> str:
+        """A hash of everything that training takes from the log."""
+        known = [*self.vocabulary.trigrams, *self.vocabulary.words]
+        digest = hashlib.sha256("\n".join(known).encode("utf-8"))
+        arrays = [self.query_index, self.title_index, self.weights]
+        arrays += [self.skipped_offsets, self.skipped]
+        for array in (*arrays, *self.arrays()):
+            digest.update(bytes_of(array))
+        return digest.hexdigest()
+
+    def n_batches(self, batch_size: int) -> int:
+        """Mini-batches per epoch."""
+        return -(-self.n_pairs // batch_size)
+
+    def order(self, seed: int, epoch: int) -> Shuffle:
+        """The order in which ``epoch`` goes through the pairs."""
+        return Shuffle(self.n_pairs, seed, epoch)
+
+    def other_clicks(
+        self, pairs: NDArray[np.integer], titles: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The other titles that were clicked for the query of each pair.
+
+        Parameters
+        ----------
+        pairs : (k,) int
+            Numbers of pairs.
+        titles : (n_titles,) int32
+            The titles of a mini-batch; only these count.
+
+        Returns
+        -------
+        offsets, places : (k + 1,) int64, (n,) int32
+            For each pair, places in ``titles``.
+        """
+        self._title_scratch[titles] = np.arange(titles.size)
+        offsets, places = titles_to_leave_out(
+            self.query_index[pairs],
+            self.title_index[pairs],
+            self.query_offsets,
+            self.query_titles,
+            self._title_scratch,
+        )
+        self._title_scratch[titles] = -1
+        return offsets, places
+
+    def _check_negatives(self) -> None:
+        """Raise a `SentembError` unless some pair has a title that can be its negative."""
+        clicked_titles = np.diff(self.query_offsets)
+        if np.all(clicked_titles[self.query_index] >= self.n_titles):
+            raise SentembError(
+                "the click log has no negatives: every title in it is clicked for every query; "
+                "add queries with other titles"
+            )

@@ -1,0 +1,89 @@
+"""The hinge loss of Wieting et al. (ICLR 2016), and its gradient at the embeddings."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sentemb.kernels.cosine_softmax import normalise_rows_backward
+from sentemb.kernels.hinge import (
+    all_cosines,
+    hinge_pairs,
+    nearest_queries,
+    nearest_titles,
+    set_clicks_apart,
+)
+from sentemb.models.words.workspace import Workspace
+from sentemb.system.parallel import Workers
+from sentemb.training.objectives.candidates import BatchCandidates
+from sentemb.training.objectives.unit_embeddings import unit_embeddings
+
+
+def hinge_loss(
+    Yq: np.ndarray,
+    Yd: np.ndarray,
+    candidates: BatchCandidates,
+    margin: float,
+    weights: NDArray[np.floating],
+    workers: Workers,
+    workspace: Workspace,
+) -> tuple[NDArray[np.float64], np.ndarray, np.ndarray, NDArray[np.int32]]:
+    """Loss per pair and its gradient with respect to the embeddings.
+
+    For a pair (q, d), t1 the nearest title of the mini-batch that is not clicked for q, and t2 the
+    nearest query for which d is not clicked, the first of equally near ones, the loss is
+    ``max(0, margin - cos(q, d) + cos(q, t1)) + max(0, margin - cos(q, d) + cos(d, t2))``.
+    Without t1 or t2 its term is 0. The gradient takes t1 and t2 as fixed.
+
+    Parameters
+    ----------
+    Yq, Yd : (n_queries, dim), (n_titles, dim) float
+        Embeddings.
+    candidates : BatchCandidates
+        The pairs, and the clicks that are known.
+    margin : float
+        delta, in cosines.
+    weights : (n_pairs,) float
+        Weight of each pair.
+    workers : Workers
+        Threads to compute with.
+    workspace : Workspace
+        Holds the results.
+
+    Returns
+    -------
+    losses : (n_pairs,) float64
+        Multiplied by the weight.
+    Vq, Vd : as Yq, Yd
+        dL/dY, valid until the workspace is used again.
+    choices : (n_pairs, 2) int32
+        t1 and t2 of each pair, -1 where the term is 0. The loss has a kink where they change.
+    """
+    Uq, Vq, q_norms = unit_embeddings("q", Yq, workspace)
+    Ud, Vd, d_norms = unit_embeddings("d", Yd, workspace)
+    n_pairs, n_queries, n_titles = candidates.queries.size, len(Uq), len(Ud)
+    S = workspace.empty("S", (n_queries, n_titles), Uq.dtype)
+    workers.over(n_queries, all_cosines, S, Uq, np.ascontiguousarray(Ud.T))
+    of_clicks = np.empty(n_pairs, Uq.dtype)
+    pairs = candidates.queries, candidates.clicked
+    set_clicks_apart(of_clicks, S, *pairs, candidates.offsets, candidates.excluded)
+    titles, queries = np.empty(n_queries, np.int32), np.empty(n_titles, np.int32)
+    workers.over(n_queries, nearest_titles, titles, S)
+    workers.over(n_titles, nearest_queries, queries, S)
+    losses, choices = np.empty(n_pairs), np.empty((n_pairs, 2), np.int32)
+    hinge_pairs(
+        Vq,
+        Vd,
+        losses,
+        choices,
+        Uq,
+        Ud,
+        S,
+        of_clicks,
+        titles,
+        queries,
+        *pairs,
+        margin,
+        weights.astype(Uq.dtype),
+    )
+    normalise_rows_backward(Vq, Uq, q_norms)
+    normalise_rows_backward(Vd, Ud, d_norms)
+    return losses, Vq, Vd, choices
