@@ -11,7 +11,6 @@ from sentemb.cli.common import duration
 from sentemb.cli.options import (
     Read,
     Written,
-    dask_option,
     given,
     merged,
     option,
@@ -181,9 +180,6 @@ def _settings(function: Any) -> Any:
     group=RUN,
 )
 @threads_option(group=RUN)
-@dask_option(
-    "runs the recurrences of rnn, irnn, lstm and bilstm and looks up hard negatives", group=RUN
-)
 @option(
     "--no-ranker",
     is_flag=True,
