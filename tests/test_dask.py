@@ -540,7 +540,7 @@ def test_models_without_recurrences_are_refused_before_anything_is_read(tmp_path
 @pytest.mark.slow
 def test_ctrl_c_ends_a_training_with_local_workers_as_any_other(tmp_path):
     write_click_log(log_of(2000), tmp_path / "log.tsv")
-    command = [sys.executable, "-m", "sentemb.cli", "train", str(tmp_path / "log.tsv")]
+    command = [sys.executable, "-m", "sentemb", "train", str(tmp_path / "log.tsv")]
     command += ["-o", str(tmp_path / "model"), "--dask", "local:2", "--batch-size", "16"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     process = subprocess.Popen(
