@@ -62,10 +62,10 @@ def onet(source: str, out: str, dev: float, test: float, seed: int, force: bool)
     "--hard",
     is_flag=True,
     help="Also write dev_hard/ and test_hard/, in which the wrong clauses are similar to the right "
-    "one. Needs --word-vectors.",
+    "one. Needs --vectors.",
 )
 @option(
-    "--word-vectors",
+    "--vectors",
     metavar="VECTORS",
     type=click.Path(),
     help="Word vectors for --hard: a file or folder that sentemb vectors can read.",
@@ -80,7 +80,7 @@ def clauses(
     least: int,
     most: int,
     hard: bool,
-    word_vectors: str | None,
+    vectors: str | None,
     seed: int,
     force: bool,
 ) -> None:
@@ -97,14 +97,14 @@ def clauses(
 
     \b
     sentemb data clauses novel1.txt novel2.txt.gz completion/
-    sentemb data clauses novels.txt completion/ --hard --word-vectors glove.6B.50d.txt
+    sentemb data clauses novels.txt completion/ --hard --vectors glove.6B.50d.txt
     """
     from sentemb.data.importers.clauses import import_clauses
 
-    if hard and word_vectors is None:
-        raise click.UsageError("--hard needs word vectors; name some with --word-vectors")
-    if word_vectors is not None and not hard:
-        raise click.UsageError("--word-vectors needs --hard")
+    if hard and vectors is None:
+        raise click.UsageError("--hard needs word vectors; name some with --vectors")
+    if vectors is not None and not hard:
+        raise click.UsageError("--vectors needs --hard")
     counts = import_clauses(
         texts,
         out,
@@ -112,7 +112,7 @@ def clauses(
         test=test,
         least=least,
         most=most,
-        similar=None if word_vectors is None else _sif_of(word_vectors),
+        similar=None if vectors is None else _sif_of(vectors),
         seed=seed,
         force=force,
     )

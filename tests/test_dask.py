@@ -533,7 +533,7 @@ def test_a_training_that_loses_all_workers_can_be_resumed(monkeypatch, of_thread
 def test_models_without_recurrences_are_refused_before_anything_is_read(tmp_path):
     with pytest.raises(SentembError, match="dask does not train a dssm: its steps"):
         train(tmp_path / "none.tsv", model="dssm", dask="local")
-    with pytest.raises(SentembError, match="dask trains two towers"):
+    with pytest.raises(SentembError, match="dask is not for pair models"):
         train(tmp_path / "none.tsv", model="arc1", dask="local")
 
 
