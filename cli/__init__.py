@@ -4,6 +4,7 @@ try:
     import importlib
     import keyword
     import sys
+    from collections.abc import Mapping
     from difflib import get_close_matches
     from typing import Any
 
@@ -14,41 +15,73 @@ try:
 except KeyboardInterrupt:  # Ctrl-C while Python is still loading
     raise SystemExit(130) from None
 
-# Command name -> its one-line help. Kept here so that `sentemb --help` imports no command;
-# a test compares these lines with the commands' own.
-COMMANDS = {
-    "simulate": "Write a simulated click log with judged dev and test sets.",
-    "data": "Turn texts and public data into click logs, judged and labelled sets.",
-    "import": "Turn tables of clicks into a click log.",
-    "split": "Split a click log into training, dev and test.",
-    "prepare": "Prepare a click log that is larger than memory.",
-    "vectors": "Convert, show and train word vectors.",
-    "train": "Train a model on a click log.",
-    "sif": "Turn word vectors into a model without training.",
-    "average": "Make one model of several.",
-    "gradcheck": "Check every gradient against finite differences.",
-    "encode": "Turn texts into embeddings.",
-    "tune": "Fit the ranker of a model or of an index.",
-    "calibrate": "Learn how often the first title is a clicked one, given its score.",
-    "score": "Score one query against titles.",
-    "rank": "Rank titles for queries.",
-    "index": "Make an index of titles, or change one.",
-    "search": "Find the titles of an index that are nearest to a query.",
-    "serve": "Search an index from a browser and other programs.",
-    "export": "Write a model or an index for other programs.",
-    "evaluate": "Measure rankings on judged sets or held-out clicks, or accuracy on labels.",
-    "sts": "Correlate a model's cosines with similarity scores.",
-    "compare": "Compare models and baselines on a click log.",
-    "explain": "Explain why a title is found for a query.",
-    "diff": "Compare what two models, or two indexes, find for the same queries.",
-    "neighbours": "Show the nearest words of a word.",
-    "synonyms": "Write synonyms for Elasticsearch and OpenSearch.",
-    "keywords": "Show which words of a text a model treats as keywords.",
-    "topics": "Show which words the cells of a model collect.",
-    "plot-gates": "Draw the gates of a model, word by word.",
-    "plot-match": "Draw what carries the score of a pair model.",
-    "plot-loss": "Draw the training cost of runs, epoch by epoch.",
-    "report": "Write a page that shows where a model ranks badly, and why.",
+# Section of the help -> command name -> its one-line help. Kept here so that `sentemb --help`
+# imports no command; a test compares these lines with the commands' own.
+SECTIONS = {
+    "Bring in": {
+        "simulate": "Write a simulated click log with judged dev and test sets.",
+        "data": "Turn texts and public data into click logs, judged and labelled sets.",
+        "import": "Turn tables of clicks into a click log.",
+        "split": "Split a click log into training, dev and test.",
+        "prepare": "Prepare a click log that is larger than memory.",
+        "vectors": "Convert, show and train word vectors.",
+    },
+    "Train": {
+        "train": "Train a model on a click log.",
+        "sif": "Turn word vectors into a model without training.",
+        "average": "Make one model of several.",
+        "tune": "Fit the ranker of a model or of an index.",
+        "gradcheck": "Check every gradient against finite differences.",
+    },
+    "Measure": {
+        "evaluate": "Measure rankings on judged sets or held-out clicks, or accuracy on labels.",
+        "compare": "Compare models and baselines on a click log.",
+        "diff": "Compare what two models, or two indexes, find for the same queries.",
+        "report": "Write a page that shows where a model ranks badly, and why.",
+        "sts": "Correlate a model's cosines with similarity scores.",
+    },
+    "Search": {
+        "score": "Score one query against titles.",
+        "rank": "Rank titles for queries.",
+        "encode": "Turn texts into embeddings.",
+        "index": "Make an index of titles, or change one.",
+        "calibrate": "Learn how often the first title is a clicked one, given its score.",
+        "search": "Find the titles of an index that are nearest to a query.",
+        "serve": "Search an index from a browser and other programs.",
+        "export": "Write a model or an index for other programs.",
+        "synonyms": "Write synonyms for Elasticsearch and OpenSearch.",
+    },
+    "Look inside": {
+        "explain": "Explain why a title is found for a query.",
+        "neighbours": "Show the nearest words of a word.",
+        "keywords": "Show which words of a text a model treats as keywords.",
+        "topics": "Show which words the cells of a model collect.",
+        "plot-gates": "Draw the gates of a model, word by word.",
+        "plot-match": "Draw what carries the score of a pair model.",
+        "plot-loss": "Draw the training cost of runs, epoch by epoch.",
+    },
+}
+COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
+
+# A word that people try -> what to type instead. Words that look like a command are not listed.
+_MEANT = {
+    **dict.fromkeys(("find", "lookup", "query", "retrieve"), "search"),
+    **dict.fromkeys(("embed", "vectorise", "vectorize"), "encode"),
+    **dict.fromkeys(("add", "build"), "index"),
+    **dict.fromkeys(("fit", "learn"), "train"),
+    **dict.fromkeys(("measure", "test"), "evaluate"),
+    **dict.fromkeys(("load", "read"), "import"),
+    **dict.fromkeys(("similar", "nearest"), "neighbours"),
+    **dict.fromkeys(("draw", "show"), "plot-gates"),
+    "benchmark": "compare",
+    "check": "gradcheck",
+    "demo": "simulate",
+    "help": "--help",
+    "predict": "score",
+    "rerank": "rank",
+    "run": "serve",
+    "version": "--version",
+    "why": "explain",
 }
 
 # Commands that are named instead of an unknown one: how many, and how alike at least, from 0 to 1.
@@ -56,7 +89,15 @@ _NAMED, _ALIKE = 3, 0.7
 
 
 class Group(click.Group):
-    """A click group that answers an unknown command with the nearest ones."""
+    """A click group that answers an unknown command with the nearest ones.
+
+    Attributes
+    ----------
+    meant : dict
+        Words that people try, each with what to type instead.
+    """
+
+    meant: Mapping[str, str] = {}
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -70,13 +111,17 @@ class Group(click.Group):
     def _nearest(self, ctx: click.Context, name: str) -> str:
         """The question that names similar commands, or nothing."""
         there = self.list_commands(ctx)
+        meant = [self.meant[name]] if name in self.meant else []
         longer = [command for command in there if command.startswith(name)]
-        similar = dict.fromkeys([*longer, *get_close_matches(name, there, _NAMED, _ALIKE)])
+        alike = get_close_matches(name, there, _NAMED, _ALIKE)
+        similar = dict.fromkeys([*meant, *longer, *alike])
         return f" Did you mean {' or '.join(list(similar)[:_NAMED])}?" if similar else ""
 
 
 class LazyGroup(Group):
     """A click group that imports a command's module when the command is used."""
+
+    meant = _MEANT
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -91,8 +136,11 @@ class LazyGroup(Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        width = max(map(len, COMMANDS))
+        for section, commands in SECTIONS.items():
+            with formatter.section(section):
+                # Padded, so that the lines of all sections begin in one column.
+                formatter.write_dl([(name.ljust(width), line) for name, line in commands.items()])
 
     def main(self, *arguments: Any, standalone_mode: bool = True, **settings: Any) -> Any:
         """Run the command line; ``standalone_mode`` ends the program with its exit code."""

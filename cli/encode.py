@@ -100,12 +100,7 @@ def command(
     with writing(output) as file, opened_if(dask) as cluster:
         start = time.perf_counter()
         portions = encoded(
-            encoder,
-            portions_of(lines),
-            side,
-            unit_length=normalise,
-            cluster=cluster,
-            path=model,
+            encoder, portions_of(lines), side, unit_length=normalise, cluster=cluster
         )
         _write(file, portions, (len(lines), encoder.dim), encoder.dtype)
         seconds = time.perf_counter() - start

@@ -15,7 +15,6 @@ from sentemb.cli.options import (
     Option,
     Read,
     Written,
-    dask_option,
     given,
     option,
     option_of,
@@ -274,9 +273,6 @@ def _show_config(ctx: click.Context) -> None:
     group=RUN,
 )
 @threads_option(group=RUN)
-@dask_option(
-    "runs the recurrences of rnn, irnn, lstm and bilstm and looks up hard negatives", group=RUN
-)
 @option(
     "--no-ranker",
     is_flag=True,

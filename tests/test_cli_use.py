@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -63,12 +64,25 @@ def test_help_begins_with_the_line_of_the_overview(name):
         (["plot"], " Did you mean plot-gates or plot-match or plot-loss?"),
         (["data", "onett"], " Did you mean onet?"),
         (["vectors", "shwo"], " Did you mean show?"),
+        (["find"], " Did you mean search?"),
+        (["help"], " Did you mean --help?"),
         (["qqqq"], ""),
     ],
 )
 def test_an_unknown_command_is_answered_with_the_nearest(words, nearest):
     said = run(*words, code=2).stderr
     assert said.splitlines()[-1] == f"Error: No such command {words[-1]!r}.{nearest}"
+
+
+def test_words_that_are_suggestions_for_others_are_not_commands():
+    assert not set(main.meant) & set(COMMANDS)
+    assert {name for name in main.meant.values() if not name.startswith("-")} <= set(COMMANDS)
+
+
+def test_python_runs_the_package_as_the_command():
+    arguments = [sys.executable, "-m", "sentemb", "--version"]
+    said = subprocess.run(arguments, capture_output=True, text=True, check=True).stdout
+    assert said == run("--version").stdout.replace("main,", "sentemb,")
 
 
 class TestEncode:

@@ -28,7 +28,7 @@ def package(tmp_path_factory):
 
 
 def sentemb(package, *arguments):
-    return python(package, "-m", "sentemb.cli", *map(str, arguments))
+    return python(package, "-m", "sentemb", *map(str, arguments))
 
 
 def python(package, *arguments):

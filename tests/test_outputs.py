@@ -106,7 +106,7 @@ def test_standard_input_is_an_input_too(here):
     before = files_of(here)
     with open("queries.tsv", "rb") as queries:
         done = subprocess.run(
-            [sys.executable, "-m", "sentemb.cli", "search", "index", "--queries", "-"]
+            [sys.executable, "-m", "sentemb", "search", "index", "--queries", "-"]
             + ["-o", "queries.tsv", "--force"],
             stdin=queries,
             capture_output=True,

@@ -264,30 +264,45 @@ def test_dark_and_light_follow_the_system(browser, report, ranked, scheme, tmp_p
 
 
 class TestTriage:
-    def test_what_the_page_says_of_the_worst_query(self, browser, ranked):
-        address, found = ranked
-        one = found.worst[0]
-        with opened(browser, address, **WIDE) as shown:
+    def test_a_query_whose_best_title_is_further_down(self, browser, ranked):
+        address, triaged = ranked
+        query = triaged.worst[1]
+        with opened(browser, f"{address}#query=2", **WIDE) as shown:
             assert shown.locator("h1").inner_text() == NASTY
             assert shown.locator("img").count() == 0
             heading = shown.locator("#pair-heading .text").inner_text()
-            assert heading == found.queries[one.number]
+            assert heading == triaged.queries[query.number]
             rows = shown.locator("#ranking tbody tr:not(.gap)")
-            titles = [title.title for title in one.titles]
-            if one.best.title not in titles:
-                titles.append(one.best.title)
+            titles = [title.title for title in (*query.titles, query.best)]
             assert rows.locator("th").all_inner_texts() == titles
             best = shown.locator("#ranking tr.best")
             assert best.locator(".mark").inner_text() == "clicked"
-            assert best.locator("td").first.inner_text() == str(one.best.rank)
+            assert best.locator("td").first.inner_text() == str(query.best.rank)
             assert shown.locator("#effects thead th").all_inner_texts() == [
                 "Word",
                 "First title",
-                f"Best title, rank {one.best.rank}",
+                f"Best title, rank {query.best.rank}",
             ]
             figures = shown.locator("#figures").inner_text()
-            assert f"{found.mean:.3f}" in figures and "7 titles" in figures
+            assert f"{triaged.mean:.3f}" in figures and "7 titles" in figures
             assert "1 click for 1 query" in shown.locator("#evidence").inner_text()
+
+    def test_a_query_with_no_known_words(self, browser, ranked):
+        address, triaged = ranked
+        query = triaged.worst[0]
+        assert not query.titles
+        with opened(browser, address, **WIDE) as shown:
+            heading = shown.locator("#pair-heading .text").inner_text()
+            assert heading == triaged.queries[query.number]
+            option = shown.locator("#pair-list [role=option]").first.inner_text().split("\n")
+            assert option == [triaged.queries[query.number], "not found", "nothing found"]
+            rows = shown.locator("#ranking tbody tr:not(.gap)")
+            assert rows.locator("th").all_inner_texts() == [query.best.title]
+            assert rows.locator("td").first.inner_text() == "not found"
+            assert "best title: not found" in shown.locator("#pair-facts").inner_text()
+            heads = shown.locator("#effects thead th").all_inner_texts()
+            assert heads == ["Word", "Best title, not found"]
+            assert shown.locator("#title-choice input").count() == 1
 
     def test_filters_slices_and_orders(self, browser, ranked):
         address, found = ranked
@@ -300,14 +315,15 @@ class TestTriage:
             everything = [found.queries[q] for q in found.order]
             assert left() == everything
             shown.locator("#filter").fill("FIX A")
-            wanted = [
+            first = [title.title if title else "" for title in found.first]
+            matching = [
                 found.queries[q]
                 for q in found.order
-                if "fix a" in f"{found.queries[q]} {found.first[q].title} {found.best[q].title}"
+                if "fix a" in f"{found.queries[q]} {first[q]} {found.best[q].title}"
             ]
-            assert left() == wanted and 0 < len(wanted) < len(everything)
-            said = shown.locator("#matching").inner_text()
-            assert said == f"{len(wanted)} of {len(everything)} queries"
+            assert left() == matching and 0 < len(matching) < len(everything)
+            count = shown.locator("#matching").inner_text()
+            assert count == f"{len(matching)} of {len(everything)} queries"
             shown.locator("#filter").fill("")
             shown.get_by_label("unknown words").check()
             unknown = [found.queries[q] for q in found.order if found.n_unknown[q]]
@@ -339,11 +355,11 @@ class TestTriage:
             assert shown.locator("#pair-heading .text").inner_text() == seen[1]
 
     def test_the_right_and_the_wrong_title_from_inside(self, browser, ranked):
-        with opened(browser, ranked[0], **WIDE) as shown:
+        with opened(browser, f"{ranked[0]}#query=2", **WIDE) as shown:
             assert shown.locator("#title-choice input").count() == 2
             first = shown.locator("#words tbody").last.text_content()
             shown.get_by_label("best title").last.check()
-            assert re.search(r"query=1&pair=2&", shown.evaluate("location.hash"))
+            assert re.search(r"query=2&pair=3&", shown.evaluate("location.hash"))
             assert shown.locator("#words tbody").last.text_content() != first
             # The gates of the query are stored once, with the first title.
             assert shown.locator("[role=application]").is_visible()

@@ -492,7 +492,7 @@ def folder(index, tmp_path_factory):
 def command(*arguments):
     """A process of ``sentemb serve`` and its address."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "sentemb.cli", "serve", *map(str, arguments)],
+        [sys.executable, "-m", "sentemb", "serve", *map(str, arguments)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
@@ -566,7 +566,7 @@ def test_too_few_open_files_are_refused_before_the_address_is_printed(folder):
 
     def serve(files):
         return subprocess.Popen(
-            [sys.executable, "-m", "sentemb.cli", "serve", str(folder / "index"), "--port", "0"],
+            [sys.executable, "-m", "sentemb", "serve", str(folder / "index"), "--port", "0"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard)),
         )  # fmt: skip

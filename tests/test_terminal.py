@@ -29,7 +29,7 @@ def rank(model_dir, tmp_path):
     (tmp_path / "queries.tsv").write_text("q\x1b[1m\thotels\n")
     (tmp_path / "docs.tsv").write_text("d\x1b[31m1\thotels in shanghai\nd2\tshanghai hotels\n")
     files = [str(tmp_path / name) for name in ("queries.tsv", "docs.tsv")]
-    return [sys.executable, "-m", "sentemb.cli", "rank", model_dir, *files]
+    return [sys.executable, "-m", "sentemb", "rank", model_dir, *files]
 
 
 def test_ids_of_a_run_do_not_reach_the_terminal_raw(rank):

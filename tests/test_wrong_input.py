@@ -460,7 +460,7 @@ def test_names_that_are_not_utf8(tmp_path, simulated):
     ]
     for arguments in commands:
         done = subprocess.run(
-            [sys.executable, "-m", "sentemb.cli", *map(os.fsencode, map(str, arguments))],
+            [sys.executable, "-m", "sentemb", *map(os.fsencode, map(str, arguments))],
             capture_output=True,
             timeout=300,
             check=False,

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from sentemb.models.pair_scorer import PairScorer
     from sentemb.models.sentence_encoder import SentenceEncoder
     from sentemb.models.vectors.word_vectors import WordVectors
-    from sentemb.system.cluster import Dask
     from sentemb.training.batches.additions import Replayed
     from sentemb.training.dev import DevSource
     from sentemb.training.run import Run
@@ -49,12 +48,11 @@ class Inputs:
     catalogue: AnyPath | Sequence[str] | None = None
     labels: bool = False
     seeds: int = 1
-    dask: Dask | None = None
     skip_bad_lines: bool = False
 
 
 # Inputs that not every family reads.
-SPECIAL = ("vector_dim", "vector_words", "teacher", "catalogue", "labels", "seeds", "dask")
+SPECIAL = ("vector_dim", "vector_words", "teacher", "catalogue", "labels", "seeds")
 
 
 @dataclass(frozen=True)
@@ -122,7 +120,7 @@ class TrainedFamily:
 FAMILIES = (
     TrainedFamily(
         Settings,
-        frozenset({"vector_dim", "vector_words", "catalogue", "seeds", "dask"}),
+        frozenset({"vector_dim", "vector_words", "catalogue", "seeds"}),
         "sentemb.training.two_tower_trainer:train_two_towers",
     ),
     TrainedFamily(

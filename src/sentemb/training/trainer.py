@@ -15,7 +15,6 @@ from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.bounds import whole
-from sentemb.system.cluster import Dask
 from sentemb.system.paths import AnyPath
 from sentemb.training.batches.additions import Replayed
 from sentemb.training.dev import DevSource
@@ -54,7 +53,6 @@ def train(
     skip_bad_lines: bool = False,
     seeds: int = 1,
     threads: int | None = None,
-    dask: Dask | None = None,
     checkpoint_seconds: float = 60.0,
     on_progress: Callable[[Progress], None] | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -140,13 +138,6 @@ def train(
         models.
     threads : int, optional
         By default one per processor. The result is the same for any number.
-    dask : str or distributed.Client, optional
-        A cluster of Dask that runs the recurrences of rnn, irnn, lstm and bilstm and looks up hard
-        negatives; see docs/results/dask.md before you use it for speed. "local" and "local:2"
-        start processes, one per processor or two; "tcp://host:8786" is the address of a scheduler;
-        or give a client. All workers must have the versions of sentemb, NumPy and Numba of this
-        process; the result is then the same as without, also if workers are lost. Needs the extra
-        sentemb[dask]. A script that starts processes needs ``if __name__ == "__main__":``.
     checkpoint_seconds : float
         Seconds between checkpoints, and at least 20 times as many as the last one took; 0 writes
         one after every mini-batch.
@@ -190,7 +181,6 @@ def train(
         catalogue,
         is_labelled,
         whole("seeds", seeds, 1, MOST_SEEDS),
-        dask,
         skip_bad_lines,
     )
     name = settings.get("model") or model_of(start_from)

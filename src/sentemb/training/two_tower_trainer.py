@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,7 +18,6 @@ from sentemb.models.files.saved_model import SavedModel
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.models.towers.towers import SIDES
 from sentemb.models.vectors.features import VectorSource
-from sentemb.system.cluster import Cluster, Dask, opened_if
 from sentemb.system.parallel import Workers
 from sentemb.text.words import WHITE_SPACE
 from sentemb.training.batches.additions import Additions
@@ -30,7 +28,6 @@ from sentemb.training.families import Inputs
 from sentemb.training.identity import Identity
 from sentemb.training.objectives.objective_options import HINGE
 from sentemb.training.progress import Progress
-from sentemb.training.recurrences import check_recurrent
 from sentemb.training.run import Run, is_prepared_log, open_log
 from sentemb.training.seeds import DEV_OF_AVERAGE, MEMBER_FILES, train_members
 from sentemb.training.settings import Settings
@@ -62,7 +59,7 @@ def train_two_towers(
     plan.check_catalogue(additions.titles)
     if is_prepared_log(pairs):
         _check_prepared(plan, additions)
-    with Workers(run.threads) as workers, _cluster(inputs.dask, chosen) as cluster:
+    with Workers(run.threads) as workers:
         # The log itself is not kept: it takes several times the memory of the corpus.
         log = open_log(pairs, skip_bad_lines, chosen.negatives, run.note)
         more_titles = additions.titles or ()
@@ -102,9 +99,7 @@ def train_two_towers(
         del vectors
         if start is not None and n_seeds > 1:
             start = replace(start, is_ours=False)  # every member begins with its arrays
-        task = TwoTowerTask(
-            corpus, chosen, workers, run.note, start, held_out, cluster, run.scratch
-        )
+        task = TwoTowerTask(corpus, chosen, workers, run.note, start, held_out, run.scratch)
         change = _Change(task, corpus, held_out, chosen.seed, workers) if grow else None
         if n_seeds == 1:
             del start  # the towers have what they need of it
@@ -117,7 +112,7 @@ def train_two_towers(
             def member(seed: int, own: Run) -> SavedModel:
                 of_seed = Settings.of(preset, **{**settings, "seed": seed})
                 task = TwoTowerTask(
-                    corpus, of_seed, workers, own.note, start, held_out, cluster, run.scratch
+                    corpus, of_seed, workers, own.note, start, held_out, run.scratch
                 )
                 its = replace(identity, settings=of_seed.as_dict(), seeds=1)
                 watch = _noting_collapse(own.on_progress, of_seed, own.note)
@@ -141,13 +136,6 @@ def _check_prepared(plan: DevPlan, additions: Additions) -> None:
             "replay cannot add to a prepared log; join both logs and prepare them: `cat OLD NEW | "
             "sentemb prepare - OUT`"
         )
-
-
-def _cluster(dask: Dask | None, settings: Settings) -> AbstractContextManager[Cluster | None]:
-    """The cluster of a training, once its model is one that a cluster trains."""
-    if dask is not None:
-        check_recurrent(settings.encoder())
-    return opened_if(dask)
 
 
 class _Change:

@@ -59,6 +59,10 @@ function rankName(rank) {
   return triage.catalogue > triage.depth ? `below ${count(triage.depth)}` : "not found";
 }
 
+function longRankName(rank) {
+  return rank === null ? rankName(rank) : `rank ${rank}`;
+}
+
 // -- slices --------------------------------------------------------------------------------------
 
 function showSlices() {
@@ -193,8 +197,8 @@ function filterRows() {
 // -- one query -----------------------------------------------------------------------------------
 
 function gradeName(found) {
-  if (triage.kind === "clicked") return found?.grade ? "clicked" : "not clicked";
   if (!found) return "";
+  if (triage.kind === "clicked") return found.grade ? "clicked" : "not clicked";
   return found.grade === null ? "not judged" : `grade ${found.grade}`;
 }
 
@@ -225,7 +229,7 @@ function chooseQuery(number, wanted = null) {
 
 function queryFacts(row) {
   const facts = [`${triage.metric} `, make("strong", {}, fixed(row.value, 3))];
-  facts.push(` · best title at rank ${rankName(row.best.rank)}`);
+  facts.push(` · best title: ${longRankName(row.best.rank)}`);
   facts.push(` · ${count(row.words)} ${row.words === 1 ? "word" : "words"}`);
   if (row.unknown) facts.push(`, ${count(row.unknown)} of them unknown to the model`);
   if (row.clicks > 1) facts.push(` · ${count(row.clicks)} held-out clicks`);
@@ -234,7 +238,7 @@ function queryFacts(row) {
 
 function pairName(some, row) {
   if (some.rank === 1 && some.title.text === row.first?.title) return "First title";
-  return `Best title, rank ${rankName(some.rank)}`;
+  return `Best title, ${longRankName(some.rank)}`;
 }
 
 function showTitleChoice(pairs, names) {
@@ -258,7 +262,7 @@ function showRanking(row, detail) {
   const found = (detail?.titles ?? [row.first].filter(Boolean).map(unranked)).map(ranked);
   const best = detail ? ranked(detail.best) : row.best;
   const isShown = found.some((one) => one.title === best.title);
-  const hasParts = [...found, best].some((one) => one.cosine !== undefined);
+  const hasCosine = [...found, best].some((one) => one.cosine !== undefined);
   const line = (one) =>
     make(
       "tr",
@@ -267,24 +271,17 @@ function showRanking(row, detail) {
       make("th", { scope: "row" }, isolated(one.title)),
       make("td", {}, gradeMark(one, best)),
       make("td", { className: "number" }, one.score === null ? "" : fixed(one.score, 3)),
-      ...(hasParts
-        ? [
-            make("td", { className: "number" }, one.cosine == null ? "" : fixed(one.cosine, 3)),
-            make(
-              "td",
-              { className: "number" },
-              one.cosine == null ? "" : signed(one.score - one.cosine),
-            ),
-          ]
+      ...(hasCosine
+        ? [make("td", { className: "number" }, one.cosine == null ? "" : fixed(one.cosine, 3))]
         : []),
     );
   const lines = found.map(line);
   if (!isShown) {
-    const gap = make("td", { colSpan: hasParts ? 6 : 4 }, "⋮");
+    const gap = make("td", { colSpan: hasCosine ? 5 : 4 }, "⋮");
     lines.push(make("tr", { className: "gap", "aria-hidden": "true" }, gap), line(best));
   }
   const what = triage.kind === "clicked" ? "Clicked" : "Grade";
-  const heads = ["Rank", "Title", what, "Score", ...(hasParts ? ["Cosine", "BM25"] : [])];
+  const heads = ["Rank", "Title", what, "Score", ...(hasCosine ? ["Cosine"] : [])];
   const made = table(heads, lines);
   nameColumns(made, "rank", "", "mark", ...heads.slice(3).map(() => "score"));
   $("ranking").replaceChildren(made);

@@ -1,5 +1,0 @@
-"""``python -m sentemb.cli`` is the command ``sentemb``."""
-
-from sentemb.cli import main
-
-main(prog_name="sentemb")
