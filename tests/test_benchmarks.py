@@ -67,7 +67,8 @@ import pages, speed_record
 folder = Path(sys.argv[2])
 pages.RESULTS = folder
 markers = "<!-- speed-record:begin -->\\n\\n-\\n\\n<!-- speed-record:end -->"
-(folder / "speed.md").write_text("\\n\\n".join(["# Speed", "Machine: y.", "## Record", markers, "z"]))
+text = ["# Speed", "Machine: y.", "## Record", markers, "z"]
+(folder / "speed.md").write_text("\\n\\n".join(text))
 keys = {"commit": "abc", "date": "2026-01-01", "processor": "P"}
 row = keys | dict.fromkeys(speed_record.FIGURES, "2.00")
 speed_record.add(row | {"uniform, best": ""})
