@@ -181,7 +181,7 @@ def own_values(
     SentembError
         For a setting that the model does not have, or a wrong value.
     """
-    of_model = {one.name for one in parameters}
+    of_model = [one.name for one in parameters]
     declared = {one.name: one for one in (*known, *parameters)}
     values = {}
     for name, value in given.items():
@@ -191,7 +191,6 @@ def own_values(
             values[name] = value
         elif name not in declared or value != declared[name].unset:
             raise SentembError(
-                f"the model {model} has no {name}, only {', '.join(one.name for one in parameters)}; "
-                f"leave {name} out"
+                f"the model {model} has no {name}, only {', '.join(of_model)}; leave {name} out"
             )
     return values
