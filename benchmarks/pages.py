@@ -211,13 +211,27 @@ def processor():
         return platform.processor() or platform.machine()
 
 
-def options_for(description, sets):
-    """The options ``--data`` and ``--threads`` of a script that needs the logs of all ``sets``."""
+def options_for(description, sets, **more):
+    """The options ``--data``, ``--sets`` and ``--threads`` of a script.
+
+    Parameters
+    ----------
+    description : str
+        Its first line is shown.
+    sets : sequence of str
+        Names of logs; by default those that are there. The program ends if none is.
+    **more : dict
+        Further options, each with the arguments of `argparse`.
+    """
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--sets", nargs="+", choices=sets, default=sets)
     parser.add_argument("--threads", type=int, default=1)
+    for name, settings in more.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", **settings)
     options = parser.parse_args()
-    missing = [name for name in sets if not (options.data / name / "pairs.tsv").exists()]
-    if missing:
-        sys.exit(f"{options.data / missing[0]} not found")
+    present = [name for name in options.sets if (options.data / name / "pairs.tsv").exists()]
+    if not present:
+        sys.exit(f"{options.data} has none of {', '.join(options.sets)}")
+    options.sets = present
     return options

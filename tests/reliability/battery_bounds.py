@@ -39,6 +39,34 @@ def cases(commands):
             check=_names(option),
         )
 
+    for model, parameter in _foreign():
+        option = parameter.option
+        argv = ("train", "log.tsv", "-o", "new", "--model", model, "--epochs", "1")
+        yield Case(
+            f"bounds: {model} with {option}", (*argv, *_set(parameter)), 1, check=_names(option)
+        )
+
+
+def _foreign():
+    """A model and a hyper-parameter that it does not have."""
+    of_all = {p.name: p for family in FAMILIES for p in family.settings.parameters}
+    for family in FAMILIES:
+        for model in family.models:
+            of_model = {p.name for p in family.parameters_of(model)}
+            for name, parameter in of_all.items():
+                if name not in of_model:
+                    yield model, parameter
+
+
+def _set(parameter):
+    """Arguments of a command line that set a hyper-parameter to another value than the default."""
+    if parameter.kind is bool:
+        return [f"--no-{parameter.option[2:]}" if parameter.default else parameter.option]
+    values = parameter.choices or (parameter.least, 0.25, 0.75)
+    if parameter.kind is int:
+        values = values if parameter.choices else (parameter.least, parameter.least + 1)
+    return [parameter.option, str(next(x for x in values if x not in (None, parameter.unset)))]
+
 
 def forbidden(parameter):
     """Values that the declaration of a hyper-parameter forbids, as a command line gives them."""

@@ -329,9 +329,6 @@ def _number(name, option, value, either):
 def settings():
     """Settings that do not go together."""
     for name, more in {
-        "peepholes of a bag": ("--model", "bag", "--peepholes", "full"),
-        "window of an lstm": ("--window", "3"),
-        "truncation of a dssm": ("--model", "dssm", "--truncate", "2"),
         "all titles of the corpus": ("--negatives", "corpus", "--n-negatives", "all"),
         "no skipped titles": ("--negatives", "log"),
         "hard negatives, too few epochs": ("--n-negatives", "all", "--hard-negatives", "3"),
@@ -339,8 +336,6 @@ def settings():
         "patience without a dev set": ("--patience", "2", "--resume", "--force"),
         "negatives of the hinge": ("--objective", "hinge"),
         "scale of the hinge": ("--objective", "hinge", "--gamma", "1"),
-        "gates of an irnn": ("--model", "irnn", "--no-output-gate"),
-        "layers of an lstm": ("--layers", "2"),
         "one and two towers": ("--start-from", "shared", "--separate-towers", "--shared-towers"),
         "another model than the start": ("--start-from", "rnn", "--model", "lstm"),
         "other cells than the start": ("--start-from", "rnn", "--cells", "5"),
