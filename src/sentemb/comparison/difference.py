@@ -178,7 +178,7 @@ class RankingDifference:
         return f"{'*' if place in self.clicked(query) else ' '} {self.titles[place]}"
 
     def as_dict(self, limit: int) -> dict[str, Any]:
-        """The figures and the first ``limit`` queries, as JSON can hold them."""
+        """The figures and the first ``limit`` queries, as a JSON-serialisable dict."""
         found: dict[str, Any] = {
             "queries": len(self.queries),
             "titles": len(self.titles),
