@@ -33,7 +33,7 @@ class Slice:
     lost : float
         Their share of all that is lost: of the sum of 1 minus the figure over all queries.
     queries : (count,) int64
-        Their places in `Triage.queries`.
+        Indices into `Triage.queries`.
     """
 
     label: str

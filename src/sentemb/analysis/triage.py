@@ -86,7 +86,7 @@ class TriagedQuery:
     Attributes
     ----------
     number : int
-        Its place in `Triage.queries`.
+        Its index into `Triage.queries`.
     titles : list of RankedTitle
         The first ones, best first.
     best : RankedTitle

@@ -88,7 +88,7 @@ def _query(difference: RankingDifference, query: int) -> str:
         '<table><colgroup><col class="rank"><col><col></colgroup><thead><tr><th></th>'
         "<th scope=col>A</th><th scope=col>B</th></tr></thead><tbody>"
     )
-    rows, scores = difference.places[:, query].tolist(), difference.scores[:, query].tolist()
+    rows, scores = difference.title_index[:, query].tolist(), difference.scores[:, query].tolist()
     for rank, pair in enumerate(zip(*rows, strict=True), 1):
         cells = (
             _cell(difference, number, scores[side][rank - 1], rows[1 - side], 1 - side, clicked)
