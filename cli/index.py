@@ -168,7 +168,6 @@ def _built(
 def _changed(
     path: str, changes: dict[str, str | None], output: str, threads: int | None
 ) -> "Index":
-    """The index in folder ``path`` with other titles."""
     from sentemb.cli.common import read_ids
     from sentemb.search.index import Index
     from sentemb.system.growing import scratch_folder

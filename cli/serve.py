@@ -141,7 +141,6 @@ def command(
 def _read(
     index: str, log: str | None, threads: int | None, in_memory: bool
 ) -> "tuple[Index, ClickLog | None]":
-    """The index and the log."""
     from sentemb.data.click_log import read_click_log
     from sentemb.search.index import Index
 

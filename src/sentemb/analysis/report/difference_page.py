@@ -47,7 +47,6 @@ def difference_page(difference: RankingDifference, names: Sequence[str], limit: 
 
 
 def _figures(difference: RankingDifference) -> Iterator[str]:
-    """Rows of the table of figures."""
     rows = [
         ("Queries", f"{len(difference.queries):,}"),
         ("Titles", f"{len(difference.titles):,}"),

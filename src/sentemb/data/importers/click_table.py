@@ -239,7 +239,6 @@ class _Import:
         self._bad_before = 0
 
     def read_catalogue(self, path: AnyPath) -> None:
-        """Read the titles of the ids."""
         columns = (self._columns.catalogue_id or self._columns.id or "", self._columns.title)
         how = Reading(encoding=self._how.encoding)
         catalogue = Catalogue.read(Rows(path, columns, how, self._bad))
@@ -388,12 +387,10 @@ class _Import:
             )
 
     def catalogue_lines(self) -> Iterator[str]:
-        """The catalogue to write."""
         made_up = ((f"t{number}", title) for number, title in enumerate(self._distinct, 1))
         return catalogue_lines(chain(self._titles.items(), made_up))
 
     def finish(self) -> None:
-        """Add the notes on the whole import."""
         if self._clicks_column and self._columns.search is None:
             self.done.notes.append(
                 f"each row was counted as one click; for the column {self._clicks_column} give "
