@@ -1,9 +1,9 @@
 """Queries with typos, quotes, polite words or other accents: what systems lose on them.
 
 Measures NDCG@1 of the default model, of BM25 with clicks and of their ranker on the dev and the
-test sets as they are and with each query changed. Then trains with ``--splitting white-space``, and with
-made-up typos in the queries, which ``sentemb train`` does not offer because of what is measured
-here, and measures NDCG on dev. Writes docs/results/robustness.md
+test sets as they are and with each query changed. Then trains with ``--splitting white-space``, and
+with made-up typos in the queries, which ``sentemb train`` does not offer because of what is
+measured here, and measures NDCG on dev. Writes docs/results/robustness.md
 and docs/results/typos.md. The measurements are kept in
 build/robustness and the models of the first part in build/systems: a second run continues where the
 first stopped.

@@ -229,8 +229,9 @@ HYPERPARAMETERS = (
         kind=str,
         default=None,
         default_text=f"{BARE}, or that of the model that training starts from",
-        help=f"How texts become words. {BARE}: lower-cased, without quotes, brackets, commas and the "
-        f"like around a word, in Unicode form NFC. {WHITE_SPACE}: lower-cased, nothing removed.",
+        help=f"How texts become words. {BARE}: lower-cased, in Unicode form NFC, without quotes, "
+        f"brackets, commas and the like around a word. {WHITE_SPACE}: lower-cased, nothing "
+        "removed.",
         group=FEATURES,
         choices=(BARE, WHITE_SPACE),
         optional=True,
@@ -267,7 +268,8 @@ HYPERPARAMETERS = (
 MOST_SEEDS = 8
 
 # paper: what the paper used, the reduced LSTM with 4 negatives and Nesterov momentum with its
-# schedule, words with their punctuation. large: what ranks best on all but small logs, in a few minutes of training.
+# schedule, and words with their punctuation. large: what ranks best on all but small logs, in a few
+# minutes of training.
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {
         "model": "lstm",
