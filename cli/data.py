@@ -1,7 +1,7 @@
 """``sentemb data``: click logs, judged sets and labelled pairs from texts and public data."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -62,10 +62,10 @@ def onet(source: str, out: str, dev: float, test: float, seed: int, force: bool)
     "--hard",
     is_flag=True,
     help="Also write dev_hard/ and test_hard/, in which the wrong clauses are similar to the right "
-    "one. Needs --word-vectors.",
+    "one. Needs --vectors.",
 )
 @option(
-    "--word-vectors",
+    "--vectors",
     metavar="VECTORS",
     type=click.Path(),
     help="Word vectors for --hard: a file or folder that sentemb vectors can read.",
@@ -80,7 +80,7 @@ def clauses(
     least: int,
     most: int,
     hard: bool,
-    word_vectors: str | None,
+    vectors: str | None,
     seed: int,
     force: bool,
 ) -> None:
@@ -97,14 +97,14 @@ def clauses(
 
     \b
     sentemb data clauses novel1.txt novel2.txt.gz completion/
-    sentemb data clauses novels.txt completion/ --hard --word-vectors glove.6B.50d.txt
+    sentemb data clauses novels.txt completion/ --hard --vectors glove.6B.50d.txt
     """
     from sentemb.data.importers.clauses import import_clauses
 
-    if hard and word_vectors is None:
-        raise click.UsageError("--hard needs word vectors; name some with --word-vectors")
-    if word_vectors is not None and not hard:
-        raise click.UsageError("--word-vectors needs --hard")
+    if hard and vectors is None:
+        raise click.UsageError("--hard needs word vectors; name some with --vectors")
+    if vectors is not None and not hard:
+        raise click.UsageError("--vectors needs --hard")
     counts = import_clauses(
         texts,
         out,
@@ -112,7 +112,7 @@ def clauses(
         test=test,
         least=least,
         most=most,
-        similar=None if word_vectors is None else _sif_of(word_vectors),
+        similar=None if vectors is None else _sif_of(vectors),
         seed=seed,
         force=force,
     )
@@ -159,57 +159,6 @@ def labelled(source: str, out: str, positive_from: float | None, words: bool, fo
 @command.command(cls=Command)
 @click.argument("source", metavar="SRC", type=click.Path())
 @click.argument("out", metavar="OUT", type=Written(is_folder=True))
-@option(
-    "--locale",
-    type=click.Choice(["us", "es", "jp"]),
-    default="us",
-    show_default=True,
-    help="Shop, and so language.",
-)
-@option("--small", is_flag=True, help="Only the reduced version, without easy queries.")
-@option("--dev", default=2000, show_default=True, help="Training queries to judge instead.")
-@option("--seed", default=0, show_default=True, help="Random seed of their choice.")
-@option("--force", is_flag=True, help="Write into a folder that already has files.")
-def esci(source: str, out: str, **settings: Any) -> None:
-    """Import Amazon's Shopping Queries Dataset (ESCI).
-
-    The queries are those of shoppers, the titles those of products. Raters judged them: 3 exact,
-    2 substitute, 1 complement, 0 irrelevant. Training pairs are the exact ones.
-
-    SRC is a folder with the two Parquet files of https://github.com/amazon-science/esci-data;
-    reading them needs pyarrow (pip install sentemb[parquet]). OUT is the folder to write
-    pairs.tsv, dev/, test/, titles.tsv and README.md to.
-    """
-    from sentemb.data.importers.esci import import_esci
-
-    _print_counts(import_esci(source, out, **settings))
-
-
-@command.command(cls=Command)
-@click.argument("source", metavar="SRC", type=click.Path())
-@click.argument("out", metavar="OUT", type=Written(is_folder=True))
-@option("--dev", default=80, show_default=True, help="Number of dev queries.")
-@option("--test", default=160, show_default=True, help="Number of test queries.")
-@option("--seed", default=0, show_default=True, help="Random seed of the split.")
-@option("--force", is_flag=True, help="Write into a folder that already has files.")
-def wands(source: str, out: str, **settings: Any) -> None:
-    """Import the Wayfair Annotation Dataset (WANDS).
-
-    The queries are for furniture, the titles names of products. Raters judged them: 2 exact,
-    1 partial, 0 irrelevant. There are 480 queries and no clicks: the set is for evaluation.
-
-    SRC is the folder with product.csv, query.csv and label.csv of
-    https://github.com/wayfair/WANDS. OUT is the folder to write pairs.tsv, dev/, test/, titles.tsv
-    and README.md to; pairs.tsv has the exact products of the queries that are not judged.
-    """
-    from sentemb.data.importers.wands import import_wands
-
-    _print_counts(import_wands(source, out, **settings))
-
-
-@command.command(cls=Command)
-@click.argument("source", metavar="SRC", type=click.Path())
-@click.argument("out", metavar="OUT", type=Written(is_folder=True))
 @option("--words", default=64, show_default=True, help="Words of a document without a title.")
 @option("--force", is_flag=True, help="Write into a folder that already has files.")
 def beir(source: str, out: str, words: int, force: bool) -> None:
@@ -224,44 +173,6 @@ def beir(source: str, out: str, words: int, force: bool) -> None:
     from sentemb.data.importers.beir import import_beir
 
     _print_counts(import_beir(source, out, words=words, force=force))
-
-
-@command.command(cls=Command)
-@click.argument("source", metavar="SRC", type=click.Path())
-@click.argument("out", metavar="OUT", type=Written(is_folder=True))
-@option("--force", is_flag=True, help="Write into a folder that already has files.")
-def msmarco(source: str, out: str, force: bool) -> None:
-    """Import MS MARCO document ranking.
-
-    The queries are questions to a search engine, the titles those of relevant documents.
-
-    SRC is a folder with files of https://microsoft.github.io/msmarco/Datasets, packed or not:
-    msmarco-docs.tsv, and queries and judgments of doctrain, docdev, or the TREC Deep Learning
-    tracks of 2019 and 2020. OUT is the folder to write pairs.tsv (doctrain), dev.tsv (held-out
-    clicks), test2019/, test2020/ (judged sets), titles.tsv and README.md to.
-    """
-    from sentemb.data.importers.msmarco import import_msmarco
-
-    _print_counts(import_msmarco(source, out, force=force))
-
-
-@command.command(cls=Command)
-@click.argument("source", metavar="ORCAS", type=click.Path())
-@click.argument("documents", metavar="DOCS", type=click.Path())
-@click.argument("out", metavar="OUT", type=Written(is_folder=True))
-@option("--force", is_flag=True, help="Write into a folder that already has files.")
-def orcas(source: str, documents: str, out: str, force: bool) -> None:
-    """Import the clicks of ORCAS.
-
-    The queries are those of a search engine, the titles those of documents that were clicked.
-
-    ORCAS is orcas.tsv or orcas.tsv.gz of https://microsoft.github.io/msmarco/ORCAS, DOCS is
-    msmarco-docs.tsv or msmarco-docs.tsv.gz of https://microsoft.github.io/msmarco/Datasets. OUT is
-    the folder to write pairs.tsv, titles.tsv and README.md to.
-    """
-    from sentemb.data.importers.msmarco import import_orcas
-
-    _print_counts(import_orcas(source, documents, out, force=force))
 
 
 def _print_counts(counts: dict[str, int]) -> None:

@@ -1,12 +1,11 @@
 """Options: from a declaration, in groups of the help; and those shared."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import click
 
-from sentemb.models.towers.registry import describe
+from sentemb.models.family import Family
 from sentemb.models.vectors.vector_options import P_HELP, P_SOURCES
 from sentemb.system.hyperparameters import GROUPS, WORDS, Hyperparameter
 from sentemb.system.outputs import Output, check_outputs
@@ -114,8 +113,8 @@ class Integers(click.ParamType):
     name = "integers"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
+        if isinstance(value, tuple | list):  # of a file for --config
+            return tuple(value)
         try:
             return tuple(int(part) for part in value.split(","))
         except ValueError:
@@ -164,6 +163,7 @@ def option_of(
     choices: Sequence[str] = (),
     help: str = "",
     off: str = "",
+    family: Family | None = None,
 ) -> Decorator:
     """The option of a declared hyper-parameter.
 
@@ -181,10 +181,13 @@ def option_of(
         Added to the declared text.
     off : str
         For a flag whose default is not always off: the option that switches it off.
+    family : Family, optional
+        Whose models have it: the help then says which.
     """
     settings: dict[str, Any] = {"default": None, "group": declared.group}
     shown = default if default is not None else _shown_default(declared)
-    text = " ".join(filter(None, (describe(declared), help)))
+    described = declared.help if family is None else family.describe(declared)
+    text = " ".join(filter(None, (described, help)))
     name = declared.option
     if off:
         name += f"/{off}"
@@ -197,43 +200,6 @@ def option_of(
         text += f" [default: {shown}]"
         settings |= _type_of(declared, choices)
     return option(name, help=text, **settings)
-
-
-def merged(one: Hyperparameter, other: Hyperparameter, of_other: str) -> Hyperparameter:
-    """One declaration for an option that means two hyper-parameters of the same name.
-
-    It accepts what either accepts; each model checks its own.
-
-    Parameters
-    ----------
-    one, other : Hyperparameter
-        The help text of the second is shown only as far as it differs from that of the first.
-    of_other : str
-        Which models ``other`` is for, such as "pair models".
-    """
-    text, default = one.help, _shown_default(one)
-    if not one.help.startswith(other.help.removesuffix(".")):
-        text = f"{one.help} For {of_other}: {_continued(one, other)}"
-    if _shown_default(other) != default:
-        default = f"{default}; for {of_other} {_shown_default(other)}"
-    both_choose = one.choices and other.choices
-    return replace(
-        one,
-        help=text,
-        default=None if one.kind is not bool else one.default,
-        default_text=str(default),
-        choices=tuple(dict.fromkeys([*one.choices, *other.choices])) if both_choose else (),
-    )
-
-
-def _continued(one: Hyperparameter, other: Hyperparameter) -> str:
-    """The help of ``other`` after a colon, without a beginning up to a colon that both share."""
-    lead, colon, rest = other.help.partition(": ")
-    if colon and one.help.startswith(lead + colon):
-        return rest
-    first = other.help.split()[0].strip(",")
-    is_name = first.lower() in other.choices
-    return other.help if is_name else other.help[0].lower() + other.help[1:]
 
 
 def _shown_default(declared: Hyperparameter) -> Any:

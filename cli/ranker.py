@@ -50,9 +50,9 @@ class RankerOfTraining:
         """The ranker for the arguments of `sentemb train`."""
         from sentemb.data.prepared_log import is_prepared
 
-        names = ("dev", "replay", "catalogue")
-        sources = {"pairs": pairs, **{name: options[name] for name in names}}
-        is_asked = not (no_ranker or options["labels"])
+        names = ("dev", "replay", "catalogue")  # a pair model has no catalogue
+        sources = {"pairs": pairs, **{name: options.get(name) for name in names}}
+        is_asked = not (no_ranker or options.get("labels"))
         has_dev = options["dev"] is not None
         skip, seed = bool(options["skip_bad_lines"]), options["seed"] or 0
         why_not = ""

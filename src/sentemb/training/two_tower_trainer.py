@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sentemb.data.click_log import ClickLog, Clicks
-from sentemb.data.prepared_log import PreparedLog
+from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
 from sentemb.models.contracts import Embedder
 from sentemb.models.files.history import best_epoch
@@ -20,12 +19,12 @@ from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.models.towers.towers import SIDES
 from sentemb.models.vectors.features import VectorSource
 from sentemb.system.parallel import Workers
-from sentemb.system.paths import AnyPath
 from sentemb.text.words import BARE
 from sentemb.training.batches.additions import Additions
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.before_and_after import FirstTitles
-from sentemb.training.dev import Dev, DevPlan, DevSource, check_patience
+from sentemb.training.dev import Dev, DevPlan, check_patience
+from sentemb.training.families import Inputs
 from sentemb.training.identity import Identity
 from sentemb.training.objectives.objective_options import HINGE
 from sentemb.training.progress import Progress
@@ -40,18 +39,14 @@ _COLLAPSED = 0.01
 
 
 def train_two_towers(
-    pairs: Clicks | PreparedLog,
-    dev: DevSource | None,
-    start_from: AnyPath | SentenceEncoder | None,
-    vectors: VectorSource | None,
-    additions: Additions,
-    preset: str | None,
-    skip_bad_lines: bool,
-    settings: dict[str, Any],
-    run: Run,
-    n_seeds: int = 1,
+    inputs: Inputs, preset: str | None, settings: dict[str, Any], run: Run
 ) -> SentenceEncoder:
     """Train two towers; `sentemb.train` describes parameters and errors."""
+    n_seeds, skip_bad_lines, start_from = inputs.seeds, inputs.skip_bad_lines, inputs.start_from
+    pairs: Any = inputs.pairs  # no labelled pairs: `TrainedFamily.check` refuses them
+    dev: Any = inputs.dev
+    additions = Additions.of(inputs.replay, inputs.catalogue)
+    vectors = VectorSource.of(inputs.vectors, inputs.vector_dim, inputs.vector_words)
     start = None if start_from is None else Start.of(start_from)
     if start is not None:
         settings = start.settings(preset, settings)
