@@ -48,7 +48,7 @@ class Part:
 
 _Q, _T = f'"{parts.QUERY}"', f'"{parts.TITLE}"'
 _BQ, _BT = f'"{parts.BATH_QUERY}"', f'"{parts.BATH_TITLE}"'
-_OWN = "--scale own"
+_OWN = "--colours own"
 PARTS = [
     Part(
         "figure-04",
@@ -256,7 +256,7 @@ is private. The models here are trained with the paper's settings on a simulated
 pairs, which covers hotels, home repair, food and health among 45 topics:
 
 ```
-sentemb simulate log --pairs {PAIRS}
+sentemb simulate -o log --pairs {PAIRS}
 {trainings}
 ```
 

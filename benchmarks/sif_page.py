@@ -20,7 +20,7 @@ _PAPER_GROUPS = (*YEARS[:4], "sick test")
 # A difference with a smaller p-value is one.
 _LEVEL = 0.05
 _COMMANDS = """\
-sentemb vectors convert glove.6B.100d.txt vectors     # or any file of word vectors
+sentemb vectors convert glove.6B.100d.txt -o vectors     # or any file of word vectors
 sentemb sif vectors titles.txt -o model               # your titles, one per line
 sentemb score model "cheap flights" "Low-cost air travel" "Cheap shoes\""""
 _PYTHON = """\

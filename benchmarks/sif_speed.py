@@ -153,6 +153,7 @@ def files_section(quick, n_words):
                 "vectors",
                 "convert",
                 text,
+                "-o",
                 folder / "vectors",
             ),
             f"`sentemb vectors show`, {size}": ("vectors", "show", folder / "vectors"),

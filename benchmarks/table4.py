@@ -191,7 +191,7 @@ def main():
         models.append(model)
     log = folder / "log"
     if not log.exists():
-        sentemb("simulate", log, "--pairs", PAIRS)
+        sentemb("simulate", "-o", log, "--pairs", PAIRS)
     text, comparisons[SIMULATED] = section(
         f"{SIMULATED} (`sentemb simulate --pairs {PAIRS}`)", log, folder / SIMULATED, options
     )

@@ -18,14 +18,15 @@ import click
 from sentemb.errors import SentembError, printable
 from sentemb.system.files import reason_of
 from sentemb.system.parallel import signals_from_kernels
-from sentemb.system.terminal import note
+from sentemb.system.terminal import is_silenced, note
 
 INTERRUPTED, TERMINATED = 130, 143
 
 
 def say(message: str) -> None:
-    """Print ``message``, which may hold names of files, on standard output."""
-    click.echo(printable(message))
+    """Print ``message``, which may hold names of files, on standard output, unless ``--quiet``."""
+    if not is_silenced():
+        click.echo(printable(message))
 
 
 def exit_code_of(run: Callable[[], object]) -> int:

@@ -32,7 +32,6 @@ class RankerOfTraining:
     seed : int
         That of the training, which drew the pairs of --replay.
     skip_bad_lines : bool
-    threads : int, optional
     """
 
     output: str
@@ -41,7 +40,6 @@ class RankerOfTraining:
     why_not: str
     seed: int
     skip_bad_lines: bool
-    threads: int | None
 
     @classmethod
     def of(
@@ -63,7 +61,7 @@ class RankerOfTraining:
         is_wanted = is_asked and not why_not
         if is_wanted:
             sources = _readable_twice(sources, skip)
-        return cls(output, sources, is_wanted, why_not, seed, skip, options["threads"])
+        return cls(output, sources, is_wanted, why_not, seed, skip)
 
     def fit(self, model: Any) -> None:
         """Fit the ranker of the trained model, save it next to the model and describe it."""
@@ -97,7 +95,6 @@ class RankerOfTraining:
                     **sources,
                     seed=self.seed,
                     skip_bad_lines=self.skip_bad_lines,
-                    threads=self.threads,
                     **asked,
                 )
             )

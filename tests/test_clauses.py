@@ -301,7 +301,7 @@ def test_command(made_up, tmp_path):
         "".join(f"{word} {' '.join(map(str, rng.standard_normal(4).round(3)))}\n" for word in WORDS)
     )
     out = tmp_path / "out"
-    arguments = ["data", "clauses", str(path), str(out), "--dev", "10", "--test", "20"]
+    arguments = ["data", "clauses", str(path), "-o", str(out), "--dev", "10", "--test", "20"]
     similar = ["--hard", "--word-vectors", str(vectors)]
     result = CliRunner().invoke(main, [*arguments, *similar])
     assert result.exit_code == 0, result.output

@@ -345,7 +345,9 @@ class TestEvaluate:
         qrels.write_text(QRELS + "q3 0 d1 0\n")
         Path("judged/queries.tsv").write_text(QUERIES + "q3\tnothing\n")
         Path("run.txt").write_text("q1 Q0 d1 1 0.5 t\nq1 Q0 d2 2 0.5 t\nq9 Q0 d1 1 1 t\n")
-        result = run("evaluate", "run.txt", "judged", "--gain", "linear", "--cutoffs", "1,2", "-q")
+        result = run(
+            "evaluate", "run.txt", "judged", "--gain", "linear", "--metrics", "ndcg@1,ndcg@2", "-q"
+        )
         assert result.stdout.splitlines() == [
             "       NDCG@1   NDCG@2",
             "q1     0.0000   0.6309",  # d2 comes first: equal scores, higher id
@@ -376,8 +378,8 @@ class TestEvaluate:
         assert "there is no model here" in refused("evaluate", "judged", "judged")
         assert refused("evaluate", "queries.tsv", "judged").startswith("queries.tsv:1: 4 columns")
         assert "no such file or folder" in refused("evaluate", model_dir, "nowhere")
-        assert "cut-offs" in refused("evaluate", model_dir, "judged", "--cutoffs", "0")
-        run("evaluate", model_dir, "judged", "--cutoffs", "one", code=2)
+        assert "cut-offs" in refused("evaluate", model_dir, "judged", "--metrics", "ndcg@0")
+        run("evaluate", model_dir, "judged", "--metrics", "mrr@10", code=2)
         Path("judged/qrels.txt").write_text("q1 0 d1 good\n")
         assert "qrels.txt:1: the grade 'good'" in refused("evaluate", model_dir, "judged")
         Path("judged/qrels.txt").write_text("q1 0 d1 0\nq1 0 d2 -1\n")

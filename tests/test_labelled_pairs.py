@@ -392,7 +392,7 @@ def test_evaluate_labels_refuses(model_dir, labelled, tmp_path):
             1,
             "was not trained on labels, so no score separates them; give --threshold",
         ),
-        (["--labels", "--cutoffs", "1"], 2, "--cutoffs does not go with --labels"),
+        (["--labels", "--metrics", "ndcg@1"], 2, "--metrics does not go with --labels"),
         (["--labels", "--gain", "linear"], 2, "--gain does not go with --labels"),
         (["--labels", "-q"], 2, "--per-query does not go with --labels"),
         (["--threshold", "1"], 2, "--threshold needs --labels"),

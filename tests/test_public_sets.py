@@ -75,7 +75,7 @@ def marco(tmp_path):
 
 def test_msmarco(marco, tmp_path):
     out = tmp_path / "out"
-    assert run("msmarco", marco, out) == {
+    assert run("msmarco", marco, "-o", out) == {
         "titles": "2", "documents without title": "1", "pairs": "2",
         "dev queries": "1", "test2019 queries": "1",
     }  # fmt: skip
@@ -95,7 +95,7 @@ def test_orcas(marco, tmp_path):
     log, out = tmp_path / "orcas.tsv", tmp_path / "out"
     rows = ['1\tblue "sky\tD1\thttp://a.example/', "1\tblue sky\tD3\tu", "2\ttap\tD2\tu"]
     write(log, rows)
-    counts = run("orcas", log, marco / "msmarco-docs.tsv.gz", out)
+    counts = run("orcas", log, marco / "msmarco-docs.tsv.gz", "-o", out)
     assert counts == {"clicks": "3", "pairs": "2", "titles": "2"}
     assert pairs(out / "pairs.tsv") == [
         ('blue "sky', 'The "Blue" Sky'),
@@ -169,7 +169,7 @@ def esci(tmp_path):
 
 def test_esci(esci, tmp_path):
     out = tmp_path / "out"
-    counts = run("esci", esci, out, "--dev", "1")
+    counts = run("esci", esci, "-o", out, "--dev", "1")
     titles = {k: f'Product {k}, 15"' for k in (1, 2, 3)}
     judged = {
         "query 1": {titles[1]: 3, titles[2]: 2},
@@ -221,7 +221,7 @@ def furniture(tmp_path):
 
 def test_wands(furniture, tmp_path):
     out = tmp_path / "out"
-    counts = run("wands", furniture, out, "--dev", "2", "--test", "3", "--seed", "4")
+    counts = run("wands", furniture, "-o", out, "--dev", "2", "--test", "3", "--seed", "4")
     assert counts == {"pairs": "1", "dev queries": "2", "test queries": "3", "titles": "3"}
     titles = [f'chair {k} 15"' for k in range(3)]
     dev, test = grades(out / "dev"), grades(out / "test")
@@ -269,7 +269,7 @@ def corpus(tmp_path):
 
 def test_beir(corpus, tmp_path):
     out = tmp_path / "out"
-    counts = run("beir", corpus, out, "--words", "3")
+    counts = run("beir", corpus, "-o", out, "--title-words", "3")
     assert counts == {"titles": "3", "pairs": "2", "dev queries": "1", "test queries": "1"}
     assert read_texts(out / "titles.tsv") == (
         ["d_1", "d2", "d3"],

@@ -482,7 +482,7 @@ class TestTriage:
     def test_the_command_on_clicks_and_an_index(self, model, model_dir, log, tmp_path):
         write_click_log(log, tmp_path / "dev.tsv")
         out = tmp_path / "out.html"
-        said = run(model_dir, tmp_path / "dev.tsv", out, "--worst", 2, "--top", 1).stderr
+        said = run(model_dir, tmp_path / "dev.tsv", out, "--show", 2, "--top-k", 1).stderr
         assert "without --catalogue only the 3 titles" in said
         assert "out.html: 3 queries, the worst 2 in detail" in said
         shown = data_of(out.read_text())["triage"]
@@ -514,11 +514,11 @@ class TestTriage:
                 model_dir, tmp_path / "dev.tsv", out, "--force", "--limit", 2, *titles, code=2
             ).stderr
         )
-        run(model_dir, tmp_path / "dev.tsv", out, "--worst", -1, code=2)
-        run(model_dir, tmp_path / "dev.tsv", out, "--worst", 10**9, code=2)
+        run(model_dir, tmp_path / "dev.tsv", out, "--show", -1, code=2)
+        run(model_dir, tmp_path / "dev.tsv", out, "--show", 10**9, code=2)
 
     def test_no_query_in_detail(self, model_dir, judged, tmp_path):
-        run(model_dir, judged, tmp_path / "out.html", "--worst", 0)
+        run(model_dir, judged, tmp_path / "out.html", "--show", 0)
         data = data_of((tmp_path / "out.html").read_text())
         assert data["pairs"] == [] and len(data["triage"]["rows"]) == 2
 

@@ -28,10 +28,10 @@ _MORE = {
     for name in ("data orcas", "data msmarco", "data esci", "data wands")
 }
 FILES_OUT |= {
-    "data labelled OUT": (".tsv", ("data", "labelled", "labelled.tsv", "X")),
+    "data labelled OUT": (".tsv", ("data", "labelled", "labelled.tsv", "-o", "X")),
     "encode --ids": (".npy", ("encode", "lstm", "docs.tsv", "--ids", "-o", "X")),
 }
-FOLDERS_OUT |= {**_MORE, "data clauses OUT": ("data", "clauses", "prose.txt", "X")}
+FOLDERS_OUT |= {**_MORE, "data clauses OUT": ("data", "clauses", "prose.txt", "-o", "X")}
 FOLDERS_OUT["data clauses OUT"] += ("--dev", "2", "--test", "2", "--least", "3")
 # Commands that change an index where it is.
 IN_PLACE = {
