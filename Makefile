@@ -194,10 +194,6 @@ engines: venv ## Compare the ranking of an export to a search engine with that o
 scale: venv ## Prepare, train on, look up and index logs of 0.1 to 10 million pairs and write docs/results/scale.md (half an hour, 8 GB of disk)
 	$(BIN)/python benchmarks/scale.py
 
-.PHONY: bench-dask
-bench-dask: venv ## Measure local Dask workers against threads and write docs/results/dask.md (10 minutes)
-	$(BIN)/python benchmarks/dask_speed.py
-
 .PHONY: charts
 charts: venv ## Draw the charts of docs/benchmarks.md from the CSV in docs/results
 	$(BIN)/python benchmarks/charts.py

@@ -27,13 +27,13 @@ _LEVEL = 0.05
 # The bars that were set for dev P@1 after an epoch, and for test at the end.
 BARS = {("arc1", 2): 0.40, ("arc1", 4): 0.45, ("arc2", 2): 0.41, ("arc2", 4): 0.47}
 _COMMANDS = """\
-sentemb train pairs.tsv --dev dev --model arc2 --word-vectors vectors.txt.gz -o model
+sentemb train pairs.tsv --dev dev --model arc2 --vectors vectors.txt.gz -o model
 sentemb score model "cheap flights" "Low-cost air travel" "Cheap shoes"
 sentemb evaluate model test"""
 _PYTHON = """\
 import sentemb
 
-model = sentemb.train("pairs.tsv", model="arc2", dev="dev", word_vectors="vectors.txt.gz")
+model = sentemb.train("pairs.tsv", model="arc2", dev="dev", vectors="vectors.txt.gz")
 model.score("cheap flights", ["Low-cost air travel", "Cheap shoes"])"""
 
 

@@ -2,9 +2,9 @@
 
 import click
 
-from sentemb.cli.options import Written, summarise, written_option
+from sentemb.cli.options import Written, written_option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note
+from sentemb.cli.program import note, summarise
 
 
 @new_command("average")

@@ -1,13 +1,13 @@
 """``sentemb data``: click logs, judged sets and labelled pairs from texts and public data."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from sentemb.cli import Group
-from sentemb.cli.options import Command, Written, option, summarise, written_option
-from sentemb.cli.program import note
+from sentemb.cli.options import Command, Written, option, written_option
+from sentemb.cli.program import note, summarise
 
 if TYPE_CHECKING:
     from sentemb.models.contracts import Embedder
@@ -64,10 +64,10 @@ def onet(source: str, output: str, dev: float, test: float, seed: int, force: bo
     "--hard",
     is_flag=True,
     help="Also write dev_hard/ and test_hard/, in which the wrong clauses are similar to the right "
-    "one. Needs --word-vectors.",
+    "one. Needs --vectors.",
 )
 @option(
-    "--word-vectors",
+    "--vectors",
     metavar="VECTORS",
     type=click.Path(),
     help="Word vectors for --hard: a file or folder that sentemb vectors can read.",
@@ -81,7 +81,7 @@ def clauses(
     least: int,
     most: int,
     hard: bool,
-    word_vectors: str | None,
+    vectors: str | None,
     seed: int,
     force: bool,
 ) -> None:
@@ -98,14 +98,14 @@ def clauses(
 
     \b
     sentemb data clauses novel1.txt novel2.txt.gz -o completion/
-    sentemb data clauses novels.txt -o completion/ --hard --word-vectors glove.6B.50d.txt
+    sentemb data clauses novels.txt -o completion/ --hard --vectors glove.6B.50d.txt
     """
     from sentemb.data.importers.clauses import import_clauses
 
-    if hard and word_vectors is None:
-        raise click.UsageError("--hard needs word vectors; name some with --word-vectors")
-    if word_vectors is not None and not hard:
-        raise click.UsageError("--word-vectors needs --hard")
+    if hard and vectors is None:
+        raise click.UsageError("--hard needs word vectors; name some with --vectors")
+    if vectors is not None and not hard:
+        raise click.UsageError("--vectors needs --hard")
     counts = import_clauses(
         texts,
         output,
@@ -113,7 +113,7 @@ def clauses(
         test=test,
         least=least,
         most=most,
-        similar=None if word_vectors is None else _sif_of(word_vectors),
+        similar=None if vectors is None else _sif_of(vectors),
         seed=seed,
         force=force,
     )
@@ -166,55 +166,6 @@ def labelled(
 @click.argument("source", metavar="SRC", type=click.Path())
 @_folder_option
 @option(
-    "--locale",
-    type=click.Choice(["us", "es", "jp"]),
-    default="us",
-    show_default=True,
-    help="Shop, and so language.",
-)
-@option("--small", is_flag=True, help="Only the reduced version, without easy queries.")
-@option("--dev", default=2000, show_default=True, help="Training queries to judge instead.")
-@option("--seed", default=0, show_default=True, help="Random seed of their choice.")
-def esci(source: str, output: str, **settings: Any) -> None:
-    """Import Amazon's Shopping Queries Dataset (ESCI).
-
-    The queries are those of shoppers, the titles those of products. Raters judged them: 3 exact,
-    2 substitute, 1 complement, 0 irrelevant. Training pairs are the exact ones.
-
-    SRC is a folder with the two Parquet files of https://github.com/amazon-science/esci-data;
-    reading them needs pyarrow (pip install sentemb[parquet]). The folder gets
-    pairs.tsv, dev/, test/, titles.tsv and README.md.
-    """
-    from sentemb.data.importers.esci import import_esci
-
-    _summarise(output, import_esci(source, output, **settings))
-
-
-@command.command(cls=Command)
-@click.argument("source", metavar="SRC", type=click.Path())
-@_folder_option
-@option("--dev", default=80, show_default=True, help="Number of dev queries.")
-@option("--test", default=160, show_default=True, help="Number of test queries.")
-@option("--seed", default=0, show_default=True, help="Random seed of the split.")
-def wands(source: str, output: str, **settings: Any) -> None:
-    """Import the Wayfair Annotation Dataset (WANDS).
-
-    The queries are for furniture, the titles names of products. Raters judged them: 2 exact,
-    1 partial, 0 irrelevant. There are 480 queries and no clicks: the set is for evaluation.
-
-    SRC is the folder with product.csv, query.csv and label.csv of
-    https://github.com/wayfair/WANDS. The folder gets pairs.tsv, dev/, test/, titles.tsv and
-    README.md; pairs.tsv has the exact products of the queries that are not judged.
-    """
-    from sentemb.data.importers.wands import import_wands
-
-    _summarise(output, import_wands(source, output, **settings))
-
-
-@command.command(cls=Command)
-@click.argument("source", metavar="SRC", type=click.Path())
-@_folder_option
-@option(
     "--title-words",
     default=64,
     show_default=True,
@@ -234,44 +185,8 @@ def beir(source: str, output: str, title_words: int, force: bool) -> None:
     _summarise(output, import_beir(source, output, words=title_words, force=force))
 
 
-@command.command(cls=Command)
-@click.argument("source", metavar="SRC", type=click.Path())
-@_folder_option
-def msmarco(source: str, output: str, force: bool) -> None:
-    """Import MS MARCO document ranking.
-
-    The queries are questions to a search engine, the titles those of relevant documents.
-
-    SRC is a folder with files of https://microsoft.github.io/msmarco/Datasets, packed or not:
-    msmarco-docs.tsv, and queries and judgments of doctrain, docdev, or the TREC Deep Learning
-    tracks of 2019 and 2020. The folder gets pairs.tsv (doctrain), dev.tsv (held-out clicks),
-    test2019/, test2020/ (judged sets), titles.tsv and README.md.
-    """
-    from sentemb.data.importers.msmarco import import_msmarco
-
-    _summarise(output, import_msmarco(source, output, force=force))
-
-
-@command.command(cls=Command)
-@click.argument("source", metavar="ORCAS", type=click.Path())
-@click.argument("documents", metavar="DOCS", type=click.Path())
-@_folder_option
-def orcas(source: str, documents: str, output: str, force: bool) -> None:
-    """Import the clicks of ORCAS.
-
-    The queries are those of a search engine, the titles those of documents that were clicked.
-
-    ORCAS is orcas.tsv or orcas.tsv.gz of https://microsoft.github.io/msmarco/ORCAS, DOCS is
-    msmarco-docs.tsv or msmarco-docs.tsv.gz of https://microsoft.github.io/msmarco/Datasets. The
-    folder gets pairs.tsv, titles.tsv and README.md.
-    """
-    from sentemb.data.importers.msmarco import import_orcas
-
-    _summarise(output, import_orcas(source, documents, output, force=force))
-
-
 def _summarise(output: str, counts: dict[str, int]) -> None:
-    lines = (f"{name.replace('_', ' ')}\t{count}" for name, count in counts.items())
+    lines = (f"{name.replace('_', ' ')}: {count:,}" for name, count in counts.items())
     summarise(output, counts, *lines)
 
 

@@ -20,12 +20,11 @@ from sentemb.cli.options import (
     dask_option,
     option,
     side_option,
-    summarise,
     threads_option,
     written_option,
 )
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note
+from sentemb.cli.program import note, summarise
 
 if TYPE_CHECKING:
     import numpy as np
@@ -108,12 +107,7 @@ def command(
     with writing(output) as file, opened_if(dask) as cluster:
         start = time.perf_counter()
         portions = encoded(
-            encoder,
-            portions_of(lines),
-            side,
-            unit_length=normalise,
-            cluster=cluster,
-            path=model,
+            encoder, portions_of(lines), side, unit_length=normalise, cluster=cluster
         )
         _write(file, portions, (len(lines), encoder.dim), encoder.dtype)
         seconds = time.perf_counter() - start

@@ -18,6 +18,7 @@ from sentemb.cli.options import (
     threads_option,
 )
 from sentemb.cli.options import command as new_command
+from sentemb.system.bounds import brief
 from sentemb.system.tables import visible
 
 _JUDGED_METRICS = ("ndcg@1", "ndcg@3", "ndcg@10")
@@ -182,7 +183,7 @@ def _cutoffs(metrics: Sequence[str]) -> tuple[int, ...]:
     for metric in metrics:
         if not re.fullmatch(r"ndcg@\d{1,9}", metric):
             raise click.UsageError(
-                f"--metrics {metric}: does not go with a judged set; give ndcg@k, such as ndcg@10"
+                f"--metrics {brief(metric)} does not go with a judged set; give ndcg@k"
             )
     return tuple(int(metric.removeprefix("ndcg@")) for metric in metrics)
 

@@ -7,9 +7,9 @@ import click
 
 from sentemb.bridges.export.targets import INDEX, MODEL, OPTIONS, TARGETS, checked_target, export
 from sentemb.cli.common import warnings_to_stderr
-from sentemb.cli.options import Written, given, option, summarise, written_option
+from sentemb.cli.options import Written, given, option, written_option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note
+from sentemb.cli.program import note, summarise
 from sentemb.errors import SentembError
 from sentemb.system.terminal import ProgressLine
 

@@ -27,13 +27,8 @@ from sentemb.gradients.check_options import (
     Problem,
 )
 from sentemb.gradients.checks import CHECKS, all_checks, check_parameters
-from sentemb.models.pairs.registry import PAIR_MODELS, pair_parameters
-from sentemb.models.towers.registry import (
-    ENCODERS,
-    MODEL_NAME,
-    SHARED_TOWERS,
-    encoder_parameters,
-)
+from sentemb.models.pairs.registry import PAIR_MODELS
+from sentemb.models.towers.registry import ENCODERS, SHARED_TOWERS
 from sentemb.system.hyperparameters import CHECK, PROBLEM, Hyperparameter
 
 _ALL = "all"
@@ -48,11 +43,13 @@ def _own_settings(function: Any) -> Any:
         pair_models = set(users) == set(PAIR_MODELS)
         help = f"Only for {'pair models' if pair_models else ', '.join(users)}."
         function = option_of(declared, default=_default(declared), help=help)(function)
-    of_pairs = {one.name: one for one in pair_parameters()}
-    for declared in reversed(encoder_parameters()):
+    of_pairs = {one.name: one for one in PAIR_MODELS.parameters}
+    for declared in reversed(ENCODERS.parameters):
         other = of_pairs.get(declared.name)
         help = f"A pair model takes {other.expected()}." if other else ""
-        function = option_of(declared, default=declared.check_default, help=help)(function)
+        function = option_of(declared, default=declared.check_default, help=help, family=ENCODERS)(
+            function
+        )
     return function
 
 
@@ -69,7 +66,7 @@ def _default(declared: Hyperparameter) -> Any:
 
 @new_command("gradcheck")
 @option_of(
-    MODEL_NAME,
+    ENCODERS.model,
     choices=[*all_checks(), _ALL],
     help=f"Or a pair model: {', '.join(PAIR_MODELS)}. Or a loss by itself: {', '.join(CHECKS)}. "
     f"{_ALL} checks every variant of each.",
@@ -143,9 +140,9 @@ def command(model: str | None, entry: str | None, as_json: bool, **options: Any)
         raise SentembError("--break and --explain look at one model; name one model with --model")
     if entry is not None:
         del options["entries"]
-        _explain(entry, as_json, model=model or MODEL_NAME.default, **given(options))
+        _explain(entry, as_json, model=model or ENCODERS.model.default, **given(options))
     reports = []
-    for report in _reports(model or MODEL_NAME.default, given(options)):
+    for report in _reports(model or ENCODERS.model.default, given(options)):
         reports.append(report)
         if not as_json:
             _print(report)
@@ -169,7 +166,7 @@ def _reports(model: str, settings: dict[str, Any]) -> Iterator[Any]:
     varied = {name for of_entry in variants for some in of_entry for name in some}
     if varied & settings.keys():
         raise SentembError(f"--model {_ALL} tries all variants itself; leave their settings out")
-    of_encoders = {declared.name for declared in encoder_parameters()}
+    of_encoders = {declared.name for declared in ENCODERS.parameters}
     of_checks = {declared.name for declared in check_parameters()}
     for encoder in ENCODERS.values():
         others = (of_encoders | of_checks) - set(encoder.names)

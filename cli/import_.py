@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from sentemb.cli.options import Written, option, summarise, written_option
+from sentemb.cli.options import Written, option, written_option
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note
+from sentemb.cli.program import note, summarise
 
 
 @new_command("import")

@@ -12,12 +12,11 @@ from sentemb.cli.options import (
     cosine_option,
     dask_option,
     option,
-    summarise,
     threads_option,
     written_option,
 )
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note
+from sentemb.cli.program import note, summarise
 from sentemb.errors import SentembError
 
 if TYPE_CHECKING:

@@ -1,14 +1,12 @@
 """Options: from a declaration, in groups of the help; and those shared."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
-from sentemb.cli.program import note, say
-from sentemb.models.towers.registry import describe
+from sentemb.cli.program import AS_JSON
+from sentemb.models.family import Family
 from sentemb.models.vectors.vector_options import P_HELP, P_SOURCES
 from sentemb.system.bounds import MAX_THREADS, whole
 from sentemb.system.hyperparameters import GROUPS, WORDS, Hyperparameter
@@ -59,7 +57,7 @@ class Command(click.Command):
                 read += parameter.type.inputs(given)
             elif isinstance(parameter.type, click.Path):
                 read += given
-        if ctx.meta.get(_JSON) and ctx.params.get("output") == "-":
+        if ctx.meta.get(AS_JSON) and ctx.params.get("output") == "-":
             raise click.UsageError("standard output holds the output; name a file, or omit --json")
         if written:
             check_outputs(written, read, ctx.params.get("force", ctx.meta.get(_FORCE, False)))
@@ -133,8 +131,8 @@ class Integers(click.ParamType):
     name = "integers"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
+        if isinstance(value, tuple | list):  # of a file for --config
+            return tuple(value)
         try:
             return tuple(int(part) for part in value.split(","))
         except ValueError:
@@ -147,13 +145,13 @@ class Names(click.ParamType):
     name = "names"
 
     def __init__(self, choices: Sequence[str] = ()) -> None:
-        self._choices = choices
+        self.choices = choices
 
     def convert(self, value: Any, param: Any, ctx: Any) -> list[str]:
         names = value if isinstance(value, list) else [part.strip() for part in value.split(",")]
         for name in names:
-            if self._choices and name not in self._choices:
-                self.fail(f"{name!r} is not one of {', '.join(self._choices)}", param, ctx)
+            if self.choices and name not in self.choices:
+                self.fail(f"{name!r} is not one of {', '.join(self.choices)}", param, ctx)
         return names
 
 
@@ -190,6 +188,7 @@ def option_of(
     choices: Sequence[str] = (),
     help: str = "",
     off: str = "",
+    family: Family | None = None,
 ) -> Decorator:
     """The option of a declared hyper-parameter.
 
@@ -207,10 +206,13 @@ def option_of(
         Added to the declared text.
     off : str
         For a flag whose default is not always off: the option that switches it off.
+    family : Family, optional
+        Whose models have it: the help then says which.
     """
     settings: dict[str, Any] = {"default": None, "group": declared.group}
     shown = default if default is not None else _shown_default(declared)
-    text = " ".join(filter(None, (describe(declared), help)))
+    described = declared.help if family is None else family.describe(declared)
+    text = " ".join(filter(None, (described, help)))
     name = declared.option
     if off:
         name += f"/{off}"
@@ -223,43 +225,6 @@ def option_of(
         text += f" [default: {shown}]"
         settings |= _type_of(declared, choices)
     return option(name, help=text, **settings)
-
-
-def merged(one: Hyperparameter, other: Hyperparameter, of_other: str) -> Hyperparameter:
-    """One declaration for an option that means two hyper-parameters of the same name.
-
-    It accepts what either accepts; each model checks its own.
-
-    Parameters
-    ----------
-    one, other : Hyperparameter
-        The help text of the second is shown only as far as it differs from that of the first.
-    of_other : str
-        Which models ``other`` is for, such as "pair models".
-    """
-    text, default = one.help, _shown_default(one)
-    if not one.help.startswith(other.help.removesuffix(".")):
-        text = f"{one.help} For {of_other}: {_continued(one, other)}"
-    if _shown_default(other) != default:
-        default = f"{default}; for {of_other} {_shown_default(other)}"
-    both_choose = one.choices and other.choices
-    return replace(
-        one,
-        help=text,
-        default=None if one.kind is not bool else one.default,
-        default_text=str(default),
-        choices=tuple(dict.fromkeys([*one.choices, *other.choices])) if both_choose else (),
-    )
-
-
-def _continued(one: Hyperparameter, other: Hyperparameter) -> str:
-    """The help of ``other`` after a colon, without a beginning up to a colon that both share."""
-    lead, colon, rest = other.help.partition(": ")
-    if colon and one.help.startswith(lead + colon):
-        return rest
-    first = other.help.split()[0].strip(",")
-    is_name = first.lower() in other.choices
-    return other.help if is_name else other.help[0].lower() + other.help[1:]
 
 
 def _shown_default(declared: Hyperparameter) -> Any:
@@ -312,9 +277,8 @@ def markdown_option(what: str) -> Decorator:
     return option("--markdown", is_flag=True, help=f"Print {what} in Markdown.")
 
 
-# In `click.Context.meta`: whether --force and --json were given to a command that has no other use
-# for them.
-_FORCE, _JSON = f"{__name__}.force", f"{__name__}.json"
+# In `click.Context.meta`: whether --force was given to a command that has no other use for it.
+_FORCE = f"{__name__}.force"
 
 
 def _keep(key: str) -> Callable[[click.Context, click.Parameter, bool], None]:
@@ -383,7 +347,7 @@ def output_option(
 def written_option(type: Written, help: str, **settings: Any) -> Decorator:
     """``--output``, ``--force`` and ``--json`` of a command that writes files and prints a summary.
 
-    The command ends with `summarise`. See `output_option`.
+    The command ends with `sentemb.cli.program.summarise`. See `output_option`.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -391,32 +355,13 @@ def written_option(type: Written, help: str, **settings: Any) -> Decorator:
             "--json",
             is_flag=True,
             expose_value=False,
-            callback=_keep(_JSON),
+            callback=_keep(AS_JSON),
             help="Print the summary as one JSON object.",
             group=settings.get("group"),
         )
         return output_option(type, help, **{"required": True, **settings})(as_json(command))
 
     return decorate
-
-
-def summarise(output: str, facts: Mapping[str, Any], *lines: str) -> None:
-    """Print what a command with `written_option` wrote.
-
-    Parameters
-    ----------
-    output : str
-        What was written. If it is ``-``, the lines are printed on standard error.
-    facts : mapping
-        What ``--json`` prints in addition to the name of the output.
-    *lines : str
-        What is printed without it, nothing with ``--quiet``.
-    """
-    if click.get_current_context().meta.get(_JSON):
-        click.echo(json.dumps({"output": output, **facts}, indent=1))
-        return
-    for line in lines:
-        (note if output == "-" else say)(line)
 
 
 def figure_option(
@@ -496,12 +441,11 @@ def threads_option(group: str | None = None) -> Decorator:
     )
 
 
-def dask_option(does: str, group: str | None = None) -> Decorator:
+def dask_option(does: str) -> Decorator:
     """``--dask``, for a cluster that ``does`` something."""
     return option(
         "--dask",
         metavar="[local|local:N|tcp://HOST:PORT]",
-        group=group,
         help=f"A cluster of Dask {does}, to the same bits: local or local:N starts and ends "
         "processes on this machine (by default one per processor), an address is that of your "
         "scheduler. Needs the extra sentemb[dask].",

@@ -6,8 +6,9 @@ from typing import Any
 import click
 
 from sentemb.cli.common import duration
-from sentemb.cli.options import Written, option, summarise, written_option
+from sentemb.cli.options import Written, option, written_option
 from sentemb.cli.options import command as new_command
+from sentemb.cli.program import summarise
 from sentemb.system.terminal import ProgressLine
 from sentemb.text.words import SPLITTINGS, WHITE_SPACE
 

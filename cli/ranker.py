@@ -48,9 +48,9 @@ class RankerOfTraining:
         """The ranker for the arguments of `sentemb train`."""
         from sentemb.data.prepared_log import is_prepared
 
-        names = ("dev", "replay", "catalogue")
-        sources = {"pairs": pairs, **{name: options[name] for name in names}}
-        is_asked = not (no_ranker or options["labels"])
+        names = ("dev", "replay", "catalogue")  # a pair model has no catalogue
+        sources = {"pairs": pairs, **{name: options.get(name) for name in names}}
+        is_asked = not (no_ranker or options.get("labels"))
         has_dev = options["dev"] is not None
         skip, seed = bool(options["skip_bad_lines"]), options["seed"] or 0
         why_not = ""
@@ -63,7 +63,7 @@ class RankerOfTraining:
             sources = _readable_twice(sources, skip)
         return cls(output, sources, is_wanted, why_not, seed, skip)
 
-    def fit(self, model: Any) -> None:
+    def fit(self, model: Any) -> HybridRanker | None:
         """Fit the ranker of the trained model, save it next to the model and describe it."""
         from sentemb.errors import SentembError
         from sentemb.models.sentence_encoder import SentenceEncoder
@@ -72,16 +72,17 @@ class RankerOfTraining:
         from sentemb.search.ranking.ranker_files import has_ranker
 
         if not isinstance(model, SentenceEncoder):
-            return
+            return None
         if self.why_not:
             note(f"no ranker: {self.why_not}; `sentemb tune {self.output} DEV --log LOG` adds one")
         if not self.is_wanted:
-            return
+            return None
         if has_ranker(self.output):
             # A training that writes a model removes the ranker: this one had been finished before.
             try:
-                say(f"ranker: {load_ranker(self.output).recipe}")
-                return
+                ranker = load_ranker(self.output)
+                say(f"ranker: {ranker.recipe}")
+                return ranker
             except SentembError:
                 pass
         sources = dict(self.sources)
@@ -106,6 +107,7 @@ class RankerOfTraining:
             )
             raise
         describe(ranker, self.output)
+        return ranker
 
 
 def fitted(fit: Callable[..., HybridRanker]) -> HybridRanker:

@@ -10,12 +10,11 @@ from sentemb.cli.options import (
     Written,
     cosine_option,
     option,
-    summarise,
     threads_option,
     written_option,
 )
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note
+from sentemb.cli.program import note, summarise
 
 if TYPE_CHECKING:
     from sentemb.analysis.triage import Triage

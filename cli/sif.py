@@ -11,12 +11,11 @@ from sentemb.cli.options import (
     option,
     option_of,
     p_option,
-    summarise,
     threads_option,
     written_option,
 )
 from sentemb.cli.options import command as new_command
-from sentemb.cli.program import note
+from sentemb.cli.program import note, summarise
 from sentemb.models.vectors.vector_options import HYPERPARAMETERS
 from sentemb.system.hyperparameters import RUN
 

@@ -3,8 +3,9 @@
 from dataclasses import asdict
 from typing import Any
 
-from sentemb.cli.options import Written, option, summarise, written_option
+from sentemb.cli.options import Written, option, written_option
 from sentemb.cli.options import command as new_command
+from sentemb.cli.program import summarise
 from sentemb.system.terminal import ProgressLine
 
 SECONDS_BEFORE_PROGRESS = 1.5

@@ -2,90 +2,199 @@
 
 import sys
 import time
-from dataclasses import replace
+import tomllib
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from sentemb.cli.common import duration
 from sentemb.cli.options import (
+    Command,
+    Decorator,
+    Option,
     Read,
     Written,
-    dask_option,
     given,
-    merged,
     option,
     option_of,
     threads_option,
+    written_option,
 )
-from sentemb.cli.options import command as new_command
-from sentemb.cli.program import say
+from sentemb.cli.program import say, summarise
 from sentemb.cli.ranker import RankerOfTraining, log_and_share
-from sentemb.models.pairs.registry import PAIR_MODELS, pair_models_with
-from sentemb.models.towers.registry import (
-    ENCODERS,
-    MODEL_NAME,
-    SHARED_TOWERS,
-    describe,
-    encoders_with,
-)
+from sentemb.models.towers.registry import ENCODERS, SHARED_TOWERS
 from sentemb.models.vectors.vector_options import VECTOR_DIM, VECTOR_WORDS
-from sentemb.system.hyperparameters import FEATURES, MODEL, NEGATIVES, RUN, Hyperparameter
+from sentemb.system.hyperparameters import FEATURES, MODEL, NEGATIVES, RUN
 from sentemb.system.terminal import ProgressLine
-from sentemb.training import pair_settings as of_pairs
-from sentemb.training.settings import HYPERPARAMETERS, MOST_SEEDS, PRESETS
+from sentemb.training.families import FAMILIES, SPECIAL, TrainedFamily, family_of, model_names
+from sentemb.training.settings import MOST_SEEDS
 
 # A model to start from may switch these on.
 _OFF = {SHARED_TOWERS.name: "--separate-towers"}
-_PAIR_MODELS = "pair models"  # in help texts
+# Of the run, not of the training: `--show-config` leaves them out.
+_RUN = (
+    *("pairs", "output", "resume", "force", "config", "show_config"),
+    *("threads", "json", "quiet"),
+)
 
 
-def _declarations() -> list[Hyperparameter]:
-    """The hyper-parameters of two towers and of pair models, those of one name as one."""
-    pairs = {one.name: one for one in of_pairs.HYPERPARAMETERS}
-    found = []
-    for one in HYPERPARAMETERS:
-        other = pairs.pop(one.name, None)
-        own = replace(one, help=describe(one))
-        if one is MODEL_NAME:
-            both = f"Encoder of each tower, or a pair model: {', '.join(PAIR_MODELS)}."
-            own = replace(one, help=both, choices=(*ENCODERS, *PAIR_MODELS))
-        elif other is not None:
-            own = _of_both(one, other)
-        found.append(own)
-    for one in pairs.values():
-        text = of_pairs.describe(one)
-        only = "" if "Only for" in text else f" Only for {_PAIR_MODELS}."
-        found.append(replace(one, help=f"{text}{only}"))
-    return found
+def _parameters(*decorators: Decorator) -> list[click.Parameter]:
+    """The options that ``decorators`` make."""
+
+    def function() -> None: ...
+
+    for decorate in reversed(decorators):
+        decorate(function)
+    return list(reversed(function.__click_params__))  # type: ignore[attr-defined]
 
 
-def _of_both(one: Hyperparameter, other: Hyperparameter) -> Hyperparameter:
-    """``one`` of two towers and ``other`` of pair models as one declaration."""
-    encoders, pair_models = encoders_with(one), pair_models_with(other)
-    if other.help == one.help and encoders:
-        text = f"{one.help} Only for {', '.join([*encoders, *pair_models])}."
-    elif other.help == one.help and pair_models:
-        text = f"{one.help} Pair models: only {', '.join(pair_models)}."
-    else:
-        text = describe(one)
-        return merged(replace(one, help=text), other, ", ".join(pair_models) or _PAIR_MODELS)
-    return merged(replace(one, help=text), replace(other, help=text), _PAIR_MODELS)
+class TrainCommand(Command):  # type: ignore[misc]
+    """`sentemb train`: it has the options of the model that it trains."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        config = _value_of(args, "--config")
+        values = {} if config is None else _read_config(config)
+        model = _value_of(args, "--model") or values.get("model")
+        start_from = _value_of(args, "--start-from") or values.get("start_from")
+        if model is None and start_from is not None:
+            model = _started_pair_model(start_from)
+        ctx.meta[_MODEL] = model if model in model_names() else ENCODERS.model.default
+        known = {parameter.name for parameter in self.get_params(ctx)} - set(_RUN)
+        unknown = next((name for name in values if name not in known), None)
+        if unknown is not None:
+            raise click.UsageError(f"{config}: {_no_option(unknown, ctx.meta[_MODEL])}", ctx)
+        ctx.default_map = values
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name.lstrip("-").replace("-", "_")
+            users = _models_with(name)
+            if not users:
+                raise
+            raise click.UsageError(_no_option(name, ctx.meta[_MODEL]), ctx) from error
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        model = ctx.meta.get(_MODEL, ENCODERS.model.default)
+        family = family_of(model)
+        params: list[click.Parameter] = []
+        for parameter in super().get_params(ctx):
+            if parameter.name == "model":
+                params += [_model_option(model), _preset_option(family)]
+                params += _of_model(family, model)
+            elif parameter.name not in SPECIAL or parameter.name in family.reads:
+                params.append(parameter)
+        return params
 
 
-def _settings(function: Any) -> Any:
-    """``function`` with an option for every hyper-parameter."""
-    for declared in reversed(_declarations()):
-        function = option_of(declared, off=_OFF.get(declared.name, ""))(function)
-    return function
+# In `click.Context.meta`: the model of whose training the options are.
+_MODEL = f"{__name__}.model"
 
 
-@new_command("train")
+def _value_of(args: Sequence[str], name: str) -> str | None:
+    """The value of option ``name`` on a command line that is not parsed yet."""
+    for number, argument in enumerate(args):
+        if argument == "--":
+            break
+        if argument == name and number + 1 < len(args):
+            return args[number + 1]
+        if argument.startswith(f"{name}="):
+            return argument.partition("=")[2]
+    return None
+
+
+def _started_pair_model(folder: str) -> str | None:
+    from sentemb.errors import SentembError
+    from sentemb.training.trainer import model_of
+
+    try:
+        return model_of(folder)
+    except SentembError:  # the training says what is wrong with the folder
+        return None
+
+
+def _models_with(name: str) -> list[str]:
+    """The models whose training has an option ``name``."""
+    return [
+        model
+        for family in FAMILIES
+        for model in family.models
+        if name in family.reads or name in {p.name for p in family.parameters_of(model)}
+    ]
+
+
+def _no_option(name: str, model: str) -> str:
+    users, option_name = _models_with(name), f"--{name.replace('_', '-')}"
+    if not users:
+        return f"there is no setting {name}; see sentemb train --model {model} --help"
+    return f"{option_name} is not for {model}; leave it out, or choose {', '.join(users)}"
+
+
+def _model_option(model: str) -> click.Parameter:
+    names = [f"{', '.join(family.models)} ({family.models.noun})" for family in FAMILIES]
+    decorate = option(
+        "--model",
+        type=click.Choice(model_names()),
+        group=MODEL,
+        help=f"{'; '.join(names)}. Each has options of its own: these are those of {model}. "
+        f"[default: {ENCODERS.model.default}]",
+    )
+    return _parameters(decorate)[0]
+
+
+def _preset_option(family: TrainedFamily) -> click.Parameter:
+    decorate = option(
+        "--preset",
+        type=click.Choice(list(family.settings.presets)),
+        help="Start from other defaults: paper is what the paper used"
+        + (
+            ", large a wider model that takes a few minutes to train."
+            if "large" in family.settings.presets
+            else "."
+        ),
+        group=MODEL,
+    )
+    return _parameters(decorate)[0]
+
+
+def _of_model(family: TrainedFamily, model: str) -> list[click.Parameter]:
+    """The options of the hyper-parameters."""
+    declared = [p for p in family.parameters_of(model) if p is not family.models.model]
+    return _parameters(*(option_of(p, off=_OFF.get(p.name, "")) for p in declared))
+
+
+def _read_config(path: str) -> dict[str, Any]:
+    """The settings in a TOML file, by the names of the options with underscores."""
+    from sentemb.errors import SentembError
+    from sentemb.system.files import reading
+
+    try:
+        with reading(path) as file:
+            values = tomllib.load(file)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SentembError(f"{path}: is not TOML: {error}") from error
+    return {name.replace("-", "_"): value for name, value in values.items()}
+
+
+def _show_config(ctx: click.Context) -> None:
+    """Print the settings of this call as a file for --config; those not given as comments."""
+    import json
+
+    for parameter in ctx.command.get_params(ctx):
+        name = parameter.name or ""
+        if not isinstance(parameter, Option) or name in _RUN:
+            continue
+        value = ctx.params.get(name)
+        if value is None or value is False:
+            click.echo(f"# {name} =")
+        else:
+            click.echo(f"{name} = {json.dumps(list(value) if isinstance(value, tuple) else value)}")
+
+
+@click.command("train", cls=TrainCommand)
 @click.argument("pairs", type=click.Path(allow_dash=True))
 @option(
     "--start-from",
-    "--init",
-    "start_from",
     type=click.Path(),
     metavar="MODEL_DIR",
     help="Start from the weights and the vocabulary of this model; --model and the shape default "
@@ -112,21 +221,14 @@ def _settings(function: Any) -> Any:
     group=RUN,
 )
 @option(
-    "--word-vectors",
-    type=click.Path(),
-    metavar="FILE",
-    help="Word vectors for a pair model: word2vec or GloVe text, word2vec binary (.bin), each "
-    "unpacked if it ends in .gz, or a folder of `sentemb vectors convert`. They are fixed unless "
-    "--tune-vectors is given. Without them words are read as trained letter trigrams.",
-    group=FEATURES,
-)
-@option(
     "--vectors",
     type=click.Path(),
     metavar="FILE",
-    help="Word vectors for two towers, in the formats of --word-vectors: their principal "
-    "components are features of a word, in addition to its trigrams, so that words that the log "
-    "lacks have a vector too.",
+    help="Word vectors: word2vec or GloVe text, word2vec binary (.bin), unpacked if it ends in "
+    ".gz, or a folder of `sentemb vectors convert`. For two towers their principal components are "
+    "features of a word, in addition to its trigrams, so that words that the log lacks have a "
+    "vector too. A pair model reads words as these vectors, fixed unless --tune-vectors is given, "
+    "and as trained letter trigrams without them.",
     group=FEATURES,
 )
 @option_of(VECTOR_DIM)
@@ -139,21 +241,9 @@ def _settings(function: Any) -> Any:
     "two towers.",
     group=NEGATIVES,
 )
-@option(
-    "--preset",
-    type=click.Choice(list(PRESETS)),
-    help="Start from other defaults: paper is what the paper used, large a wider model of two "
-    "towers that takes a few minutes to train.",
-    group=MODEL,
-)
-@option(
-    "-o",
-    "--output",
-    required=True,
-    type=Written(is_folder=True),
-    help="Folder of the model.",
-    group=RUN,
-)
+# In its place `TrainCommand` puts the options of the model.
+@option("--model", help="The model to train.")
+@written_option(Written(is_folder=True), "Folder of the model.", group=RUN, metavar="MODEL")
 @option(
     "--dev",
     type=click.Path(),
@@ -169,7 +259,6 @@ def _settings(function: Any) -> Any:
     help="PAIRS holds labelled pairs for a pair model: label (1 or 0), tab, text, tab, text.",
     group=RUN,
 )
-@_settings
 @option(
     "--seeds",
     type=click.IntRange(1, MOST_SEEDS),
@@ -181,9 +270,6 @@ def _settings(function: Any) -> Any:
     group=RUN,
 )
 @threads_option(group=RUN)
-@dask_option(
-    "runs the recurrences of rnn, irnn, lstm and bilstm and looks up hard negatives", group=RUN
-)
 @option(
     "--no-ranker",
     is_flag=True,
@@ -192,7 +278,6 @@ def _settings(function: Any) -> Any:
     group=RUN,
 )
 @option("--resume", is_flag=True, help="Continue from the last checkpoint.", group=RUN)
-@option("--force", is_flag=True, help="Replace the model in the output folder.", group=RUN)
 @option(
     "--skip-bad-lines",
     is_flag=True,
@@ -208,8 +293,29 @@ def _settings(function: Any) -> Any:
     "writes one after every mini-batch.",
     group=RUN,
 )
+@option(
+    "--config",
+    type=click.Path(),
+    metavar="FILE",
+    help="Read options from this TOML file, as --show-config prints it; options given here win.",
+    group=RUN,
+)
+@option(
+    "--show-config",
+    is_flag=True,
+    help="Print the options of this call as a file for --config, and end.",
+    group=RUN,
+)
+@click.pass_context
 def command(
-    pairs: str, output: str, checkpoint_seconds: float, no_ranker: bool, **options: Any
+    ctx: click.Context,
+    pairs: str,
+    output: str,
+    checkpoint_seconds: float,
+    no_ranker: bool,
+    config: str | None,
+    show_config: bool,
+    **options: Any,
 ) -> None:
     """Train a model on a click log.
 
@@ -237,6 +343,9 @@ def command(
     sentemb train pairs.tsv --dev dev/ -o model/
     sentemb train pairs.tsv --model arc2 --start-from bag/ --teacher model/ -o reranker/
     """
+    if show_config:
+        _show_config(ctx)
+        return
     from sentemb.training.stopping import Interrupted
     from sentemb.training.trainer import train
 
@@ -260,18 +369,24 @@ def command(
         sys.exit(128 + interrupted.signal)
     finally:
         line.close()
-    _summarise(model, output, time.monotonic() - began)
-    ranker.fit(model)
-    say(f'next: sentemb score {output} "a query" "a title"')
+    facts = _summary(model, output, time.monotonic() - began)
+    fitted = ranker.fit(model)
+    if fitted is not None:
+        facts["ranker"] = {"recipe": fitted.recipe.as_dict(), "dev": fitted.dev}
+    summarise(output, facts, f'next: sentemb score {output} "a query" "a title"')
 
 
-def _summarise(model: Any, output: str, seconds: float) -> None:
+def _summary(model: Any, output: str, seconds: float) -> dict[str, Any]:
+    """Say what was trained; the same as facts."""
     from sentemb.models.files.history import DEV_FIGURE, best_epoch
 
     shape, pairs = _shape(model), f"{model.training['pairs']:,} pairs"
+    names = ("model", "pairs", "seeds", "dev_of_average")
+    facts = {name: model.training[name] for name in names if name in model.training}
+    facts["seconds"] = seconds
     if "seeds" in model.training:
         say(f"{output}: {shape}, {model.vocabulary}, {pairs}, {seconds:.0f} s")
-        _summarise_seeds(model.training)
+        _say_seeds(model.training)
     else:
         last = model.history[-1]
         say(
@@ -281,11 +396,14 @@ def _summarise(model: Any, output: str, seconds: float) -> None:
         )
         figure = next(iter(last["dev"] or {}), DEV_FIGURE)
         best = best_epoch(model.history, figure)
+        facts |= {"epochs": last["epoch"], "loss": last["loss"]}
         if best is not None:
+            facts |= {"kept_epoch": best["epoch"], "dev": best["dev"]}
             say(f"kept epoch {best['epoch']}, on dev: {_figures(best['dev'])}")
+    return facts
 
 
-def _summarise_seeds(training: dict[str, Any]) -> None:
+def _say_seeds(training: dict[str, Any]) -> None:
     """The dev figures of each member and of the average, if there is a dev set."""
     if "dev_of_average" not in training:
         return

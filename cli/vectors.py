@@ -13,10 +13,9 @@ from sentemb.cli.options import (
     json_option,
     option,
     option_of,
-    summarise,
     written_option,
 )
-from sentemb.cli.program import note
+from sentemb.cli.program import note, summarise
 from sentemb.models.vectors.skip_gram import SETTINGS
 from sentemb.system.terminal import ProgressLine
 

@@ -302,18 +302,18 @@ def test_command(made_up, tmp_path):
     )
     out = tmp_path / "out"
     arguments = ["data", "clauses", str(path), "-o", str(out), "--dev", "10", "--test", "20"]
-    similar = ["--hard", "--word-vectors", str(vectors)]
+    similar = ["--hard", "--vectors", str(vectors)]
     result = CliRunner().invoke(main, [*arguments, *similar])
     assert result.exit_code == 0, result.output
-    assert result.stdout.splitlines()[1:] == ["pairs\t50", "dev queries\t10", "test queries\t20"]
+    assert result.stdout.splitlines()[1:] == ["pairs: 50", "dev queries: 10", "test queries: 20"]
     assert set(parts(out)) == {"", "dev", "dev_hard", "test", "test_hard"}
     assert "50 training pairs" in (out / "README.md").read_text()
 
     again = CliRunner().invoke(main, arguments)
     assert again.exit_code == 1 and "is not empty; name another folder" in again.stderr
     for options, message in (
-        (["--hard"], "--hard needs word vectors; name some with --word-vectors"),
-        (["--word-vectors", str(vectors)], "--word-vectors needs --hard"),
+        (["--hard"], "--hard needs word vectors; name some with --vectors"),
+        (["--vectors", str(vectors)], "--vectors needs --hard"),
     ):
         wrong = CliRunner().invoke(main, [*arguments, *options])
         assert wrong.exit_code == 2 and message in wrong.stderr

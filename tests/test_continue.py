@@ -12,7 +12,7 @@ from sentemb import SentembError, SentenceEncoder, train
 from sentemb.cli import main
 from sentemb.data.click_log import ClickLogBuilder, write_click_log
 from sentemb.models.towers import make_encoder
-from sentemb.models.towers.registry import entry_of
+from sentemb.models.towers.registry import ENCODERS
 from sentemb.models.towers.towers import Towers
 from sentemb.retrieval.nearest import TitleVectors
 from sentemb.system.parallel import Workers
@@ -41,7 +41,7 @@ def new_log():
 
 def small(model, shared, word_features=2, seed=0):
     """A model with random weights and the features of OLD."""
-    own = {"cells": 4} | ({"hidden": 5} if "hidden" in entry_of(model).names else {})
+    own = {"cells": 4} | ({"hidden": 5} if "hidden" in ENCODERS.entry(model).names else {})
     encoder = make_encoder(model, **own)
     known = Corpus(OLD, Settings(word_features=word_features)).vocabulary
     rng = np.random.default_rng(seed)

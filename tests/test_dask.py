@@ -7,8 +7,6 @@ import os
 import signal
 import socket
 import struct
-import subprocess
-import sys
 import threading
 import time
 import warnings
@@ -19,26 +17,18 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from sentemb import SentembError, SentenceEncoder, train
+from sentemb import SentembError, SentenceEncoder
 from sentemb.cli import main
-from sentemb.data.click_log import ClickLogBuilder, write_click_log
 from sentemb.models import cluster_encoding as encoding
 from sentemb.models.face import TextWarning
-from sentemb.models.files.model_files import fingerprint
 from sentemb.models.towers import make_encoder
-from sentemb.models.words.input_rows import point_of
-from sentemb.models.words.workspace import Workspace
 from sentemb.search.index import Index
 from sentemb.system import cluster as clusters
 from sentemb.system.cluster import Cluster, opened
-from sentemb.system.parallel import Workers
-from sentemb.text.batch import batch_of, tokenize
+from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
-from sentemb.training import recurrences
-from sentemb.training.negatives import hard_negatives
 
 WORDS = ["red", "blue", "green", "warm", "cold", "small", "large", "old", "new", "soft", "hard"]
-LSTM = {"cells": 8, "bag_dim": 4, "batch_size": 16, "seed": 5, "threads": 1}
 
 
 @pytest.fixture(scope="module")
@@ -88,13 +78,6 @@ def kill_one(client):
 def texts(count, seed=0):
     rng = np.random.default_rng(seed)
     return [" ".join(rng.choice(WORDS, size=rng.integers(1, 7))) for _ in range(count)]
-
-
-def log_of(count):
-    builder = ClickLogBuilder()
-    for query, title in zip(texts(count, 1), texts(count, 2), strict=True):
-        builder.add(query, title)
-    return builder.build()
 
 
 # -- opening ------------------------------------------------------------------------------------
@@ -255,12 +238,10 @@ def test_a_task_that_dask_forgets_is_begun_again(client, monkeypatch):
     monkeypatch.setattr(clusters, "_AFTER_LOSS", 0.2)
     with opened(client) as cluster:
         first = cluster.keep("text")
-        for worker in (None, "tcp://127.0.0.1:1"):
-            task = cluster.submit(len, first, worker=worker)
-            task.future = distributed.Future("forgotten", client=client)
-            if worker is None:  # as if another worker were lost now
-                cluster._seen.add("tcp://127.0.0.1:2")
-            assert cluster.results([task, first]) == [4, "text"]
+        task = cluster.submit(len, first)
+        task.future = distributed.Future("forgotten", client=client)
+        cluster._seen.add("tcp://127.0.0.1:2")  # as if another worker were lost now
+        assert cluster.results([task, first]) == [4, "text"]
 
 
 def test_a_result_that_is_lost_on_its_way_is_computed_again(client, monkeypatch):
@@ -301,6 +282,12 @@ def test_workers_that_are_lost_all_the_time_do_not_put_a_task_off(client, monkey
         assert cluster.results([task]) == [4] and time.monotonic() - began < 5
 
 
+def test_ctrl_c_is_not_for_local_workers():
+    with opened("local:1") as cluster:
+        task = cluster.submit(signal.getsignal, signal.SIGINT)
+        assert cluster.results([task]) == [signal.SIG_IGN]
+
+
 def test_a_task_is_not_begun_again_without_end(client, monkeypatch):
     monkeypatch.setattr(clusters, "_BETWEEN_LOOKS", 0.01)
     with opened(client) as cluster:
@@ -322,52 +309,24 @@ def test_a_task_is_not_begun_again_without_end(client, monkeypatch):
 # -- encoding -----------------------------------------------------------------------------------
 
 
-def test_vectors_have_the_bytes_of_one_process_after_a_worker_is_lost(
-    client, monkeypatch, tmp_path
-):
+def test_vectors_have_the_bytes_of_one_process_after_a_worker_is_lost(client, monkeypatch):
     monkeypatch.setattr(encoding, "PORTION", 64)
     model = SentenceEncoder(*encoder_and_weights())
     lines = [*texts(1500), "", "?"]
-    model.save_pretrained(tmp_path / "model")
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", TextWarning)
         one = list(encoding.encoded(model, encoding.portions_of(lines), "document"))
-    for path in (tmp_path / "model", None, tmp_path / "gone"):
-        found = []
-        with (
-            opened(client) as cluster,
-            warnings.catch_warnings(record=True) as told_there,
+    found = []
+    with opened(client) as cluster, warnings.catch_warnings(record=True) as told_there:
+        warnings.simplefilter("always", TextWarning)
+        for vectors in encoding.encoded(
+            model, encoding.portions_of(lines), "document", cluster=cluster
         ):
-            warnings.simplefilter("always", TextWarning)
-            settings = {"cluster": cluster, "path": path}
-            for vectors in encoding.encoded(
-                model, encoding.portions_of(lines), "document", **settings
-            ):
-                found.append(vectors)
-                if len(found) == 4 and path is not None:
-                    kill_one(client)
-        assert [rows.tobytes() for rows in found] == [rows.tobytes() for rows in one]
-        assert [str(one.message) for one in told_there] == [str(one.message) for one in told]
-
-
-def test_a_worker_that_comes_later_and_finds_no_model_gets_the_bytes(client, monkeypatch):
-    model = SentenceEncoder(*encoder_and_weights())
-    monkeypatch.setattr(Cluster, "everywhere", lambda *arguments: [True, True])
-    with opened(client) as cluster:
-        found = encoding.encoded(model, [WORDS] * 5, "query", cluster=cluster, path="nowhere")
-        for vectors in found:
-            assert np.array_equal(vectors, model.encode(WORDS))
-
-
-def test_a_worker_with_another_model_there_gets_the_bytes(client, tmp_path):
-    model = SentenceEncoder(*encoder_and_weights())
-    model.save_pretrained(tmp_path / "model")
-    model.weights["query"]["table"][...] += 1
-    with opened(client) as cluster:
-        (there,) = encoding.encoded(
-            model, [WORDS], "query", cluster=cluster, path=tmp_path / "model"
-        )
-    assert np.array_equal(there, model.encode(WORDS))
+            found.append(vectors)
+            if len(found) == 4:
+                kill_one(client)
+    assert [rows.tobytes() for rows in found] == [rows.tobytes() for rows in one]
+    assert [str(one.message) for one in told_there] == [str(one.message) for one in told]
 
 
 def test_encode_and_index_take_a_cluster(client, monkeypatch, tmp_path):
@@ -396,160 +355,3 @@ def test_encode_and_index_take_a_cluster(client, monkeypatch, tmp_path):
 def test_a_changed_index_takes_no_cluster(tmp_path):
     ran = CliRunner().invoke(main, ["index", str(tmp_path), "--add", "x", "--dask", "local"])
     assert ran.exit_code == 2 and "--dask is for a new index" in ran.output
-
-
-# -- hard negatives -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("exact_up_to", [10**9, 0])
-def test_lists_are_those_of_one_process(client, monkeypatch, exact_up_to):
-    monkeypatch.setattr(hard_negatives, "EXACT_UP_TO", exact_up_to)
-    monkeypatch.setattr(hard_negatives, "_LEAST", 7)
-    rng = np.random.default_rng(0)
-    U = rng.normal(size=(1050, 16)).astype(np.float32)
-    U /= np.linalg.norm(U, axis=1, keepdims=True)
-    Uq, Ud = U[:150], U[150:]
-    clicked = np.arange(151) * 2, rng.integers(900, size=300).astype(np.int32)
-    with Workers(1) as workers, opened(client) as cluster:
-        asked = Uq, Ud, clicked, workers
-        one = hard_negatives.nearest_titles(*asked, lambda: False)
-        there = hard_negatives.nearest_titles(*asked, lambda: False, cluster)
-        stopped = hard_negatives.nearest_titles(*asked, lambda: True, cluster)
-    assert np.array_equal(one, there) and np.all(stopped == -1)
-
-
-# -- training -----------------------------------------------------------------------------------
-
-
-class AtOnce:
-    """A cluster of ``count`` workers that computes every task when it is submitted."""
-
-    def __init__(self, count):
-        self.count = count
-
-    def workers(self):
-        return [f"worker {number}" for number in range(self.count)]
-
-    def submit(self, function, *arguments, worker=None):
-        return function(*arguments)
-
-    def results(self, futures):
-        return futures
-
-
-def passes(encoder, n_texts, between=None):
-    """The embeddings and the gradient of one pass each way; ``between`` is called in between."""
-    tokens = tokenize(["", *texts(n_texts)])
-    vocabulary = Vocabulary.collect(tokens)
-    batch = batch_of(tokens, vocabulary)
-    weights = encoder.initialise(len(vocabulary), np.random.default_rng(0))
-    V = np.random.default_rng(1).normal(size=(n_texts + 1, encoder.dim)).astype(np.float32)
-    point, workspace = point_of(weights, batch.input_rows), Workspace()
-    with Workers(1) as workers:
-        forward = encoder.forward_tasks(point, encoder.lay_out(batch), workspace)
-        (done,) = workers.together(forward)
-        if between is not None:
-            between()
-        backward = encoder.backward_tasks(weights, done, V, None, workspace)
-        (gradient,) = workers.together(backward)
-    return {"embeddings": done.embeddings, **gradient}
-
-
-def assert_same(one, other):
-    for name, values in one.items():
-        assert np.array_equal(other[name], values), name
-
-
-@pytest.mark.parametrize("n_texts", [1, 3, 700])
-@pytest.mark.parametrize(
-    ("name", "settings"),
-    [
-        ("lstm", {"peepholes": "diagonal", "bag_dim": 4}),
-        ("bilstm", {"peepholes": "full", "forget_gate": True}),
-        ("rnn", {}),
-        ("irnn", {"bag_dim": 4}),
-    ],
-)
-def test_passes_divided_among_workers_have_the_same_bits(name, settings, n_texts):
-    encoder = make_encoder(name, cells=8, **settings)
-    here = passes(encoder, n_texts)
-    for count in (1, 2, 3, 8, 11):
-        assert_same(here, passes(recurrences.recurrences_of(encoder, AtOnce(count)), n_texts))
-
-
-def test_what_a_lost_worker_kept_for_the_backward_pass_is_computed_again(client):
-    encoder = make_encoder("lstm", cells=8)
-    with opened(client) as cluster:
-        remote = recurrences.recurrences_of(encoder, cluster)
-        there = passes(remote, 700, lambda: kill_one(client))
-        assert remote.scans.sent and remote.scans.received
-    assert_same(passes(encoder, 700), there)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"epochs": 4},  # with hard negatives and neighbours
-        {"model": "bilstm", "epochs": 1, "shared_towers": True, "optimiser": "nesterov"},
-    ],
-)
-def test_a_trained_model_has_the_bits_of_one_process_after_a_worker_is_lost(client, settings):
-    log, steps = log_of(150), []
-
-    def kill(progress):
-        steps.append(progress.step)
-        if len(steps) == 5:
-            kill_one(client)
-
-    one = train(log, **LSTM, **settings)
-    there = train(log, **LSTM, **settings, dask=client, on_progress=kill)
-    assert fingerprint(there.saved()) == fingerprint(one.saved())
-    assert len(steps) > 5
-    assert there.encoder.scans is None, "a model would take the cluster with it"
-
-
-def test_a_training_that_loses_all_workers_can_be_resumed(monkeypatch, of_threads, tmp_path):
-    monkeypatch.setattr(clusters, "_WITHOUT_WORKERS", 0.3)
-    monkeypatch.setattr(clusters, "_BETWEEN_LOOKS", 0.1)
-    log, client, done = log_of(120), of_threads(1), []
-
-    def lose(progress):
-        done.append(progress)
-        if len(done) == 6:
-            client.cluster.scale(0)
-            while client.nthreads():
-                time.sleep(0.01)
-
-    own = {**LSTM, "epochs": 2, "checkpoint_seconds": 0, "output": tmp_path / "model"}
-    with pytest.raises(SentembError, match="all workers"):
-        train(log, **own, dask=client, on_progress=lose)
-    assert len(done) < 16
-    notes = []
-    resumed = train(log, **own, resume=True, on_note=notes.append)
-    assert any("continuing at epoch 1, step" in one for one in notes)
-    assert fingerprint(resumed.saved()) == fingerprint(train(log, **LSTM, epochs=2).saved())
-
-
-def test_models_without_recurrences_are_refused_before_anything_is_read(tmp_path):
-    with pytest.raises(SentembError, match="dask does not train a dssm: its steps"):
-        train(tmp_path / "none.tsv", model="dssm", dask="local")
-    with pytest.raises(SentembError, match="dask trains two towers"):
-        train(tmp_path / "none.tsv", model="arc1", dask="local")
-
-
-@pytest.mark.slow
-def test_ctrl_c_ends_a_training_with_local_workers_as_any_other(tmp_path):
-    write_click_log(log_of(2000), tmp_path / "log.tsv")
-    command = [sys.executable, "-m", "sentemb", "train", str(tmp_path / "log.tsv")]
-    command += ["-o", str(tmp_path / "model"), "--dask", "local:2", "--batch-size", "16"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    process = subprocess.Popen(
-        [*command, "--checkpoint-seconds", "0"], start_new_session=True, **pipes
-    )
-    checkpoints = tmp_path / "model" / "checkpoints"
-    while process.poll() is None and not (checkpoints.is_dir() and any(checkpoints.iterdir())):
-        time.sleep(0.1)
-    os.killpg(process.pid, signal.SIGINT)
-    output = process.communicate(timeout=60)[0]
-    assert process.returncode == 130, output
-    assert "continue with the same command and --resume" in output and "Traceback" not in output

@@ -13,21 +13,13 @@ from click.testing import CliRunner
 
 from sentemb import SentembError
 from sentemb.cli import COMMANDS, main
+from sentemb.cli import train as train_command
 from sentemb.data.click_log import ClickLogBuilder
-from sentemb.models.pairs.registry import PAIR_MODEL_NAME
+from sentemb.models.family import ModelEntry
 from sentemb.models.towers import make_encoder
-from sentemb.models.towers.registry import (
-    BAG_DIM,
-    CELLS,
-    ENCODERS,
-    MODEL_NAME,
-    EncoderEntry,
-    encoder_parameters,
-    encoders_with,
-    register,
-)
+from sentemb.models.towers.registry import BAG_DIM, CELLS, ENCODERS
 from sentemb.system.hyperparameters import GROUPS, Hyperparameter
-from sentemb.training.pair_settings import HYPERPARAMETERS as PAIR_HYPERPARAMETERS
+from sentemb.training.families import FAMILIES, SPECIAL, family_of, model_names
 from sentemb.training.settings import HYPERPARAMETERS, PRESETS, Settings
 
 TINY = {"cells": 3, "epochs": 2, "batch_size": 4, "hard_negatives": 0, "threads": 1}
@@ -140,7 +132,7 @@ def test_an_encoder_has_what_is_declared(name):
     assert encoder.name == name
     assert encoder.recurrent == entry.recurrent
     assert encoder.settings() == {one.name: one.default for one in entry.parameters}
-    for one in encoder_parameters():
+    for one in ENCODERS.parameters:
         if one not in entry.parameters:
             other = next(value for value in (1, True, "full", "linear") if _fits(one, value))
             with pytest.raises(SentembError) as caught:
@@ -158,15 +150,15 @@ def _fits(declared, value):
 
 
 def test_an_encoder_can_be_registered_while_the_program_runs(monkeypatch):
-    entry = EncoderEntry(
+    entry = ModelEntry(
         "rnn again", "sentemb.models.towers.rnn:RNN", (CELLS, BAG_DIM), recurrent=True
     )
     monkeypatch.setitem(ENCODERS, "another", entry)
-    assert "another" in encoders_with(CELLS)
+    assert "another" in ENCODERS.having(CELLS)
     assert make_encoder("another", cells=4).cells == 4
     assert Settings(model="another").encoder().cells == 96
     with pytest.raises(SentembError, match="there is a model rnn already"):
-        register(ENCODERS["rnn"])
+        ENCODERS.register(ENCODERS["rnn"])
 
 
 # -- the command line ----------------------------------------------------------------------------
@@ -177,35 +169,75 @@ def _options(name):
     return {name: option for option in command.params for name in option.opts}
 
 
-def test_train_has_an_option_for_each_setting_in_its_group():
-    options = _options("train")
-    of_both = {one.name: one for one in PAIR_HYPERPARAMETERS}
-    for one in (*HYPERPARAMETERS, *PAIR_HYPERPARAMETERS):
-        assert options[one.option].group == one.group
-        shown = options[one.option].help
-        if one in HYPERPARAMETERS and one is not MODEL_NAME:
-            assert one.help in shown
-        elif one is not PAIR_MODEL_NAME:  # without what the help of two towers has said
-            own = one.help.partition(": ")[2] or one.help
-            assert own.removesuffix(".").lower() in shown.lower()
-        if isinstance(options[one.option].type, click.Choice):
-            assert set(one.choices) <= set(options[one.option].type.choices)
-    for one in HYPERPARAMETERS:
-        if isinstance(options[one.option].type, click.Choice):
-            others = of_both[one.name].choices if one.name in of_both else ()
-            expected = list(dict.fromkeys([*one.choices, *others]))
-            assert list(options[one.option].type.choices) == expected
-    # Every model of two towers has it.
-    assert options["--shared-towers"].help.endswith(" two. Pair models: only senna, arc1.")
+@pytest.mark.parametrize("model", model_names())
+def test_train_has_the_options_of_the_model_in_their_groups(model):
+    family = family_of(model)
+    names = ["-h", "--help"]
+    command = main.get_command(click.Context(main), "train")
+    context = click.Context(command, info_name="train", help_option_names=names)
+    context.meta[train_command._MODEL] = model
+    options = {opt: o for o in context.command.get_params(context) for opt in o.opts}
+    declared = family.parameters_of(model)
+    for parameter in declared:
+        option = options.pop(parameter.option)
+        assert option.group == parameter.group
+        if parameter is not family.models.model:
+            assert parameter.help in option.help
+            if isinstance(option.type, click.Choice):
+                assert list(option.type.choices) == list(parameter.choices)
+    others = {p.option for f in FAMILIES for p in f.settings.parameters}
+    assert not others & set(options)
+    unread = set(SPECIAL) - family.reads
+    assert not {name.removeprefix("--").replace("-", "_") for name in options} & unread
+
+
+def test_the_groups_of_train_are_in_order():
     shown = run("train", "--help").output
     titles = ["Model:", "Features:", "Negatives:", "Objective:", "Optimiser:", "Run:"]
-    places = [shown.index(f"\n{title}\n") for title in titles]
-    assert places == sorted(places)
+    positions = [shown.index(f"\n{title}\n") for title in titles]
+    assert positions == sorted(positions)
+    assert "--maps" not in shown and "--peepholes" in shown
+    shown = run("train", "--model", "arc2", "--help").output
+    assert "--maps" in shown and "--peepholes" not in shown and "--teacher" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--maps", "5"], "--maps is not for lstm; leave it out, or choose senna, arc1, arc2"),
+        (["--model", "rnn", "--peepholes", "full"], "--peepholes is not for rnn; leave it out"),
+        (["--model=arc2", "--seeds", "2"], "--seeds is not for arc2; leave it out, or choose lstm"),
+        (["--model", "gru"], "'gru' is not one of 'lstm'"),
+        (["--nothing", "1"], "No such option"),
+    ],
+)
+def test_train_says_which_models_an_option_is_for(arguments, message):
+    result = run("train", "pairs.tsv", "-o", "model", *arguments, code=2)
+    assert message in result.output
+
+
+def test_a_training_is_configured_by_a_file(tmp_path):
+    config = tmp_path / "train.toml"
+    common = ["train", "pairs.tsv", "-o", "model"]
+    shown = run(*common, "--model", "arc2", "--maps", "5,4", "--seed", "3", "--show-config")
+    assert 'model = "arc2"\n' in shown.output and "maps = [5, 4]\n" in shown.output
+    assert "# mlp =\n" in shown.output and "seed = 3\n" in shown.output
+    config.write_text(shown.output)
+    again = run(*common, "--config", str(config), "--show-config", "--seed", "4")
+    assert again.output == shown.output.replace("seed = 3", "seed = 4")
+    config.write_text("cells = 3\npeephole = 1\n")
+    result = run(*common, "--config", str(config), code=2)
+    assert "there is no setting peephole" in result.output
+    config.write_text("model = 'arc2'\nbag-dim = 3\n")
+    result = run(*common, "--config", str(config), code=2)
+    assert "--bag-dim is not for arc2" in result.output
+    config.write_text("cells = ")
+    assert "is not TOML" in run(*common, "--config", str(config), code=1).output
 
 
 def test_gradcheck_has_an_option_for_each_setting_of_an_encoder():
     options = _options("gradcheck")
-    for one in encoder_parameters():
+    for one in ENCODERS.parameters:
         assert one.help in options[one.option].help
     assert "[default: 6]" in options["--cells"].help
     assert "[default: 5]" in options["--hidden"].help

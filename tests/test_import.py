@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -340,8 +341,8 @@ def test_titles_are_joined_by_id(tmp_path):
     path = write_csv(tmp_path / "c.csv", clicks)
     out, titles = tmp_path / "log.tsv", tmp_path / "titles.tsv"
     code, said, notes = run(
-        tmp_path, path, "-o", out, "--id-column", "sku", "--catalogue", catalogue, "--title-column", "name",
-        "--write-catalogue", titles,
+        tmp_path, path, "-o", out, "--id-column", "sku", "--catalogue", catalogue,
+        "--title-column", "name", "--write-catalogue", titles,
     )  # fmt: skip
     assert code == 0 and out.read_text() == 'tv\tTV, 15"\nsofa\tSofa\n'
     assert said.endswith(
@@ -481,7 +482,20 @@ def test_the_page_names_options_that_exist():
     }
     assert set(re.findall(r"--[a-z][a-z-]+", page)) <= options
     named = re.findall(r"`sentemb data ([a-z]+)`", page)
-    assert {"orcas", "msmarco", "esci", "wands", "beir"} <= set(named) <= set(sets)
+    assert {"onet", "beir"} <= set(named) <= set(sets)
+
+
+def test_the_page_s_command_for_orcas_reads_its_columns(tmp_path, monkeypatch):
+    page = (Path(__file__).parents[1] / "docs" / "importing.md").read_text(encoding="utf-8")
+    command = re.search(r"sentemb (import orcas.*\n.*)\n", page)[1].replace("\\\n", "")
+    monkeypatch.chdir(tmp_path)
+    with gzip.open("orcas.tsv.gz", "wt") as file:
+        file.write('1\tblue "sky\tD1\thttp://a\n2\ttap\tD2\thttp://b\n')
+    Path("documents.tsv").write_text("D1\tThe Blue Sky\nD2\tTaps\nD3\t\n")
+    done = CliRunner().invoke(main, shlex.split(command))
+    assert done.exit_code == 0, done.output
+    assert Path("pairs.tsv").read_text() == 'blue "sky\tThe Blue Sky\ntap\tTaps\n'
+    assert Path("titles.tsv").read_text() == "D1\tThe Blue Sky\nD2\tTaps\n"
 
 
 # -- memory -----------------------------------------------------------------------------------

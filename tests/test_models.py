@@ -16,10 +16,11 @@ from helpers import (
 from sentemb import SentembError, SentenceEncoder, loss_and_gradient
 from sentemb.gradients.pairs import PairProblem
 from sentemb.gradients.traces import check_form, gradient_of_form, has_traces
+from sentemb.models.family import ModelEntry
 from sentemb.models.towers import make_encoder
 from sentemb.models.towers.layout import Layout
 from sentemb.models.towers.recurrent import RecurrentEncoder
-from sentemb.models.towers.registry import BAG_DIM, CELLS, ENCODERS, EncoderEntry
+from sentemb.models.towers.registry import BAG_DIM, CELLS, ENCODERS
 from sentemb.models.towers.truncation import Truncation
 from sentemb.models.words.input_rows import point_of
 from sentemb.models.words.workspace import Workspace
@@ -147,7 +148,7 @@ class GRULike(RecurrentEncoder):
 
 
 def test_forms_by_traces_are_refused_where_there_are_none(monkeypatch):
-    entry = EncoderEntry("gru-like", "test_models:GRULike", (CELLS, BAG_DIM), recurrent=True)
+    entry = ModelEntry("gru-like", "test_models:GRULike", (CELLS, BAG_DIM), recurrent=True)
     monkeypatch.setitem(ENCODERS, "gru-like", entry)
     for encoder, reason in (
         (make_encoder("dssm", cells=3), "follows the paper through time, and model dssm has none"),

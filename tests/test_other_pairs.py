@@ -394,15 +394,15 @@ def test_deepmatch_learns_from_whole_words_and_labelled_pairs():
     ("name", "more", "message"),
     [
         ("deepmatch", {"word_features": 0}, "deepmatch reads whole words; word_features must be"),
-        ("deepmatch", {"word_vectors": "vectors"}, "deepmatch gives words weights of its own"),
-        ("urae", {"word_vectors": "vectors", "tune_vectors": True}, "urae learns from fixed words"),
+        ("deepmatch", {"vectors": "vectors"}, "deepmatch gives words weights of its own"),
+        ("urae", {"vectors": "vectors", "tune_vectors": True}, "urae learns from fixed words"),
         ("urae", {"epochs": 2}, "the scores of urae are trained from epoch 3 on, and epochs is 2"),
     ],
 )
 def test_what_does_not_go_with_the_words_is_refused(name, more, message):
-    if "word_vectors" in more:
+    if "vectors" in more:
         words = sorted({word for text in LOG.titles for word in text.split()})
         vectors = np.random.default_rng(0).standard_normal((len(words), 4)).astype(np.float32)
-        more = {**more, "word_vectors": WordVectors(words, vectors)}
+        more = {**more, "vectors": WordVectors(words, vectors)}
     with pytest.raises(SentembError, match=message):
         trained(name, **more)

@@ -357,7 +357,7 @@ def test_a_foreign_description_is_no_prepared_log(here):
 def test_a_folder_with_a_name_that_is_not_utf_8(here, to):
     out = os.fsdecode(b"caf\xe9")
     os.mkdir(out)
-    done = run("export index", f"{out}/out", "--to", to)
+    done = run("export index -o", f"{out}/out", "--to", to)
     assert done.exit_code == 0, done.exception
 
 

@@ -97,7 +97,7 @@ def test_a_stopped_training_continues_to_the_same_bits(tmp_path, of):
     log, settings = made_up_log(), {"dropout": 0.3}
     data = made_up_labels() if of == "labels" else log
     if of == "tuned vectors":
-        settings |= {"word_vectors": made_up_vectors(log), "tune_vectors": True}
+        settings |= {"vectors": made_up_vectors(log), "tune_vectors": True}
     else:
         settings["dev"] = made_up_labels(20, 1) if of == "labels" else made_up_judged_set(log)
     expected = whole_run(tmp_path / "whole", data, **settings)
@@ -122,14 +122,14 @@ def test_a_stopped_training_continues_to_the_same_bits(tmp_path, of):
 def test_resuming_with_another_start_is_refused(tmp_path):
     log = made_up_log()
     vectors = made_up_vectors(log)
-    whole_run(tmp_path / "m", log, word_vectors=vectors)
+    whole_run(tmp_path / "m", log, vectors=vectors)
     others = WordVectors(vectors.words, vectors.vectors[:, ::-1].copy(), name="others")
     with pytest.raises(SentembError, match="other word vectors"):
-        whole_run(tmp_path / "m", log, word_vectors=others, resume=True)
+        whole_run(tmp_path / "m", log, vectors=others, resume=True)
     with pytest.raises(SentembError, match="another teacher"):
-        whole_run(tmp_path / "m", log, word_vectors=vectors, teacher="bm25", resume=True)
+        whole_run(tmp_path / "m", log, vectors=vectors, teacher="bm25", resume=True)
     with pytest.raises(SentembError, match="mlp = 5, not 6"):
-        whole_run(tmp_path / "m", log, word_vectors=vectors, mlp=6, resume=True)
+        whole_run(tmp_path / "m", log, vectors=vectors, mlp=6, resume=True)
 
 
 # -- what it learns from ---------------------------------------------------------------------------
@@ -269,10 +269,10 @@ def test_fixed_vectors_stay_fixed_and_tuned_ones_move():
     log = made_up_log()
     vectors = made_up_vectors(log)
     scale = 0.3 / np.sqrt(np.mean(vectors.vectors**2))
-    fixed = train(log, word_vectors=vectors, **TINY)
+    fixed = train(log, vectors=vectors, **TINY)
     assert fixed.vocabulary.words == vectors.words and not fixed.vocabulary.trigrams
     np.testing.assert_allclose(fixed.weights["table"], vectors.vectors * scale, rtol=1e-6)
-    tuned = train(log, word_vectors=vectors, tune_vectors=True, **TINY)
+    tuned = train(log, vectors=vectors, tune_vectors=True, **TINY)
     assert not np.allclose(tuned.weights["table"], vectors.vectors * scale, rtol=1e-3)
 
 
@@ -294,7 +294,7 @@ def test_weights_that_become_huge_end_the_training(place, monkeypatch):
         monkeypatch.setattr(DenseAdam, "step_tasks", lambda *arguments: [])
         settings = {}
     else:
-        settings = {"word_vectors": made_up_vectors(made_up_log())}
+        settings = {"vectors": made_up_vectors(made_up_log())}
     with pytest.raises(SentembError, match="the weights have become huge"):
         train(made_up_log(), learning_rate=1e7, **settings, **TINY)
 
@@ -372,11 +372,11 @@ def test_long_texts_are_cut_and_counted():
         ({"objective": "softmax"}, "objective is 'softmax'; give one of hinge, logistic"),
         ({"negatives": "batch"}, "negatives is 'batch'; give one of corpus, log"),
         ({"negatives": "log"}, "need skipped titles"),
-        ({"bag_dim": 5}, "the pair model wordembed has no bag_dim, which is for two towers"),
+        ({"bag_dim": 5}, "bag_dim is not for pair models; leave bag_dim out, or choose model lstm"),
         ({"gate": "printed"}, "the model wordembed has no gate"),
         ({"maps": (3, 3)}, "the model wordembed has no maps"),
         ({"colour": 1}, "unknown setting colour"),
-        ({"preset": "large"}, "preset must be paper for a pair model, not 'large'"),
+        ({"preset": "large"}, "preset must be paper for pair models, not 'large'"),
         ({"model": "arc2", "maps": ()}, "maps is ; give 1 to 6 values, each an integer from 1"),
         ({"model": "arc2", "maps": (1,) * 7}, "give 1 to 6 values"),
         ({"model": "arc2", "maps": (3, 2), "max_words": 6}, "need at least 7 words"),
@@ -395,16 +395,16 @@ def test_wrong_data_say_what_to_do(tmp_path):
     log = made_up_log()
     strange = WordVectors(["xyz"], np.ones((1, 4), np.float32), name="strange")
     with pytest.raises(SentembError, match="strange: no word of the texts has a vector"):
-        train(log, word_vectors=strange, **TINY)
+        train(log, vectors=strange, **TINY)
     vectors = made_up_vectors(log, dim=3)
     with pytest.raises(SentembError, match="have 3 numbers, not 4; leave embedding out"):
-        train(log, word_vectors=vectors, **TINY)
+        train(log, vectors=vectors, **TINY)
     with pytest.raises(SentembError, match="give one of both"):
-        train(log, word_vectors=vectors, start_from=tmp_path, **TINY)
+        train(log, vectors=vectors, start_from=tmp_path, **TINY)
     few = WordVectors(vectors.words[:2], vectors.vectors[:2], name="few")
     notes = []
     settings = {key: value for key, value in TINY.items() if key != "embedding"}
-    train(log, word_vectors=few, on_note=notes.append, **settings)
+    train(log, vectors=few, on_note=notes.append, **settings)
     assert any("more than half of the words have no vector" in note for note in notes)
     labels = made_up_labels()
     same = LabelledPairs(np.ones(2, np.int8), ["a", "b"], ["c", "d"], "same")
@@ -416,8 +416,8 @@ def test_wrong_data_say_what_to_do(tmp_path):
         (labels, {"skip_bad_lines": True}, "leave skip_bad_lines out"),
         (labels, {"dev": made_up_judged_set(log)}, "dev is a judged set; give labelled pairs"),
         (log, {"dev": labels}, "dev is a set of labelled pairs; give a judged set"),
-        (log, {"model": "lstm", "teacher": "bm25"}, "teacher is for pair models"),
-        (labels, {"model": "lstm"}, "labels is for pair models"),
+        (log, {"model": "lstm", "teacher": "bm25"}, "teacher is not for two towers"),
+        (labels, {"model": "lstm"}, "labels is not for two towers"),
     ]:
         with pytest.raises(SentembError, match=message):
             train(data, **{**settings, **more})

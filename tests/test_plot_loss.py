@@ -232,8 +232,8 @@ def test_the_metrics_are_those_that_training_writes():
     from sentemb.models.files.history import ACCURACY
     from sentemb.training.dev import CLICKS_METRICS, DEV_CUTOFFS
 
-    (metric,) = (option for option in command.params if option.name == "metric")
-    assert list(metric.type.choices) == [
+    (metrics,) = (option for option in command.params if option.name == "metrics")
+    assert list(metrics.type.choices) == [
         *(f"ndcg@{k}" for k in DEV_CUTOFFS),
         *CLICKS_METRICS,
         ACCURACY,

@@ -308,7 +308,7 @@ def test_files_of_the_user_stay(tmp_path):
         ({"seeds": 0}, "seeds is 0; give an integer from 1 to 8"),
         ({"seeds": 9}, "seeds is 9"),
         ({"seeds": 1.5}, "seeds is 1.5"),
-        ({"seeds": 2, "model": "arc1"}, "a pair model cannot be averaged"),
+        ({"seeds": 2, "model": "arc1"}, "seeds is not for pair models"),
         ({"seeds": 2, "seed": MOST}, "seed is 2147483648; give"),
     ],
 )

@@ -344,8 +344,8 @@ def test_a_pair_model_takes_words_with_their_vectors_from_two_towers(model, tmp_
     assert read.score("qqqq", "cab") == score
     with pytest.warns(UserWarning, match="no word"):
         assert pair.score("yyy", "cab") != score
-    with pytest.raises(SentembError, match="vectors are features of two towers"):
-        train(LOG, model="wordembed", vectors=VECTORS)
+    with pytest.raises(SentembError, match="vector_dim is not for pair models"):
+        train(LOG, model="wordembed", vectors=VECTORS, vector_dim=3)
 
 
 def test_the_effect_of_a_word_includes_its_vector(model):
@@ -428,7 +428,6 @@ def test_rows_are_cut_into_parts_of_about_equal_work(sizes):
         ({"vectors": vectors_of(["yyy", "xxx"])}, "no word of the log has a vector"),
         ({"vectors": WordVectors(WORDS, np.ones((len(WORDS), 6), np.float32))}, "span fewer than"),
         ({"vectors": vectors_of(WORDS[:2])}, "the vectors of 2 words span fewer than 6"),
-        ({"model": "arc1"}, "features of two towers; give a pair model word_vectors"),
     ],
 )
 def test_bad_vectors_are_refused(options, message):

@@ -23,7 +23,7 @@ from sentemb.data.simulation.simulator import simulate
 from sentemb.evaluation.metrics import ndcg
 from sentemb.evaluation.significance import compare_all
 from sentemb.evaluation.trec import read_run
-from sentemb.models.towers.registry import encoder_parameters
+from sentemb.models.towers.registry import ENCODERS
 
 HUGE = "1" + "0" * 400
 NUMBERS = ("nan", "inf", "-inf", "-1", "1e400", HUGE, "0x10", "", "one", "1_0", "９")
@@ -248,7 +248,7 @@ SETTINGS_OF_GRADCHECK = [
         for name, parameter in inspect.signature(sentemb.gradcheck).parameters.items()
         if parameter.kind is not inspect.Parameter.VAR_KEYWORD
     ),
-    *(declared.name for declared in encoder_parameters()),
+    *(declared.name for declared in ENCODERS.parameters),
 ]
 # What is right of them, for each setting of gradcheck.
 RIGHT = {

@@ -29,7 +29,7 @@ SMALL = {
     )
     for name, settings in PAIR_MODELS.items()
 }
-VECTORS = ("--word-vectors", "vectors")
+VECTORS = ("--vectors", "vectors")
 
 
 def train(name="arc2", *more, log="log.tsv", small=None):
@@ -294,7 +294,7 @@ def shapes():
             ("--embedding", "3"),
             ("--dropout", "0.5"),
             ("--teacher", "bm25"),
-            ("--word-vectors", "vectors"),
+            ("--vectors", "vectors"),
             ("--nodes", "5"),
             ("--optimiser", "sgd"),
             ("--objective", "logistic"),
@@ -355,7 +355,7 @@ def sources():
                 code = 0 if reads and not (name == "urae" and more) else 1
                 yield Case(
                     f"pairs sources: {name}, {what} {' '.join(more)}".rstrip(),
-                    train(name, "--word-vectors", file, *more, small=own),
+                    train(name, "--vectors", file, *more, small=own),
                     code,
                     (),
                     makes=MAKES,
@@ -493,7 +493,7 @@ def sources():
         for suffix in ("txt", "txt.gz", "bin"):
             yield Case(
                 f"pairs sources: vectors, {what}, {suffix}",
-                train("arc1", "--word-vectors", f"bad{k}.{suffix}", small=("--maps", "2")),
+                train("arc1", "--vectors", f"bad{k}.{suffix}", small=("--maps", "2")),
                 1,
                 (f"bad{k}.{suffix}",),
             )
@@ -514,7 +514,7 @@ def sources():
     ):
         yield Case(
             f"pairs sources: vectors from {place!r}",
-            train("arc1", "--word-vectors", place, small=("--maps", "2")),
+            train("arc1", "--vectors", place, small=("--maps", "2")),
             REFUSED,
             (place,),
         )
@@ -758,8 +758,8 @@ def data():
         ("--most", "99999999999"),
         ("--seed", "-1"),
         ("--dev", "23"),
-        ("--word-vectors", "glove.txt"),
-        ("--word-vectors", "nowhere"),
+        ("--vectors", "glove.txt"),
+        ("--vectors", "nowhere"),
     ):
         yield Case(
             f"pairs data: clauses {option} {value}", (*clauses, option, value), ANY, makes=MAKES
@@ -769,17 +769,17 @@ def data():
         "pairs data: hard clauses without vectors",
         (*clauses, "--hard"),
         REFUSED,
-        ("--word-vectors",),
+        ("--vectors",),
     )
     yield Case(
         "pairs data: hard clauses, no vectors",
-        (*clauses, "--hard", "--word-vectors", "nowhere"),
+        (*clauses, "--hard", "--vectors", "nowhere"),
         1,
         ("nowhere",),
     )
     yield Case(
         "pairs data: hard clauses, other words",
-        (*clauses, "--hard", "--word-vectors", "bad14.txt"),
+        (*clauses, "--hard", "--vectors", "bad14.txt"),
         ANY,
         makes=MAKES,
     )

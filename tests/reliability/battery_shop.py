@@ -7,7 +7,7 @@ import signal
 
 from reliability import battery_cases as table
 from reliability.battery import Case
-from reliability.samples import pairs, write_click_tables, write_indexes, write_public_sets
+from reliability.samples import pairs, write_beir, write_click_tables, write_indexes
 
 REFUSED = (1, 2)
 ANY = (0, 1, 2)
@@ -42,10 +42,6 @@ WHOLE = {
     "split": ("split", "log.tsv", "-o", "new", "--dev", "20%", "--test", "20%"),
     "split by time": ("split", "log.jsonl", "-o", "new", "--by", "time", "--dev", "20%"),
     "prepare": ("prepare", "log.tsv", "-o", "new"),
-    "data orcas": ("data", "orcas", "orcas.tsv", "marco/msmarco-docs.tsv", "-o", "new"),
-    "data msmarco": ("data", "msmarco", "marco", "-o", "new"),
-    "data esci": ("data", "esci", "esci", "-o", "new", "--dev", "1"),
-    "data wands": ("data", "wands", "wands", "-o", "new", "--dev", "2", "--test", "3"),
     "data beir": ("data", "beir", "beir", "-o", "new"),
     "train --dev share": ("train", "log.tsv", *QUICK, "-o", "new", "--dev", "20%"),
     "train --dev clicks": (
@@ -156,11 +152,6 @@ INPUTS = {
     "export MODEL": ("folder", ("export", "X", "-o", "new", "--to", "sentence-transformers")),
     "serve INDEX": ("folder", ("serve", "X", "--port", "0")),
     "serve --log": ("file", (*SERVE, "--log", "X")),
-    "data orcas ORCAS": ("file", ("data", "orcas", "X", "marco/msmarco-docs.tsv", "-o", "new")),
-    "data orcas DOCS": ("file", ("data", "orcas", "orcas.tsv", "X", "-o", "new")),
-    "data msmarco SRC": ("folder", ("data", "msmarco", "X", "-o", "new")),
-    "data esci SRC": ("folder", ("data", "esci", "X", "-o", "new")),
-    "data wands SRC": ("folder", ("data", "wands", "X", "-o", "new")),
     "data beir SRC": ("folder", ("data", "beir", "X", "-o", "new")),
 }
 # Texts in which an id of a line, or a word of a file, is as good as another.
@@ -198,11 +189,6 @@ NUMBERS = {
         "--dev": (("0", "0%", "100%", "200%", "nan"), ("0.3",)),
     },
     "import ids": {"--min-clicks": (("-1", "0", HUGE), ("9",))},
-    "data esci": {"--dev": (("-1", HUGE, "99"), ("0",)), "--seed": ((), ("-1", HUGE))},
-    "data wands": {
-        "--dev": (("-1", HUGE, "99"), ("0",)),
-        "--test": (("-1", HUGE), ("0",)),
-    },
     "data beir": {"--title-words": (("-1", "0"), (HUGE,))},
     "explain": {"--top-k": (("-1", "0", HUGE), ("1000",))},
     "diff": {"--top-k": (("-1", "0", HUGE), ("1000",)), "--show": (("-1",), ("0", HUGE))},
@@ -265,7 +251,7 @@ def prepare(folder):
     """What the cases name that the samples do not have."""
     some = pairs()
     write_indexes(folder)
-    write_public_sets(folder)
+    write_beir(folder)
     write_click_tables(folder)
     (folder / "skus.csv").write_text(
         "sku,name\n" + "".join(f"s{k},{t}\n" for k, (_, t) in enumerate(some))
@@ -388,8 +374,7 @@ def inputs():
         for what, value in bad.items():
             code = REFUSED if value == "" else 1
             plain = isinstance(value, str) and 2 < len(value) < 99 and value.isprintable()
-            # An empty collection leaves nothing of the clicks.
-            says = (value,) if plain and label != "data orcas DOCS" else ()
+            says = (value,) if plain else ()
             if label in READ_AS_LINES or (label == "train --dev" and value == "file"):
                 code, says = (0, 1, 2), ()
             made = (*MAKES, "index/*") if label in READ_AS_LINES else ()

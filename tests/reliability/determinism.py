@@ -47,8 +47,8 @@ PAIR_TRAININGS = {
     "arc2 printed": {"model": "arc2", "maps": (7, 5), "gate": "printed", "objective": "logistic"},
     "wordembed": {"embedding": 6, "mlp_layers": 2},
     "senmlp": {"embedding": 6},
-    "senna": {"maps": (7,), "word_vectors": True, "tune_vectors": True},
-    "urae": {"cells": 6, "autoencoder_epochs": 1, "word_vectors": True},
+    "senna": {"maps": (7,), "vectors": True, "tune_vectors": True},
+    "urae": {"cells": 6, "autoencoder_epochs": 1, "vectors": True},
     "deepmatch": {"nodes": 20, "word_features": 1},
 }
 CHILD = """
@@ -203,8 +203,8 @@ def of_pair_models(threads):
     arrays = {}
     for name, settings in PAIR_TRAININGS.items():
         given = {"model": name, **PAIR_SETTINGS, **settings}
-        if given.pop("word_vectors", False):
-            given["word_vectors"] = WordVectors(words, numbers)
+        if given.pop("vectors", False):
+            given["vectors"] = WordVectors(words, numbers)
         model = train(log, dev=dev, threads=threads, **given)
         index = log.query_index, log.title_index
         arrays |= {f"{name} {key}": array for key, array in model.weights.items()}

@@ -23,15 +23,11 @@ from sentemb.search.index_files import listed_files
 
 FILES_OUT = {**battery_cases.OUTPUT_FILES, **battery_shop.OUTPUT_FILES}
 FOLDERS_OUT = {**battery_cases.OUTPUT_FOLDERS, **battery_shop.OUTPUT_FOLDERS}
-_MORE = {
-    name: tuple("X" if word == "new" else word for word in battery_shop.WHOLE[name])
-    for name in ("data orcas", "data msmarco", "data esci", "data wands")
-}
 FILES_OUT |= {
     "data labelled OUT": (".tsv", ("data", "labelled", "labelled.tsv", "-o", "X")),
     "encode --ids": (".npy", ("encode", "lstm", "docs.tsv", "--ids", "-o", "X")),
 }
-FOLDERS_OUT |= {**_MORE, "data clauses OUT": ("data", "clauses", "prose.txt", "-o", "X")}
+FOLDERS_OUT |= {"data clauses OUT": ("data", "clauses", "prose.txt", "-o", "X")}
 FOLDERS_OUT["data clauses OUT"] += ("--dev", "2", "--test", "2", "--least", "3")
 # Commands that change an index where it is.
 IN_PLACE = {
@@ -107,7 +103,7 @@ def _inputs(argv: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
 _SAMPLES = {
     *("lstm", "bag", "index", "index8", "sums", "vectors", "glove.txt", "log.tsv", "docs.tsv"),
     *("queries.tsv", "texts.txt", "clicks.csv", "more.tsv", "truth.jsonl", "onet", "data", "beir"),
-    *("marco", "esci", "wands", "orcas.tsv", "labelled.tsv", "prose.txt", "judged"),
+    *("labelled.tsv", "prose.txt", "judged"),
 }
 
 

@@ -217,11 +217,8 @@ def write_click_tables(folder):
     (folder / "clicks.csv").write_text("".join(f'{q},"{t}",{n}\n' for q, t, n in rows))
 
 
-def write_public_sets(folder):
-    """A few rows in the formats of ORCAS, MS MARCO, ESCI, WANDS and BEIR."""
-    import pyarrow
-    from pyarrow.parquet import write_table
-
+def write_beir(folder):
+    """A few rows in the format of BEIR."""
     some = pairs()[:6]
 
     def lines(name, rows):
@@ -229,33 +226,6 @@ def write_public_sets(folder):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))
 
-    lines("orcas.tsv", [(k, q, f"D{k}", "u") for k, (q, _) in enumerate(some)])
-    lines("marco/msmarco-docs.tsv", [(f"D{k}", "u", t, "x") for k, (_, t) in enumerate(some)])
-    lines("marco/msmarco-doctrain-queries.tsv", [(k, q) for k, (q, _) in enumerate(some)])
-    lines("marco/msmarco-doctrain-qrels.tsv", [(k, 0, f"D{k}", 1) for k in range(len(some))])
-    (folder / "esci").mkdir()
-    examples = [
-        (k, some[k // 3][0], k // 3, f"B{k % 3}", "us", "ESCI"[k % 3], 1, 1, part)
-        for k, part in enumerate(["train"] * 9 + ["test"] * 3)
-    ]
-    products = [(f"B{k}", some[k][1], "", "us") for k in range(3)]
-    names = [
-        *("example_id", "query", "query_id", "product_id", "product_locale", "esci_label"),
-        *("small_version", "large_version", "split"),
-    ]
-    for name, rows, columns in (
-        ("examples", examples, names),
-        ("products", products, ("product_id", "product_title", "product_description",
-                                "product_locale")),
-    ):  # fmt: skip
-        table = pyarrow.table(dict(zip(columns, zip(*rows, strict=True), strict=True)))
-        write_table(table, folder / f"esci/shopping_queries_dataset_{name}.parquet")
-    lines("wands/query.csv", [("query_id", "query"), *((k, q) for k, (q, _) in enumerate(some))])
-    lines("wands/product.csv", [("product_id", "product_name"),
-                                *((k, t) for k, (_, t) in enumerate(some))])  # fmt: skip
-    labels = [(6 * q + p, q, p, ("Exact", "Partial", "Irrelevant")[p % 3])
-              for q in range(6) for p in range(6)]  # fmt: skip
-    lines("wands/label.csv", [("id", "query_id", "product_id", "label"), *labels])
     (folder / "beir/qrels").mkdir(parents=True)
     for name, rows in (
         ("corpus", [{"_id": f"d{k}", "title": t, "text": "x"} for k, (_, t) in enumerate(some)]),

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 from sentemb.errors import SentembError
-from sentemb.models.towers.registry import SHARED_TOWERS, entry_of
+from sentemb.models.towers.registry import ENCODERS, SHARED_TOWERS
 from sentemb.system.bounds import MAX_SEED, brief, is_integer, whole
 from sentemb.system.hyperparameters import CHECK, PROBLEM, Hyperparameter
 from sentemb.system.hyperparameters import OBJECTIVE as LOSS
@@ -229,7 +229,7 @@ class Tolerances:
 
 def check_defaults(model: str, given: dict[str, Any]) -> dict[str, Any]:
     """The encoder settings ``given`` with the defaults of a check where nothing is given."""
-    own = entry_of(model).parameters
+    own = ENCODERS.entry(model).parameters
     small = {one.name: one.check_default for one in own if one.check_default is not None}
     open_ones = {one.name for one in own if one.optional}
     return small | {

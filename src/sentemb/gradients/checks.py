@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sentemb.errors import SentembError
 from sentemb.gradients.check_options import DROPOUT, Problem
 from sentemb.models.pairs.registry import PAIR_MODELS
-from sentemb.models.towers.registry import CELLS, ENCODERS, HIDDEN, encoder_parameters
+from sentemb.models.towers.registry import CELLS, ENCODERS, HIDDEN
 from sentemb.system.hyperparameters import MODEL, Hyperparameter
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def all_checks() -> dict[str, CheckEntry]:
 def check_parameters() -> tuple[Hyperparameter, ...]:
     """The hyper-parameters of all checks that towers do not have, each once."""
     found = {one.name: one for entry in all_checks().values() for one in entry.parameters}
-    of_towers = {one.name for one in encoder_parameters()} | asdict(Problem()).keys()
+    of_towers = {one.name for one in ENCODERS.parameters} | asdict(Problem()).keys()
     return tuple(one for name, one in found.items() if name not in of_towers)
 
 
@@ -177,7 +177,7 @@ def make_check(
     for key, value in asdict(problem).items():
         if key not in entry.names and value != defaults[key]:
             raise _not_there(entry, key)
-    known = {one.name: one for one in (*encoder_parameters(), *check_parameters())}
+    known = {one.name: one for one in (*ENCODERS.parameters, *check_parameters())}
     own = {one.name: one for one in entry.parameters}
     chosen = {
         key: one.default if one.check_default is None else one.check_default

@@ -31,7 +31,7 @@ from sentemb.gradients.check_report import BlockCheck, GradientReport
 from sentemb.gradients.checks import all_checks, make_check
 from sentemb.gradients.problem import CheckedProblem
 from sentemb.gradients.two_towers import made_up_towers
-from sentemb.models.towers.registry import ENCODERS, MODEL_NAME, SHARED_TOWERS
+from sentemb.models.towers.registry import ENCODERS, SHARED_TOWERS
 
 __all__ = ["BlockCheck", "GradientReport", "gradcheck"]
 
@@ -141,7 +141,7 @@ def made_up(
     Parameters and errors as for `gradcheck`.
     """
     checks = all_checks()
-    replace(MODEL_NAME, choices=(*ENCODERS, *checks)).checked(model)
+    replace(ENCODERS.model, choices=(*ENCODERS, *checks)).checked(model)
     if model in checks:
         yield make_check(model, problem, FORM.checked(form), settings)
         return

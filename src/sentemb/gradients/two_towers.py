@@ -19,7 +19,7 @@ from sentemb.gradients.problem import CheckedProblem
 from sentemb.gradients.traces import check_form, has_traces
 from sentemb.models.towers import make_encoder
 from sentemb.models.towers.encoder import Encoder
-from sentemb.models.towers.registry import encoder_parameters
+from sentemb.models.towers.registry import ENCODERS
 from sentemb.models.towers.towers import Towers, distinct_sides
 from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
@@ -119,7 +119,7 @@ def _check_size(encoder: Any, n_words: int) -> None:
         for n_features in (1, 2)
     )
     if n_words * (two - one) > _MOST_PROJECTED:
-        sizes = [one.name for one in encoder_parameters() if one.kind is int and not one.choices]
+        sizes = [one.name for one in ENCODERS.parameters if one.kind is int and not one.choices]
         raise SentembError(
             f"{n_words:,} words of {two - one:,} numbers each are too many for a check; there are "
             f"lengths, negatives, {', '.join(sizes)}: lower one of them"

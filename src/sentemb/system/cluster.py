@@ -59,8 +59,6 @@ class Task:
         It can be imported by the workers.
     arguments : tuple
         What can be pickled; in place of other tasks the function gets what they return.
-    worker : str or None
-        The address of the worker that should do it; another one may if that one is lost.
     future : Future
     begun : float
         When it was submitted, by the monotonic clock.
@@ -70,7 +68,6 @@ class Task:
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
-    worker: str | None
     future: Future[Any]
     begun: float = field(default_factory=time.monotonic)
     times_again: int = 0
@@ -104,27 +101,22 @@ class Cluster:
         self._seen = set(threads)
         return [address for address in sorted(threads) for _ in range(threads[address])]
 
-    def submit(
-        self, function: Callable[..., Any], *arguments: Any, worker: str | None = None
-    ) -> Task:
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Task:
         """Have ``function(*arguments)`` computed; `Task` describes the parameters."""
-        return Task(function, arguments, worker, self._future(function, arguments, worker))
+        return Task(function, arguments, self._future(function, arguments))
 
-    def _future(
-        self, function: Callable[..., Any], arguments: tuple[Any, ...], worker: str | None
-    ) -> Future[Any]:
+    def _future(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Future[Any]:
         futures = [one.future if isinstance(one, Task) else one for one in arguments]
-        where = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
         with self._naming_errors():
-            return self._client.submit(function, *futures, **where, pure=False)
+            return self._client.submit(function, *futures, pure=False)
 
     def _begin_again(self, task: Task) -> None:
         """Submit a task, and those before it, as if they were new."""
         for one in task.arguments:
             if isinstance(one, Task):
                 self._begin_again(one)
-        task.worker, task.begun = None, time.monotonic()
-        task.future = self._future(task.function, task.arguments, None)
+        task.begun = time.monotonic()
+        task.future = self._future(task.function, task.arguments)
 
     def results(self, tasks: list[Task]) -> list[Any]:
         """What some tasks return, once all of them are finished.
@@ -139,15 +131,14 @@ class Cluster:
         with self._naming_errors():
             gathering = self._gathering(tasks)
             while not concurrent.futures.wait([gathering], _BETWEEN_LOOKS).done:
-                workers = self.workers()
-                if workers:
+                if self.workers():
                     workers_seen = time.monotonic()
                 elif time.monotonic() - workers_seen > _WITHOUT_WORKERS:
                     raise SentembError(
                         f"all workers of {self.name} are lost, and no other came for "
                         f"{_WITHOUT_WORKERS:.0f} seconds; start some and try again"
                     )
-                forgotten = [task for task in tasks if self._may_be_forgotten(task, workers)]
+                forgotten = [task for task in tasks if self._may_be_forgotten(task)]
                 for task in forgotten:
                     task.times_again += 1
                     if task.times_again > _MOST_BEGINS:
@@ -168,22 +159,16 @@ class Cluster:
         loop: Any = self._client.loop
         return asyncio.run_coroutine_threadsafe(found, loop.asyncio_loop)
 
-    def _may_be_forgotten(self, task: Task, workers: list[str]) -> bool:
+    def _may_be_forgotten(self, task: Task) -> bool:
         """Whether a task is unfinished, and a lost worker may be the reason.
 
         Dask computes again what a lost worker had. But if the worker is lost while a task that
         needs its result is being given to it, Dask may wait for ever.
         """
-        was_there = task.worker not in (None, *workers)
         # The first loss counts: workers that are lost one after the other do not put it off.
         after = bisect.bisect_right(self._losses, task.begun)
         is_late = any(lost < time.monotonic() - _AFTER_LOSS for lost in self._losses[after:][:1])
-        return (was_there or is_late) and not task.future.done()  # type: ignore[no-untyped-call]
-
-    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """What ``function(*arguments)`` returns on each worker, as `results`."""
-        each = sorted(set(self.workers()))
-        return self.results([self.submit(function, *arguments, worker=one) for one in each])
+        return is_late and not task.future.done()  # type: ignore[no-untyped-call]
 
     def keep(self, value: Any) -> Task:
         """``value`` as an argument of many tasks: it is sent to each worker once."""

@@ -2,24 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from sentemb.errors import SentembError
-from sentemb.models.pairs import make_pair_model
-from sentemb.models.pairs.registry import (
-    MAX_WORDS,
-    MOST_WORDS,
-    PAIR_MODEL_NAME,
-    PAIR_MODELS,
-    pair_entry_of,
-    pair_models_with,
-    pair_parameters,
-)
+from sentemb.models.pairs.registry import MAX_WORDS, MOST_WORDS, PAIR_MODELS
 from sentemb.system.hyperparameters import (
     FEATURES,
     MOST,
     NEGATIVES,
     OPTIMISER,
     Hyperparameter,
-    own_values,
 )
 from sentemb.training import settings as of_towers
 from sentemb.training.declared import DeclaredSettings, declared
@@ -39,8 +28,8 @@ _SHARED = {one.name: one for one in of_towers.HYPERPARAMETERS}
 
 # In the order in which model files list them.
 HYPERPARAMETERS = (
-    PAIR_MODEL_NAME,
-    *pair_parameters(),
+    PAIR_MODELS.model,
+    *PAIR_MODELS.parameters,
     _SHARED["word_features"],
     Hyperparameter(
         name="tune_vectors",
@@ -148,15 +137,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def describe(one: Hyperparameter) -> str:
-    """The help text of a declaration, with the pair models that it applies to."""
-    models = pair_models_with(one)
-    if not models or len(models) == len(PAIR_MODELS):
-        return one.help
-    return f"{one.help} Only for {', '.join(models)}."
-
-
-@declared(HYPERPARAMETERS, describe)
+@declared(PAIR_MODELS, HYPERPARAMETERS, PRESETS)
 class PairSettings(DeclaredSettings):
     """All settings that affect the trained pair model. The number of threads does not.
 
@@ -164,57 +145,11 @@ class PairSettings(DeclaredSettings):
     ----------"""
 
     def __post_init__(self) -> None:
-        for one in HYPERPARAMETERS:
-            self._set(one.name, one.checked(getattr(self, one.name)))
+        self.check_each()
         if self.learning_rate is None:
             self._set("learning_rate", RATES[self.optimiser])
-        own_values(
-            self.model, pair_entry_of(self.model).parameters, pair_parameters(), self._of_models()
-        )
         if self.max_words is not None:
             self.pair_model(self.max_words)
-
-    def _of_models(self) -> dict[str, Any]:
-        return {one.name: getattr(self, one.name) for one in pair_parameters()}
-
-    @classmethod
-    def of(cls, preset: str | None = None, **given: Any) -> "PairSettings":
-        """The settings of a preset, changed by those ``given``.
-
-        Raises
-        ------
-        SentembError
-            For an unknown preset or setting, a wrong value, or settings that do not go together.
-        """
-        if preset is not None and preset not in tuple(PRESETS):
-            raise SentembError(
-                f"preset must be {' or '.join(PRESETS)} for a pair model, not {preset!r}"
-            )
-        known = {one.name for one in HYPERPARAMETERS}
-        model = PAIR_MODEL_NAME.checked(given.get("model", PAIR_MODEL_NAME.default))
-        settings = {**(PRESETS[preset] if preset else {}), **given}
-        others = {one.name: one for one in of_towers.HYPERPARAMETERS if one.name not in known}
-        unknown = sorted(set(settings) - known)
-        for name in unknown:
-            if name in others and settings[name] == others[name].unset:
-                del settings[name]
-            elif name in others:
-                raise SentembError(
-                    f"the pair model {model} has no {name}, which is for two towers; leave {name} "
-                    "out"
-                )
-            else:
-                raise SentembError(f"unknown setting {name}; there are {', '.join(sorted(known))}")
-        if preset is not None:  # a preset may have settings of other pair models
-            own = {one.name for one in pair_entry_of(model).parameters}
-            for name in PRESETS[preset]:
-                if name not in given and name in {o.name for o in pair_parameters()} - own:
-                    del settings[name]
-        return cls(**settings)
-
-    def changed(self, **settings: Any) -> "PairSettings":
-        """The same settings apart from those given."""
-        return type(self)(**{**self.__dict__, **settings})
 
     def pair_model(self, longest: int) -> "PairModel":
         """A new pair model for texts of which the longest has ``longest`` words.
@@ -222,9 +157,9 @@ class PairSettings(DeclaredSettings):
         ``max_words`` is what was set; otherwise it is the length of the longest text, at most 64
         and at least what the layers need.
         """
-        entry = pair_entry_of(self.model)
-        own = own_values(self.model, entry.parameters, pair_parameters(), self._of_models())
-        if self.max_words is None and MAX_WORDS in entry.parameters:
-            least = make_pair_model(self.model, **own | {MAX_WORDS.name: _LONGEST}).least_words
-            own[MAX_WORDS.name] = max(min(longest, MOST_WORDS), least)
-        return make_pair_model(self.model, **own)
+        settings = self.of_model()
+        if self.max_words is None and MAX_WORDS.name in settings:
+            least = PAIR_MODELS.make(self.model, **settings | {MAX_WORDS.name: _LONGEST})
+            settings[MAX_WORDS.name] = max(min(longest, MOST_WORDS), least.least_words)
+        made: PairModel = PAIR_MODELS.make(self.model, **settings)
+        return made

@@ -16,7 +16,7 @@ from sentemb.models.files.model_files import load_model
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.pairs.matcher import Matcher
 from sentemb.models.pairs.pair_model import PairModel
-from sentemb.models.pairs.registry import pair_entry_of
+from sentemb.models.pairs.registry import PAIR_MODELS
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.models.towers.towers import SIDES, Towers
 from sentemb.models.vectors.reading import read_word_vectors
@@ -133,7 +133,8 @@ def start_of(model: AnyPath | SentenceEncoder | PairScorer, given: dict[str, Any
         table = np.hstack([kept.weights[side]["table"][:, columns] for side in sides])
         return PairStart(name, kept.vocabulary, table, None, {"embedding": table.shape[1]})
     own = {
-        one.name: getattr(kept.model, one.name) for one in pair_entry_of(kept.model.name).parameters
+        one.name: getattr(kept.model, one.name)
+        for one in PAIR_MODELS.entry(kept.model.name).parameters
     }
     settings = {"model": kept.model.name, **own}
     for key, value in settings.items():

@@ -5,31 +5,28 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from sentemb.data.click_log import ClickLog, Clicks
+from sentemb.data.click_log import ClickLog
 from sentemb.data.judged_set import JudgedSet
 from sentemb.data.labelled_pairs import LabelledPairs, read_labelled_pairs
 from sentemb.errors import SentembError
 from sentemb.models.contracts import Ranker
 from sentemb.models.pair_scorer import PairScorer
 from sentemb.models.pairs.pair_model import PairModel
-from sentemb.models.pairs.registry import EMBEDDING, PAIR_MODEL_NAME, pair_entry_of
-from sentemb.models.sentence_encoder import SentenceEncoder
+from sentemb.models.pairs.registry import EMBEDDING, PAIR_MODELS
 from sentemb.models.towers.towers import SIDES
-from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.contracts import Arrays
 from sentemb.system.parallel import Workers
-from sentemb.system.paths import AnyPath
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.words import split_words
 from sentemb.training.batches.additions import Additions
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.batches.text_pairs import TextPairs
 from sentemb.training.dev import Dev, DevPlan, DevSource, JudgedDev, check_patience
+from sentemb.training.families import Inputs
 from sentemb.training.identity import Identity
 from sentemb.training.negatives.teachers import BM25_TEACHER, Teacher
 from sentemb.training.objectives.objective_options import HINGE, LOGISTIC, PAIR_MARGIN
@@ -38,41 +35,14 @@ from sentemb.training.pair_lessons import ClickLessons, LabelledLessons, Lessons
 from sentemb.training.pair_settings import HARD_NEGATIVES, PairSettings
 from sentemb.training.pair_start import PairStart, start_of, start_of_vectors
 from sentemb.training.pair_task import PairTask
-from sentemb.training.run import Run, read_log
+from sentemb.training.run import Run, is_prepared_log, read_log
 from sentemb.training.stopping import Interrupted, stop_signals
 
 WORD_FEATURES = "word_features"
 
 
-@dataclass(frozen=True, eq=False)
-class PairInputs:
-    """What a training of a pair model reads in addition to a log.
-
-    Attributes
-    ----------
-    labels : bool
-        Whether the pairs are labelled pairs and not a click log.
-    word_vectors : path, WordVectors or None
-    start_from : path, SentenceEncoder, PairScorer or None
-    teacher : "bm25", path, SentenceEncoder or None
-    additions : Additions
-    """
-
-    labels: bool = False
-    word_vectors: AnyPath | WordVectors | None = None
-    start_from: AnyPath | SentenceEncoder | PairScorer | None = None
-    teacher: AnyPath | SentenceEncoder | None = None
-    additions: Additions = field(default_factory=Additions)
-
-
 def train_pair_model(
-    pairs: Clicks | LabelledPairs,
-    inputs: PairInputs,
-    dev: DevSource | LabelledPairs | None,
-    preset: str | None,
-    skip_bad_lines: bool,
-    settings: dict[str, Any],
-    run: Run,
+    inputs: Inputs, preset: str | None, settings: dict[str, Any], run: Run
 ) -> PairScorer:
     """Train a pair model; `sentemb.train` describes the parameters.
 
@@ -84,8 +54,8 @@ def train_pair_model(
         After Ctrl-C or SIGTERM, once the checkpoint is written.
     """
     run.check(inputs.start_from, None if inputs.teacher == BM25_TEACHER else inputs.teacher)
-    labelled = inputs.labels or isinstance(pairs, LabelledPairs)
-    if labelled and skip_bad_lines:
+    labelled, dev, pairs = inputs.labels, inputs.dev, inputs.pairs
+    if labelled and inputs.skip_bad_lines:
         raise SentembError("every line of labelled pairs is read; leave skip_bad_lines out")
     # Before the data are read, so that a wrong setting is refused at once.
     given = PairSettings.of(preset, **settings)
@@ -97,7 +67,7 @@ def train_pair_model(
         log = _labelled(pairs)
         (queries, _), (titles, _) = distinct(log.first), distinct(log.second)
     else:
-        log = _clicks(_not_labelled(pairs), inputs.additions, skip_bad_lines, settings, run)
+        log = _clicks(inputs, settings, run)
         queries, titles = log.queries, log.titles
     judged = _dev(dev, labelled)
     start = _start(inputs, settings, [*queries, *titles], run.note)
@@ -195,16 +165,15 @@ def _first_weights(
     return weights
 
 
-def _checked(settings: PairSettings, labelled: bool, inputs: PairInputs) -> None:
+def _checked(settings: PairSettings, labelled: bool, inputs: Inputs) -> None:
     """Raise a `SentembError` for settings that do not go with the data."""
-    if inputs.word_vectors is not None and inputs.start_from is not None:
+    if inputs.vectors is not None and inputs.start_from is not None:
         raise SentembError(
-            "word vectors come from word_vectors or from the model in start_from; give one of both"
+            "word vectors come from vectors or from the model in start_from; give one of both"
         )
-    if settings.tune_vectors and inputs.word_vectors is None and inputs.start_from is None:
+    if settings.tune_vectors and inputs.vectors is None and inputs.start_from is None:
         raise SentembError(
-            "without word_vectors and start_from the words are trained anyway; leave tune_vectors "
-            "out"
+            "without vectors and start_from the words are trained anyway; leave tune_vectors out"
         )
     if settings.hard_negatives and inputs.teacher is None:
         raise SentembError(
@@ -218,7 +187,7 @@ def _checked(settings: PairSettings, labelled: bool, inputs: PairInputs) -> None
         raise SentembError(f"the objective {objective} has no margin; leave margin out")
     if not labelled:
         return
-    if inputs.additions.old is not None:
+    if inputs.replay is not None:
         raise SentembError("replay is for click logs, not for labelled pairs; leave it out")
     if inputs.teacher is not None:
         raise SentembError("labelled pairs have their own negatives; leave teacher out")
@@ -284,22 +253,17 @@ def _labelled(pairs: object) -> LabelledPairs:
     return pairs
 
 
-def _clicks(
-    pairs: Clicks,
-    additions: Additions,
-    skip_bad_lines: bool,
-    settings: dict[str, Any],
-    run: Run,
-) -> ClickLog:
+def _clicks(inputs: Inputs, settings: dict[str, Any], run: Run) -> ClickLog:
     """The log of the training with the pairs that are replayed."""
-    log = read_log(pairs, skip_bad_lines, settings.get("negatives", "corpus"), run.note)
-    return additions.with_replay(log, settings.get("seed", 0), skip_bad_lines, run.note)
-
-
-def _not_labelled(pairs: Clicks | LabelledPairs) -> Clicks:
-    if isinstance(pairs, LabelledPairs):
-        raise SentembError("pairs are LabelledPairs; set labels, or give a click log")
-    return pairs
+    pairs: Any = inputs.pairs
+    if is_prepared_log(pairs):
+        raise SentembError(
+            "a pair model cannot be trained on a prepared log; give the log that it was made from"
+        )
+    skip = inputs.skip_bad_lines
+    log = read_log(pairs, skip, settings.get("negatives", "corpus"), run.note)
+    additions = Additions.of(inputs.replay, None)
+    return additions.with_replay(log, settings.get("seed", 0), skip, run.note)
 
 
 def _dev(
@@ -324,10 +288,10 @@ def _dev(
 
 
 def _start(
-    inputs: PairInputs, settings: dict[str, Any], texts: list[str], note: Callable[[str], None]
+    inputs: Inputs, settings: dict[str, Any], texts: list[str], note: Callable[[str], None]
 ) -> PairStart | None:
-    if inputs.word_vectors is not None:
-        return start_of_vectors(inputs.word_vectors, texts, note)
+    if inputs.vectors is not None:
+        return start_of_vectors(inputs.vectors, texts, note)
     if inputs.start_from is not None:
         return start_of(inputs.start_from, settings)
     return None
@@ -341,11 +305,11 @@ def _completed(settings: dict[str, Any], start: PairStart) -> dict[str, Any]:
     SentembError
         If a setting contradicts it.
     """
-    name = PAIR_MODEL_NAME.checked(settings.get("model", PAIR_MODEL_NAME.default))
-    if start.weights is None and EMBEDDING not in pair_entry_of(name).parameters:
+    name = PAIR_MODELS.model.checked(settings.get("model", PAIR_MODELS.model.default))
+    if start.weights is None and EMBEDDING not in PAIR_MODELS.entry(name).parameters:
         raise SentembError(
             f"{name} gives words weights of its own and reads no word vectors; leave out "
-            "word_vectors and start_from"
+            "vectors and start_from"
         )
     wanted = settings.get(EMBEDDING.name)
     dim = start.settings.get(EMBEDDING.name)

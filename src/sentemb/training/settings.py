@@ -3,17 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from sentemb.errors import SentembError
-from sentemb.models.towers import make_encoder
-from sentemb.models.towers.registry import (
-    MODEL_NAME,
-    SHARED_TOWERS,
-    TRUNCATE,
-    TRUNCATION,
-    describe,
-    encoder_parameters,
-    entry_of,
-    own_settings,
-)
+from sentemb.models.towers.registry import ENCODERS, SHARED_TOWERS, TRUNCATE, TRUNCATION
 from sentemb.system.hyperparameters import (
     FEATURES,
     MOST,
@@ -76,8 +66,8 @@ GAMMA = Hyperparameter(
 
 # In the order in which model files list them.
 HYPERPARAMETERS = (
-    MODEL_NAME,
-    *encoder_parameters(),
+    ENCODERS.model,
+    *ENCODERS.parameters,
     SHARED_TOWERS,
     Hyperparameter(
         name="word_features",
@@ -292,7 +282,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-@declared(HYPERPARAMETERS, describe)
+@declared(ENCODERS, HYPERPARAMETERS, PRESETS)
 class Settings(DeclaredSettings):
     """All settings that affect the trained model. The number of threads does not.
 
@@ -300,8 +290,7 @@ class Settings(DeclaredSettings):
     ----------"""
 
     def __post_init__(self) -> None:
-        for one in HYPERPARAMETERS:
-            self._set(one.name, one.checked(getattr(self, one.name)))
+        self.check_each()
         if self.batch_size is None:
             self._set("batch_size", BATCH_SIZES[self.objective])
         if self.n_negatives is None:
@@ -325,33 +314,10 @@ class Settings(DeclaredSettings):
         _check_negatives(self)
         _check_objective(self)
         _check_truncation(self)
-        own_settings(self.model, self._of_encoders())
-
-    def _of_encoders(self) -> dict[str, Any]:
-        return {one.name: getattr(self, one.name) for one in encoder_parameters()}
-
-    @classmethod
-    def of(cls, preset: str | None = None, **given: Any) -> "Settings":
-        """The settings of a preset, changed by those ``given``.
-
-        Raises
-        ------
-        SentembError
-            For an unknown preset or setting, a wrong value, or settings that do not go together.
-        """
-        if preset is not None and preset not in tuple(PRESETS):
-            raise SentembError(f"preset must be one of {', '.join(PRESETS)}, not {preset!r}")
-        known = {one.name for one in HYPERPARAMETERS}
-        unknown = sorted(set(given) - known)
-        if unknown:
-            raise SentembError(
-                f"unknown setting {unknown[0]}; there are {', '.join(sorted(known))}"
-            )
-        return cls(**{**(PRESETS[preset] if preset else {}), **given})
 
     def encoder(self) -> Any:
         """A new encoder for one tower."""
-        return make_encoder(self.model, **own_settings(self.model, self._of_encoders()))
+        return ENCODERS.make(self.model, **self.of_model())
 
     def truncation_settings(self) -> "Truncation":
         """The `Truncation` of the backward pass."""
@@ -405,7 +371,7 @@ def _check_objective(settings: Settings) -> None:
 
 
 def _check_truncation(settings: Settings) -> None:
-    if settings.truncate is not None and not entry_of(settings.model).recurrent:
+    if settings.truncate is not None and not ENCODERS.entry(settings.model).recurrent:
         raise SentembError(
             f"the model {settings.model} has no steps through time to truncate; leave truncate out"
         )

@@ -24,11 +24,10 @@ from sentemb.models.files.model_files import load_model
 from sentemb.models.files.saved_model import PAIR
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.models.towers.encoder import Encoder
-from sentemb.models.towers.registry import ENSEMBLE, MODEL_NAME, SHARED_TOWERS, entry_of
+from sentemb.models.towers.registry import ENCODERS, ENSEMBLE, SHARED_TOWERS
 from sentemb.models.towers.towers import SIDES, Towers
 from sentemb.system.aligned import aligned_empty, aligned_zeros
 from sentemb.system.contracts import Arrays
-from sentemb.system.paths import AnyPath
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.training.settings import ADAM, CONTINUED, HYPERPARAMETERS, PRESETS
 
@@ -57,7 +56,7 @@ class Start:
     is_ours: bool
 
     @classmethod
-    def of(cls, model: AnyPath | SentenceEncoder) -> Self:
+    def of(cls, model: object) -> Self:
         """The start from a model folder or from a model in memory.
 
         Raises
@@ -123,8 +122,8 @@ class Start:
             name: value for name, value in {**of_preset, **given}.items() if value is not None
         }
         encoder = self.towers.encoder
-        model = wanted.get(MODEL_NAME.name, encoder.name)
-        shape: dict[str, Any] = {MODEL_NAME.name: model, SHARED_TOWERS.name: self.towers.shared}
+        model = wanted.get(ENCODERS.model.name, encoder.name)
+        shape: dict[str, Any] = {ENCODERS.model.name: model, SHARED_TOWERS.name: self.towers.shared}
         if self.grows(model):
             uses = _WORD_USES if self.towers.vocabulary.words else 0
             # Measured with Adam, the default; another optimiser has rates of another size.
@@ -143,7 +142,7 @@ class Start:
             shape |= {
                 name: value
                 for name, value in encoder.settings().items()
-                if name in entry_of(model).names
+                if name in ENCODERS.entry(model).names
             }
         else:
             raise SentembError(

@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias, overload
 
 from sentemb.data.click_log import Clicks
 from sentemb.data.labelled_pairs import LabelledPairs
 from sentemb.data.prepared_log import PreparedLog
-from sentemb.errors import SentembError
 from sentemb.models.files.model_files import stored_pair_model
 from sentemb.models.pair_scorer import PairScorer
-from sentemb.models.pairs.registry import PAIR_MODELS
 from sentemb.models.sentence_encoder import SentenceEncoder
-from sentemb.models.towers.registry import MODEL_NAME
-from sentemb.models.vectors.features import VectorSource
-from sentemb.models.vectors.vector_options import VECTOR_DIM, VECTOR_WORDS
 from sentemb.models.vectors.word_vectors import WordVectors
 from sentemb.system.bounds import whole
-from sentemb.system.cluster import Dask
 from sentemb.system.paths import AnyPath
-from sentemb.training.batches.additions import Additions, Replayed
+from sentemb.training.batches.additions import Replayed
 from sentemb.training.dev import DevSource
-from sentemb.training.pair_trainer import PairInputs, train_pair_model
+from sentemb.training.families import FAMILIES, Inputs, family_of
 from sentemb.training.progress import Progress
 from sentemb.training.run import Run
 from sentemb.training.settings import MOST_SEEDS
-from sentemb.training.two_tower_trainer import train_two_towers
-
-# Settings of ``vectors``.
-_OF_VECTORS = VECTOR_DIM.name, VECTOR_WORDS.name
 
 PairModelName: TypeAlias = Literal[
     "arc1", "arc2", "wordembed", "senna", "senmlp", "deepmatch", "urae"
@@ -51,7 +42,6 @@ def train(
     output: AnyPath | None = None,
     dev: DevSource | LabelledPairs | None = None,
     start_from: AnyPath | SentenceEncoder | PairScorer | None = None,
-    word_vectors: AnyPath | WordVectors | None = None,
     vectors: AnyPath | WordVectors | None = None,
     teacher: AnyPath | SentenceEncoder | None = None,
     replay: Replayed | None = None,
@@ -63,7 +53,6 @@ def train(
     skip_bad_lines: bool = False,
     seeds: int = 1,
     threads: int | None = None,
-    dask: Dask | None = None,
     checkpoint_seconds: float = 60.0,
     on_progress: Callable[[Progress], None] | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -108,18 +97,18 @@ def train(
         A pair model starts from a pair model and keeps its vocabulary, or takes the words of two
         towers as word vectors: those of both towers, one after the other, fixed unless
         ``tune_vectors`` is set.
-    word_vectors : path or WordVectors, optional
-        For a pair model: see `read_word_vectors`. They are fixed unless ``tune_vectors`` is set.
-        Without them, and without ``start_from``, words are read as trained letter trigrams.
     vectors : path or WordVectors, optional
-        For two towers: word vectors whose principal components are features of a word, in addition
-        to its trigrams; see `read_word_vectors`. A word that the log lacks then still has a vector
-        if it is in ``vectors``. Words are lower-cased; a word that has no vector takes that of the
-        word without the quotes, brackets, commas and the like around it.
+        Word vectors; see `read_word_vectors`. For two towers their principal components are
+        features of a word, in addition to its trigrams. A word that the log lacks then still has a
+        vector if it is in ``vectors``. Words are lower-cased; a word that has no vector takes that
+        of the word without the quotes, brackets, commas and the like around it. A pair model reads
+        words as these vectors, which are fixed unless ``tune_vectors`` is set; without them, and
+        without ``start_from``, words are read as trained letter trigrams.
 
-        ``vector_dim`` is the number of components, by default 48, or all dimensions if the vectors
-        have fewer. ``vector_words``, by default 100,000, says how many words of ``vectors``, from
-        the first on, the model keeps; it keeps the words of the log whatever their place.
+        For two towers, ``vector_dim`` is the number of components, by default 48, or all dimensions
+        if the vectors have fewer. ``vector_words``, by default 100,000, says how many words of
+        ``vectors``, from the first on, the model keeps; it keeps the words of the log whatever
+        their place.
     teacher : "bm25", path or SentenceEncoder, optional
         For a pair model: what lists hard negatives before the first epoch.
     replay : path, ClickLog, table or list of pairs, or (one of these, float), optional
@@ -149,13 +138,6 @@ def train(
         models.
     threads : int, optional
         By default one per processor. The result is the same for any number.
-    dask : str or distributed.Client, optional
-        A cluster of Dask that runs the recurrences of rnn, irnn, lstm and bilstm and looks up hard
-        negatives; see docs/results/dask.md before you use it for speed. "local" and "local:2"
-        start processes, one per processor or two; "tcp://host:8786" is the address of a scheduler;
-        or give a client. All workers must have the versions of sentemb, NumPy and Numba of this
-        process; the result is then the same as without, also if workers are lost. Needs the extra
-        sentemb[dask]. A script that starts processes needs ``if __name__ == "__main__":``.
     checkpoint_seconds : float
         Seconds between checkpoints, and at least 20 times as many as the last one took; 0 writes
         one after every mini-batch.
@@ -186,70 +168,37 @@ def train(
         on_progress or _ignore,
         on_note or _ignore,
     )
-    n_seeds = whole("seeds", seeds, 1, MOST_SEEDS)
-    additions = Additions.of(replay, catalogue)
-    own_of_vectors = {name: settings.pop(name) for name in _OF_VECTORS if name in settings}
-    source = _source(vectors, own_of_vectors)
-    model = settings.get(MODEL_NAME.name) or _pair_model_of(start_from)
-    if isinstance(model, str) and model in PAIR_MODELS:
-        if additions.titles is not None:
-            raise SentembError(
-                "a pair model cannot rank a whole catalogue for held-out clicks; leave catalogue "
-                "out"
-            )
-        if source is not None:
-            raise SentembError(
-                "vectors are features of two towers; give a pair model word_vectors, or start_from "
-                "two towers that were trained with vectors"
-            )
-        if isinstance(pairs, PreparedLog):
-            raise SentembError(
-                "a pair model cannot be trained on a prepared log; give the log that it was made "
-                "from"
-            )
-        if n_seeds > 1:
-            raise SentembError("a pair model cannot be averaged; leave seeds out")
-        if dask is not None:
-            raise SentembError("dask trains two towers; leave it out for a pair model")
-        inputs = PairInputs(labels, word_vectors, start_from, teacher, additions)
-        settings = {**settings, MODEL_NAME.name: model}
-        return train_pair_model(pairs, inputs, dev, preset, skip_bad_lines, settings, run)
-    if isinstance(pairs, LabelledPairs) or isinstance(dev, LabelledPairs):
-        labels = True
-    given = {"word_vectors": word_vectors, "teacher": teacher, "labels": labels or None}
-    wrong = next((name for name, value in given.items() if value is not None), None)
-    if wrong is not None:
-        raise SentembError(
-            f"{wrong} is for pair models; choose model {', '.join(PAIR_MODELS)}, or leave {wrong} "
-            "out"
-        )
-    own: list[Any] = [pairs, dev, start_from]  # no labelled pairs and no pair models are left
-    return train_two_towers(
-        own[0],
-        own[1],
-        own[2],
-        source,
-        additions,
-        preset,
+    is_labelled = labels or isinstance(pairs, LabelledPairs)
+    inputs = Inputs(
+        pairs,
+        dev,
+        start_from,
+        vectors,
+        settings.pop("vector_dim", None),
+        settings.pop("vector_words", None),
+        teacher,
+        replay,
+        catalogue,
+        is_labelled,
+        whole("seeds", seeds, 1, MOST_SEEDS),
         skip_bad_lines,
-        settings,
-        run,
-        n_seeds,
-        dask,
     )
+    name = settings.get("model") or model_of(start_from)
+    family = FAMILIES[0] if name is None else family_of(name)
+    # Labelled pairs for dev alone are for pair models too.
+    labelled_dev = isinstance(dev, LabelledPairs)
+    family.check(replace(inputs, labels=is_labelled or labelled_dev), settings)
+    if name is not None:
+        settings["model"] = name
+    trained: Any = family.train(inputs, preset, settings, run)
+    return trained
 
 
-def _source(vectors: AnyPath | WordVectors | None, settings: dict[str, Any]) -> VectorSource | None:
-    """The word vectors that are features; a `SentembError` for their settings without them."""
-    if vectors is not None:
-        return VectorSource(vectors, **settings)
-    if settings:
-        raise SentembError(f"{next(iter(settings))} is for vectors; give vectors too")
-    return None
+def model_of(start_from: object) -> str | None:
+    """The name of the pair model that a training starts from; None for anything else.
 
-
-def _pair_model_of(start_from: object) -> str | None:
-    """The name of the pair model that a training starts from; None for anything else."""
+    Two towers may start another model, whose name is then given.
+    """
     if isinstance(start_from, PairScorer):
         return start_from.model.name
     if isinstance(start_from, str | os.PathLike):

@@ -1,7 +1,6 @@
 """The task of training two towers on a click log."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from sentemb.models.files.history import DEV_FIGURE
 from sentemb.models.files.saved_model import SavedModel
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.models.towers.towers import Towers
-from sentemb.system.cluster import Cluster
 from sentemb.system.contracts import Arrays
 from sentemb.system.growing import scratch_array
 from sentemb.system.parallel import Workers
@@ -24,7 +22,6 @@ from sentemb.training.contracts import StoredState
 from sentemb.training.dev import Dev
 from sentemb.training.negatives import hard_negatives, look_ups
 from sentemb.training.progress import Reached
-from sentemb.training.recurrences import recurrences_of
 from sentemb.training.settings import HARD_AMONG, Settings
 from sentemb.training.start import Start
 from sentemb.training.two_towers import Layouts, TwoTowers
@@ -48,8 +45,6 @@ class TwoTowerTask:
         The model to start from; by default all weights start at random.
     dev : Dev, optional
         What `measure` measures on.
-    cluster : Cluster, optional
-        Runs the recurrences and looks up hard negatives in place of this process.
     scratch : path, optional
         A folder for hard negatives that take much memory.
 
@@ -70,21 +65,18 @@ class TwoTowerTask:
         note: Callable[[str], None],
         start: Start | None = None,
         dev: Dev[Embedder] | None = None,
-        cluster: Cluster | None = None,
         scratch: AnyPath | None = None,
     ) -> None:
         self.figure = DEV_FIGURE if dev is None else dev.figure
         self.corpus = corpus
         self.settings = settings
         self.steps = corpus.n_batches(settings.batch_size)
-        elsewhere = None if cluster is None else partial(recurrences_of, cluster=cluster)
         updates = settings.epochs * self.steps
-        self.towers = TwoTowers(corpus, settings, updates, start, elsewhere)
+        self.towers = TwoTowers(corpus, settings, updates, start)
         self.hard_titles: NDArray[np.int32] | None = None
         self._workers = workers
         self._note = note
         self._dev = dev
-        self._cluster = cluster
         self._scratch = scratch
         self._order: tuple[int, Order] | None = None
 
@@ -105,7 +97,6 @@ class TwoTowerTask:
                 seed=self.settings.seed,
                 epoch=epoch,
                 reached=Reached(f"epoch {epoch + 1}: queries looked up", sizes[0], self._note),
-                cluster=self._cluster,
                 scratch=self._scratch,
             )
             if not stopped():  # a resumed training looks them up again

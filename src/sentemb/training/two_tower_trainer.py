@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from sentemb.data.click_log import ClickLog, Clicks
-from sentemb.data.prepared_log import PreparedLog
+from sentemb.data.click_log import ClickLog
 from sentemb.errors import SentembError
 from sentemb.models.contracts import Embedder
 from sentemb.models.files.history import best_epoch
@@ -20,18 +18,16 @@ from sentemb.models.files.saved_model import SavedModel
 from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.models.towers.towers import SIDES
 from sentemb.models.vectors.features import VectorSource
-from sentemb.system.cluster import Cluster, Dask, opened_if
 from sentemb.system.parallel import Workers
-from sentemb.system.paths import AnyPath
 from sentemb.text.words import WHITE_SPACE
 from sentemb.training.batches.additions import Additions
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.before_and_after import FirstTitles
-from sentemb.training.dev import Dev, DevPlan, DevSource, check_patience
+from sentemb.training.dev import Dev, DevPlan, check_patience
+from sentemb.training.families import Inputs
 from sentemb.training.identity import Identity
 from sentemb.training.objectives.objective_options import HINGE
 from sentemb.training.progress import Progress
-from sentemb.training.recurrences import check_recurrent
 from sentemb.training.run import Run, is_prepared_log, open_log
 from sentemb.training.seeds import DEV_OF_AVERAGE, MEMBER_FILES, train_members
 from sentemb.training.settings import Settings
@@ -43,19 +39,14 @@ _COLLAPSED = 0.01
 
 
 def train_two_towers(
-    pairs: Clicks | PreparedLog,
-    dev: DevSource | None,
-    start_from: AnyPath | SentenceEncoder | None,
-    vectors: VectorSource | None,
-    additions: Additions,
-    preset: str | None,
-    skip_bad_lines: bool,
-    settings: dict[str, Any],
-    run: Run,
-    n_seeds: int = 1,
-    dask: Dask | None = None,
+    inputs: Inputs, preset: str | None, settings: dict[str, Any], run: Run
 ) -> SentenceEncoder:
     """Train two towers; `sentemb.train` describes parameters and errors."""
+    n_seeds, skip_bad_lines, start_from = inputs.seeds, inputs.skip_bad_lines, inputs.start_from
+    pairs: Any = inputs.pairs  # no labelled pairs: `TrainedFamily.check` refuses them
+    dev: Any = inputs.dev
+    additions = Additions.of(inputs.replay, inputs.catalogue)
+    vectors = VectorSource.of(inputs.vectors, inputs.vector_dim, inputs.vector_words)
     start = None if start_from is None else Start.of(start_from)
     if start is not None:
         settings = start.settings(preset, settings)
@@ -68,7 +59,7 @@ def train_two_towers(
     plan.check_catalogue(additions.titles)
     if is_prepared_log(pairs):
         _check_prepared(plan, additions)
-    with Workers(run.threads) as workers, _cluster(dask, chosen) as cluster:
+    with Workers(run.threads) as workers:
         # The log itself is not kept: it takes several times the memory of the corpus.
         log = open_log(pairs, skip_bad_lines, chosen.negatives, run.note)
         more_titles = additions.titles or ()
@@ -108,9 +99,7 @@ def train_two_towers(
         del vectors
         if start is not None and n_seeds > 1:
             start = replace(start, is_ours=False)  # every member begins with its arrays
-        task = TwoTowerTask(
-            corpus, chosen, workers, run.note, start, held_out, cluster, run.scratch
-        )
+        task = TwoTowerTask(corpus, chosen, workers, run.note, start, held_out, run.scratch)
         change = _Change(task, corpus, held_out, chosen.seed, workers) if grow else None
         if n_seeds == 1:
             del start  # the towers have what they need of it
@@ -123,7 +112,7 @@ def train_two_towers(
             def member(seed: int, own: Run) -> SavedModel:
                 of_seed = Settings.of(preset, **{**settings, "seed": seed})
                 task = TwoTowerTask(
-                    corpus, of_seed, workers, own.note, start, held_out, cluster, run.scratch
+                    corpus, of_seed, workers, own.note, start, held_out, run.scratch
                 )
                 its = replace(identity, settings=of_seed.as_dict(), seeds=1)
                 watch = _noting_collapse(own.on_progress, of_seed, own.note)
@@ -139,21 +128,14 @@ def _check_prepared(plan: DevPlan, additions: Additions) -> None:
     """Refuse what would read all pairs of a prepared log into memory."""
     if plan.share:
         raise SentembError(
-            "dev cannot be a share of a prepared log; run `sentemb split LOG -o DIR`, then `sentemb "
-            "prepare DIR/pairs.tsv OUT`, and give DIR/dev.tsv as dev"
+            "dev cannot be a share of a prepared log; run `sentemb split LOG -o DIR`, then "
+            "`sentemb prepare DIR/pairs.tsv -o OUT`, and give DIR/dev.tsv as dev"
         )
     if additions.old is not None:
         raise SentembError(
             "replay cannot add to a prepared log; join both logs and prepare them: `cat OLD NEW | "
             "sentemb prepare - -o OUT`"
         )
-
-
-def _cluster(dask: Dask | None, settings: Settings) -> AbstractContextManager[Cluster | None]:
-    """The cluster of a training, once its model is one that a cluster trains."""
-    if dask is not None:
-        check_recurrent(settings.encoder())
-    return opened_if(dask)
 
 
 class _Change:

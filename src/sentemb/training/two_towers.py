@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from sentemb.kernels.small_arrays import all_below
-from sentemb.models.towers.encoder import Encoder
 from sentemb.models.towers.layout import Layout
 from sentemb.models.towers.towers import distinct_sides, join_gradients, split_embeddings
 from sentemb.models.words.workspace import Workspace
@@ -29,7 +28,6 @@ Layouts: TypeAlias = dict[str, Layout]
 
 # A recurrent weight or bias this large saturates every gate: the training has diverged.
 _WILD_WEIGHT = 1e4
-# What a checkpoint has for every row of the input weights.
 
 
 class TwoTowers:
@@ -44,17 +42,12 @@ class TwoTowers:
         Updates of the whole training, for the schedules of momentum and learning rate.
     start : Start, optional
         The model to start from; by default all weights start at random.
-    elsewhere : function of an Encoder, optional
-        The encoder whose passes run elsewhere; by default they run in this process.
 
     Attributes
     ----------
     encoder : Encoder
     sides : tuple of str
         "query" and "document"; for shared towers only "query".
-    passes : Encoder
-        What the passes use: ``encoder``, or that of ``elsewhere``, which the trained model must not
-        keep.
     """
 
     def __init__(
@@ -63,11 +56,9 @@ class TwoTowers:
         settings: Settings,
         updates: int,
         start: Start | None = None,
-        elsewhere: Callable[[Encoder], Encoder] | None = None,
     ) -> None:
         self.settings = settings
         self.encoder = settings.encoder()
-        self.passes = self.encoder if elsewhere is None else elsewhere(self.encoder)
         self.sides = distinct_sides(settings.shared_towers)
         self._truncation = settings.truncation_settings()
         self._objective = settings.loss()
@@ -140,7 +131,7 @@ class TwoTowers:
         }
         passes = self._together(
             workers,
-            lambda side: self.passes.forward_tasks(
+            lambda side: self.encoder.forward_tasks(
                 points[side], layouts[side], self._workspaces[side]
             ),
         )
@@ -159,7 +150,7 @@ class TwoTowers:
 
         def learn(side: str) -> Generator[list[KernelTask], None, None]:
             point, words = points[side], layouts[side].words_of_features
-            gradient = yield from self.passes.backward_tasks(
+            gradient = yield from self.encoder.backward_tasks(
                 point.weights, passes[side], V[side], self._truncation, self._workspaces[side]
             )
             yield from self._towers[side].step_tasks(

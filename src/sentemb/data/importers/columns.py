@@ -36,9 +36,7 @@ class Reading:
         for by name, or if all of its values are usual names such as query, title or clicks.
     quotes : bool
         Whether a text between double quotes may hold delimiters, line ends and doubled quotes.
-    strict : bool
-        Whether quotes that do not match are a bad row. Otherwise they are read as most programs
-        read them: letters after a closing quote belong to the text.
+        Quotes that do not match are a bad row.
     """
 
     format: str = "auto"
@@ -46,7 +44,6 @@ class Reading:
     encoding: str = "utf-8"
     header: bool | None = None
     quotes: bool = True
-    strict: bool = True
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:

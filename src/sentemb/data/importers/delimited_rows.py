@@ -72,7 +72,7 @@ def _rows(table: TableFile, lines: Iterator[str], delimiter: str) -> Iterator[Ro
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
     quotes, name = table.how.quotes, table.name
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
-    reader = csv.reader(lines, delimiter=delimiter, strict=table.how.strict, quoting=quoting)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting)
     try:
         head = next(reader, [])
     except csv.Error as error:
@@ -82,7 +82,7 @@ def _rows(table: TableFile, lines: Iterator[str], delimiter: str) -> Iterator[Ro
     pick, has_header = _chosen(table, head)
     rows = reader if has_header else chain([head], reader)
     width, last = len(head), reader.line_num if has_header else 0
-    can_join = delimiter == "\t" and quotes and table.how.strict
+    can_join = delimiter == "\t" and quotes
     while True:
         try:
             for row in rows:

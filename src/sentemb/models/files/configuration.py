@@ -8,11 +8,11 @@ from sentemb.models.files.tensor_files import damaged
 from sentemb.models.pairs import make_pair_model
 from sentemb.models.pairs.matcher import Matcher
 from sentemb.models.pairs.pair_model import PairModel
-from sentemb.models.pairs.registry import pair_entry_of
+from sentemb.models.pairs.registry import PAIR_MODELS
 from sentemb.models.towers import make_encoder
 from sentemb.models.towers.encoder import Encoder
 from sentemb.models.towers.ensemble import Ensemble
-from sentemb.models.towers.registry import ENSEMBLE, entry_of
+from sentemb.models.towers.registry import ENCODERS, ENSEMBLE
 from sentemb.models.towers.towers import Towers
 from sentemb.system.bounds import brief
 from sentemb.system.descriptions import check_format
@@ -85,13 +85,14 @@ def shape_of(place: object, config: dict[str, Any]) -> Encoder | PairModel:
     if config["kind"] == TOWERS:
         return encoder_of(place, config)
     try:
-        parameters = pair_entry_of(config["model"]).parameters
+        parameters = PAIR_MODELS.entry(config["model"]).parameters
         missing = [one.name for one in parameters if config.get(one.name) is None]
         if missing:
             raise SentembError(f"{missing[0]} is missing")
-        return make_pair_model(
+        made: PairModel = make_pair_model(
             config["model"], **{one.name: config[one.name] for one in parameters}
         )
+        return made
     except SentembError as error:
         raise damaged(place, str(error)) from error
 
@@ -102,7 +103,7 @@ def encoder_of(place: object, config: dict[str, Any]) -> Encoder:
         name = config["model"]
         if name == ENSEMBLE:
             return Ensemble([encoder_of(place, one) for one in _members(config)])
-        own = entry_of(name).names
+        own = ENCODERS.entry(name).names
         missing = [key for key in own if config.get(key) is None]
         if missing:
             raise SentembError(f"{missing[0]} is missing")

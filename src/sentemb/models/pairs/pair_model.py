@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.models.pairs.head import Dropout, Head
-from sentemb.models.pairs.registry import pair_entry_of
+from sentemb.models.pairs.registry import PAIR_MODELS
 from sentemb.models.words.word_reader import WordReader
 from sentemb.models.words.workspace import Job, Workspace
 from sentemb.system.contracts import Arrays
@@ -151,7 +151,7 @@ class PairModel(WordReader):
         def __getattr__(self, name: str) -> Any: ...
 
     def __init__(self, **settings: Any) -> None:
-        for parameter in pair_entry_of(self.name).parameters:
+        for parameter in PAIR_MODELS.entry(self.name).parameters:
             value = parameter.checked(settings.get(parameter.name, parameter.default))
             if value is None:
                 value = self.defaults.get(parameter.name, parameter.default)
@@ -164,7 +164,9 @@ class PairModel(WordReader):
 
     def settings(self) -> dict[str, Any]:
         """The constructor's arguments, as a model's configuration file has them."""
-        values = {one.name: getattr(self, one.name) for one in pair_entry_of(self.name).parameters}
+        values = {
+            one.name: getattr(self, one.name) for one in PAIR_MODELS.entry(self.name).parameters
+        }
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in values.items()

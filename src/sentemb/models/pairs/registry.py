@@ -1,16 +1,8 @@
-"""The registry of pair models: names, classes and hyper-parameters.
+"""The pair models: names, classes and hyper-parameters."""
 
-The model classes, the training settings, the command line, the gradient check and the model files
-all read it. Importing it does not load Numba.
-"""
-
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
-from sentemb.errors import SentembError
+from sentemb.models.family import Family, ModelEntry
 from sentemb.models.towers.registry import MAX_CELLS, SHARED_TOWERS
-from sentemb.system.hyperparameters import MODEL, OPTIMISER, Hyperparameter, own_values
+from sentemb.system.hyperparameters import MODEL, OPTIMISER, Hyperparameter
 
 AND, PRINTED = "and", "printed"
 MOST_WORDS = 64
@@ -126,62 +118,27 @@ AUTOENCODER_EPOCHS = Hyperparameter(
 )
 
 
-@dataclass(frozen=True)
-class PairEntry:
-    """One pair model.
-
-    Attributes
-    ----------
-    name : str
-    home : str
-        ``module:class``, imported when the first model of this name is made.
-    parameters : tuple of Hyperparameter
-        The arguments of its constructor.
-    variants : tuple of dict
-        The settings that ``sentemb gradcheck --model all`` tries.
-    """
-
-    name: str
-    home: str
-    parameters: tuple[Hyperparameter, ...]
-    variants: tuple[Mapping[str, Any], ...] = ({},)
-
-
-PAIR_MODELS: dict[str, PairEntry] = {}
+PAIR_MODELS = Family("pair models", default="arc2", help="Pair model.")
 _MLP = (MLP, MLP_LAYERS)
 
-
-def register(entry: PairEntry) -> None:
-    """Add a pair model.
-
-    Raises
-    ------
-    SentembError
-        If there is one of that name.
-    """
-    if entry.name in PAIR_MODELS:
-        raise SentembError(f"there is a pair model {entry.name} already; choose another name")
-    PAIR_MODELS[entry.name] = entry
-
-
-register(
-    PairEntry(
+PAIR_MODELS.register(
+    ModelEntry(
         name="wordembed",
         home="sentemb.models.pairs.word_sum:WordSum",
         parameters=(EMBEDDING, *_MLP, MAX_WORDS),
         variants=({}, {"mlp_layers": 2}),
     )
 )
-register(
-    PairEntry(
+PAIR_MODELS.register(
+    ModelEntry(
         name="senmlp",
         home="sentemb.models.pairs.sentence_mlp:SenMLP",
         parameters=(EMBEDDING, *_MLP, MAX_WORDS),
         variants=({}, {"mlp_layers": 2}),
     )
 )
-register(
-    PairEntry(
+PAIR_MODELS.register(
+    ModelEntry(
         name="senna",
         home="sentemb.models.pairs.senna:SENNA",
         parameters=(EMBEDDING, WINDOW, MAPS, *_MLP, MAX_WORDS, SHARED_TOWERS),
@@ -192,8 +149,8 @@ register(
         ),
     )
 )
-register(
-    PairEntry(
+PAIR_MODELS.register(
+    ModelEntry(
         name="arc1",
         home="sentemb.models.pairs.arc1:ARC1",
         parameters=(EMBEDDING, WINDOW, MAPS, *_MLP, MAX_WORDS, SHARED_TOWERS),
@@ -205,8 +162,8 @@ register(
         ),
     )
 )
-register(
-    PairEntry(
+PAIR_MODELS.register(
+    ModelEntry(
         name="arc2",
         home="sentemb.models.pairs.arc2:ARC2",
         parameters=(EMBEDDING, WINDOW, MAPS, GATE, *_MLP, MAX_WORDS),
@@ -218,61 +175,17 @@ register(
         ),
     )
 )
-register(
-    PairEntry(
+PAIR_MODELS.register(
+    ModelEntry(
         name="urae",
         home="sentemb.models.pairs.urae:URAE",
         parameters=(EMBEDDING, CELLS, AUTOENCODER_EPOCHS, *_MLP, MAX_WORDS),
     )
 )
-register(
-    PairEntry(
+PAIR_MODELS.register(
+    ModelEntry(
         name="deepmatch",
         home="sentemb.models.pairs.deepmatch:DeepMatch",
         parameters=(NODES, *_MLP, MAX_WORDS),
     )
-)
-
-
-def pair_parameters() -> tuple[Hyperparameter, ...]:
-    """The hyper-parameters of all pair models, each once."""
-    found = {one.name: one for entry in PAIR_MODELS.values() for one in entry.parameters}
-    return tuple(found.values())
-
-
-def pair_models_with(parameter: Hyperparameter) -> list[str]:
-    """Names of the pair models that have ``parameter``."""
-    return [name for name, entry in PAIR_MODELS.items() if parameter in entry.parameters]
-
-
-def pair_entry_of(model: str) -> PairEntry:
-    """The entry of the pair model called ``model``.
-
-    Raises
-    ------
-    SentembError
-        If there is none.
-    """
-    return PAIR_MODELS[PAIR_MODEL_NAME.checked(model)]
-
-
-def own_settings(model: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings in ``given`` that the pair model ``model`` takes, checked.
-
-    Raises
-    ------
-    SentembError
-        For an unknown model, a setting that it does not have, or a wrong value.
-    """
-    entry = pair_entry_of(model)
-    return own_values(model, entry.parameters, pair_parameters(), given)
-
-
-PAIR_MODEL_NAME = Hyperparameter(
-    name="model",
-    kind=str,
-    default="arc2",
-    help="Pair model.",
-    group=MODEL,
-    choices=PAIR_MODELS,
 )

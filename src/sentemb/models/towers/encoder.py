@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sentemb.kernels.words import RowGradient, gather_weighted_rows
 from sentemb.models.contracts import GradientPoint
 from sentemb.models.towers.layout import Layout
-from sentemb.models.towers.registry import entry_of
+from sentemb.models.towers.registry import ENCODERS
 from sentemb.models.towers.truncation import Truncation
 from sentemb.models.words.input_rows import point_of
 from sentemb.models.words.packing import Packing
@@ -92,13 +92,13 @@ class Encoder(WordReader):
         def __getattr__(self, name: str) -> Any: ...
 
     def __init__(self, **settings: Any) -> None:
-        for parameter in entry_of(self.name).parameters:
+        for parameter in ENCODERS.entry(self.name).parameters:
             value = parameter.checked(settings.get(parameter.name, parameter.default))
             setattr(self, parameter.name, parameter.default if value is None else value)
 
     def settings(self) -> dict[str, Any]:
         """The constructor's arguments, as a model's configuration file has them."""
-        return {name: getattr(self, name) for name in entry_of(self.name).names}
+        return {name: getattr(self, name) for name in ENCODERS.entry(self.name).names}
 
     def is_reached(self, block: str, longest: int) -> bool:
         """Whether a block of parameters can have a gradient in texts of ``longest`` words.

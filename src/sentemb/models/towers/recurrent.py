@@ -21,8 +21,8 @@ name           shape                                holds
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -39,48 +39,6 @@ from sentemb.models.words.workspace import Job, Workspace
 from sentemb.system.contracts import Arrays, KernelTask
 from sentemb.system.parallel import CHUNKS, Workers, one_after_the_other, spans
 
-# What the forward kernels wrote, for each direction.
-States: TypeAlias = list[dict[str, np.ndarray]]
-
-
-class Scanned(NamedTuple):
-    """What the backward kernels write.
-
-    Attributes
-    ----------
-    errors : list of (n_rows, G n) float
-        dL/d(W l(t) + b) of every packed row, for each direction.
-    parts : dict of (directions, CHUNKS, ...) float
-        The sums of each chunk for the gradients of the dense weights, by name.
-    """
-
-    errors: list[np.ndarray]
-    parts: Arrays
-
-
-class Scans(Protocol):
-    """What runs the recurrences of a pass: an encoder itself, or processes elsewhere.
-
-    The arrays that are returned are filled once the tasks are done.
-    """
-
-    def forward_scans(
-        self, weights: Arrays, packing: Packing, P: np.ndarray, workspace: Workspace
-    ) -> tuple[States, list[KernelTask]]:
-        """As `RecurrentEncoder.forward_scans`, all chunks; at least the last outputs are set."""
-        ...
-
-    def backward_scans(
-        self,
-        weights: Arrays,
-        done: ForwardPass,
-        V: np.ndarray,
-        truncation: Truncation,
-        workspace: Workspace,
-    ) -> tuple[Scanned, list[KernelTask]]:
-        """As `RecurrentEncoder.backward_scans`, all chunks, after `forward_scans`."""
-        ...
-
 
 class RecurrentEncoder(Encoder):
     """Base of `RNN`, `IRNN`, `LSTM` and `BiLSTM`.
@@ -95,8 +53,6 @@ class RecurrentEncoder(Encoder):
     gates: tuple[str, ...] = ("",)
     # What the array of the errors is called in a workspace.
     errors_name = "D"
-    # What runs the recurrences of a training's passes in place of the encoder itself.
-    scans: Scans | None = None
 
     def is_reached(self, block: str, longest: int) -> bool:
         """As `Encoder`: y(0) = 0, so one word alone does not use the recurrent weights."""
@@ -189,8 +145,11 @@ class RecurrentEncoder(Encoder):
         weights, batch, packing = point.weights, layout.batch, layout.packing
         P = yield from self.project_tasks(point, batch, workspace)
         embeddings = workspace.zeros("embeddings", (batch.n_texts, self.dim), P.dtype)
-        scans: Scans = self.scans or self
-        states, tasks = scans.forward_scans(weights, packing, P, workspace)
+        states, tasks = [], []
+        for direction in range(self.directions):
+            state, kernel, arguments = self._prepare(weights, direction, packing, P, workspace)
+            states.append(state)
+            tasks += [(kernel, *arguments, chunk, CHUNKS) for chunk in range(CHUNKS)]
         done = ForwardPass(layout, embeddings, states)
         X = workspace.empty("X", (batch.n_texts, self.bag_dim), P.dtype)
         yield tasks + self._bag_tasks(X, P, batch.word_index, batch.offsets)
@@ -200,36 +159,6 @@ class RecurrentEncoder(Encoder):
         if self.bag_dim:
             embeddings[:, self.n_outputs :] = X
         return done
-
-    def forward_scans(
-        self,
-        weights: Arrays,
-        packing: Packing,
-        P: np.ndarray,
-        workspace: Workspace,
-        chunks: Iterable[int] = range(CHUNKS),
-    ) -> tuple[States, list[KernelTask]]:
-        """What the forward kernels write, and the tasks that do it for some chunks of the blocks.
-
-        Parameters
-        ----------
-        weights : dict of arrays
-            ``table`` and ``bias`` are not used.
-        packing : Packing
-            The texts.
-        P : (n_words, width) float
-            Projected words.
-        workspace : Workspace
-            Holds the states.
-        chunks : iterable of int
-            By default all.
-        """
-        states, tasks = [], []
-        for direction in range(self.directions):
-            state, kernel, arguments = self._prepare(weights, direction, packing, P, workspace)
-            states.append(state)
-            tasks += [(kernel, *arguments, chunk, CHUNKS) for chunk in chunks]
-        return states, tasks
 
     def _bag_tasks(
         self,
@@ -341,8 +270,8 @@ class RecurrentEncoder(Encoder):
         """
         V = np.ascontiguousarray(self.by_length(V, done.batch.offsets))
         errors = self._room_for_errors(done.packing, V.dtype, Workspace())
-        arguments = weights, done, errors, V, truncation or Truncation()
-        workers.run([scan for _, _, scan in self._scans(*arguments, range(CHUNKS))])
+        scans = self._scans(weights, done, errors, V, truncation or Truncation())
+        workers.run([scan for _, _, scan in scans])
         return errors
 
     def _prepare_backward(
@@ -364,13 +293,14 @@ class RecurrentEncoder(Encoder):
         errors: list[np.ndarray],
         V: np.ndarray,
         truncation: Truncation,
-        chunks: Iterable[int],
     ) -> list[tuple[int, int, KernelTask]]:
         """Direction, chunk, and the task that writes the errors of that chunk."""
         scans = []
         for direction, D in enumerate(errors):
             kernel, arguments = self._prepare_backward(weights, direction, done, D, V, truncation)
-            scans += [(direction, one, (kernel, *arguments, one, CHUNKS)) for one in chunks]
+            scans += [
+                (direction, chunk, (kernel, *arguments, chunk, CHUNKS)) for chunk in range(CHUNKS)
+            ]
         return scans
 
     def _room_for_errors(
@@ -382,52 +312,6 @@ class RecurrentEncoder(Encoder):
             for direction in range(self.directions)
         ]
 
-    def room_for_gradients(
-        self, packing: Packing, dtype: DTypeLike, workspace: Workspace
-    ) -> Scanned:
-        """The arrays that the backward kernels write, with arbitrary contents."""
-        parts = {}
-        for name, shape in self.shapes(0).items():
-            if name not in ("table", "bias"):
-                shape = (self.directions, CHUNKS, *shape[1:])
-                parts[name] = workspace.empty(f"d{name}", shape, dtype)
-        return Scanned(self._room_for_errors(packing, dtype, workspace), parts)
-
-    def backward_scans(
-        self,
-        weights: Arrays,
-        done: ForwardPass,
-        V: np.ndarray,
-        truncation: Truncation,
-        workspace: Workspace,
-        chunks: Iterable[int] = range(CHUNKS),
-    ) -> tuple[Scanned, list[KernelTask]]:
-        """What the backward kernels write, and the tasks that do it for some chunks of the blocks.
-
-        Parameters
-        ----------
-        weights, done
-            Those of `forward_scans`; of ``done`` only packing and states are used.
-        V : (n_texts, at least n_outputs) float
-            From `by_length`, contiguous.
-        truncation : Truncation
-            Where errors are cut.
-        workspace : Workspace
-            Holds the result. If it holds the states too, an LSTM overwrites them.
-        chunks : iterable of int
-            By default all.
-        """
-        scanned = self.room_for_gradients(done.packing, V.dtype, workspace)
-        tasks: list[KernelTask] = []
-        for direction, chunk, scan in self._scans(
-            weights, done, scanned.errors, V, truncation, chunks
-        ):
-            own = {name: part[direction] for name, part in scanned.parts.items()}
-            state, D = done.states[direction], scanned.errors[direction]
-            sums = self._prepare_sums(own, state, D, done.packing, chunk)
-            tasks.append((one_after_the_other, scan, *sums))
-        return scanned, tasks
-
     def backward_tasks(
         self,
         weights: Arrays,
@@ -438,26 +322,37 @@ class RecurrentEncoder(Encoder):
     ) -> Job[Arrays]:
         """`backward` as a job for `Workers.together`, as `Encoder.backward_tasks`."""
         layout = done.layout
-        scans: Scans = self.scans or self
         divided = np.ascontiguousarray(self.by_length(V, done.batch.offsets))
-        scanned, tasks = scans.backward_scans(
-            weights, done, divided, truncation or Truncation(), workspace
-        )
+        # The sums of each chunk for the gradients of the dense weights: (directions, CHUNKS, ...).
+        parts = {
+            name: workspace.empty(f"d{name}", (self.directions, CHUNKS, *shape[1:]), V.dtype)
+            for name, shape in self.shapes(0).items()
+            if name not in ("table", "bias")
+        }
+        errors = self._room_for_errors(done.packing, V.dtype, workspace)
+        tasks: list[KernelTask] = []
+        for direction, chunk, scan in self._scans(
+            weights, done, errors, divided, truncation or Truncation()
+        ):
+            of_direction = {name: part[direction] for name, part in parts.items()}
+            state, D = done.states[direction], errors[direction]
+            sums = self._prepare_sums(of_direction, state, D, done.packing, chunk)
+            tasks.append((one_after_the_other, scan, *sums))
         yield tasks
         gradient = {}
-        for name, part in scanned.parts.items():
+        for name, part in parts.items():
             gradient[name] = workspace.empty(f"sum of {name}", part[:, 0].shape, V.dtype)
             for total, of_chunks in zip(gradient[name], part, strict=True):
                 sum_parts(total.reshape(-1), of_chunks.reshape(CHUNKS, -1))
 
-        errors = [
+        of_words = [
             (direction * self.gate_width, D, *layout.packed_rows_of_words[direction])
-            for direction, D in enumerate(scanned.errors)
+            for direction, D in enumerate(errors)
         ]
         if self.bag_dim:
             V_bag = np.ascontiguousarray(V[:, self.n_outputs :])
-            errors.append((self.bag_column, V_bag, *layout.texts_of_words))
-        dP, bias = yield from self.gather_words_tasks(layout.batch, errors, workspace)
+            of_words.append((self.bag_column, V_bag, *layout.texts_of_words))
+        dP, bias = yield from self.gather_words_tasks(layout.batch, of_words, workspace)
         return gradient | {"bias": bias[: self.bag_column], "words": dP}
 
     def _prepare_sums(

@@ -1,15 +1,7 @@
-"""The registry of encoders: names, classes and hyper-parameters.
+"""The encoders of two towers: names, classes and hyper-parameters."""
 
-The encoder classes, the training settings, the command line, the gradient check and the model files
-all read it. Importing it does not load Numba.
-"""
-
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
-from sentemb.errors import SentembError
-from sentemb.system.hyperparameters import MODEL, MOST, OPTIMISER, Hyperparameter, own_values
+from sentemb.models.family import Family, ModelEntry
+from sentemb.system.hyperparameters import MODEL, MOST, OPTIMISER, Hyperparameter
 
 MAX_CELLS = 1000
 # Several models as one, see `sentemb.models.towers.ensemble`. It is made of trained models and not
@@ -125,53 +117,9 @@ TRUNCATION = Hyperparameter(
 )
 
 
-@dataclass(frozen=True)
-class EncoderEntry:
-    """One encoder.
-
-    Attributes
-    ----------
-    name : str
-    home : str
-        ``module:class``, imported when the first encoder of this name is made.
-    parameters : tuple of Hyperparameter
-        The arguments of its constructor.
-    recurrent : bool
-        Whether it reads word by word.
-    variants : tuple of dict
-        The settings that ``sentemb gradcheck --model all`` tries.
-    """
-
-    name: str
-    home: str
-    parameters: tuple[Hyperparameter, ...]
-    recurrent: bool = False
-    variants: tuple[Mapping[str, Any], ...] = ({},)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the parameters."""
-        return tuple(parameter.name for parameter in self.parameters)
-
-
-ENCODERS: dict[str, EncoderEntry] = {}
-
-
-def register(entry: EncoderEntry) -> None:
-    """Add an encoder.
-
-    Raises
-    ------
-    SentembError
-        If there is one of that name.
-    """
-    if entry.name in ENCODERS:
-        raise SentembError(f"there is a model {entry.name} already; choose another name")
-    ENCODERS[entry.name] = entry
-
-
-register(
-    EncoderEntry(
+ENCODERS = Family("two towers", default="lstm", help="Encoder of each tower.")
+ENCODERS.register(
+    ModelEntry(
         name="lstm",
         home="sentemb.models.towers.lstm:LSTM",
         parameters=(CELLS, FORGET_GATE, PEEPHOLES, BAG_DIM, OUTPUT_GATE),
@@ -191,8 +139,8 @@ register(
         ),
     )
 )
-register(
-    EncoderEntry(
+ENCODERS.register(
+    ModelEntry(
         name="bilstm",
         home="sentemb.models.towers.bilstm:BiLSTM",
         parameters=(CELLS, FORGET_GATE, PEEPHOLES, BAG_DIM, OUTPUT_GATE),
@@ -204,8 +152,8 @@ register(
         ),
     )
 )
-register(
-    EncoderEntry(
+ENCODERS.register(
+    ModelEntry(
         name="rnn",
         home="sentemb.models.towers.rnn:RNN",
         parameters=(CELLS, BAG_DIM),
@@ -213,8 +161,8 @@ register(
         variants=({}, {"bag_dim": 4}),
     )
 )
-register(
-    EncoderEntry(
+ENCODERS.register(
+    ModelEntry(
         name="irnn",
         home="sentemb.models.towers.rnn:IRNN",
         parameters=(CELLS, BAG_DIM),
@@ -222,20 +170,20 @@ register(
         variants=({}, {"bag_dim": 4}),
     )
 )
-register(EncoderEntry(name="bag", home="sentemb.models.towers.bag:Bag", parameters=(CELLS,)))
-register(
-    EncoderEntry(name="dssm", home="sentemb.models.towers.dssm:DSSM", parameters=(CELLS, HIDDEN))
+ENCODERS.register(ModelEntry(name="bag", home="sentemb.models.towers.bag:Bag", parameters=(CELLS,)))
+ENCODERS.register(
+    ModelEntry(name="dssm", home="sentemb.models.towers.dssm:DSSM", parameters=(CELLS, HIDDEN))
 )
-register(
-    EncoderEntry(
+ENCODERS.register(
+    ModelEntry(
         name="clsm",
         home="sentemb.models.towers.clsm:CLSM",
         parameters=(CELLS, HIDDEN, WINDOW),
         variants=tuple({"window": window} for window in WINDOW.choices),
     )
 )
-register(
-    EncoderEntry(
+ENCODERS.register(
+    ModelEntry(
         name="dan",
         home="sentemb.models.towers.dan:DAN",
         parameters=(CELLS, HIDDEN, LAYERS, ACTIVATION),
@@ -246,59 +194,4 @@ register(
             {"layers": 2, "activation": "linear"},
         ),
     )
-)
-
-
-def encoder_parameters() -> tuple[Hyperparameter, ...]:
-    """The hyper-parameters of all encoders, each once."""
-    found = {one.name: one for entry in ENCODERS.values() for one in entry.parameters}
-    return tuple(found.values())
-
-
-def encoders_with(parameter: Hyperparameter) -> list[str]:
-    """Names of the encoders that have ``parameter``."""
-    return [name for name, entry in ENCODERS.items() if parameter in entry.parameters]
-
-
-def describe(one: Hyperparameter) -> str:
-    """The help text of a declaration, with the models that it applies to."""
-    encoders = encoders_with(one) if one in encoder_parameters() else []
-    if not encoders or len(encoders) == len(ENCODERS):
-        return one.help
-    return f"{one.help} Only for {', '.join(encoders)}."
-
-
-def entry_of(model: str) -> EncoderEntry:
-    """The entry of the encoder called ``model``.
-
-    Raises
-    ------
-    SentembError
-        If there is none.
-    """
-    return ENCODERS[MODEL_NAME.checked(model)]
-
-
-def own_settings(model: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings in ``given`` that the encoder ``model`` takes, checked.
-
-    A setting of another encoder may be given too, as long as it has the value that means "not
-    given".
-
-    Raises
-    ------
-    SentembError
-        For an unknown model, a setting that it does not have, or a wrong value.
-    """
-    entry = entry_of(model)
-    return own_values(model, entry.parameters, encoder_parameters(), given)
-
-
-MODEL_NAME = Hyperparameter(
-    name="model",
-    kind=str,
-    default="lstm",
-    help="Encoder of each tower.",
-    group=MODEL,
-    choices=ENCODERS,
 )

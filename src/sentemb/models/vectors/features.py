@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,28 @@ class VectorSource:
     def __post_init__(self) -> None:
         VECTOR_DIM.checked(self.vector_dim)
         VECTOR_WORDS.checked(self.vector_words)
+
+    @classmethod
+    def of(
+        cls,
+        vectors: AnyPath | WordVectors | None,
+        vector_dim: int | None,
+        vector_words: int | None,
+    ) -> Self | None:
+        """The source for the arguments of `sentemb.train`; None without ``vectors``.
+
+        Raises
+        ------
+        SentembError
+            For settings of vectors without them.
+        """
+        settings = {"vector_dim": vector_dim, "vector_words": vector_words}
+        given = {name: value for name, value in settings.items() if value is not None}
+        if vectors is not None:
+            return cls(vectors, **given)
+        if given:
+            raise SentembError(f"{next(iter(given))} is for vectors; give vectors too")
+        return None
 
     @property
     def name(self) -> str:

@@ -10,10 +10,9 @@ pairs then join the clicked titles of every mini-batch, as candidates like any o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,6 @@ from numpy.typing import NDArray
 from sentemb.kernels.cosine_softmax import normalise_rows
 from sentemb.kernels.hard_negatives import highest_titles
 from sentemb.models.towers.encoder import Encoder
-from sentemb.system.cluster import Cluster
 from sentemb.system.growing import scratch_array
 from sentemb.system.parallel import Workers
 from sentemb.system.paths import AnyPath
@@ -42,8 +40,6 @@ OfQueries: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32]]
 _PORTION = 8_192
 # With clusters, so that each thread has many queries of one cluster.
 _PORTION_OF_CLUSTERS = 131_072
-# Portions of a worker of a cluster, so that all end at about the same time, and their least size.
-_PORTIONS_OF_WORKER, _LEAST = 4, 256
 
 # Texts that are embedded at once.
 _TEXTS = 16_384
@@ -146,7 +142,6 @@ def look_up(
     seed: int = 0,
     epoch: int = 0,
     reached: Callable[[int], None] = lambda n_queries: None,
-    cluster: Cluster | None = None,
     scratch: AnyPath | None = None,
 ) -> NDArray[np.int32]:
     """The highest unclicked titles of every query; in a large log, among the nearest clusters.
@@ -171,8 +166,6 @@ def look_up(
         They decide which titles are drawn.
     reached : function of an int, optional
         Called after every portion of the queries, with how many have their titles.
-    cluster : Cluster, optional
-        Compares the queries with titles in place of this process, to the same lists.
     scratch : path, optional
         A folder for the lists, 120 bytes a query, if they are large; see
         `sentemb.system.growing.scratch_array`.
@@ -192,16 +185,9 @@ def look_up(
         titles = SomeTitles(numbers, titles)
     clicked = corpus.query_offsets, corpus.query_titles
 
-    def units(first: int, end: int) -> np.ndarray:
-        queries = np.arange(first, end, dtype=np.int32)
-        return _unit_embeddings("query", queries, corpus, towers, workers, stopped)
-
-    if cluster is not None:
-        lists = _no_titles(corpus.n_queries, scratch)
-        return _lists_from(cluster, lists, titles, units, clicked, stopped, portion, reached)
-
     def fill(lists: NDArray[np.int32], first: int, end: int) -> None:
-        Uq = units(first, end)
+        queries = np.arange(first, end, dtype=np.int32)
+        Uq = _unit_embeddings("query", queries, corpus, towers, workers, stopped)
         if not stopped():
             titles.highest(lists, Uq, *part(clicked, first, end), workers)
             reached(end)
@@ -248,7 +234,6 @@ def nearest_titles(
     clicked: OfQueries,
     workers: Workers,
     stopped: Callable[[], bool],
-    cluster: Cluster | None = None,
 ) -> NDArray[np.int32]:
     """The unclicked titles with the highest cosines, in any order; see `lists_of_all`.
 
@@ -265,14 +250,8 @@ def nearest_titles(
         Threads to compute with.
     stopped : function
         As in `lists_of_all`.
-    cluster : Cluster, optional
-        As in `look_up`.
     """
     titles, portion = _compared(len(Uq), Ud, workers)
-    if cluster is not None:
-        some = partial(_rows, Uq)
-        lists = _no_titles(len(Uq), None)
-        return _lists_from(cluster, lists, titles, some, clicked, stopped, portion)
 
     def fill(lists: NDArray[np.int32], first: int, end: int) -> None:
         titles.highest(lists, Uq[first:end], *part(clicked, first, end), workers)
@@ -285,60 +264,6 @@ def _compared(n_queries: int, Ud: np.ndarray, workers: Workers) -> tuple[Titles,
     if n_queries * len(Ud) <= EXACT_UP_TO:
         return AllTitles(np.ascontiguousarray(Ud.T)), _PORTION
     return TitleClusters.of(Ud, workers), _PORTION_OF_CLUSTERS
-
-
-def _rows(Uq: np.ndarray, first: int, end: int) -> np.ndarray:
-    return Uq[first:end]
-
-
-def _lists_from(
-    cluster: Cluster,
-    lists: NDArray[np.int32],
-    titles: Titles,
-    units: Callable[[int, int], np.ndarray],
-    clicked: OfQueries,
-    stopped: Callable[[], bool],
-    portion: int,
-    reached: Callable[[int], None] = lambda n_queries: None,
-) -> NDArray[np.int32]:
-    """As `lists_of_all`, each portion of the queries by a worker of a cluster, in ``lists``.
-
-    ``units`` gives the normalised embeddings of the queries from the first to the second number.
-    """
-    n_queries = len(lists)
-    kept = cluster.keep(titles)
-    each = -(-n_queries // (_PORTIONS_OF_WORKER * max(1, len(cluster.workers()))))
-    size = min(portion, max(_LEAST, each))
-
-    def portions() -> Iterator[tuple[Any, ...]]:
-        for first in range(0, n_queries, size):
-            if stopped():
-                return
-            end = min(first + size, n_queries)
-            Uq = units(first, end)
-            if stopped():
-                return
-            offsets, values = part(clicked, first, end)
-            yield kept, Uq, offsets - offsets[0], values[offsets[0] : offsets[-1]]
-
-    end = 0
-    for found in cluster.in_order(_highest_there, portions()):
-        lists[end : end + len(found)] = found
-        end += len(found)
-        reached(end)
-    return lists
-
-
-def _highest_there(
-    titles: Titles,
-    Uq: np.ndarray,
-    clicked_offsets: NDArray[np.int64],
-    clicked: NDArray[np.int32],
-) -> NDArray[np.int32]:
-    """The lists of some queries, on a worker."""
-    lists = np.full((len(Uq), HARD_AMONG), -1, np.int32)
-    titles.highest(lists, Uq, clicked_offsets, clicked, Workers(1))
-    return lists
 
 
 def lists_of_all(
@@ -368,19 +293,14 @@ def lists_of_all(
     (n_queries, HARD_AMONG) int32
         -1 where a query has fewer titles.
     """
-    lists = _no_titles(n_queries, scratch)
+    lists = scratch_array((n_queries, HARD_AMONG), np.int32, scratch)
+    lists.fill(-1)
     size = portion or _PORTION
     for first in range(0, n_queries, size):
         if stopped():
             break
         end = min(first + size, n_queries)
         fill(lists[first:end], first, end)
-    return lists
-
-
-def _no_titles(n_queries: int, scratch: AnyPath | None) -> NDArray[np.int32]:
-    lists = scratch_array((n_queries, HARD_AMONG), np.int32, scratch)
-    lists.fill(-1)
     return lists
 
 

@@ -1,0 +1,148 @@
+"""The families of models that `sentemb.train` trains, and what a training reads.
+
+A family is declared by one entry of `FAMILIES`. The command line and `sentemb.train` find it by the
+name of the model and know nothing else of it. Nothing here loads NumPy or Numba.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from sentemb.errors import SentembError
+from sentemb.models.family import Family
+from sentemb.models.towers.registry import ENCODERS
+from sentemb.system.hyperparameters import Hyperparameter
+from sentemb.system.paths import AnyPath
+from sentemb.training.declared import DeclaredSettings
+from sentemb.training.pair_settings import PairSettings
+from sentemb.training.settings import Settings
+
+if TYPE_CHECKING:
+    from sentemb.data.click_log import Clicks
+    from sentemb.data.labelled_pairs import LabelledPairs
+    from sentemb.data.prepared_log import PreparedLog
+    from sentemb.models.face import Face
+    from sentemb.models.pair_scorer import PairScorer
+    from sentemb.models.sentence_encoder import SentenceEncoder
+    from sentemb.models.vectors.word_vectors import WordVectors
+    from sentemb.training.batches.additions import Replayed
+    from sentemb.training.dev import DevSource
+    from sentemb.training.run import Run
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What a training reads; `sentemb.train` describes the attributes."""
+
+    pairs: Clicks | LabelledPairs | PreparedLog
+    dev: DevSource | LabelledPairs | None = None
+    start_from: AnyPath | SentenceEncoder | PairScorer | None = None
+    vectors: AnyPath | WordVectors | None = None
+    vector_dim: int | None = None
+    vector_words: int | None = None
+    teacher: AnyPath | SentenceEncoder | None = None
+    replay: Replayed | None = None
+    catalogue: AnyPath | Sequence[str] | None = None
+    labels: bool = False
+    seeds: int = 1
+    skip_bad_lines: bool = False
+
+
+# Inputs that not every family reads.
+SPECIAL = ("vector_dim", "vector_words", "teacher", "catalogue", "labels", "seeds")
+
+
+@dataclass(frozen=True)
+class TrainedFamily:
+    """Models that are trained alike.
+
+    Attributes
+    ----------
+    settings : class
+        The settings of a training; it names the models.
+    reads : frozenset of str
+        The special `Inputs` that a training reads.
+    home : str
+        ``module:function``, called with `Inputs`, the preset, the settings given and the `Run`.
+    """
+
+    settings: type[DeclaredSettings]
+    reads: frozenset[str]
+    home: str
+
+    @property
+    def models(self) -> Family:
+        """The models by name."""
+        return self.settings.family
+
+    def parameters_of(self, model: str) -> list[Hyperparameter]:
+        """The hyper-parameters of a training of ``model``, with its help texts and defaults."""
+        of_family = {p.name for p in self.models.parameters}
+        of_others = of_family - set(self.models[model].names)
+        return [p for p in self.settings.parameters if p.name not in of_others]
+
+    def check(self, inputs: Inputs, settings: Mapping[str, Any]) -> None:
+        """Refuse inputs and settings that are for another family.
+
+        Raises
+        ------
+        SentembError
+            It names the models that they are for.
+        """
+        defaults = {field.name: field.default for field in fields(Inputs)}
+        for name in SPECIAL:
+            is_given = getattr(inputs, name) is not None and getattr(inputs, name) != defaults[name]
+            if is_given and name not in self.reads:
+                self._refuse(name, [family for family in FAMILIES if name in family.reads])
+        for name in settings:
+            users = [f for f in FAMILIES if name in {p.name for p in f.settings.parameters}]
+            if users and self not in users:
+                self._refuse(name, users)
+
+    def _refuse(self, name: str, families: Sequence[TrainedFamily]) -> None:
+        models = ", ".join(model for family in families for model in family.models)
+        raise SentembError(
+            f"{name} is not for {self.models.noun}; leave {name} out, or choose model {models}"
+        )
+
+    def train(self, inputs: Inputs, preset: str | None, settings: dict[str, Any], run: Run) -> Face:
+        """A trained model."""
+        module, function = self.home.split(":")
+        trained: Face = getattr(importlib.import_module(module), function)(
+            inputs, preset, settings, run
+        )
+        return trained
+
+
+FAMILIES = (
+    TrainedFamily(
+        Settings,
+        frozenset({"vector_dim", "vector_words", "catalogue", "seeds"}),
+        "sentemb.training.two_tower_trainer:train_two_towers",
+    ),
+    TrainedFamily(
+        PairSettings,
+        frozenset({"teacher", "labels"}),
+        "sentemb.training.pair_trainer:train_pair_model",
+    ),
+)
+
+
+def model_names() -> list[str]:
+    """The names of all models that can be trained."""
+    return [name for family in FAMILIES for name in family.models]
+
+
+def family_of(model: object) -> TrainedFamily:
+    """The family of the model called ``model``.
+
+    Raises
+    ------
+    SentembError
+        If there is no such model.
+    """
+    name = replace(ENCODERS.model, choices=model_names()).checked(model)
+    return next(family for family in FAMILIES if name in family.models)

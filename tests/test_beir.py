@@ -1,0 +1,101 @@
+"""The importer of sets in the format of BEIR, on a small made-up set."""
+
+import gzip
+import json
+from itertools import pairwise
+
+import pytest
+from click.testing import CliRunner
+
+from sentemb import SentembError
+from sentemb.cli import main
+from sentemb.data.importers.beir import import_beir
+from sentemb.data.judged_set import read_judged_set, read_texts
+
+
+def run(*arguments):
+    """The counts that ``sentemb data`` prints."""
+    done = CliRunner().invoke(main, ["data", *map(str, arguments)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return dict(line.split(": ") for line in done.stdout.splitlines())
+
+
+def grades(folder):
+    """Query -> title -> grade of a judged set."""
+    judged = read_judged_set(folder)
+    return {
+        query: {
+            judged.titles[title]: int(grade)
+            for title, grade in zip(
+                judged.title_index[low:high], judged.grade[low:high], strict=True
+            )
+        }
+        for query, (low, high) in zip(judged.queries, pairwise(judged.offsets), strict=True)
+    }
+
+
+def pairs(path):
+    return [tuple(line.split("\t")) for line in path.read_text().splitlines()]
+
+
+def write(path, lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines))
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    folder = tmp_path / "facts"
+    documents = [
+        {"_id": "d 1", "title": "Sky", "text": "x", "metadata": {}},
+        {"_id": "d2", "title": "", "text": "One two\nthree four"},
+        {"_id": "d3", "title": "Other", "text": ""},
+        {"_id": "d4", "title": "", "text": " "},
+    ]
+    write(folder / "corpus.jsonl", map(json.dumps, documents))
+    queries = [{"_id": f"q{k}", "text": f"query {k}"} for k in range(4)]
+    write(folder / "queries.jsonl", map(json.dumps, queries))
+    head = "query-id\tcorpus-id\tscore"
+    write(folder / "qrels" / "train.tsv", [head, "q0\td 1\t1", "q0\td3\t0", "q1\td2\t2"])
+    write(folder / "qrels" / "dev.tsv", [head, "q2\td 1\t1", "q2\tmissing\t1"])
+    write(folder / "qrels" / "test.tsv", [head, "q3\td 1\t2", "q3\td2\t0"])
+    return folder
+
+
+def test_beir(corpus, tmp_path):
+    out = tmp_path / "out"
+    counts = run("beir", corpus, "-o", out, "--title-words", "3")
+    assert counts == {"titles": "3", "pairs": "2", "dev queries": "1", "test queries": "1"}
+    assert read_texts(out / "titles.tsv") == (
+        ["d_1", "d2", "d3"],
+        ["Sky", "One two three", "Other"],
+    )
+    assert pairs(out / "pairs.tsv") == [("query 0", "Sky"), ("query 1", "One two three")]
+    assert pairs(out / "dev.tsv") == [("query 2", "Sky")]
+    assert grades(out / "test") == {"query 3": {"Sky": 2, "One two three": 0}}
+    write(corpus / "qrels" / "dev.tsv", ["query-id\tcorpus-id\tscore", "q2\td 1\tgood"])
+    with pytest.raises(SentembError, match=r"dev.tsv:2: the score 'good' is not an integer"):
+        import_beir(corpus, tmp_path / "new")
+    for path in (corpus / "qrels").iterdir():
+        path.unlink()
+    with pytest.raises(SentembError, match=r"qrels: has none of train, dev, test.tsv"):
+        import_beir(corpus, tmp_path / "new")
+
+
+def test_packed_files_and_a_missing_one(corpus, tmp_path):
+    packed = gzip.compress((corpus / "corpus.jsonl").read_bytes())
+    (corpus / "corpus.jsonl.gz").write_bytes(packed)
+    (corpus / "corpus.jsonl").unlink()
+    assert import_beir(corpus, tmp_path / "out")["titles"] == 3
+    (corpus / "queries.jsonl").unlink()
+    with pytest.raises(SentembError, match=r"queries.jsonl: no such file, packed or not"):
+        import_beir(corpus, tmp_path / "new")
+    with pytest.raises(SentembError, match="is not empty"):
+        import_beir(corpus, tmp_path / "out")
+
+
+def test_a_corpus_without_titles(corpus, tmp_path):
+    documents = [{"_id": "d2", "text": "One two"}]
+    write(corpus / "corpus.jsonl", map(json.dumps, documents))
+    import_beir(corpus, tmp_path / "out")
+    assert pairs(tmp_path / "out" / "pairs.tsv") == [("query 1", "One two")]
