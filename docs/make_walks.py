@@ -1,0 +1,99 @@
+"""Trace one training update and one search: which files of the package they enter.
+
+Writes the table in docs/design.md. tests/test_walks.py compares the walks that are told there.
+"""
+
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+from sentemb import HybridRanker, Index, train
+from sentemb.data.click_log import ClickLog
+from sentemb.retrieval.clicked_queries import ClickedQueries
+from sentemb.search.ranking.recipe import Recipe
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "sentemb"
+BEGIN, END = "<!-- walks begin -->", "<!-- walks end -->"
+PAIRS = [(f"{a} {b} hotel", f"Hotel {b.title()} {a}") for a in "abcdefgh" for b in ("rome", "oslo")]
+
+
+class Trace:
+    """Counts the functions of the package that are entered, by file."""
+
+    def __init__(self):
+        self.functions = set()
+
+    def _enter(self, frame, event, argument):
+        if event == "call":
+            code = frame.f_code
+            path = Path(code.co_filename)
+            if path.is_relative_to(PACKAGE) and not code.co_name.startswith("<"):
+                self.functions.add((path.relative_to(PACKAGE).as_posix(), code.co_qualname))
+
+    def __enter__(self):
+        threading.setprofile(self._enter)
+        sys.setprofile(self._enter)
+        return self
+
+    def __exit__(self, *error):
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+    def files(self):
+        """Number of functions by file."""
+        return Counter(file for file, _ in self.functions)
+
+
+def update():
+    """The trace of one update: plan a mini-batch, and train on it."""
+    from sentemb.training import two_tower_task
+
+    trace, whole = Trace(), two_tower_task.TwoTowerTask.update
+    plan = two_tower_task.TwoTowerTask.plan
+    train(ClickLog.from_pairs(PAIRS), epochs=1, cells=4, batch_size=8, threads=1)  # compiles
+
+    def traced(function):
+        def call(self, *arguments):
+            with trace:
+                return function(self, *arguments)
+
+        return call
+
+    two_tower_task.TwoTowerTask.update = traced(whole)
+    two_tower_task.TwoTowerTask.plan = traced(plan)
+    try:
+        train(ClickLog.from_pairs(PAIRS), epochs=1, cells=4, batch_size=8, threads=1)
+    finally:
+        two_tower_task.TwoTowerTask.update = whole
+        two_tower_task.TwoTowerTask.plan = plan
+    return trace.files()
+
+
+def search():
+    """The trace of `Index.search` with all parts of the ranking."""
+    log = ClickLog.from_pairs(PAIRS)
+    model = train(log, epochs=1, cells=4, batch_size=8, threads=1)
+    recipe = Recipe({"cosine": 1.0, "memory": 2.0, "bm25": 0.5, "clicked_bm25": 0.5})
+    ranker = HybridRanker(model, recipe, ClickedQueries.of(log))
+    index = Index.build(ranker, [title for _, title in PAIRS])
+    index.search("hotel rome", 3)  # compiles
+    with Trace() as trace:
+        index.search("hotel oslo", 3)
+    return trace.files()
+
+
+def table():
+    """The files that both traces enter, as a Markdown table."""
+    rows = ["| walk | files | functions | rooms |", "| --- | --: | --: | --: |"]
+    for name, files in (("one training update", update()), ("one search", search())):
+        rooms = {file.partition("/")[0] for file in files}
+        rows.append(f"| {name} | {len(files)} | {sum(files.values())} | {len(rooms)} |")
+    return "\n".join(rows)
+
+
+if __name__ == "__main__":
+    page = ROOT / "docs" / "design.md"
+    before, rest = page.read_text(encoding="utf-8").split(BEGIN)
+    page.write_text(f"{before}{BEGIN}\n\n{table()}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
