@@ -37,7 +37,6 @@ def _outputs(path: str, given: dict[str, Any]) -> list[str]:
 
 
 def _ids_beside(path: str) -> str:
-    """The file of the ids."""
     return path.removesuffix(_ENDING) + ".ids"
 
 

@@ -174,7 +174,6 @@ def _built(model: str, titles: str, output: str, new: dict[str, Any]) -> "Index"
 
 
 def _changed(path: str, changes: dict[str, str | None], output: str) -> "Index":
-    """The index in folder ``path`` with other titles."""
     from sentemb.cli.common import read_ids
     from sentemb.search.index import Index
     from sentemb.system.growing import scratch_folder

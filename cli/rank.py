@@ -155,7 +155,6 @@ def _by_pairs(
     candidates: "Candidates | None",
     top_k: int,
 ) -> dict[str, dict[str, float]]:
-    """The run of the ``top_k`` best titles of each query, scored pair by pair."""
     from sentemb.evaluation.reranking import rank_pairs
 
     line = ProgressLine()
@@ -208,7 +207,6 @@ def _by_vectors(
 def _by_ranker(
     ranker: "HybridRanker", query_of: dict[str, str], title_of: dict[str, str], top_k: int
 ) -> dict[str, dict[str, float]]:
-    """The run of the ``top_k`` best titles of each query by a ranker."""
     ids = list(title_of)
     ids = [ids[place] for place in _falling(ids)]
     over = ranker.over([title_of[id] for id in ids])

@@ -138,7 +138,6 @@ def command(
 
 
 def _read(index: str, log: str | None, in_memory: bool) -> "tuple[Index, ClickLog | None]":
-    """The index and the log."""
     from sentemb.data.click_log import read_click_log
     from sentemb.search.index import Index
 

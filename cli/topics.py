@@ -200,7 +200,6 @@ def _query_lines(queries: Sequence[Any]) -> list[str]:
 def _cells_lines(
     cell: int | None, collected: Mapping[int, Any], leading: Leading, top_k: int
 ) -> list[str]:
-    """All cells with their first words, or one cell with all its words."""
     if cell is None:
         return _overview(collected, leading, top_k)
     return _cell_lines(cell, collected.get(cell, []), leading)
@@ -221,7 +220,6 @@ def _overview(collected: Mapping[int, Any], leading: Leading, top_k: int) -> lis
 
 
 def _cell_lines(cell: int, words: Sequence[Any], leading: Leading) -> list[str]:
-    """All words of one cell."""
     from sentemb.system.tables import aligned
 
     topic = "" if cell not in leading else ", most words from {}: {:.2f}".format(*leading[cell])

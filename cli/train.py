@@ -114,7 +114,6 @@ def _started_pair_model(folder: str) -> str | None:
 
 
 def _models_with(name: str) -> list[str]:
-    """The models whose training has an option ``name``."""
     return [
         model
         for family in FAMILIES
@@ -158,7 +157,6 @@ def _preset_option(family: TrainedFamily) -> click.Parameter:
 
 
 def _of_model(family: TrainedFamily, model: str) -> list[click.Parameter]:
-    """The options of the hyper-parameters."""
     declared = [p for p in family.parameters_of(model) if p is not family.models.model]
     return _parameters(*(option_of(p, off=_OFF.get(p.name, "")) for p in declared))
 
@@ -419,7 +417,6 @@ def _figures(dev: dict[str, float]) -> str:
 
 
 def _shape(model: Any) -> str:
-    """The name of a model and its size."""
     from sentemb.models.pair_scorer import PairScorer
 
     if "seeds" in model.training:

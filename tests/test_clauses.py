@@ -257,7 +257,7 @@ def test_too_few_below_the_limit_are_filled_with_the_least_similar():
 
 def test_others_are_all_but_one():
     rng = np.random.default_rng(0)
-    drawn = np.stack([clauses._others(3, 6, 4, rng) for _ in range(300)])
+    drawn = np.stack([clauses._numbers_except(3, 6, 4, rng) for _ in range(300)])
     assert set(drawn.ravel().tolist()) == {0, 1, 2, 4, 5}
     assert all(len(set(row)) == 4 for row in drawn.tolist())
 

@@ -36,6 +36,7 @@ from sentemb.retrieval.clicked_queries import ClickedQueries
 from sentemb.retrieval.int8_rows import LARGEST
 from sentemb.retrieval.similarity import unit_rows
 from sentemb.search.confidence import Confidence
+from sentemb.search.ranking.floor import Floor, Letters
 from sentemb.search.ranking.ranker import HybridRanker
 from sentemb.search.ranking.recipe import Recipe
 from sentemb.text.batch import tokenize
@@ -303,6 +304,32 @@ def test_words_and_confidence_are_those_of_the_package(show, stored):
     index.confidence = Confidence(-2.0, 3.5, 100, 0.1, 0.2)
     # int8 vectors stay as they are in both.
     check_page(show(index, dtype="float32", min_queries=1), index)
+
+
+@needs_engine
+def test_the_page_refuses_the_queries_that_the_package_refuses(show):
+    ranker = ranker_of(model_of(("bag", {})), WEIGHTS, clicks())
+    index = Index.build(ranker, LONGER)
+    whole = index.ranker.fields.whole
+    # The threshold is between two of the queries, so that some are refused and some are not.
+    queries = [*QUERIES, *TITLES, "zqx wv", "hotel zqx", "", "..."]
+    weights = (-0.4, 0.9, 1.1, 0.7, 0.2, 0.5)
+    for threshold in (-9.0, -4.0, -3.0, -2.0, -1.0, 9.0):
+        index.ranker.floor = Floor(weights, threshold, Letters.of(whole))
+        tab = show(index, dtype="float32", min_queries=1)
+        answers = ask(
+            tab,
+            """async (queries) => {
+              const answers = [];
+              for (const query of queries) answers.push(await engine.search(query, 3));
+              const ids = (hits) => hits.map(({ id }) => id);
+              return answers.map(({ hits, no_match }) => [ids(hits), no_match ?? null]);
+            }""",
+            queries,
+        )
+        for query, (ids, reason) in zip(queries, answers, strict=True):
+            hits = index.search(query, 3)
+            assert (ids, reason) == ([hit.id for hit in hits], hits.reason), query
 
 
 @needs_engine

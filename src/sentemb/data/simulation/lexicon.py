@@ -204,8 +204,12 @@ def _detailed_family(
     templates = {}
     for side in ("query", "title"):
         parsed = [_template(text) for text in shape[side]]
-        plain = _popular_templates(one for one in parsed if not _has_slot(one, "detail"))
-        detailed = _popular_templates(one for one in parsed if _has_slot(one, "detail"))
+        plain = _popular_templates(
+            template for template in parsed if not _has_slot(template, "detail")
+        )
+        detailed = _popular_templates(
+            template for template in parsed if _has_slot(template, "detail")
+        )
         templates[side] = (plain, *[detailed] * len(details))
     return Family(
         topic=name,
@@ -217,7 +221,8 @@ def _detailed_family(
         concept_ranks=Weighted.zipf(range(len(concepts))),
         entity_ranks=Weighted.zipf(range(len(entities))),
         detail_ranks=Weighted.weighted(
-            range(len(details) + 1), [NO_DETAIL_SHARE] + [scale * one for one in detail_weights]
+            range(len(details) + 1),
+            [NO_DETAIL_SHARE] + [scale * weight for weight in detail_weights],
         ),
         query_templates=templates["query"],
         title_templates=templates["title"],
@@ -297,8 +302,8 @@ def _template(text: str) -> Template:
 
 def _popular_templates(templates: Iterable[Template]) -> Weighted[Template]:
     """Templates to draw from; short ones are drawn more often, as people use few words."""
-    kept = list(templates)
-    return Weighted.weighted(kept, [len(template) ** -1.5 for template in kept])
+    pool = list(templates)
+    return Weighted.weighted(pool, [len(template) ** -1.5 for template in pool])
 
 
 def _has_slot(template: Template, name: str) -> bool:
