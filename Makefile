@@ -155,6 +155,11 @@ docs: venv ## Write docs/cli.md from --help and docs/python.md from the docstrin
 	$(BIN)/python docs/make_cli.py
 	$(BIN)/python docs/make_python.py
 
+.PHONY: sizes
+sizes: venv ## Count lines, names, options and functions, and write the tables of docs/design.md
+	$(BIN)/python docs/make_sizes.py
+	$(BIN)/python docs/make_walks.py
+
 .PHONY: rivals
 rivals: ## Fine-tune a transformer, rank by all rivals and write docs/results/rivals.md (hours)
 	$(MAKE) venv EXTRAS=dev,bench

@@ -215,7 +215,8 @@ def _show_config(ctx: click.Context) -> None:
     type=click.Path(),
     metavar="TITLES",
     help="File of titles, id<TAB>title, which --dev ranks for held-out clicks together with the "
-    "titles of the log. Titles without clicks are not trained on.",
+    "titles of the log. Titles without clicks are not trained on. The ranker knows the clicks of "
+    "these titles by their ids, so a title that changes later keeps them.",
     group=RUN,
 )
 @option(
