@@ -29,7 +29,7 @@ venv: $(VENV)/.with-$(EXTRAS) ## Set up .venv with the package and what the test
 
 .PHONY: demo
 demo: venv ## Set up, simulate a click log, train on it, evaluate, draw gates (under 5 minutes)
-	$(BIN)/sentemb simulate $(DEMO)/log --pairs $(DEMO_PAIRS) --force
+	$(BIN)/sentemb simulate -o $(DEMO)/log --pairs $(DEMO_PAIRS) --force
 	$(BIN)/sentemb train $(DEMO)/log/pairs.tsv --dev $(DEMO)/log/dev -o $(DEMO)/model --epochs 8 --force
 	$(BIN)/sentemb evaluate $(DEMO)/model $(DEMO)/log/test
 	$(BIN)/sentemb plot-gates $(DEMO)/model "$(DEMO_QUERY)" --title "$(DEMO_TITLE)" -o $(DEMO)/gates.png --force

@@ -395,7 +395,7 @@ class TestCommand:
             "cannot be written"
             in self.run("--output-numbers", "file/x.npz", "--force", code=1).stderr
         )
-        self.run("--scale", "none", code=2)
+        self.run("--colours", "none", code=2)
         assert "no forget gate f" in self.run("--gates", "f", "--force", code=1).stderr
         assert (
             "for --view gates"
