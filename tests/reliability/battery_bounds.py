@@ -16,6 +16,7 @@ from sentemb.models.vectors.skip_gram import SETTINGS
 from sentemb.models.vectors.vector_options import HYPERPARAMETERS
 from sentemb.training.families import FAMILIES
 
+REFUSED = (1, 2)
 HUGE = str(10**30)
 NO_INTEGERS = ("abc", "", "1.5", "nan", HUGE, f"-{HUGE}")
 NO_NUMBERS = ("abc", "", "nan", "inf", "-inf", "1e400")
@@ -35,7 +36,7 @@ def cases(commands):
         yield Case(
             f"bounds: {' '.join(argv)} {option} {value[:40]!r}",
             (*_without(argv, option), option, value),
-            (1, 2),
+            REFUSED,
             check=_names(option),
         )
 
@@ -43,7 +44,10 @@ def cases(commands):
         option = parameter.option
         argv = ("train", "log.tsv", "-o", "new", "--model", model, "--epochs", "1")
         yield Case(
-            f"bounds: {model} with {option}", (*argv, *_set(parameter)), 1, check=_names(option)
+            f"bounds: {model} with {option}",
+            (*argv, *_set(parameter)),
+            REFUSED,
+            check=_names(option),
         )
 
 

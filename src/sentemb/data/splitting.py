@@ -441,7 +441,6 @@ def _cut_by_time(
 
 
 def _write_pairs(unsorted: Path, new: Path, has_skipped: bool) -> None:
-    """Write the file to train on."""
     if not has_skipped:
         os.replace(unsorted, new / PAIRS)
         return

@@ -19,7 +19,7 @@ from sentemb.models.sentence_encoder import SentenceEncoder
 from sentemb.models.towers.towers import SIDES
 from sentemb.models.vectors.features import VectorSource
 from sentemb.system.parallel import Workers
-from sentemb.text.words import WHITE_SPACE
+from sentemb.text.words import BARE
 from sentemb.training.batches.additions import Additions
 from sentemb.training.batches.corpus import Corpus
 from sentemb.training.before_and_after import FirstTitles
@@ -71,7 +71,7 @@ def train_two_towers(
             held_out = plan.given(log.queries, log.titles, run.note, more_titles)
         known = None if start is None else start.towers.vocabulary
         grow = start is not None and start.grows(chosen.model)
-        splitting = chosen.splitting or WHITE_SPACE
+        splitting = chosen.splitting or BARE
         of_words = None if vectors is None else partial(vectors.features, note=run.note)
         corpus = Corpus(
             log,
@@ -128,13 +128,13 @@ def _check_prepared(plan: DevPlan, additions: Additions) -> None:
     """Refuse what would read all pairs of a prepared log into memory."""
     if plan.share:
         raise SentembError(
-            "dev cannot be a share of a prepared log; run `sentemb split LOG DIR`, then `sentemb "
-            "prepare DIR/pairs.tsv OUT`, and give DIR/dev.tsv as dev"
+            "dev cannot be a share of a prepared log; run `sentemb split LOG -o DIR`, then "
+            "`sentemb prepare DIR/pairs.tsv -o OUT`, and give DIR/dev.tsv as dev"
         )
     if additions.old is not None:
         raise SentembError(
             "replay cannot add to a prepared log; join both logs and prepare them: `cat OLD NEW | "
-            "sentemb prepare - OUT`"
+            "sentemb prepare - -o OUT`"
         )
 
 

@@ -155,21 +155,23 @@ def plot_keywords(
     After Tables I, II and V to X of Palangi et al.
     """
     models = [model] if compare_with is None else [model, compare_with]
-    found = [extract_keywords(one, text, side, threshold) for one in models]
-    return Drawing(keywords_figure(found, _names(models)))
+    keywords = [extract_keywords(model, text, side, threshold) for model in models]
+    return Drawing(keywords_figure(keywords, _names(models)))
 
 
 def plot_loss(
-    runs: Mapping[str, Any] | AnyPath | SentenceEncoder | PairScorer, metric: str | None = None
+    runs: Mapping[str, Any] | AnyPath | SentenceEncoder | PairScorer,
+    metrics: Sequence[str] | None = None,
 ) -> Drawing:
-    """Draw the training cost, epoch by epoch, and a figure on the dev set if there is one.
+    """Draw the training cost, epoch by epoch, and metrics of the dev set if there is one.
 
     Parameters
     ----------
     runs : model, path, or dict of them
         Trained models or their folders; the keys of a dict are the names of the curves.
-    metric : str, optional
-        The figure on the dev set, such as ``"ndcg@10"``.
+    metrics : sequence of str, optional
+        Metrics of the dev set, such as ``["ndcg@10"]``, each drawn below the cost. By default the
+        one that decides which epoch is kept.
 
     Returns
     -------
@@ -188,7 +190,7 @@ def plot_loss(
     if not named:
         raise SentembError("no runs were given; give a trained model or its folder")
     histories = [_history(name, run) for name, run in named.items()]
-    return Drawing(loss_figure(histories, list(named), metric or figure_of(histories)))
+    return Drawing(loss_figure(histories, list(named), metrics or [figure_of(histories)]))
 
 
 def plot_match(model: PairScorer, query: str, title: str) -> Drawing:
@@ -241,11 +243,11 @@ def plot_gradient_flow(
 
 
 def _readings(
-    model: SentenceEncoder, other: SentenceEncoder | None, query: str, title: str | None
+    model: SentenceEncoder, compare_with: SentenceEncoder | None, query: str, title: str | None
 ) -> list[Reading]:
-    models = [model] if other is None else [model, other]
+    models = [model] if compare_with is None else [model, compare_with]
     named = zip(models, _names(models), strict=True)
-    return [read_texts(one, query, title, name) for one, name in named]
+    return [read_texts(model, query, title, name) for model, name in named]
 
 
 def _names(models: Sequence[SentenceEncoder]) -> list[str]:

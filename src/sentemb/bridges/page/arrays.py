@@ -1,4 +1,4 @@
-"""What a search page holds of an index: arrays one after the other, and where each of them is.
+"""The arrays of an index in a search page, one after the other, and where each of them is.
 
 engine/engine.js reads them.
 """
@@ -18,11 +18,14 @@ from sentemb.bridges.export.final_sigma import cased_and_ignored
 from sentemb.bridges.page.public_words import WITHHELD, PublicWords
 from sentemb.bridges.page.stem_forms import forms_of_stems
 from sentemb.models.towers.towers import Towers
-from sentemb.retrieval.bm25 import Lists
+from sentemb.retrieval.bm25 import Lists, Statistics
 from sentemb.retrieval.int8_rows import LARGEST, Int8Rows
 from sentemb.retrieval.memory import MemoryRows
 from sentemb.retrieval.words_and_stems import words_of
+from sentemb.search.index import BELOW_FLOOR, NOTHING_KNOWN
+from sentemb.search.ranking.floor import Letters
 from sentemb.search.ranking.parts import Bm25, Cosine, Memory, Unclicked
+from sentemb.search.ranking.recipe import BM25, MEMORY
 from sentemb.text.words import plain_words
 
 if TYPE_CHECKING:
@@ -49,20 +52,20 @@ class Arrays:
 
     Attributes
     ----------
-    places : dict
+    entries : dict
         The type in JavaScript, the first byte and the length of each array by name.
     """
 
     def __init__(self) -> None:
-        self.places: dict[str, dict[str, Any]] = {}
+        self.entries: dict[str, dict[str, Any]] = {}
         self._content = bytearray()
 
     def add(self, name: str, array: np.ndarray) -> None:
         """Append an array, flat."""
         flat = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
         self._content += bytes(-len(self._content) % _ALIGNED)
-        place = {"type": _TYPES[flat.dtype], "at": len(self._content), "length": flat.size}
-        self.places[name] = place
+        entry = {"type": _TYPES[flat.dtype], "at": len(self._content), "length": flat.size}
+        self.entries[name] = entry
         self._content += flat.tobytes()
 
     def add_texts(self, name: str, texts: Iterable[str]) -> None:
@@ -113,6 +116,8 @@ def add_index(
         "splitting": towers.vocabulary.splitting,
         "vectors": 0 if known is None else known.dim,
         "confidence": None,
+        "floor": None,
+        "no_match": {"nothing": NOTHING_KNOWN, "below": BELOW_FLOOR},
     }
     notes: list[str] = []
     if index.confidence is not None:
@@ -130,7 +135,8 @@ def add_index(
         elif isinstance(part, Unclicked):
             arrays.add(name, part.values.astype(np.uint8))
     if fields:
-        _add_words(arrays, fields, index, model_words, public, notes)
+        words = _add_words(arrays, fields, index, model_words, public, notes)
+        header["floor"] = _add_floor(arrays, index, words)
     return header, notes
 
 
@@ -162,13 +168,13 @@ def _add_towers(
     is_left_out[first : first + len(words)] = [word == WITHHELD for word in words]
     for side, weights in towers.each.items():
         table = weights["table"]
-        kept = np.asarray(table.any(axis=1)) & ~is_left_out
+        is_stored = np.asarray(table.any(axis=1)) & ~is_left_out
         if side == "document":
             in_titles = np.zeros(len(table), np.bool_)
             in_titles[vocabulary.batch(titles).input_rows] = True
-            kept &= in_titles
-        arrays.add(f"{side} rows", kept.astype(np.uint8))
-        rows = table[kept].astype(np.float32)
+            is_stored &= in_titles
+        arrays.add(f"{side} rows", is_stored.astype(np.uint8))
+        rows = table[is_stored].astype(np.float32)
         arrays.add_rows(f"{side} table", _coarse_rows(rows) if dtype == "int8" else rows)
         for name, weight in weights.items():
             if name != "table":
@@ -216,7 +222,7 @@ def _add_words(
     model_words: list[str],
     public: PublicWords,
     notes: list[str],
-) -> None:
+) -> list[str]:
     """The public words of BM25, which of them a word of a query is, and the lists of each field."""
     stem = index.recipe.stem
     split = words_of(stem)
@@ -234,15 +240,30 @@ def _add_words(
     arrays.add("numbers of words", np.fromiter(forms.values(), "<u4", len(forms)))
     for name, lists in fields.items():
         _add_lists(arrays, name, lists, words)
+    return words
+
+
+def _add_floor(arrays: Arrays, index: Index, words: list[str]) -> dict[str, Any] | None:
+    """Statistics of the public ``words`` for the floor; its weights are those of the index."""
+    floor = index.ranker.floor
+    if floor is None or not {BM25, MEMORY} <= set(index.recipe.parts):
+        return None
+    whole = index.ranker.fields.whole
+    public = Statistics(words, whole.held_by(words), whole.n_titles, whole.mean_length)
+    letters = Letters.of(public).counts
+    arrays.add("floor holding", public.holding.astype("<u4"))
+    arrays.add_texts("floor letters", letters)
+    arrays.add("floor counts", np.fromiter(letters.values(), "<u4", len(letters)))
+    return {**floor.as_dict(), "titles": whole.n_titles}
 
 
 def _add_lists(arrays: Arrays, name: str, lists: Lists, words: Sequence[str]) -> None:
     """The lists of ``words``, empty where the field has none."""
-    place_of = {word: place for place, word in enumerate(lists.words)}
-    places = np.array([place_of.get(word, -1) for word in words], np.int64)
-    lengths = np.diff(lists.offsets, append=lists.offsets[-1])[places]
+    index_of = {word: index for index, word in enumerate(lists.words)}
+    indices = np.array([index_of.get(word, -1) for word in words], np.int64)
+    lengths = np.diff(lists.offsets, append=lists.offsets[-1])[indices]
     ends = np.cumsum(lengths)
-    entries = np.repeat(lists.offsets[places] - (ends - lengths), lengths)
+    entries = np.repeat(lists.offsets[indices] - (ends - lengths), lengths)
     entries += np.arange(entries.size)
     titles = lists.titles[entries]
     steps = np.diff(titles, prepend=0)

@@ -441,7 +441,6 @@ def _pair(need: Need) -> tuple[int, int]:
 
 
 def _draw_except(ranks: Weighted[int], unwanted: int, random: Random) -> int:
-    """Draw an index other than ``unwanted``."""
     drawn = unwanted
     while drawn == unwanted:
         drawn = ranks.draw(random)

@@ -102,9 +102,9 @@ def write(
         with BulkFiles(folder, part_bytes) as bulk:
             for portion in portions(source, on_progress):
                 without += int(np.count_nonzero(~portion.known))
-                own = _queries(of_titles, clicks.queries, first, scoring.has_clicks)
+                clicked = _queries(of_titles, clicks.queries, first, scoring.has_clicks)
                 first += len(portion.ids)
-                for lines in _lines(portion, own):
+                for lines in _lines(portion, clicked):
                     bulk.add(lines)
         texts = {
             MAPPING: _indented(mapping(target, source.model.dim, scoring)),
@@ -126,7 +126,6 @@ def write(
 
 
 def _check(index: Index, engine: Engine, name: str) -> None:
-    """Refuse what the engine would refuse."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise SentembError(
             f"name is {brief(name)}; give up to 255 small letters from a to z, digits, ., _ and -, "
@@ -150,10 +149,9 @@ def _check(index: Index, engine: Engine, name: str) -> None:
 def _queries(
     clicks: ClicksOfTitles, queries: Sequence[str], first: int, are_wanted: bool
 ) -> Iterator[list[str]]:
-    """The clicked queries of each title from number ``first`` on."""
     for low, high in pairwise(clicks.offsets[first:].tolist()):
-        own = clicks.queries[low:high].tolist() if are_wanted else ()
-        yield [queries[q] for q in own]
+        numbers = clicks.queries[low:high].tolist() if are_wanted else ()
+        yield [queries[q] for q in numbers]
 
 
 def _lines(portion: Portion, queries_of_titles: Iterator[list[str]]) -> Iterator[bytes]:
