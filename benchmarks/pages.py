@@ -66,7 +66,7 @@ def sections_of(page):
     return {name: body.split("\n") for name, body in _SECTION.findall(text)}
 
 
-def write_tables(name, tables, machine=None):
+def write_tables(name, tables, machine=None, quick=False):
     """Fill the tables of docs/results/``name``.md, and write each as CSV.
 
     Parameters
@@ -79,7 +79,12 @@ def write_tables(name, tables, machine=None):
         yet is put at its end.
     machine : str, optional
         What the page's section ``machine`` names.
+    quick : bool
+        Print the tables and write nothing.
     """
+    if quick:
+        print_tables(tables)
+        return
     page = RESULTS / f"{name}.md"
     known = sections_of(page)
     sections = {file_of(name, heading): list(lines) for heading, lines in tables.items()}
