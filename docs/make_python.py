@@ -123,7 +123,7 @@ PARTS = {
         "sentemb.bridges.server.limits:Limits",
         "sentemb.bridges.server.runner:Server",
     ],
-    "Training settings": ["sentemb.training.settings:Settings"],
+    "Training settings": ["sentemb.training.towers.settings:Settings"],
     "The generative model behind SIF": [
         "sentemb.models.vectors.likelihood:Likelihood",
         "sentemb.models.vectors.likelihood:Sentences",
@@ -135,8 +135,8 @@ PARTS = {
         "sentemb.models.vectors.generative:Concentration",
     ],
     "Classifiers on embeddings": [
-        "sentemb.training.classifier:train_classifier",
-        "sentemb.training.classifier:Classifier",
+        "sentemb.training.classifiers.classifier:train_classifier",
+        "sentemb.training.classifiers.classifier:Classifier",
         "sentemb.data.labelled:read_labelled",
         "sentemb.data.labelled:ValuedTexts",
     ],
