@@ -8,8 +8,10 @@ import statistics
 from pathlib import Path
 
 import click
-from make_python import FIRST, PARTS
+from make_cli import contexts
+from make_python import PARTS
 
+import sentemb
 from sentemb.cli import main
 
 ROOT = Path(__file__).parents[1]
@@ -41,17 +43,15 @@ def function_lengths():
     ]
 
 
-def options(command=main, name="", parent=None):
+def options():
     """Options of each command by its name, as its `--help` shows them."""
-    context = click.Context(command, parent, name)
-    if not isinstance(command, click.Group):
-        shown = command.get_params(context)
-        return {name: sum(isinstance(one, click.Option) for one in shown)}
-    found = {}
-    for child in command.list_commands(context):
-        whole_name = f"{name} {child}".strip()
-        found |= options(command.get_command(context, child), whole_name, context)
-    return found
+    return {
+        context.command_path.removeprefix("sentemb "): sum(
+            isinstance(one, click.Option) for one in context.command.get_params(context)
+        )
+        for context in contexts(main, "sentemb", None)
+        if not isinstance(context.command, click.Group)
+    }
 
 
 def table():
@@ -64,7 +64,7 @@ def table():
         "lines of `benchmarks`": f"{lines('benchmarks'):,}",
         "lines of `tests`": f"{lines('tests'):,}",
         "lines of README": f"{len(readme.splitlines()):,}",
-        "names of `import sentemb`": f"{len(FIRST):,}",
+        "names of `import sentemb`": f"{len(sentemb.__all__):,}",
         "public names, with those of modules": f"{sum(map(len, PARTS.values())):,}",
         "commands": f"{len(of_commands):,}",
         "options of all commands": f"{sum(of_commands.values()):,}",
