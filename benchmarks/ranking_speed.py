@@ -81,7 +81,8 @@ def one_by_one(model, titles, queries, rounds, clock):
         "all parts": ALL,
     }.items():
         snapshot = index.snapshot
-        own = Index(snapshot.changed(ranker=snapshot.ranker._with(recipe, None)), 1)
+        ranker = HybridRanker(model, recipe, snapshot.ranker.clicks, snapshot.ranker.fields)
+        own = Index(snapshot.changed(ranker=ranker), 1)
         contenders[name] = lambda own=own: [own.search(query, K) for query in few]
     result = take_turns(contenders, rounds, clock)
     words = [f"{len(titles):,} titles have {len(log.queries):,} clicked queries."]
@@ -109,7 +110,8 @@ def at_once(model, titles, queries, rounds, clock):
         "cosine + memory": Recipe({COSINE: 1.0, MEMORY: 1.0}),
         "all parts": ALL,
     }.items():
-        own = Index(snapshot.changed(ranker=snapshot.ranker._with(recipe, None)), 1)
+        ranker = HybridRanker(model, recipe, snapshot.ranker.clicks, snapshot.ranker.fields)
+        own = Index(snapshot.changed(ranker=ranker), 1)
         contenders[name] = lambda own=own: own.ranked(queries, K)
     result = take_turns(contenders, rounds, clock)
     words = [
@@ -147,8 +149,8 @@ def given_titles(name, model, log, queries, rounds, clock):
         ]
     result = take_turns(contenders, rounds, clock)
     words = [
-        f"{RANKED} titles of the log of {name}, which has {len(log.query_index):,} pairs, are given "
-        "with each query."
+        f"{RANKED} titles of the log of {name}, which has {len(log.query_index):,} pairs, are "
+        "given with each query."
     ]
     return section(f"Given titles, {name}", ASKED, result, "rank, cosine", words)
 

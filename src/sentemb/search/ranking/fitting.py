@@ -71,7 +71,7 @@ _CANDIDATES = 20
 # Clicks are held back where at least this share of the catalogue has none.
 _FEW_UNCLICKED, _MOST_HELD_BACK = 0.1, 0.5
 _OF_WORDS = [BM25, CLICKED_BM25]
-# Scores of the memory that are kept, 64 MB of them, and queries that they are computed for at a time.
+# Scores of the memory that are kept, 64 MB of them, and queries that are scored together.
 _CELLS, _TOGETHER = 16_000_000, 128
 # A part of the key of the random numbers, so that no other draw shares them.
 _KEY = 0x72616E6B
@@ -365,11 +365,11 @@ class _Fitting:
         key = clicks, stem
         if key not in self._materials:
             of_titles = clicks.of_titles(self._titles, self._ids)
-            coded = self._read
-            if clicks.queries is not coded.texts:
-                coded = ReadQueries(clicks.queries, self._embed)
+            read = self._read
+            if clicks.queries is not read.texts:
+                read = ReadQueries(clicks.queries, self._embed)
             recipe = Recipe({COSINE: 1.0}, stem=stem)
-            self._materials[key] = Material(self._titles, self._vectors, of_titles, coded, recipe)
+            self._materials[key] = Material(self._titles, self._vectors, of_titles, read, recipe)
         return self._materials[key]
 
     def catalogue(self, recipe: Recipe, fields: Fields) -> Catalogue:
