@@ -255,7 +255,6 @@ class PairScorer(Face):
     def _read(
         self, side: str, texts: Sequence[str], numbers: NDArray[np.int64], poor: "_Poor"
     ) -> Reading:
-        """What belongs to each of some texts."""
         memory = self._kept(PAIR, WordMemory, self.model, self.vocabulary, self.weights)
         found = memory.look_up([texts[k] for k in numbers.tolist()], self._workers)
         poor.note(side, numbers, found)
