@@ -272,7 +272,6 @@ FRACTIONS = {
     "train": {
         **dict.fromkeys(("--gamma", "--learning-rate", "--max-norm"), ((), ("1e-300",))),
         "--margin": ((), ("1e-300", "1.9")),
-        "--checkpoint-seconds": (("-1", "nan"), ("inf", "1e400")),
     },
     "sif": {"--a": ((), ("1e-300", "1e29"))},
     "keywords": {"--min-change": (("nan",), ("-1", "inf", "-inf"))},
@@ -1082,7 +1081,7 @@ def streams():
         for name in ("encode", "train"):
             yield Case(
                 f"streams: {name}, stderr {what}, now and then a note",
-                (*WHOLE[name], *(("--checkpoint-seconds", "0") if name == "train" else ())),
+                WHOLE[name],
                 (0, 1, 120, 141),
                 stderr=what,
                 makes=MAKES,
