@@ -286,7 +286,7 @@ class Similarity:
         return formula(self.vectors.words, self.lab.sentences_for_idf)
 
     def _known(self, texts):
-        return only_known(tokenize(texts, self.split), self.vectors.places.__contains__)
+        return only_known(tokenize(texts, self.split), self.vectors.row_of_word.__contains__)
 
     def _table(self, rows, weights, mean):
         own = self.vectors.vectors[rows].astype(np.float64) - mean

@@ -128,10 +128,10 @@ class PairProblem:
         Empty without either. The loss has a kink wherever one of these places changes.
         """
         places = [
-            state["places"]
+            state["argmax"]
             for done in self._done.values()
             for state in done.states
-            if "places" in state
+            if "argmax" in state
         ]
         return b"".join(array.tobytes() for array in [*places, self._choices])
 

@@ -1,4 +1,4 @@
-"""What other rooms assume about models: rankers, embedders, retrievers, the point of a gradient.
+"""Protocols of models: rankers, embedders, retrievers, the point of a gradient.
 
 The protocols are structural: a class with the right members fulfils one without inheriting from it.
 """

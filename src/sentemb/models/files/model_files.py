@@ -120,9 +120,9 @@ def fingerprint(saved: SavedModel) -> str:
     It does not depend on how the model was trained, or on the version of the package.
     """
     config = configuration_of(saved)
-    told = {name: config[name] for name in config.keys() - {"format", "training", "sentemb"}}
+    shape = {name: config[name] for name in config.keys() - {"format", "training", "sentemb"}}
     vocabulary = saved.model.vocabulary
-    texts = [told, list(vocabulary.trigrams), list(vocabulary.words)]
+    texts = [shape, list(vocabulary.trigrams), list(vocabulary.words)]
     digest = hashlib.sha256(json.dumps(texts, sort_keys=True).encode())
     if vocabulary.vectors is not None:
         digest.update(vocabulary.vectors.fingerprint().encode())

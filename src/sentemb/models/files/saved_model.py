@@ -1,4 +1,4 @@
-"""What a model folder holds, whatever the model is used for."""
+"""The contents of a model folder, for all kinds of models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -70,7 +70,7 @@ class Stored(Protocol):
     """A class that can be stored in a model folder."""
 
     def saved(self) -> SavedModel:
-        """What a model folder holds of this model."""
+        """The contents of this model's folder."""
         ...
 
     @classmethod

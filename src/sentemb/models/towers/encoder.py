@@ -1,4 +1,4 @@
-"""What all encoders share: passes cut into tasks for threads.
+"""The base of all encoders: passes cut into tasks for threads.
 
 An encoder describes shapes and holds no weights. A tower's weights are a dict of stacked arrays
 passed to every call, so that training can pass the point at which a gradient is taken and a
@@ -44,7 +44,7 @@ class Embed(Protocol):
 
 @dataclass
 class ForwardPass:
-    """What the backward pass needs from a forward pass.
+    """State of a forward pass for the backward pass.
 
     Attributes
     ----------

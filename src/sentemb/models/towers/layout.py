@@ -16,7 +16,7 @@ from sentemb.text.batch import TextBatch
 
 
 class Layout:
-    """What the passes need to know of a `TextBatch`; it depends on the texts alone.
+    """Index arrays of a `TextBatch` for the passes; they depend on the texts alone.
 
     Each part is computed when it is first used and then kept. `Encoder.lay_out` computes all that
     its passes use, so that training can overlap this with the previous mini-batch.

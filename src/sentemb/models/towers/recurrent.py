@@ -1,4 +1,4 @@
-"""What the recurrent encoders share: passes through the words of a text in one or two directions.
+"""The base of the recurrent encoders: passes through a text in one or two directions.
 
 In addition to the last y(t) of each direction an embedding may hold a linear bag of the same
 features, Wbag x. It holds what the words say in any order, which frees the cells for the rest.
@@ -114,9 +114,9 @@ class RecurrentEncoder(Encoder):
             column = direction * self.gate_width
             for slot, gate in enumerate(self.gates):
                 part = slice(column + slot * n, column + (slot + 1) * n)
-                own = slice(slot * n, (slot + 1) * n)
+                units = slice(slot * n, (slot + 1) * n)
                 named[f"{prefix}W{gate}"] = weights["table"][:, part].T
-                named[f"{prefix}Wrec{gate}"] = weights["recurrent"][direction, :, own].T
+                named[f"{prefix}Wrec{gate}"] = weights["recurrent"][direction, :, units].T
                 named[f"{prefix}b{gate}"] = weights["bias"][part]
             named.update(self._peephole_blocks(weights, prefix, direction))
         if self.bag_dim:
@@ -203,7 +203,7 @@ class RecurrentEncoder(Encoder):
     def _prepare(
         self, weights: Arrays, direction: int, packing: Packing, P: np.ndarray, workspace: Workspace
     ) -> tuple[dict[str, np.ndarray], Callable[..., Any], tuple[Any, ...]]:
-        """What the forward kernel will write, the kernel, and its arguments without the chunks."""
+        """The outputs of the forward kernel, the kernel, and its arguments without the chunks."""
         raise NotImplementedError
 
     def _embed_block(
@@ -219,16 +219,18 @@ class RecurrentEncoder(Encoder):
             kernel(*arguments, 0, 1)
             part = slice(direction * self.cells, (direction + 1) * self.cells)
             # For a single text, indexing with arrays would take longer than its words do.
-            one = block.order.size == 1
+            is_single = block.order.size == 1
             texts, last_rows = (
-                (block.order[0], block.last_rows[0]) if one else (block.order, block.last_rows)
+                (block.order[0], block.last_rows[0])
+                if is_single
+                else (block.order, block.last_rows)
             )
             embeddings[texts, part] = state["Y"][last_rows]
 
     # -- backward -----------------------------------------------------------------------------
 
     def by_length(self, rows: np.ndarray, offsets: NDArray[np.int64]) -> np.ndarray:
-        """What dividing by a text's number of words does to (n_texts, dim) rows: here nothing.
+        """Divide (n_texts, dim) rows by the texts' numbers of words; here nothing is divided.
 
         An encoder whose embedding holds y(m) / m divides its last outputs and, in the backward
         pass, their errors.

@@ -18,7 +18,7 @@ SIDES = ("query", "document")
 
 @dataclass(frozen=True, eq=False)
 class Towers:
-    """What a model of two towers consists of.
+    """A model of two towers: encoder, vocabulary and weights.
 
     Attributes
     ----------

@@ -74,7 +74,7 @@ def counts_of(words: Sequence[str], counts: Mapping[str, int], name: str) -> NDA
 
     ``name`` is that of the counts, for the `SentembError` if none of the words has one.
     """
-    found = np.array([counts.get(word, 0) for word in words], np.int64)
-    if not found.any():
+    of_words = np.array([counts.get(word, 0) for word in words], np.int64)
+    if not of_words.any():
         raise SentembError(f"{name}: none of the words has a count; give counts of these words")
-    return found
+    return of_words

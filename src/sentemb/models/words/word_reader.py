@@ -1,4 +1,4 @@
-"""What towers and pair models share: each distinct word of a batch is projected once, and back.
+"""Projection of words: each distinct word of a batch is projected once, and back.
 
 The input weights are ``table`` (n_features, width), one row per letter trigram or word. A word is
 the sum of the rows of its features. `blocks` gives all arrays the names and shapes that the papers
