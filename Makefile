@@ -74,7 +74,7 @@ mutants: venv ## Put small faults into a copy of the code: each must make a test
 .PHONY: reliability
 reliability: ## Run the long checks of reliability and write docs/reliability.md (an hour and a half)
 	$(MAKE) venv EXTRAS=dev
-	cd tests && ../$(BIN)/python -m reliability $(CHECKS)
+	cd tests && PYTHONPATH=../benchmarks ../$(BIN)/python -m reliability $(CHECKS)
 
 .PHONY: gradcheck
 gradcheck: venv ## Check the gradients of every model and variant

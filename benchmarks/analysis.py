@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from pages import DATA, ROOT, write_section
+from pages import DATA, ROOT, fill
 from scores import (
     area_under_curve,
     attenuation,
@@ -406,7 +406,7 @@ def main():
         print(f"{occupations} is not here; skipped", file=sys.stderr)
     made = "\n\n".join(parts)
     print(made)
-    write_section(PAGE, "analysis", made)
+    fill(PAGE, {"analysis": [made]})
 
 
 if __name__ == "__main__":

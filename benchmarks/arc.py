@@ -1,11 +1,11 @@
-"""The pair models' paper on one page: measure its tables and claims, and write docs/arc.md.
+"""The pair models' paper on one page: measure its tables and claims, and fill docs/arc.md.
 
     python benchmarks/arc.py [PART ...] [--seeds 0 1 2] [--models NAME ...] [--msrp FOLDER]
 
 Each part's numbers are kept as CSV in docs/results/arc; models and checkpoints are kept in
 build/arc. A row that is there is not measured again, and a training that was stopped continues.
 To measure a part again, remove its file and the models.
-``--text-only`` measures nothing and writes charts and page from the CSV.
+``--text-only`` measures nothing and draws the charts and fills the page's tables from the CSV.
 """
 
 import argparse
@@ -15,11 +15,12 @@ from pathlib import Path
 
 import arc_charts
 from arc_lab import SEEDS, Laboratory, read
-from arc_page import page_of
 from arc_parts import PARTS, SYSTEMS
-from pages import DATA, DOCS, ROOT
+from arc_tables import filled, labelled
+from pages import DATA, DOCS, ROOT, fill
 
 from sentemb.errors import SentembError
+from sentemb.system.tables import markdown_table
 from sentemb.training.stopping import Interrupted
 
 
@@ -61,7 +62,9 @@ def main():
             print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     tables = tables_in(folder)
     arc_charts.write(tables, DOCS / "figures")
-    (DOCS / "arc.md").write_text(page_of(tables), encoding="utf-8")
+    fill(DOCS / "arc.md", filled(tables))
+    if any(line["set"] == "msrp" for line in tables["labelled"]):
+        print("\n".join(markdown_table(labelled("msrp")(tables), 3)))
 
 
 if __name__ == "__main__":

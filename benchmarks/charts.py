@@ -5,7 +5,7 @@ Measures nothing: run it after the scripts that write docs/results.
     python benchmarks/charts.py
 """
 
-from pages import DOCS, README, read_csv, write_section
+from pages import DOCS, README, fill, read_csv
 
 from sentemb.system.tables import markdown_table
 
@@ -380,12 +380,10 @@ def main():
         figure = draw(pyplot)
         figure.savefig(FIGURES / f"{name}.png", dpi=DPI, metadata={"Software": None})
         pyplot.close(figure)
-    for page in (README, PAGE):
-        write_section(page, "ranking", "\n".join(ranking_table()))
-        write_section(page, "catalogue", "\n".join(catalogue_table()))
-    write_section(PAGE, "all_titles", "\n".join(all_titles_table()))
-    write_section(PAGE, "speed", "\n".join(speed_table()))
-    write_section(PAGE, "index", "\n".join(index_table()))
+    both = {"ranking": ranking_table(), "catalogue": catalogue_table()}
+    fill(README, both)
+    only_there = {"all_titles": all_titles_table(), "speed": speed_table(), "index": index_table()}
+    fill(PAGE, both | only_there)
 
 
 if __name__ == "__main__":

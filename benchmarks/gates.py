@@ -9,7 +9,7 @@ import argparse
 import itertools
 
 import numpy as np
-from pages import ROOT, write_section
+from pages import ROOT, fill
 
 from sentemb.gradients.pair_models import PairPasses
 from sentemb.models.pairs import make_pair_model
@@ -155,4 +155,4 @@ if __name__ == "__main__":
     argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     text = table()
     print(text)
-    write_section(DOCUMENT, "gates", text)
+    fill(DOCUMENT, {"gates": [text]})

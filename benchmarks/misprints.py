@@ -17,7 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-from pages import ROOT, write_section
+from pages import ROOT, fill
 
 from sentemb.gradients.pairs import PairProblem
 from sentemb.gradients.recursion import delayed
@@ -695,8 +695,7 @@ def main():
     tables = misprint_tables(whole, b2, rnn, training)
     prefixes = prefix_table(measure_prefix_products())
     print(f"\n{tables}\n\n{prefixes}\n\n{time.perf_counter() - start:.0f} s")
-    write_section(document, "misprints", tables)
-    write_section(document, "prefixes", prefixes)
+    fill(document, {"misprints": [tables], "prefixes": [prefixes]})
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from held_out import parts_of, trained
-from pages import DOCS, machine, options_for, write_results, write_section
+from pages import DOCS, fill, machine, options_for, write_results
 from playwright.sync_api import sync_playwright
 from rounds import note
 from synthetic import mixed_titles
@@ -192,7 +192,7 @@ def main():
             table = list(markdown_table(rows))
             lines += [f"## Sizes and times, {log}", "", *table, ""]
             if log == LOGS[0]:
-                write_section(HOWTO, "sizes", "\n".join(table))
+                fill(HOWTO, {"sizes": ["\n".join(table)]})
             rows = agreement(browser, Path(name), parts, ranker, queries)
             lines += [f"## Against the package, {log}", "", *markdown_table(rows), ""]
             lines += [f"{EXACT:,} titles; queries: {len(queries)} of the test part.", ""]

@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -16,7 +17,8 @@ DOCS, README = ROOT / "docs", ROOT / "README.md"
 RESULTS = DOCS / "results"
 DEVELOPER = DOCS / "developer.md"
 
-_HEADING = re.compile(r"#+ ([^:(`]+)")
+_HEADING = re.compile(r"##+ (.+)")
+_SECTION = re.compile(r"<!-- (\S+):begin -->\n\n(.*?)\n\n<!-- \1:end -->", re.S)
 _NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?"
 # What a cell of a table may hold besides one number: column suffixes and a pattern.
 _SHAPES = [
@@ -31,65 +33,101 @@ _SHAPES = [
 _UNIT = re.compile(r"(?<=\d) (s|ms|µs|ns|MB|%)(?=$|,| \()")
 
 
-def write_section(page, name, text):
-    """Replace the text between the markers of section ``name`` in a Markdown file."""
-    begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
-    before, rest = page.read_text(encoding="utf-8").split(begin)
-    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{rest.split(end)[1]}", encoding="utf-8")
-
-
-def write_results(name, title, script, lines):
-    """Write docs/results/``name``.md, and one CSV file for each table in it.
+def fill(page, sections):
+    """Replace the text between the markers of some sections of a Markdown file.
 
     Parameters
     ----------
-    name, title : str
-        The file's name and the page's title.
-    script : str
-        What writes the page.
-    lines : list of str
-        Markdown. A table's file is named after the page and the heading above the table.
+    page : Path
+        The file.
+    sections : dict of str to list of str
+        Lines of Markdown by name. The markers are ``<!-- name:begin -->`` and
+        ``<!-- name:end -->``.
+
+    Raises
+    ------
+    ValueError
+        A section has no markers in the page, or more than one pair.
     """
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    for old in RESULTS.glob(f"{name}*.csv"):
-        old.unlink()
-    files = tables_of(name, lines)
-    links = ", ".join(f"[{file}]({file})" for file in files)
-    head = [f"# {title}", "", f"Written by `{script}`. The tables as CSV: {links}.", ""]
-    text = "\n".join([*head, *lines]).rstrip() + "\n"
-    (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
-    for file, table in files.items():
-        (RESULTS / file).write_text(csv_of(table), encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    for name, lines in sections.items():
+        begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+        if text.count(begin) != 1 or text.count(end) != 1:
+            raise ValueError(f"{page} needs {begin} and {end} once each")
+        before, rest = text.split(begin)
+        body = "\n".join(lines)
+        text = f"{before}{begin}\n\n{body}\n\n{end}{rest.split(end)[1]}"
+    page.write_text(text, encoding="utf-8")
 
 
-def sections_of(name):
-    """The sections of the page docs/results/``name``.md as lists of lines, by their headings."""
-    sections, heading = {}, None
-    for line in (RESULTS / f"{name}.md").read_text(encoding="utf-8").splitlines():
-        heading = line if line.startswith("## ") else heading
-        if heading is not None:
-            sections.setdefault(heading, []).append(line)
-    return {
-        heading: [*"\n".join(lines).rstrip().split("\n"), ""] for heading, lines in sections.items()
-    }
+def sections_of(page):
+    """{name: lines} of the marked sections of a Markdown file."""
+    text = page.read_text(encoding="utf-8")
+    return {name: body.split("\n") for name, body in _SECTION.findall(text)}
 
 
-def tables_of(name, lines):
-    """Every Markdown table in ``lines`` as rows of cells, by the name of its CSV file."""
-    files, heading, table = {}, "", []
-    for line in [*lines, ""]:
+def write_tables(name, tables, machine=None):
+    """Fill the tables of docs/results/``name``.md, and write each as CSV.
+
+    Parameters
+    ----------
+    name : str
+        The page, which has the text around the tables.
+    tables : dict of str to iterable of str
+        Lines of a Markdown table, or of a list, by heading. Section and CSV file have the name of
+        the page and the heading up to a colon, a bracket or code. One that the page does not have
+        yet is put at its end.
+    machine : str, optional
+        What the page's section ``machine`` names.
+    """
+    page = RESULTS / f"{name}.md"
+    known = sections_of(page)
+    sections = {file_of(name, heading): list(lines) for heading, lines in tables.items()}
+    with page.open("a", encoding="utf-8") as file:
+        for heading, section in zip(tables, sections, strict=True):
+            if section not in known:
+                markers = f"<!-- {section}:begin -->\n\n\n\n<!-- {section}:end -->"
+                file.write(f"\n## {heading}\n\n{markers}\n")
+    fill(page, sections | ({"machine": [f"Machine: {machine}."]} if machine else {}))
+    for section, lines in sections.items():
+        if is_table(lines):
+            text = csv_of(cells_of(lines))
+            (RESULTS / f"{section}.csv").write_text(text, encoding="utf-8")
+
+
+def write_results(name, title, script, lines):
+    """Fill the tables of docs/results/``name``.md with those among lines of Markdown."""
+    write_tables(name, tables_of(lines))
+
+
+def file_of(name, heading):
+    """The name of the CSV file of the table under a heading."""
+    heading = re.split("[:(`]", heading)[0]
+    return re.sub(r"\W+", "-", f"{name} {heading}".lower()).strip("-")
+
+
+def is_table(lines):
+    """Whether lines of Markdown are a table."""
+    return bool(lines) and all(line.startswith("|") for line in lines)
+
+
+def cells_of(lines):
+    """The rows of a Markdown table, each a list of cells, without the line below its head."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [rows[0], *rows[2:]]
+
+
+def tables_of(lines):
+    """{heading: lines} of every table in lines of Markdown."""
+    tables, heading = {}, ""
+    for before, line in zip(["", *lines], lines, strict=False):
+        if match := _HEADING.match(line):
+            heading = match[1]
         if line.startswith("|"):
-            table.append([cell.strip() for cell in line.strip("|").split("|")])
-            continue
-        if table:
-            file = re.sub(r"\W+", "-", f"{name} {heading}".lower()).strip("-") + ".csv"
-            if file in files:
+            if heading in tables and not before.startswith("|"):
                 raise ValueError(f"two tables under the heading {heading!r}; give each its own")
-            files[file] = [table[0], *table[2:]]
-            table = []
-        if found := _HEADING.match(line):
-            heading = found[1].strip()
-    return files
+            tables.setdefault(heading, []).append(line)
+    return tables
 
 
 def csv_of(table):
@@ -149,9 +187,11 @@ def read_csv(file):
         return list(csv.DictReader(lines))
 
 
-def machine():
-    """The machine in a few words."""
-    return f"{processor()}, {os.cpu_count()} processors; Python {platform.python_version()}"
+def machine(*packages):
+    """The machine in a few words, with the versions of some packages."""
+    versions = "".join(f", {name} {version(name)}" for name in packages)
+    python = platform.python_version()
+    return f"{processor()}, {os.cpu_count()} processors; Python {python}{versions}"
 
 
 def processor():

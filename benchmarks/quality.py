@@ -29,7 +29,7 @@ SETTINGS = {
 def sentemb(*arguments):
     """Run a command; return its standard output, the seconds it took and its peak memory in MB."""
     began = time.monotonic()
-    command = [sys.executable, "-m", "sentemb.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "sentemb", *map(str, arguments)]
     with tempfile.TemporaryFile("w+") as out:
         process = subprocess.Popen(command, stdout=out)
         _, status, usage = os.wait4(process.pid, 0)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from large_log import write_judged, write_large_log
-from pages import DOCS, ROOT, machine, write_results, write_section
+from pages import DOCS, ROOT, fill, machine, write_results
 
 from sentemb.data.prepared_log import PreparedLog
 from sentemb.system.tables import markdown_table
@@ -348,7 +348,7 @@ def main():
     }
     if not options.no_page:
         write_results("scale", "Large logs", "benchmarks/scale.py", page(found))
-        write_section(DOCS / "howto" / "large.md", "scale", "\n".join(summary(found)))
+        fill(DOCS / "howto" / "large.md", {"scale": ["\n".join(summary(found))]})
         draw(found, DOCS / "figures" / "scale.png")
 
 

@@ -119,7 +119,7 @@ async def measured(port, clients, requests, seconds):
 def served(index, log):
     """The port and the process of a server, and the seconds until it was ready."""
     began = time.monotonic()
-    command = [sys.executable, "-m", "sentemb.cli", "serve", index, "--log", log, "--port", "0"]
+    command = [sys.executable, "-m", "sentemb", "serve", index, "--log", log, "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         address = process.stdout.readline()

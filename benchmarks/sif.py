@@ -1,13 +1,13 @@
-"""The SIF paper on one page: measure its tables and figures, and write docs/sif.md.
+"""The SIF paper on one page: measure its tables and figures, and fill docs/sif.md.
 
     python benchmarks/sif.py [PART ...] [--vectors PATH] [--data ../shared/data] [--threads 2]
 
 Each part's numbers are kept as CSV in docs/results/sif. Without the name of a part, all parts
 whose file is not there are measured, so a run that was stopped continues. ``--text-only`` measures
-nothing and writes charts and page from the CSV.
+nothing: charts are drawn and the tables of the page filled from the CSV.
 The vectors are those of GloVe that benchmarks/glove.py fetches into build/glove. With other
-``--vectors`` the page and its files go to build/sif. A part whose data or packages are missing is
-left out with a message.
+``--vectors`` all files go to build/sif, and the tables to build/sif/sif.md. A part whose data or
+packages are missing is left out with a message.
 """
 
 import argparse
@@ -17,11 +17,11 @@ import time
 from pathlib import Path
 
 import sif_charts
-from pages import DATA, DOCS, ROOT
+from pages import DATA, DOCS, ROOT, fill
 from sif_lab import Laboratory
-from sif_page import page_of
 from sif_pairs import pairs
 from sif_parts import PARTS as QUICK
+from sif_tables import filled
 
 from sentemb.errors import SentembError
 
@@ -85,7 +85,12 @@ def main():
         measure(lab, folder, options.parts)
     tables = tables_in(folder)
     sif_charts.write(tables, out / "figures")
-    (out / "sif.md").write_text(page_of(tables), encoding="utf-8")
+    sections = filled(tables)
+    if options.vectors is None:
+        fill(DOCS / "sif.md", sections)
+    else:
+        text = "\n\n".join("\n".join([f"## {name}", "", *rows]) for name, rows in sections.items())
+        (out / "sif.md").write_text(f"{text}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

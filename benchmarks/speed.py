@@ -19,13 +19,11 @@ import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
 from growth import growth_section
-from pages import DEVELOPER, RESULTS, ROOT, machine, read_csv, write_results, write_section
+from pages import DEVELOPER, RESULTS, ROOT, fill, machine, read_csv, tables_of, write_tables
 from rounds import Bench, note
 from speed_encoding import encode_section, thread_section
 from speed_jobs import job_section, start_section
-from speed_record import record_section
 from speed_training import defaults_section, floor_section, log_section, train_section
 from targets import Targets
 from wide import product_section
@@ -72,31 +70,6 @@ def keep_section(name, clock, lines, targets):
     KEPT.mkdir(parents=True, exist_ok=True)
     kept = {"package": package_hash(), "clock": clock, "lines": lines, "targets": targets}
     (KEPT / f"{name}.json").write_text(json.dumps(kept, indent=1), encoding="utf-8")
-
-
-def machine_lines(clock):
-    import numba
-    import torch
-
-    return [
-        f"Machine: {machine()}, NumPy {np.__version__}, Numba {numba.__version__}, "
-        f"PyTorch {torch.__version__}. {'Processor' if clock == 'cpu' else 'Wall-clock'} time. "
-        "Contenders are separate processes that take turns; each does its own collation.",
-        "",
-        "- *PyTorch, usual*: `EmbeddingBag` over trigram ids, a loop over the cell, texts padded "
-        "to the longest, autograd, `SGD(nesterov=True)`; also with `fused=True`.",
-        "- *PyTorch, best*: every distinct word projected once from compact rows, texts packed "
-        "without padding, gradients by hand, lazy Nesterov momentum on touched rows only.",
-        "",
-        "All clip the gradient of each tower at norm 1, start from the same weights and train on "
-        "the same mini-batches, whose repeated texts are given to all contenders once only. The "
-        "momentum is 0.9 throughout. The model is the reduced LSTM of the preset `paper` with 96 "
-        "cells unless a row says otherwise.",
-        "",
-        "Ratios depend on the processor, most of all on its bandwidth for scattered rows and on "
-        "how wide its vectors are; the [record](#record) names the processor of every row.",
-        "",
-    ]
 
 
 def add_look_up(targets):
@@ -151,27 +124,24 @@ def main():
         rows = [row for _, targets in found.values() for row in targets]
         print("\n".join(markdown_table([Targets().rows[0], *rows])))
     else:
-        write_page(found, options.clock)
+        write_page(found)
 
 
-def write_page(found, clock):
+def write_page(found):
     """Write docs/results/speed.md and the targets in docs/developer.md.
 
     Parameters
     ----------
     found : dict
         (lines, rows of targets) of every section.
-    clock : str
-        What was measured.
     """
-    lines, targets = machine_lines(clock), Targets()
+    lines, targets = [], Targets()
     for section, rows in found.values():
         lines += [*section, ""]
         targets.rows += rows
     add_look_up(targets)
-    write_results("speed", "Speed", "benchmarks/speed.py", lines + record_section())
-    table = "\n".join(markdown_table(targets.rows))
-    write_section(DEVELOPER, "targets", f"Machine: {machine()}.\n\n{table}")
+    write_tables("speed", tables_of(lines), machine("numpy", "numba", "torch"))
+    fill(DEVELOPER, {"targets": [f"Machine: {machine()}.", "", *markdown_table(targets.rows)]})
 
 
 if __name__ == "__main__":

@@ -120,7 +120,7 @@ def start_section(bench, quick, targets):
     add(f"`sentemb train`, {COLD_PAIRS:,} pairs, the defaults", first_training(log))
     bare = seconds_of("-c", "pass")
     add("`import sentemb`", (seconds_of("-c", "import sentemb"),) * 2)
-    add("`sentemb --help`", (seconds_of("-m", "sentemb.cli", "--help"),) * 2)
+    add("`sentemb --help`", (seconds_of("-m", "sentemb", "--help"),) * 2)
     add("Python alone", (bare,) * 2)
     return [
         "## Start-up",
@@ -169,7 +169,7 @@ def first_encoding(bench, preset):
 def first_training(log):
     """Seconds of a short `sentemb train`: (cold, cached)."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "sentemb.cli", "train", str(log), "--epochs", "3"]
+        command = [sys.executable, "-m", "sentemb", "train", str(log), "--epochs", "3"]
         spent = []
         for number in range(2):
             began = time.monotonic()

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-from pages import RESULTS, ROOT, processor, read_csv, write_results
+from pages import ROOT, processor, read_csv, write_tables
 from rounds import Bench, note
 from speed_encoding import race_encoding, thread_gains
 from speed_jobs import first_encoding, first_step
@@ -21,7 +21,6 @@ from speed_training import PAIRS, measure_floor
 
 from sentemb.system.tables import markdown_table
 
-HEADING = "## Record"
 FILE = "speed-record.csv"
 # Columns that say what was measured, and those of figures: whether more is better.
 KEYS = ("commit", "date", "processor")
@@ -44,28 +43,11 @@ FIGURES = {
 NOTABLE = 0.1
 
 
-def record_section():
+def record_table(rows):
     """The record as lines of Markdown."""
-    return section_of(read_csv(FILE))
-
-
-def section_of(rows):
     names = [*KEYS, *FIGURES]
     cells = [[row[name] or "-" for name in names] for row in rows]
-    table = [*markdown_table([names, *cells], left=len(KEYS)), ""] if rows else []
-    return [
-        HEADING,
-        "",
-        *table,
-        "Written by `make bench-record`, a short run: one row per commit and processor. "
-        "*Realistic* and *uniform*: a training step on that log, time of *PyTorch, usual* and "
-        "*best* over ours. *Defaults*: a step of the defaults, lazy Adam by hand over ours. "
-        "*Encode*: that many sentences per call, *PyTorch, usual* over ours. Two threads: how many "
-        "times faster than one. Compiling: the first training step and the first texts of the "
-        "defaults, less the time with the kernels in the cache. Processor time, but for two "
-        "threads.",
-        "",
-    ]
+    return markdown_table([names, *cells], left=len(KEYS))
 
 
 def committed():
@@ -132,10 +114,7 @@ def changes(row, before):
 def add(row):
     """Put a row at the end of the record, in place of one of the same commit and processor."""
     rows = [one for one in read_csv(FILE) if any(one[name] != row[name] for name in KEYS[::2])]
-    page = (RESULTS / "speed.md").read_text(encoding="utf-8")
-    body = page.split("\n\n", 2)[2].split(f"\n{HEADING}\n")[0]  # without title and list of files
-    lines = [*body.rstrip().split("\n"), "", *section_of([*rows, row])]
-    write_results("speed", "Speed", "benchmarks/speed.py", lines)
+    write_tables("speed", {"Record": record_table([*rows, row])})
 
 
 def main():

@@ -39,7 +39,7 @@ TRANSFERRED = {"model": "bilstm", "cells": 96, "hard-negatives": 0}
 
 def sentemb(*arguments):
     """Run a command; its standard output."""
-    command = [sys.executable, "-m", "sentemb.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "sentemb", *map(str, arguments)]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 

@@ -12,23 +12,17 @@ from sentemb.cli.options import Integers, given, json_option, option, option_of
 from sentemb.cli.options import command as new_command
 from sentemb.errors import SentembError
 from sentemb.gradients.check_options import (
-    ENTRIES,
     FAULTS,
     FORM,
-    GAMMA,
     LENGTHS,
-    MARGIN,
-    NEGATIVES,
     OBJECTIVE,
-    SCALE,
     SEED,
-    TOLERANCE,
     VECTOR_DIM,
     Problem,
 )
 from sentemb.gradients.checks import CHECKS, all_checks, check_parameters
 from sentemb.models.pairs.registry import PAIR_MODELS
-from sentemb.models.towers.registry import ENCODERS, SHARED_TOWERS
+from sentemb.models.towers.registry import BAG_DIM, CELLS, ENCODERS, SHARED_TOWERS
 from sentemb.system.hyperparameters import CHECK, PROBLEM, Hyperparameter
 
 _ALL = "all"
@@ -37,31 +31,18 @@ _WITH_VECTORS = {VECTOR_DIM.name: 3}
 
 
 def _own_settings(function: Any) -> Any:
-    """``function`` with an option for every hyper-parameter of the encoders and the checks."""
-    for declared in reversed(check_parameters()):
+    """``function`` with an option for what changes the equations of a model, and for its size."""
+    for declared in reversed([one for one in check_parameters() if _is_form(one)]):
         users = [name for name, entry in all_checks().items() if declared in entry.parameters]
-        pair_models = set(users) == set(PAIR_MODELS)
-        help = f"Only for {'pair models' if pair_models else ', '.join(users)}."
-        function = option_of(declared, default=_default(declared), help=help)(function)
-    of_pairs = {one.name: one for one in PAIR_MODELS.parameters}
-    for declared in reversed(ENCODERS.parameters):
-        other = of_pairs.get(declared.name)
-        help = f"A pair model takes {other.expected()}." if other else ""
-        function = option_of(declared, default=declared.check_default, help=help, family=ENCODERS)(
-            function
-        )
-    return function
+        help = f"Only for {', '.join(users)}."
+        function = option_of(declared, help=help)(function)
+    for declared in reversed([one for one in ENCODERS.parameters if _is_form(one)]):
+        function = option_of(declared, default=declared.check_default, family=ENCODERS)(function)
+    return option_of(CELLS, default=CELLS.check_default)(function)
 
 
-def _default(declared: Hyperparameter) -> Any:
-    """The default that the help of a check shows where it differs from that of training."""
-    of_checks = {
-        name: ",".join(map(str, entry.defaults[declared.name]))
-        for name, entry in all_checks().items()
-        if declared.name in entry.defaults
-    }
-    own = ", ".join(f"{default} for {name}" for name, default in of_checks.items())
-    return own or declared.check_default
+def _is_form(declared: Hyperparameter) -> bool:
+    return declared.kind in (bool, str) or declared is BAG_DIM
 
 
 @new_command("gradcheck")
@@ -81,16 +62,9 @@ def _default(declared: Hyperparameter) -> Any:
     help="Words of the texts.",
     group=PROBLEM,
 )
-@option_of(NEGATIVES)
 @option_of(OBJECTIVE)
-@option_of(GAMMA)
-@option_of(MARGIN)
-@option_of(SCALE)
-@option_of(VECTOR_DIM)
 @option_of(SEED)
 @option_of(FORM)
-@option_of(ENTRIES)
-@option_of(TOLERANCE)
 @option(
     "--break",
     "fault",
@@ -139,7 +113,6 @@ def command(model: str | None, entry: str | None, as_json: bool, **options: Any)
     if model == _ALL and (options["fault"] or entry):
         raise SentembError("--break and --explain look at one model; name one model with --model")
     if entry is not None:
-        del options["entries"]
         _explain(entry, as_json, model=model or ENCODERS.model.default, **given(options))
     reports = []
     for report in _reports(model or ENCODERS.model.default, given(options)):

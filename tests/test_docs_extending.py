@@ -64,7 +64,7 @@ def test_the_page_adds_files_and_a_registration_each():
     ids=str,
 )
 def test_the_encoder_of_the_page_passes_the_gradient_check(package, settings):
-    found = sentemb(package, "gradcheck", "--model", "gru", "--entries", 6, *settings)
+    found = sentemb(package, "gradcheck", "--model", "gru", *settings)
     assert found.returncode == 0, found.stdout + found.stderr
     assert ".Wrech " in found.stdout
     assert "PASS" in found.stdout
@@ -83,7 +83,7 @@ def test_the_commands_know_the_encoder_of_the_page(package):
 
 @pytest.mark.slow
 def test_the_pair_model_of_the_page_passes_the_gradient_check(package):
-    found = sentemb(package, "gradcheck", "--model", "wordends", "--entries", 6)
+    found = sentemb(package, "gradcheck", "--model", "wordends")
     assert found.returncode == 0, found.stdout + found.stderr
     assert "pair.W " in found.stdout and "PASS" in found.stdout
 

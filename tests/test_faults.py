@@ -137,8 +137,7 @@ def test_the_command_offers_every_fault():
 
 
 def run(*arguments):
-    quick = ["gradcheck", "--cells", "3", "--entries", "4", "--negatives", "2"]
-    return CliRunner().invoke(main, [*quick, *arguments])
+    return CliRunner().invoke(main, ["gradcheck", "--cells", "3", *arguments])
 
 
 def test_the_command_names_the_fault_and_the_blocks_that_fail():

@@ -186,7 +186,7 @@ def test_load_returns_the_class_for_the_kind_of_model(tmp_path):
 
 def test_a_kind_of_a_later_version_is_named(tmp_path, monkeypatch):
     model = made_up_model(("lstm", {}), TEXTS, cells=4, dtype=np.float32)
-    monkeypatch.setattr(SavedModel, "kind", "graph")
+    monkeypatch.setattr(Towers, "kind", "graph")
     save_model(SavedModel(model.towers), tmp_path / "m")
     with pytest.raises(SentembError, match="kind 'graph'; upgrade sentemb"):
         sentemb.load(tmp_path / "m")

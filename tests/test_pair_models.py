@@ -89,8 +89,8 @@ def problem_of(case, **settings):
     """The problem of a check, small."""
     entry = all_checks()[case[0]]
     own = {one.name: one.check_default or one.default for one in entry.parameters}
-    own |= {"negatives": 2, "lengths": (2, 4, 9), "scale": 0.5, "seed": 0, "objective": None}
-    return PairModelProblem(case[0], **own | {"margin": None} | entry.defaults | case[1] | settings)
+    own |= {"negatives": 2, "lengths": (2, 4, 9), "seed": 0, "objective": None}
+    return PairModelProblem(case[0], **own | entry.defaults | case[1] | settings)
 
 
 @each_case
@@ -247,8 +247,7 @@ def test_large_steps_are_for_functions_that_are_linear_between_kinks():
     ("settings", "message"),
     [
         ({"objective": "softmax"}, "no objective softmax; choose hinge or logistic"),
-        ({"objective": "logistic", "margin": 0.5}, "logistic has no margin"),
-        ({"gamma": 3.0}, "wordembed has no gamma"),
+        ({"alpha": 0.1}, "wordembed has no alpha"),
         ({"form": "trace"}, "has no form trace"),
         ({"fault": "b_g"}, "no terms to leave out"),
         ({"dropout": 1.0}, "dropout is 1.0; give"),
@@ -266,10 +265,10 @@ def test_towers_have_no_logistic_loss():
 
 
 def test_the_command_takes_the_settings_of_a_pair_model():
-    arguments = "--model arc2 --maps 3,2 --gate printed --max-words 7 --lengths 2,3 --entries 2"
-    result = CliRunner().invoke(main, ["gradcheck", *arguments.split(), "--margin", "0.7"])
+    arguments = "--model arc2 --gate printed --lengths 2,3"
+    result = CliRunner().invoke(main, ["gradcheck", *arguments.split()])
     assert result.exit_code == 0, result.output
-    assert re.search(r"arc2, form scan: .*maps \[3, 2\], gate printed.* margin 0.7", result.output)
+    assert re.search(r"arc2, form scan: .*maps \[5, 4\], gate printed", result.output)
     assert re.search(r"^pair.W1x .* pass$", result.output, re.M)
     result = CliRunner().invoke(main, ["gradcheck", "--model", "arc2", "--explain", "pair.b1[0]"])
     assert result.exit_code == 0 and "PASS" in result.output

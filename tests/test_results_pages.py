@@ -23,12 +23,19 @@ def pages():
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_csv_files_hold_the_tables_of_the_page(path, pages):
-    tables = pages.tables_of(path.stem, path.read_text(encoding="utf-8").splitlines()[1:])
+    tables = {
+        name: pages.cells_of(lines)
+        for name, lines in pages.sections_of(path).items()
+        if pages.is_table(lines)
+    }
     assert tables
-    written = {file.name for file in RESULTS.glob(f"{path.stem}*.csv")}
+    written = {file.stem for file in RESULTS.glob(f"{path.stem}*.csv")}
     assert written == set(tables)
-    for file, table in tables.items():
-        assert (RESULTS / file).read_text(encoding="utf-8") == pages.csv_of(table), file
+    for name, table in tables.items():
+        assert (RESULTS / f"{name}.csv").read_text(encoding="utf-8") == pages.csv_of(table), name
+    text = path.read_text(encoding="utf-8")
+    assert text.count("\n| ---") == len(tables), "a table without markers"
+    assert all(f"]({name}.csv)" in text for name in tables)
 
 
 @pytest.mark.parametrize(
@@ -53,19 +60,51 @@ def test_formatted_cells_become_plain_numbers(head, cells, lines, pages):
 
 def test_two_tables_need_two_headings(pages):
     table = ["| a |", "| --- |", "| 1 |"]
-    assert list(pages.tables_of("x", [*table, "", "## More (of it)", "", *table])) == [
-        "x.csv",
-        "x-more.csv",
+    assert list(pages.tables_of([*table, "", "## More (of it)", "", *table])) == [
+        "",
+        "More (of it)",
     ]
     with pytest.raises(ValueError, match="two tables"):
-        pages.tables_of("x", [*table, "", *table])
+        pages.tables_of([*table, "", *table])
 
 
-def test_a_page_is_written_with_its_csv(pages, tmp_path, monkeypatch):
+PAGE = """# Speed
+
+<!-- machine:begin -->
+
+Machine: old.
+
+<!-- machine:end -->
+
+## Steps
+
+Text.
+
+<!-- speed-steps:begin -->
+
+| old |
+
+<!-- speed-steps:end -->
+"""
+
+
+def test_a_page_keeps_its_text_and_gets_its_tables(pages, tmp_path, monkeypatch):
     monkeypatch.setattr(pages, "RESULTS", tmp_path)
-    (tmp_path / "speed-old.csv").write_text("")
-    lines = ["## Steps", "", "| a | b |", "| --- | --- |", "| x | 3 ms |"]
-    pages.write_results("speed", "Speed", "benchmarks/speed.py", lines)
+    page = tmp_path / "speed.md"
+    page.write_text(PAGE)
+    table = ["| a | b |", "| --- | --- |", "| x | 3 ms |"]
+    pages.write_tables("speed", {"Steps": table, "More: `it`": ["- an item"]}, "new")
     assert {path.name for path in tmp_path.iterdir()} == {"speed.md", "speed-steps.csv"}
     assert (tmp_path / "speed-steps.csv").read_text() == "a,b (ms)\nx,3\n"
-    assert (tmp_path / "speed.md").read_text().startswith("# Speed\n\nWritten by")
+    text = page.read_text()
+    assert "<!-- machine:begin -->\n\nMachine: new.\n\n<!-- machine:end -->" in text
+    assert "## Steps\n\nText.\n\n<!-- speed-steps" in text
+    assert text.endswith(
+        "<!-- speed-steps:end -->\n\n## More: `it`\n\n<!-- speed-more:begin -->\n\n"
+        "- an item\n\n<!-- speed-more:end -->\n"
+    )
+    pages.write_tables("speed", {"Steps": table})
+    assert page.read_text() == text
+    page.write_text(text.replace("speed-steps:end", "x"))
+    with pytest.raises(ValueError, match="speed-steps:begin"):
+        pages.fill(page, {"speed-steps": []})

@@ -95,7 +95,7 @@ def test_an_empty_sentence_is_refused():
 # -- the check -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("settings", [{}, {"alpha": 0.01, "scale": 2.0}, {"lengths": (1,)}])
+@pytest.mark.parametrize("settings", [{}, {"alpha": 0.01}, {"lengths": (1,)}])
 def test_the_exact_gradient_passes_and_the_printed_one_does_not(settings):
     report = sentemb.gradcheck("sif-likelihood", **settings)
     assert report.passed and report.repeatable and report.directional < 1e-8
@@ -140,13 +140,12 @@ def test_one_entry_is_explained():
     ("settings", "message"),
     [
         ({"form": "trace"}, "no form trace; choose scan or printed"),
-        ({"gamma": 3.0}, "no gamma, only alpha, lengths, scale, seed; leave gamma out"),
+        ({"negatives": 2}, "no negatives, only alpha, lengths, seed; leave negatives out"),
         ({"shared_towers": True}, "no shared_towers"),
         ({"cells": 3}, "no cells"),
         ({"other": 3}, "no other"),
         ({"alpha": 0}, "alpha is 0; give a number above 0 and below 1"),
         ({"fault": "b_g"}, "no terms to leave out"),
-        ({"scale": -1}, "scale"),
     ],
 )
 def test_settings_that_do_not_apply_are_refused(settings, message):
@@ -176,8 +175,8 @@ def run(*arguments):
 
 
 def test_the_command_prints_both_gradients():
-    result = run("--model", "sif-likelihood", "--alpha", "0.1")
-    assert result.exit_code == 0 and "sif-likelihood, form scan: alpha 0.1" in result.stdout
+    result = run("--model", "sif-likelihood", "--lengths", "2,3")
+    assert result.exit_code == 0 and "sif-likelihood, form scan: alpha 0.3" in result.stdout
     result = run("--model", "sif-likelihood", "--form", "printed")
     assert result.exit_code == 1 and "at fault in point.c, origin.c:" in result.stdout
     (report,) = json.loads(run("--model", "sif-likelihood", "--json").stdout)

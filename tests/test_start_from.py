@@ -269,7 +269,7 @@ def test_a_preset_gives_the_shape_to_word_vectors():
     start = Start.of(word_vectors())
     settings = Settings.of("large", **start.settings("large", {"cells": 5}))
     assert (settings.model, settings.cells, settings.bag_dim) == ("bilstm", 5, 192)
-    with pytest.raises(SentembError, match="preset must be one of"):
+    with pytest.raises(SentembError, match="preset must be paper or large for two towers"):
         train(LOG, start_from=word_vectors(), preset="small")
 
 
@@ -363,7 +363,7 @@ def test_the_command_has_two_names_for_it(tmp_path):
     shared = []
     for number, options in enumerate((
         ["--start-from", str(path)],
-        ["--init", str(path), "--separate-towers", "--objective", "hinge"],
+        ["--start-from", str(path), "--separate-towers", "--objective", "hinge"],
     )):  # fmt: skip
         output = tmp_path / str(number)
         result = CliRunner().invoke(main, [*common, *options, "-o", str(output)])

@@ -12,6 +12,8 @@ import time
 from datetime import date
 from pathlib import Path
 
+from pages import fill
+
 from reliability import determinism, faces, fuzz, indexes, orders, overlays, served, writers
 from reliability.battery import battery
 from reliability.count import Count
@@ -22,7 +24,6 @@ RESULTS = ROOT / "build" / "reliability"
 PAGE = ROOT / "docs" / "reliability.md"
 # A change in these is a change of what was checked.
 CODE = ("src", "cli", "tests")
-BEGIN, END = "<!-- counts begin -->", "<!-- counts end -->"
 
 
 def _tests(name: str) -> Count:
@@ -106,8 +107,8 @@ def _git(*arguments):
     return done.stdout.strip()
 
 
-def table() -> str:
-    """The counts that are known, as a Markdown table."""
+def table() -> list[str]:
+    """The counts that are known, as lines of a Markdown table."""
     rows = ["| check | what | tried | failed | seconds | date | commit |"]
     rows += ["| --- | --- | --: | --: | --: | --- | --- |"]
     for name, (what, _) in CHECKS.items():
@@ -118,7 +119,7 @@ def table() -> str:
                 f"| {name} | {what} | {found['tried']:,} | {found['failed']:,} | "
                 f"{found['seconds']:,} | {found['date']} | `{found['commit']}` |"
             )
-    return "\n".join(rows)
+    return rows
 
 
 def main(names: list[str]) -> int:
@@ -128,9 +129,7 @@ def main(names: list[str]) -> int:
         print(f"there is no check {unknown[0]}; choose from {', '.join(CHECKS)}")
         return 2
     fine = [run(name) for name in names or CHECKS]
-    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    after = rest.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n\n{table()}\n\n{END}{after}", encoding="utf-8")
+    fill(PAGE, {"counts": table()})
     print(f"{sum(fine)} of {len(fine)} checks passed; the counts are in {PAGE.relative_to(ROOT)}")
     return int(not all(fine))
 

@@ -119,7 +119,7 @@ class Shop:
                 os.symlink(self.folder / source, folder / source)
             try:
                 done = subprocess.run(
-                    [sys.executable, "-m", "sentemb.cli", *words],
+                    [sys.executable, "-m", "sentemb", *words],
                     cwd=folder,
                     env={
                         **os.environ,

@@ -37,7 +37,7 @@ def served():
         ranker = HybridRanker(model_of(), Recipe({"cosine": 1.0, "bm25": 0.5}))
         index = Index.build(ranker, TITLES)
         index.save(Path(folder) / "index")
-        command = [sys.executable, "-m", "sentemb.cli", "serve", f"{folder}/index", "--port", "0"]
+        command = [sys.executable, "-m", "sentemb", "serve", f"{folder}/index", "--port", "0"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             port = int(process.stdout.readline().rsplit(":", 1)[1])

@@ -16,6 +16,8 @@ from sentemb.system.contracts import Arrays
 # with itself: its differences are rounding noise.
 FLOOR = 1e-3
 _DIRECTIONS = 3
+# Largest relative difference between two exact forms that passes.
+_FORM_TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def _verdict(
     elif gradients.other is not None:
         largest = np.abs(true).max() or 1.0
         form_difference = float(np.abs(analytic - gradients.other).max() / largest)
-        passed = passed and form_difference <= tolerances.form_tolerance
+        passed = passed and form_difference <= _FORM_TOLERANCE
     return BlockCheck(
         block=block,
         shape=analytic.shape,

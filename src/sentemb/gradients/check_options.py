@@ -15,11 +15,14 @@ from sentemb.training.objectives import objective_options as objectives
 
 # Bounds, so that a check ends and fits into memory.
 _LONGEST, _MOST_LENGTHS, _MOST_NEGATIVES, _MOST_ENTRIES = 200, 50, 100, 10**6
-# Beyond these a softmax is 0 or 1, and a cell saturated, to the last bit.
 _MOST_VECTOR_DIM = 100
-_LARGEST_GAMMA, _LARGEST_SCALE = 1e6, 100
+# Beyond this a softmax is 0 or 1 to the last bit.
+_LARGEST_GAMMA = 1e6
 
 LENGTHS = (1, 2, 3, 5, 8)
+# Standard deviation of the random parameters; that of recurrent ones is divided by the square root
+# of the number of cells.
+SCALE = 0.5
 FORM = Hyperparameter(
     name="form",
     kind=str,
@@ -42,7 +45,7 @@ GAMMA = Hyperparameter(
     name="gamma",
     kind=float,
     default=10.0,
-    help=f"Softmax scale gamma. Only for --objective {objectives.SOFTMAX}.",
+    help="Softmax scale gamma.",
     group=LOSS,
     above=0,
     most=_LARGEST_GAMMA,
@@ -58,14 +61,6 @@ OBJECTIVE = Hyperparameter(
     choices=(objectives.SOFTMAX, objectives.HINGE, objectives.LOGISTIC),
     optional=True,
 )
-MARGIN = replace(
-    objectives.PAIR_MARGIN,
-    default=None,
-    default_text=f"{objectives.MARGIN.default} for towers, {objectives.PAIR_MARGIN.default:g} for "
-    "pair models",
-    help=f"Margin of the hinge. Only for --objective {objectives.HINGE}.",
-    optional=True,
-)
 DROPOUT = Hyperparameter(
     name="dropout",
     kind=float,
@@ -74,16 +69,6 @@ DROPOUT = Hyperparameter(
     group=PROBLEM,
     least=0,
     below=1,
-)
-SCALE = Hyperparameter(
-    name="scale",
-    kind=float,
-    default=0.5,
-    help="Standard deviation of the random parameters; that of recurrent ones is divided by the "
-    "square root of the number of cells.",
-    group=PROBLEM,
-    above=0,
-    most=_LARGEST_SCALE,
 )
 SEED = Hyperparameter(
     name="seed",
@@ -122,16 +107,6 @@ TOLERANCE = Hyperparameter(
     above=0,
     most=1,
 )
-FORM_TOLERANCE = Hyperparameter(
-    name="form_tolerance",
-    kind=float,
-    default=1e-10,
-    help="Largest relative difference between the forms scan and trace that passes.",
-    group=CHECK,
-    above=0,
-    most=1,
-)
-
 # The terms of the LSTM's recursion that `sentemb.gradients.faults` can leave out.
 FAULTS = {
     "cell-path": "f(t+1) eps(t+1), the error along the cell",
@@ -153,10 +128,8 @@ class Problem:
         order.
     negatives : int
         Per query.
-    gamma, scale : float
     seed : int
     objective : str, optional
-    margin : float, optional
         By default that of the kind of model.
     vector_dim : int
         Dimensions of the random vectors that most words have.
@@ -170,34 +143,20 @@ class Problem:
     shared_towers: bool = SHARED_TOWERS.default
     lengths: tuple[int, ...] = LENGTHS
     negatives: int = NEGATIVES.default
-    gamma: float = GAMMA.default
-    scale: float = SCALE.default
     seed: int = SEED.default
     objective: str | None = None
-    margin: float | None = None
     vector_dim: int = VECTOR_DIM.default
 
     def __post_init__(self) -> None:
-        # The bounds of the margin depend on what is checked.
-        _check(self, SHARED_TOWERS, NEGATIVES, GAMMA, SCALE, SEED, OBJECTIVE, VECTOR_DIM)
+        _check(self, SHARED_TOWERS, NEGATIVES, SEED, OBJECTIVE, VECTOR_DIM)
 
     def of_towers(self) -> Self:
-        """The same problem with the defaults of two towers."""
-        objective, _, margin = self.loss_of_towers()
-        return replace(self, objective=objective, margin=margin)
-
-    def loss_of_towers(self) -> tuple[str, float, float]:
-        """The objective, gamma and margin of two towers."""
-        objective, margin = self.objective, self.margin
-        return (
-            objectives.OBJECTIVE.default if objective is None else objective,
-            self.gamma,
-            objectives.MARGIN.default if margin is None else objectives.MARGIN.checked(margin),
-        )
+        """The same problem with the default objective of two towers."""
+        return replace(self, objective=self.objective or objectives.OBJECTIVE.default)
 
     def used(self) -> dict[str, Any]:
         """The settings of two towers by name, without those that are not used."""
-        unused = {"gamma"} if self.objective == objectives.HINGE else {"objective", "margin"}
+        unused = set() if self.objective == objectives.HINGE else {"objective"}
         if not self.vector_dim:
             unused.add("vector_dim")
         return {name: value for name, value in asdict(self).items() if name not in unused}
@@ -211,7 +170,7 @@ class Tolerances:
     ----------
     entries : int
         Entries of each block that are compared.
-    tolerance, form_tolerance : float
+    tolerance : float
 
     Raises
     ------
@@ -221,10 +180,9 @@ class Tolerances:
 
     entries: int = ENTRIES.default
     tolerance: float = TOLERANCE.default
-    form_tolerance: float = FORM_TOLERANCE.default
 
     def __post_init__(self) -> None:
-        _check(self, ENTRIES, TOLERANCE, FORM_TOLERANCE)
+        _check(self, ENTRIES, TOLERANCE)
 
 
 def check_defaults(model: str, given: dict[str, Any]) -> dict[str, Any]:

@@ -89,7 +89,7 @@ register_check(
     CheckEntry(
         name="sif-likelihood",
         home="sentemb.gradients.sif_likelihood:SIFLikelihood",
-        takes=("lengths", "scale"),
+        takes=("lengths",),
         parameters=(ALPHA,),
         forms=("scan", "printed"),
         variants=({}, {"alpha": 0.01}),
@@ -108,7 +108,6 @@ register_check(
     CheckEntry(
         name="sif-classifier",
         home="sentemb.gradients.sif_classifier:SIFClassifier",
-        takes=("scale",),
         parameters=(TASK, HIDDEN),
         variants=tuple({"task": task} for task in TASK.choices),
     )
@@ -117,7 +116,7 @@ register_check(
     CheckEntry(
         name="urae-reconstruction",
         home="sentemb.gradients.urae_reconstruction:URAEReconstruction",
-        takes=("lengths", "scale"),
+        takes=("lengths",),
         parameters=(CELLS,),
     )
 )
@@ -125,7 +124,7 @@ register_check(
 
 def all_checks() -> dict[str, CheckEntry]:
     """The registered checks and one for every pair model, by name."""
-    own = "lengths", "negatives", "scale", "objective", "margin"
+    own = "lengths", "negatives", "objective"
     pair_models = {
         entry.name: CheckEntry(
             name=entry.name,

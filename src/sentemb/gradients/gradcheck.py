@@ -13,13 +13,9 @@ from sentemb.gradients.agreement import compare
 from sentemb.gradients.check_options import (
     ENTRIES,
     FORM,
-    FORM_TOLERANCE,
-    GAMMA,
     LENGTHS,
-    MARGIN,
     NEGATIVES,
     OBJECTIVE,
-    SCALE,
     SEED,
     TOLERANCE,
     VECTOR_DIM,
@@ -43,15 +39,11 @@ def gradcheck(
     shared_towers: bool = SHARED_TOWERS.default,
     lengths: Iterable[int] = LENGTHS,
     negatives: int = NEGATIVES.default,
-    gamma: float = GAMMA.default,
-    scale: float = SCALE.default,
     seed: int = SEED.default,
     objective: str | None = OBJECTIVE.default,
-    margin: float | None = MARGIN.default,
     vector_dim: int = VECTOR_DIM.default,
     entries: int = ENTRIES.default,
     tolerance: float = TOLERANCE.default,
-    form_tolerance: float = FORM_TOLERANCE.default,
     fault: str | None = None,
     **encoder_settings: Any,
 ) -> GradientReport:
@@ -75,18 +67,11 @@ def gradcheck(
         another order.
     negatives : int
         Negatives per query, at most 100.
-    gamma : float
-        Softmax scale.
-    scale : float
-        Standard deviation of the random parameters, at most 100; that of recurrent ones is divided
-        by sqrt(cells).
     seed : int
         Random seed.
     objective : {"softmax", "hinge", "logistic"}, optional
         The loss, for towers "softmax" or "hinge", for pair models "hinge" or "logistic"; by default
         the first. With the hinge all titles of a problem of towers compete.
-    margin : float, optional
-        Margin of the hinge; by default 0.4 for towers and 1 for pair models.
     vector_dim : int
         For towers: dimensions of random word vectors that are features too, at most 100; 0 leaves
         them out.
@@ -95,8 +80,6 @@ def gradcheck(
         million.
     tolerance : float
         Largest relative error that passes.
-    form_tolerance : float
-        Largest relative difference between ``scan`` and ``trace`` that passes.
     fault : {"cell-path", "other-gates", "b_g", "peepholes"}, optional
         Check the gradient of an LSTM with this term left out, to watch the check fail; see
         `sentemb.gradients.faults`.
@@ -117,17 +100,9 @@ def gradcheck(
         For settings that are wrong or do not go together, and for a problem that is too large.
     """
     problem = Problem(
-        shared_towers,
-        checked_lengths(lengths),
-        negatives,
-        gamma,
-        scale,
-        seed,
-        objective,
-        margin,
-        vector_dim,
+        shared_towers, checked_lengths(lengths), negatives, seed, objective, vector_dim
     )
-    tolerances = Tolerances(entries, tolerance, form_tolerance)
+    tolerances = Tolerances(entries, tolerance)
     with made_up(model, problem, form, fault, encoder_settings) as made:
         return compare(made, form, fault, tolerances)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sentemb.errors import SentembError
+from sentemb.gradients.check_options import SCALE
 from sentemb.gradients.problem import CheckedProblem
 from sentemb.kernels.words import RowGradient, gather_weighted_rows
 from sentemb.models.pairs import make_pair_model
@@ -137,16 +138,10 @@ class PairModelProblem(CheckedProblem):
         Words of the queries; the titles have the same lengths in another order.
     negatives : int
         Per list.
-    scale : float
-        Standard deviation of the biases. That of a matrix is twice ``scale`` times its standard
-        deviation at the start of training, so that scores stay near 1; the input weights are those
-        at the start of training.
     seed : int
         Random seed.
     objective : {"hinge", "logistic"} or None
         None is the hinge.
-    margin : float or None
-        None is that of training.
     dropout : float
         Share of the values that are dropped, the same ones in all passes.
     **settings
@@ -163,28 +158,24 @@ class PairModelProblem(CheckedProblem):
         model: str,
         lengths: tuple[int, ...],
         negatives: int,
-        scale: float,
         seed: int,
         objective: str | None,
-        margin: float | None,
         dropout: float,
         **settings: Any,
     ) -> None:
         pair_model = make_pair_model(model, **settings)
-        loss = _loss(model, objective, margin)
+        loss = _loss(model, objective)
         self.name = model
         self.settings = {**pair_model.settings(), "objective": loss.name}
-        if loss.name == HINGE:
-            self.settings["margin"] = loss.margin
         self.settings |= {"dropout": dropout, "lengths": lengths, "negatives": negatives}
-        self.settings |= {"scale": scale, "seed": seed}
+        self.settings["seed"] = seed
         # A product of weights of different layers is linear in each one.
         self.piecewise_linear = loss.name == HINGE and pair_model.piecewise_linear
         self._loss = loss
         self.rng = rng = np.random.default_rng(seed)
         queries, titles, query_index, title_index = _made_up_lists(lengths, negatives, rng)
         self.queries = queries
-        matcher = _made_up_matcher(pair_model, [*queries, *titles], scale, rng)
+        matcher = _made_up_matcher(pair_model, [*queries, *titles], rng)
         self._passes = PairPasses(
             matcher,
             queries,
@@ -233,16 +224,13 @@ class PairModelProblem(CheckedProblem):
         return {"pair": {name: array for name, array in blocks.items() if name not in hidden}}
 
 
-def _loss(model: str, objective: str | None, margin: float | None) -> PairObjective:
-    """The loss of a check; a `SentembError` for settings that are wrong or do not apply."""
+def _loss(model: str, objective: str | None) -> PairObjective:
+    """The loss of a check; a `SentembError` for an objective that pair models do not have."""
     if objective not in (None, *PAIR_OBJECTIVE.choices):
         raise SentembError(
             f"the pair model {model} has no objective {objective}; choose {HINGE} or {LOGISTIC}"
         )
-    if objective == LOGISTIC and margin is not None:
-        raise SentembError(f"the objective {LOGISTIC} has no margin; leave margin out")
-    chosen = PAIR_MARGIN.default if margin is None else PAIR_MARGIN.checked(margin)
-    return PairObjective(objective or HINGE, chosen)
+    return PairObjective(objective or HINGE, PAIR_MARGIN.default)
 
 
 def _made_up_lists(
@@ -273,10 +261,12 @@ def _made_up_lists(
     return queries, titles, query_index, title_index.ravel()
 
 
-def _made_up_matcher(
-    model: PairModel, texts: list[str], scale: float, rng: np.random.Generator
-) -> Matcher:
-    """The model with random weights, none of them zero."""
+def _made_up_matcher(model: PairModel, texts: list[str], rng: np.random.Generator) -> Matcher:
+    """The model with random weights, none of them zero.
+
+    Matrices are twice `SCALE` times as large as at the start of training, so that scores stay
+    near 1; the input weights are those at the start of training.
+    """
     tokens = tokenize(texts)
     whole_words = model.reads_whole_words
     vocabulary = Vocabulary([], tokens.words) if whole_words else Vocabulary.collect(tokens)
@@ -289,7 +279,7 @@ def _made_up_matcher(
     weights = model.initialise(len(vocabulary), rng, np.float64)
     for name, array in weights.items():
         if array.ndim == 1:
-            array[...] = scale * rng.standard_normal(array.shape)
+            array[...] = SCALE * rng.standard_normal(array.shape)
         elif name != "table":
-            array *= 2 * scale
+            array *= 2 * SCALE
     return Matcher(model, vocabulary, weights)

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from sentemb.gradients.check_options import SCALE
 from sentemb.gradients.problem import CheckedProblem
 from sentemb.models.words.workspace import Workspace
 from sentemb.system.contracts import Arrays
@@ -35,23 +36,21 @@ class SIFClassifier(CheckedProblem):
         Scores of pairs from 1 to 5, three labels of pairs, or two labels of single texts.
     hidden : int
         Units of the hidden layer.
-    scale : float
-        Standard deviation of all parameters and of the fixed vectors.
     seed : int
     """
 
     name = "sif-classifier"
 
-    def __init__(self, task: str, hidden: int, scale: float, seed: int) -> None:
-        self.settings = {"task": task, "hidden": hidden, "scale": scale, "seed": seed}
+    def __init__(self, task: str, hidden: int, seed: int) -> None:
+        self.settings = {"task": task, "hidden": hidden, "seed": seed}
         self.rng = rng = np.random.default_rng(seed)
         paired = task != "sentiment"
         classes = _LABELS.get(task, _HIGHEST - _LOWEST + 1)
         self._targets = _made_up_targets(task, classes, rng)
         n_texts = _EXAMPLES * (2 if paired else 1)
         self._inputs = {
-            "fixed": scale * rng.standard_normal((_DIM, n_texts)),
-            "tower": scale * rng.standard_normal((_DIM, n_texts)),
+            "fixed": SCALE * rng.standard_normal((_DIM, n_texts)),
+            "tower": SCALE * rng.standard_normal((_DIM, n_texts)),
         }
         self._heads = {
             side: Head(_DIM, paired, hidden, classes, map_dim)
@@ -59,7 +58,7 @@ class SIFClassifier(CheckedProblem):
         }
         self._weights = {
             side: {
-                name: scale * rng.standard_normal(shape) for name, shape in head.shapes().items()
+                name: SCALE * rng.standard_normal(shape) for name, shape in head.shapes().items()
             }
             for side, head in self._heads.items()
         }

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sentemb.gradients.check_options import SCALE
 from sentemb.gradients.problem import CheckedProblem
 from sentemb.models.vectors.likelihood import Likelihood, Sentences
 from sentemb.system.contracts import Arrays
@@ -22,20 +23,17 @@ class SIFLikelihood(CheckedProblem):
         Share of words that are drawn by frequency alone.
     lengths : tuple of int
         Words of the sentences.
-    scale : float
-        Standard deviation of the entries of word vectors and of their mean; the entries of the
-        discourse vectors have 1.
     seed : int
     """
 
     name = "sif-likelihood"
 
-    def __init__(self, alpha: float, lengths: tuple[int, ...], scale: float, seed: int) -> None:
-        self.settings = {"alpha": alpha, "lengths": lengths, "scale": scale, "seed": seed}
+    def __init__(self, alpha: float, lengths: tuple[int, ...], seed: int) -> None:
+        self.settings = {"alpha": alpha, "lengths": lengths, "seed": seed}
         self.rng = rng = np.random.default_rng(seed)
         vectors = rng.standard_normal((_WORDS, _DIM)) + rng.standard_normal(_DIM)
         p = 1 / np.arange(2, _WORDS + 2)
-        self._likelihood = Likelihood(scale * vectors, p / p.sum(), alpha)
+        self._likelihood = Likelihood(SCALE * vectors, p / p.sum(), alpha)
         sentences = [rng.choice(_WORDS, length, p=p / p.sum()) for length in lengths]
         self._sentences = Sentences.of(sentences)
         shape = len(lengths), _DIM

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from sentemb.errors import SentembError
-from sentemb.gradients.check_options import FORM, Problem, check_defaults
+from sentemb.gradients.check_options import FORM, GAMMA, SCALE, Problem, check_defaults
 from sentemb.gradients.faults import broken_gradient, check_fault
-from sentemb.gradients.pairs import PairProblem, checked_objective
+from sentemb.gradients.pairs import PairProblem
 from sentemb.gradients.problem import CheckedProblem
 from sentemb.gradients.traces import check_form, has_traces
 from sentemb.models.towers import make_encoder
@@ -26,6 +26,8 @@ from sentemb.system.parallel import Workers
 from sentemb.text.batch import tokenize
 from sentemb.text.vocabulary import Vocabulary
 from sentemb.text.word_features import WordFeatures
+from sentemb.training.objectives.objective import Objective
+from sentemb.training.objectives.objective_options import MARGIN, OBJECTIVE
 
 # Numbers that the projected words of a problem may have.
 _MOST_PROJECTED = 20_000_000
@@ -164,9 +166,10 @@ def _made_up_problem(
     for side in distinct_sides(problem.shared_towers):
         weights[side] = encoder.initialise(len(vocabulary), rng, np.float64)
         for name, array in weights[side].items():
-            array[...] = problem.scale * rng.standard_normal(array.shape)
+            array[...] = SCALE * rng.standard_normal(array.shape)
             if name in ("recurrent", *encoder.spreads()) or array.ndim == 4:
                 array /= np.sqrt(array.shape[-2])
     towers = Towers.of(encoder, vocabulary, weights)
-    objective = checked_objective(*problem.loss_of_towers())
-    return PairProblem(towers, queries, titles, others, objective, workers)
+    objective = OBJECTIVE.checked(problem.objective)
+    loss = Objective(objective, GAMMA.default, MARGIN.default)
+    return PairProblem(towers, queries, titles, others, loss, workers)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sentemb.gradients.check_options import SCALE
 from sentemb.gradients.problem import CheckedProblem
 from sentemb.models.pairs import make_pair_model
 from sentemb.models.pairs.pair_model import Texts
@@ -21,16 +22,13 @@ class URAEReconstruction(CheckedProblem):
         Length of the vector of a text.
     lengths : tuple of int
         Words of the texts.
-    scale : float
-        Standard deviation of all parameters; that of matrices is divided by the square root of the
-        number of cells.
     seed : int
     """
 
     name = "urae-reconstruction"
 
-    def __init__(self, cells: int, lengths: tuple[int, ...], scale: float, seed: int) -> None:
-        self.settings = {"cells": cells, "lengths": lengths, "scale": scale, "seed": seed}
+    def __init__(self, cells: int, lengths: tuple[int, ...], seed: int) -> None:
+        self.settings = {"cells": cells, "lengths": lengths, "seed": seed}
         self.rng = rng = np.random.default_rng(seed)
         self._model = make_pair_model(
             "urae", embedding=_EMBEDDING, cells=cells, max_words=max(lengths)
@@ -38,7 +36,7 @@ class URAEReconstruction(CheckedProblem):
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         self._texts = Texts(rng.integers(0, _WORDS, offsets[-1]).astype(np.int32), offsets)
         self._weights = {
-            name: scale * rng.standard_normal(shape) / (cells**0.5 if len(shape) > 1 else 1)
+            name: SCALE * rng.standard_normal(shape) / (cells**0.5 if len(shape) > 1 else 1)
             for name, shape in self._model.own_shapes().items()
         }
         self._weights["table"] = rng.standard_normal((_WORDS, _EMBEDDING))

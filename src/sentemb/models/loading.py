@@ -38,4 +38,4 @@ def load(path: AnyPath, threads: int | None = None) -> SentenceEncoder | PairSco
 
 def face_of(saved: SavedModel, threads: int | None = None) -> SentenceEncoder | PairScorer:
     """``saved`` as an object of the class for its kind."""
-    return FACES[saved.kind].of(saved, threads)
+    return FACES[saved.model.kind].of(saved, threads)

@@ -117,8 +117,8 @@ class Hyperparameter:
     def expected(self) -> str:
         """The allowed values in words."""
         if self.many:
-            one = replace(self, many=0).expected()
-            return f"1 to {self.many} values, each {one}"
+            single = replace(self, many=0).expected()
+            return f"1 to {self.many} values, each {single}"
         if self.choices:
             kinds = f"one of {', '.join(map(str, self.choices))}"
         elif self.kind is bool:
@@ -159,7 +159,7 @@ def _interval(of: Hyperparameter) -> str:
 
 def own_values(
     model: str,
-    own: Collection[Hyperparameter],
+    parameters: Collection[Hyperparameter],
     known: Collection[Hyperparameter],
     given: Mapping[str, Any],
 ) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def own_values(
     ----------
     model : str
         Its name, for messages.
-    own, known : collection of Hyperparameter
+    parameters, known : collection of Hyperparameter
         Those of this model, and those of all models of its kind.
     given : dict
         Values by name.
@@ -181,17 +181,16 @@ def own_values(
     SentembError
         For a setting that the model does not have, or a wrong value.
     """
-    of_model = {one.name for one in own}
-    declared = {one.name: one for one in (*known, *own)}
-    found = {}
+    of_model = [one.name for one in parameters]
+    declared = {one.name: one for one in (*known, *parameters)}
+    values = {}
     for name, value in given.items():
         if name in declared:
             value = declared[name].checked(value)
         if name in of_model:
-            found[name] = value
+            values[name] = value
         elif name not in declared or value != declared[name].unset:
             raise SentembError(
-                f"the model {model} has no {name}, only {', '.join(one.name for one in own)}; "
-                f"leave {name} out"
+                f"the model {model} has no {name}, only {', '.join(of_model)}; leave {name} out"
             )
-    return found
+    return values

@@ -69,7 +69,7 @@ class Start:
             return cls(model.towers, "", is_ours=False)
         if isinstance(model, str | os.PathLike):
             saved = load_model(model)
-            if saved.kind == PAIR:
+            if saved.model.kind == PAIR:
                 raise SentembError(
                     f"{model}: a pair model cannot start two towers; give a model of two towers, "
                     "or train a pair model"

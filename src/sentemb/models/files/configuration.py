@@ -6,14 +6,12 @@ from sentemb.errors import SentembError
 from sentemb.models.files.saved_model import PAIR, TOWERS, SavedModel
 from sentemb.models.files.tensor_files import damaged
 from sentemb.models.pairs import make_pair_model
-from sentemb.models.pairs.matcher import Matcher
 from sentemb.models.pairs.pair_model import PairModel
 from sentemb.models.pairs.registry import PAIR_MODELS
 from sentemb.models.towers import make_encoder
 from sentemb.models.towers.encoder import Encoder
 from sentemb.models.towers.ensemble import Ensemble
 from sentemb.models.towers.registry import ENCODERS, ENSEMBLE
-from sentemb.models.towers.towers import Towers
 from sentemb.system.bounds import brief
 from sentemb.system.descriptions import check_format
 from sentemb.text.words import SPLITTINGS
@@ -30,8 +28,9 @@ def configuration_of(saved: SavedModel) -> dict[str, Any]:
     vectors = {} if features is None else {VECTORS: {"words": len(features), "dim": features.dim}}
     return {
         "format": FORMAT,
-        "kind": saved.kind,
-        **_described(saved.model),
+        "kind": saved.model.kind,
+        "model": saved.model.shape.name,
+        **saved.model.settings(),
         "splitting": vocabulary.splitting,
         **vectors,
         "trigrams": len(vocabulary.trigrams),
@@ -39,15 +38,6 @@ def configuration_of(saved: SavedModel) -> dict[str, Any]:
         "training": saved.training,
         "sentemb": __version__,
     }
-
-
-def _described(model: Towers | Matcher) -> dict[str, Any]:
-    """The name and the settings of a model, as its configuration has them."""
-    if isinstance(model, Matcher):
-        return {"model": model.model.name, **model.model.settings()}
-    encoder = model.encoder
-    sizes = {"shared_towers": model.shared, "dim": encoder.dim}
-    return {"model": encoder.name, **encoder.settings(), **sizes}
 
 
 def checked_config(source: object, config: Any) -> dict[str, Any]:

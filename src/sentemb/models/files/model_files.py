@@ -27,7 +27,7 @@ from sentemb.models.files.folder import (
     remove_ranker,
 )
 from sentemb.models.files.history import HISTORY, check_line, history_of, without_times
-from sentemb.models.files.saved_model import CLASSIFIER, PAIR, SavedModel
+from sentemb.models.files.saved_model import CLASSIFIER, KINDS, PAIR, TOWERS, SavedModel
 from sentemb.models.files.sentence_transformers_files import remove_modules, write_modules
 from sentemb.models.files.tensor_files import TensorFile, damaged, open_tensors, write_tensors
 from sentemb.models.files.text_files import text_of
@@ -40,14 +40,11 @@ from sentemb.models.files.vocabulary_arrays import (
 from sentemb.models.pairs.matcher import Matcher
 from sentemb.models.pairs.pair_model import PairModel
 from sentemb.models.towers.encoder import Encoder
-from sentemb.models.towers.towers import SIDES, Towers, distinct_sides
-from sentemb.system.contracts import Arrays
+from sentemb.models.towers.towers import Towers
 from sentemb.system.files import is_file, is_folder, made_folder, path_of, write_text
 from sentemb.system.locks import locked
 from sentemb.system.paths import AnyPath
 from sentemb.text.vocabulary import Vocabulary
-
-_SHARED = "shared"  # in place of the sides, where one tower reads both
 
 # -- writing ----------------------------------------------------------------------------------
 
@@ -84,10 +81,10 @@ def write_model(saved: SavedModel, path: AnyPath, modules: bool = True) -> None:
     write_text(path / VOCABULARY, vocabulary["vocabulary"])
     write_text(path / WORDS, vocabulary["words"])
     write_text(path / HISTORY, "".join(json.dumps(line) + "\n" for line in saved.history))
-    if modules and isinstance(model, Matcher):
-        remove_modules(path)
-    elif modules:
+    if modules and model.kind == TOWERS:
         write_modules(path)
+    elif modules:
+        remove_modules(path)
     write_text(path / CARD, card_of(saved, path.resolve().name.encode(errors="replace").decode()))
 
 
@@ -99,7 +96,7 @@ def write_tensors_of(saved: SavedModel, path: AnyPath) -> None:
     }
     if saved.model.vocabulary.vectors is not None:
         tensors |= arrays_of(saved.model.vocabulary.vectors)
-    for part, blocks in _blocks_by_part(saved.model).items():
+    for part, blocks in saved.model.blocks_by_part().items():
         for name, block in blocks.items():
             tensors[f"{part}.{name}"] = block
     metadata = {"config": configuration_of(saved), "history": without_times(saved.history)}
@@ -126,21 +123,11 @@ def fingerprint(saved: SavedModel) -> str:
     digest = hashlib.sha256(json.dumps(texts, sort_keys=True).encode())
     if vocabulary.vectors is not None:
         digest.update(vocabulary.vectors.fingerprint().encode())
-    for part, blocks in sorted(_blocks_by_part(saved.model).items()):
+    for part, blocks in sorted(saved.model.blocks_by_part().items()):
         for name, block in sorted(blocks.items()):
             digest.update(f"{part}.{name} {block.dtype} {block.shape}\n".encode())
             digest.update(np.ascontiguousarray(block).data)
     return digest.hexdigest()
-
-
-def _blocks_by_part(model: Towers | Matcher) -> dict[str, Arrays]:
-    """All weights under the paper's names, by the part of the model that they belong to."""
-    if isinstance(model, Matcher):
-        return {PAIR: model.parameters()}
-    return {
-        _SHARED if model.shared else side: model.encoder.blocks(weights)
-        for side, weights in model.each.items()
-    }
 
 
 # -- reading ----------------------------------------------------------------------------------
@@ -162,7 +149,8 @@ def load_model(path: AnyPath) -> SavedModel:
         )
     with open_tensors(path / TENSORS) as file:
         config, shape, vocabulary, history = _parts(path, file)
-        parts_of_model = _parts_of_model(config)
+        kind: Any = KINDS[config["kind"]]
+        parts_of_model = kind.parts(config)
         dtype = _check_shapes(file, shape, vocabulary, parts_of_model)
         shapes = shape.shapes(len(vocabulary))
         weights = {
@@ -177,13 +165,7 @@ def load_model(path: AnyPath) -> SavedModel:
         for name, array in file.checked():
             if name in blocks:
                 blocks[name][...] = array
-    model: Towers | Matcher
-    if isinstance(shape, PairModel):
-        model = Matcher(shape, vocabulary, weights[PAIR])
-    else:
-        by_side = dict(zip(distinct_sides(config["shared_towers"]), weights.values(), strict=True))
-        model = Towers.of(shape, vocabulary, by_side)
-    return SavedModel(model, config["training"], history)
+    return SavedModel(kind.of_parts(shape, vocabulary, weights), config["training"], history)
 
 
 def stored_pair_model(path: AnyPath) -> str | None:
@@ -197,13 +179,6 @@ def stored_pair_model(path: AnyPath) -> str | None:
         return None
     name = config.get("model")
     return name if isinstance(name, str) else None
-
-
-def _parts_of_model(config: dict[str, Any]) -> tuple[str, ...]:
-    """The parts that have weights of their own, as the names of tensors begin."""
-    if config["kind"] == PAIR:
-        return (PAIR,)
-    return (_SHARED,) if config["shared_towers"] else SIDES
 
 
 def _parts(

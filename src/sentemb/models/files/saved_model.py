@@ -8,7 +8,8 @@ from sentemb.errors import SentembError
 from sentemb.models.pairs.matcher import Matcher
 from sentemb.models.towers.towers import Towers
 
-TOWERS, PAIR = "towers", "pair"
+TOWERS, PAIR = Towers.kind, Matcher.kind
+KINDS: dict[str, type[Towers] | type[Matcher]] = {TOWERS: Towers, PAIR: Matcher}
 # A file with this among its metadata holds no towers but a classifier, which training alone reads.
 CLASSIFIER = "classifier"
 
@@ -29,11 +30,6 @@ class SavedModel:
     model: Towers | Matcher
     training: dict[str, Any] = field(default_factory=dict)
     history: Sequence[dict[str, Any]] = ()
-
-    @property
-    def kind(self) -> str:
-        """``"towers"`` or ``"pair"``; decides which class `sentemb.load` returns."""
-        return PAIR if isinstance(self.model, Matcher) else TOWERS
 
     def towers(self) -> Towers:
         """The two towers.

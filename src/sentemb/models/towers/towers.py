@@ -2,8 +2,9 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from sentemb.text.vocabulary import Vocabulary
 
 # The towers by what they read: queries, or titles (the documents of the field).
 SIDES = ("query", "document")
+_SHARED = "shared"  # in place of the sides, where one tower reads both
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,10 +37,48 @@ class Towers:
     vocabulary: Vocabulary
     weights: dict[str, Arrays]
 
+    # How model folders, cards and `sentemb.load` know the family.
+    kind: ClassVar[str] = "towers"
+    face: ClassVar[str] = "SentenceEncoder"
+
+    @classmethod
+    def parts(cls, config: Mapping[str, Any]) -> tuple[str, ...]:
+        """The parts with weights of their own, as the names of tensors in a folder begin."""
+        return (_SHARED,) if config["shared_towers"] else SIDES
+
+    @classmethod
+    def of_parts(cls, shape: Encoder, vocabulary: Vocabulary, parts: dict[str, Arrays]) -> Self:
+        """The model from the weights of its `parts`."""
+        return cls.of(shape, vocabulary, dict(zip(SIDES, parts.values(), strict=False)))
+
     @classmethod
     def of(cls, encoder: Encoder, vocabulary: Vocabulary, weights: dict[str, Arrays]) -> Self:
         """Towers from `each`: without weights for ``"document"`` they are shared."""
         return cls(encoder, vocabulary, {"document": weights["query"], **weights})
+
+    @property
+    def shape(self) -> Encoder:
+        """The shape of the model, without weights."""
+        return self.encoder
+
+    def blocks_by_part(self) -> dict[str, Arrays]:
+        """All weights under the paper's names, by the part of the model that they belong to."""
+        return {
+            _SHARED if self.shared else side: self.encoder.blocks(weights)
+            for side, weights in self.each.items()
+        }
+
+    def settings(self) -> dict[str, Any]:
+        """The settings of the model, as its configuration has them."""
+        return {**self.encoder.settings(), "shared_towers": self.shared, "dim": self.encoder.dim}
+
+    def __str__(self) -> str:
+        towers = "one shared tower" if self.shared else "a query and a title tower"
+        listed = ", ".join(f"{key} {value}" for key, value in self.encoder.settings().items())
+        return (
+            f"A sentence-embedding model: {self.encoder.name} ({listed}), {towers}, "
+            f"{self.vocabulary}, {self.encoder.dim} dimensions."
+        )
 
     @property
     def shared(self) -> bool:

@@ -1,0 +1,207 @@
+"""The tables of docs/arc.md, from the CSV files in docs/results/arc alone."""
+
+import csv
+from pathlib import Path
+from statistics import mean, stdev
+
+from arc_claims import NAMES, judged
+from arc_parts import FIXED, LEARNED, OWN
+
+from sentemb.system.tables import markdown_table
+
+PRINTED = Path(__file__).with_name("arc_printed.csv")
+KINDS = (FIXED, LEARNED)
+_NEGATIVES = {"test": "random", "test_hard": "similar"}
+
+
+def filled(tables):
+    """{section of docs/arc.md: lines of Markdown}; one whose CSV is missing is left out."""
+    return {
+        name: list(markdown_table(rows(tables), left))
+        for name, (needs, rows, left) in SECTIONS.items()
+        if all(tables.get(table) for table in needs)
+    }
+
+
+def printed(table):
+    """{(system, measure): number of the paper} of one of its tables."""
+    with open(PRINTED, encoding="utf-8", newline="") as lines:
+        return {
+            (line["system"], line["measure"]): float(line["value"])
+            for line in csv.DictReader(lines)
+            if int(line["table"]) == table
+        }
+
+
+def _p(share):
+    """A share in per cent."""
+    return f"{100 * float(share):.1f}"
+
+
+def _signed(share):
+    return f"{100 * share:+.1f}".replace("+-", "-")
+
+
+def _spread(values):
+    """Mean and, from two seeds on, standard deviation, in per cent."""
+    shares = [100 * float(value) for value in values]
+    return f"{mean(shares):.1f}" + (f" ± {stdev(shares):.1f}" if len(shares) > 1 else "")
+
+
+# -- Tables 1 and 2 -------------------------------------------------------------------------------
+
+
+def _ranked(tables, name, number, columns):
+    """A row for each model, the best last."""
+    paper = printed(number)
+    heads = [f"{what}, vectors {vectors}" for vectors in KINDS for what in columns.values()]
+    yield ["model", "seeds (fixed / trained)", *heads, f"Table {number} of the paper"]
+    yield [NAMES["random"], "", *["20.0"] * len(heads), f"{paper['random', 'P@1']:.2f}"]
+    found = {}
+    for line in tables[name]:
+        found.setdefault(line["model"], []).append(line)
+    best = {model: max(float(line["test"]) for line in lines) for model, lines in found.items()}
+    for model in sorted(found, key=best.__getitem__):
+        cells, seeds = [], []
+        for vectors in KINDS:
+            lines = [line for line in found[model] if line["vectors"] in (vectors, OWN)]
+            seeds.append(str(len(lines)))
+            cells += [_spread([line[x] for line in lines]) if lines else "–" for x in columns]
+        if found[model][0]["vectors"] == OWN:
+            cells[: len(columns)], seeds = ["–"] * len(columns), seeds[1:]
+        in_print = f"{paper[model, 'P@1']:.2f}" if (model, "P@1") in paper else "–"
+        yield [NAMES[model], " / ".join(dict.fromkeys(seeds)), *cells, in_print]
+
+
+def _completion(tables):
+    columns = {"test": "random negatives", "similar": "similar negatives"}
+    return _ranked(tables, "completion", 1, columns)
+
+
+def _response(tables):
+    return _ranked(tables, "response", 2, {"test": "P@1"})
+
+
+def _differences(name):
+    """Rows of the paired comparisons of a task with ARC-II, what it is most ahead of first."""
+
+    def rows(tables):
+        yield ["word vectors", "negatives", "system", "points that ARC-II is ahead", "p"]
+        for vectors in KINDS:
+            for part, negatives in _NEGATIVES.items():
+                lines = [
+                    line
+                    for line in tables["differences"]
+                    if (line["set"], line["vectors"], line["part"]) == (name, vectors, part)
+                ]
+                for line in sorted(lines, key=lambda line: float(line["difference"])):
+                    gap, low, high = (-float(line[x]) for x in ("difference", "high", "low"))
+                    cell = f"{_signed(gap)} ({_signed(low)} to {_signed(high)})"
+                    yield [vectors, negatives, NAMES[line["system"]], cell, line["p"]]
+
+    return rows
+
+
+def _progress(tables):
+    """Dev after some epochs, one row per training."""
+    heads = "dev after 2 epochs", "after 4", "best", "training loss then"
+    yield ["model", "vectors", "seed", "epoch kept", *heads]
+    shown = ("arc1", "arc2", "senna", "wordembed")
+    lines = [line for line in tables["completion"] if line["model"] in shown]
+    for line in sorted(lines, key=lambda line: (line["vectors"], line["model"], line["seed"])):
+        dev = list(map(float, line["dev"].split()))
+        loss = float(line["loss"].split()[int(line["kept"]) - 1])
+        yield [
+            NAMES[line["model"]], line["vectors"], line["seed"], line["kept"],
+            *(_p(dev[epoch - 1]) if len(dev) >= epoch else "–" for epoch in (2, 4)),
+            _p(max(dev)), f"{loss:.3f}",
+        ]  # fmt: skip
+
+
+# -- Table 3 --------------------------------------------------------------------------------------
+
+
+def chosen(lines):
+    """{model: its rows with the vectors and the dropout that are best on dev}."""
+    found = {}
+    for line in lines:
+        settings = line["vectors"], line["dropout"]
+        found.setdefault(line["model"], {}).setdefault(settings, []).append(line)
+    return {
+        model: max(of_model.values(), key=lambda rows: mean(map(_best_dev, rows)))
+        for model, of_model in found.items()
+    }
+
+
+def _best_dev(line):
+    return max(map(float, line["dev"].split()), default=0.0)
+
+
+def labelled(name):
+    """A function of the tables that gives the rows of Table 3 for a set."""
+
+    def rows(tables):
+        paper = printed(3)
+        heads = "accuracy", "interval", "F1", "MSRP in the paper: accuracy", "F1"
+        yield ["model", "vectors", "dropout", "seeds", *heads]
+        best = chosen([line for line in tables["labelled"] if line["set"] == name])
+        order = {model: mean(float(x["accuracy"]) for x in lines) for model, lines in best.items()}
+        for model in sorted(best, key=order.__getitem__):
+            lines, first = best[model], best[model][0]
+            yield [
+                NAMES[model], first["vectors"], first["dropout"],
+                str(len(lines)) if first["seed"] else "",
+                _spread([line["accuracy"] for line in lines]),
+                f"{_p(first['low'])} to {_p(first['high'])}",
+                _spread([line["f1"] for line in lines]) if first["f1"] != "nan" else "–",
+                *(
+                    f"{paper[model, measure]:{form}}" if (model, measure) in paper else "–"
+                    for measure, form in (("accuracy", ".1f"), ("F1", ".2f"))
+                ),
+            ]  # fmt: skip
+
+    return rows
+
+
+# -- the rest -------------------------------------------------------------------------------------
+
+
+def _claims(tables):
+    yield ["claim", "what the paper says", "verdict", "measured"]
+    for claim, verdict, why in judged(tables):
+        yield [claim.key, claim.text, f"**{verdict}**", why]
+
+
+def _variants(tables):
+    lines = tables["variants"]
+    models = dict.fromkeys(line["model"] for line in lines)
+    yield ["variant", *(NAMES[model] for model in models)]
+    for variant in dict.fromkeys(line["variant"] for line in lines):
+        dev = [
+            [_best_dev(x) for x in lines if (x["variant"], x["model"]) == (variant, model)]
+            for model in models
+        ]
+        yield [variant, *(_p(max(values)) if values else "–" for values in dev)]
+
+
+def _learning(tables):
+    lines = tables["learning"]
+    models = dict.fromkeys(line["model"] for line in lines)
+    tests = {(int(line["pairs"]), line["model"]): _p(line["test"]) for line in reversed(lines)}
+    yield ["pairs", *(NAMES[model] for model in models)]
+    for size in sorted({size for size, _ in tests}):
+        yield [f"{size:,}", *(tests.get((size, model), "–") for model in models)]
+
+
+# Section: the CSV files that it needs, its rows, and the columns that are flush left.
+SECTIONS = {
+    "completion": (("completion",), _completion, 1),
+    "completion-differences": (("completion", "differences"), _differences("completion"), 3),
+    "progress": (("completion",), _progress, 3),
+    "response": (("response",), _response, 1),
+    "response-differences": (("response", "differences"), _differences("response"), 3),
+    "labelled": (("labelled",), labelled("sick"), 3),
+    "claims": (("constructions",), _claims, 4),
+    "learning": (("learning",), _learning, 1),
+    "variants": (("variants",), _variants, 1),
+}
