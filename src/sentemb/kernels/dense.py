@@ -4,7 +4,7 @@ import numpy as np
 
 from sentemb.kernels.jit import kernel
 from sentemb.kernels.scan import exact_dot
-from sentemb.kernels.top_k import highest_places
+from sentemb.kernels.top_k import top_k_of_row
 
 
 @kernel
@@ -47,12 +47,12 @@ def products_of_pairs(scores, queries, query_index, title_index, rows, scales, f
 
 
 @kernel
-def candidates(places, counts, total, errors, k, first, end):
+def candidates(titles, counts, total, errors, k, first, end):
     """The titles whose exact scores may be among the k highest.
 
     Parameters
     ----------
-    places : (m, room) int32, written
+    titles : (m, room) int32, written
         Ascending; as many as there is room for.
     counts : (m,) int64, written
         How many there are, perhaps more than there is room for.
@@ -67,14 +67,14 @@ def candidates(places, counts, total, errors, k, first, end):
     """
     best = np.empty(k, np.int64)
     for q in range(first, end):
-        highest_places(best, total[q])
+        top_k_of_row(best, total[q])
         # Titles with at least this: the k best so far have at least that minus the error.
         limit = total[q, best[k - 1]] - 2 * errors[q]
         n = 0
         for title in range(total.shape[1]):
             # What is not a number is not left out: its exact score tells that a file is damaged.
             if not total[q, title] < limit and total[q, title] != -np.inf:
-                if n < places.shape[1]:
-                    places[q, n] = title
+                if n < titles.shape[1]:
+                    titles[q, n] = title
                 n += 1
         counts[q] = n

@@ -8,9 +8,9 @@ from sentemb.kernels.jit import inner_kernel, kernel
 
 @kernel
 def top_k(best, scores, first, end):
-    """best[r] = the places of the k highest scores of row r, highest first.
+    """best[r] = the indices of the k highest scores of row r, highest first.
 
-    Equal scores are in the order of their places. NaN ranks below every number, -inf included.
+    Equal scores are in the order of their indices. NaN ranks below every number, -inf included.
 
     Parameters
     ----------
@@ -21,12 +21,12 @@ def top_k(best, scores, first, end):
         The rows to do.
     """
     for r in range(first, end):
-        highest_places(best[r], scores[r])
+        top_k_of_row(best[r], scores[r])
 
 
 @kernel
-def highest_places(heap, s):
-    """heap = the places of the k highest scores, as `top_k` of one row.
+def top_k_of_row(heap, s):
+    """heap = the indices of the k highest scores, as `top_k` of one row.
 
     heap : (k,) int64, written, k at most n; s : (n,) float
     """
@@ -34,13 +34,13 @@ def highest_places(heap, s):
     if k == 0:
         return
     # A heap of the best so far, the worst of them at its root.
-    for place in range(k):
-        heap[place] = place
+    for j in range(k):
+        heap[j] = j
     for root in range(k // 2 - 1, -1, -1):
         _sift(heap, s, root, k)
-    for place in range(k, n):
-        if _is_before(s, place, heap[0]):
-            heap[0] = place
+    for j in range(k, n):
+        if _is_before(s, j, heap[0]):
+            heap[0] = j
             _sift(heap, s, 0, k)
     # The worst goes to the end, again and again.
     for size in range(k - 1, 0, -1):
@@ -50,7 +50,7 @@ def highest_places(heap, s):
 
 @inner_kernel
 def _is_before(scores, a, b):
-    """Whether place ``a`` ranks before place ``b``, a total order."""
+    """Whether index ``a`` ranks before index ``b``, a total order."""
     x, y = scores[a], scores[b]
     if x > y:
         return True
@@ -81,13 +81,13 @@ def _sift(heap, scores, root, size):
 
 
 def highest(scores: np.ndarray, k: int) -> NDArray[np.int64]:
-    """The places of the k highest of some scores, highest first: `top_k` of one row.
+    """The indices of the k highest of some scores, highest first: `top_k` of one row.
 
     Parameters
     ----------
     scores : (n,) float
     k : int
-        All n places if there are not more.
+        All n indices if there are not more.
 
     Returns
     -------

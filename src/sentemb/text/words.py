@@ -64,7 +64,7 @@ def without_edges(word: str) -> str:
 
 
 def query_key(text: str) -> str:
-    """What the spellings of one query have in common: its distinct words, sorted.
+    """A key that all spellings of a query share: its distinct words, sorted.
 
     A word is a run of letters and digits. Case, accents and other marks, the compatibility forms of
     Unicode (full-width letters, ligatures), punctuation, the order of words and their repetitions

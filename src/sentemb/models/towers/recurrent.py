@@ -29,7 +29,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from sentemb.kernels.layers import sum_words
 from sentemb.kernels.recurrent import set_recurrent_gradient
-from sentemb.kernels.small_arrays import place_rows, sum_parts
+from sentemb.kernels.small_arrays import scatter_rows, sum_parts
 from sentemb.models.contracts import GradientPoint
 from sentemb.models.towers.encoder import Encoder, ForwardPass
 from sentemb.models.towers.layout import Layout
@@ -155,7 +155,7 @@ class RecurrentEncoder(Encoder):
         yield tasks + self._bag_tasks(X, P, batch.word_index, batch.offsets)
         for direction, state in enumerate(done.states):
             outputs = state["Y"], packing.last_rows
-            place_rows(embeddings, direction * self.cells, packing.order, *outputs)
+            scatter_rows(embeddings, direction * self.cells, packing.order, *outputs)
         if self.bag_dim:
             embeddings[:, self.n_outputs :] = X
         return done

@@ -123,7 +123,7 @@ class VectorSource:
             )
         numbers = np.zeros((len(vectors), dim), np.float16)
         features = WordFeatures(vectors.words, numbers)
-        known = [word for word in uses if features.place_of(word) >= 0]
+        known = [word for word in uses if features.row_of(word) >= 0]
         if not known:
             raise SentembError(
                 f"{self.name}: no word of the log has a vector; give vectors of the same language"
